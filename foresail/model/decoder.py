@@ -1,0 +1,134 @@
+"""The dense decoder: what the trainer differentiates is what the engine runs.
+
+Tokens are flat: no batch axis, no padding. The only place where one token meets another is `attend`,
+which the caller brings: the trainer's keeps packed sequences apart, the engine's reads the paged cache.
+Query, key and value share one matrix, and so do gate and up, because both sides are faster that way.
+
+Legend: T tokens, D hidden size, V vocabulary, H query heads, K key/value heads, d head size.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from foresail.model.rotary import rotary_table, rotate
+from foresail.recipe.shape import ModelShape
+
+
+class Attend(Protocol):
+    """Causal attention for one layer: each token over its own sequence's past and itself."""
+
+    def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor: ...
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, (x.shape[-1],), self.weight, self.eps)
+
+
+class Attention(nn.Module):
+    def __init__(self, shape: ModelShape, layer: int) -> None:
+        super().__init__()
+        self.layer, self.shape = layer, shape
+        heads = shape.num_heads + 2 * shape.num_kv_heads
+        self.qkv = nn.Linear(shape.hidden_size, heads * shape.head_dim, bias=shape.qkv_bias)
+        self.out = nn.Linear(shape.num_heads * shape.head_dim, shape.hidden_size, bias=False)
+        self.q_norm = RMSNorm(shape.head_dim, shape.norm_eps) if shape.qk_norm else None
+        self.k_norm = RMSNorm(shape.head_dim, shape.norm_eps) if shape.qk_norm else None
+
+    def forward(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend) -> Tensor:
+        heads, kv_heads = self.shape.num_heads, self.shape.num_kv_heads
+        qkv = self.qkv(x_TD).unflatten(-1, (heads + 2 * kv_heads, self.shape.head_dim))
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k, v_TKd = qkv.split((heads, kv_heads, kv_heads), dim=1)
+            qk = torch.cat((self.q_norm(q), self.k_norm(k)), dim=1)
+        else:
+            qk, v_TKd = qkv.split((heads + kv_heads, kv_heads), dim=1)
+        q_THd, k_TKd = rotate(qk, cos_Td, sin_Td).split((heads, kv_heads), dim=1)
+        return self.out(attend(self.layer, q_THd, k_TKd, v_TKd).flatten(1))
+
+
+class MLP(nn.Module):
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.gate_up = nn.Linear(shape.hidden_size, 2 * shape.intermediate_size, bias=False)
+        self.down = nn.Linear(shape.intermediate_size, shape.hidden_size, bias=False)
+
+    def forward(self, x_TD: Tensor) -> Tensor:
+        gate, up = self.gate_up(x_TD).chunk(2, dim=-1)
+        return self.down(F.silu(gate) * up)
+
+
+class Block(nn.Module):
+    def __init__(self, shape: ModelShape, layer: int) -> None:
+        super().__init__()
+        self.attention_norm = RMSNorm(shape.hidden_size, shape.norm_eps)
+        self.attention = Attention(shape, layer)
+        self.mlp_norm = RMSNorm(shape.hidden_size, shape.norm_eps)
+        self.mlp = MLP(shape)
+
+    def forward(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend) -> Tensor:
+        x_TD = x_TD + self.attention(self.attention_norm(x_TD), cos_Td, sin_Td, attend)
+        return x_TD + self.mlp(self.mlp_norm(x_TD))
+
+
+class Decoder(nn.Module):
+    """ids and positions in, hidden states out; `logits` turns the ones you need into scores."""
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embed = nn.Embedding(shape.vocab_size, shape.hidden_size)
+        self.blocks = nn.ModuleList(Block(shape, layer) for layer in range(shape.num_layers))
+        self.norm = RMSNorm(shape.hidden_size, shape.norm_eps)
+        self.head = None if shape.tied else nn.Linear(shape.hidden_size, shape.vocab_size, bias=False)
+        cos, sin = rotary_table(shape)
+        self.register_buffer("cos", cos, persistent=False)
+        self.register_buffer("sin", sin, persistent=False)
+
+    def forward(self, ids_T: Tensor, positions_T: Tensor, attend: Attend) -> Tensor:
+        x_TD = self.embed(ids_T)
+        cos_Td = self.cos[positions_T].to(x_TD.dtype)
+        sin_Td = self.sin[positions_T].to(x_TD.dtype)
+        for block in self.blocks:
+            x_TD = block(x_TD, cos_Td, sin_Td, attend)
+        return self.norm(x_TD)
+
+    def logits(self, hidden_TD: Tensor) -> Tensor:
+        weight_VD = self.embed.weight if self.head is None else self.head.weight
+        return F.linear(hidden_TD, weight_VD)
+
+    @property
+    def device(self) -> torch.device:
+        return self.embed.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embed.weight.dtype
+
+
+@torch.no_grad()
+def init_weights(model: Decoder, seed: int) -> None:
+    """Fresh weights from one seed, the same on every device: normal, output layers scaled by depth."""
+    generator = torch.Generator().manual_seed(seed)
+    depth_scale = (2 * model.shape.num_layers) ** -0.5
+    for name, parameter in model.named_parameters():
+        if parameter.ndim == 1:
+            parameter.fill_(0.0 if name.endswith("bias") else 1.0)
+            continue
+        std = parameter.shape[1] ** -0.5 if "embed" not in name else 0.02
+        if name.endswith(("attention.out.weight", "mlp.down.weight")):
+            std *= depth_scale
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) * std)

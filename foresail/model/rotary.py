@@ -1,0 +1,36 @@
+"""Rotary positions: pairs (i, i + d/2) of each head turn by an angle that grows with the position."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from foresail.recipe.shape import ModelShape, RopeScaling
+
+
+def rotary_table(shape: ModelShape) -> tuple[Tensor, Tensor]:
+    """cos and sin for every position up to the context, float32: one row per position, d/2 wide."""
+    exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim
+    frequencies = 1.0 / shape.rope_theta**exponents
+    if shape.rope_scaling is not None:
+        frequencies = stretch(frequencies, shape.rope_scaling)
+    angles = torch.outer(torch.arange(shape.max_context, dtype=torch.float32), frequencies)
+    return angles.cos(), angles.sin()
+
+
+def stretch(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
+    """Llama 3: long wavelengths are slowed by `factor`, short ones kept, those between blended."""
+    wavelengths = 2 * math.pi / frequencies
+    turns = scaling.original_context / wavelengths
+    blend = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
+    blend = blend.clamp(0.0, 1.0)
+    return frequencies * (blend + (1 - blend) / scaling.factor)
+
+
+def rotate(x_Thd: Tensor, cos_Td: Tensor, sin_Td: Tensor) -> Tensor:
+    """Turn the two halves of every head: (a, b) -> (a cos - b sin, b cos + a sin)."""
+    a, b = x_Thd.chunk(2, dim=-1)
+    cos, sin = cos_Td[:, None], sin_Td[:, None]
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)

@@ -1,0 +1,116 @@
+"""What passes between rooms: plain records, no behaviour beyond reading them.
+
+torch is imported for type checkers only, so recipe checks and `--help` stay instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Role = Literal["system", "user", "assistant", "tool"]
+Status = Literal["correct", "wrong", "unparsable", "timeout", "crashed", "ungradable"]
+Finish = Literal["stop", "length", "cancelled"]
+
+# A failure is never a score: samples with these statuses say nothing about the model.
+FAILURES: frozenset[Status] = frozenset({"timeout", "crashed", "ungradable"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A prompt and the answer a verifier checks responses against."""
+
+    id: str
+    prompt: tuple[Message, ...]
+    answer: str
+    source: str = "unknown"
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a grader says of one response. `detail` tells what was compared, for the log."""
+
+    status: Status
+    score: float
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One response as flat token lists of equal length; the prompt is the span where `loss_mask` is 0.
+
+    `logprobs` and `versions` (the policy version that sampled the token) are 0 outside the mask.
+    Text is never tokenised again: `ids` is what the model saw and what the trainer will see.
+    """
+
+    ids: list[int]
+    loss_mask: list[int]
+    logprobs: list[float]
+    versions: list[int]
+    turns: list[int]
+    finish: Finish
+
+    @property
+    def num_response_tokens(self) -> int:
+        return sum(self.loss_mask)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """All samples of one problem in one step, with their verdicts in the same order."""
+
+    problem: Problem
+    samples: tuple[Sample, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSequence:
+    """One sequence as the trainer wants it: flat lists of equal length, one entry per token.
+
+    Entries describe the token at their own index: `advantages[t]` belongs to `ids[t]`.
+    SFT fills `ids` and `loss_mask` only.
+    """
+
+    ids: list[int]
+    loss_mask: list[int]
+    advantages: list[float] | None = None
+    old_logprobs: list[float] | None = None
+    rollout_logprobs: list[float] | None = None
+    ref_logprobs: list[float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedBatch:
+    """Sequences laid end to end: a micro-batch without padding.
+
+    Legend: T tokens, S sequences, M tokens with a loss.
+    `starts_S1` holds the S+1 offsets of the sequences; `targets_M` the places in T that carry a loss,
+    always past a sequence's first token, so `targets_M - 1` are the places that predict them.
+    `weights_M` makes every loss a plain sum: it is this token's share in the whole update.
+    """
+
+    ids_T: Tensor
+    positions_T: Tensor
+    starts_S1: Tensor
+    targets_M: Tensor
+    sequence_M: Tensor
+    weights_M: Tensor
+    advantages_M: Tensor | None = None
+    old_logprobs_M: Tensor | None = None
+    rollout_logprobs_M: Tensor | None = None
+    ref_logprobs_M: Tensor | None = None
+    names: tuple[str, ...] = ()
