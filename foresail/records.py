@@ -70,11 +70,23 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """All samples of one problem in one step, with their verdicts in the same order."""
+    """All samples of one problem in one step, with their verdicts and rewards in the same order.
+
+    A failed verdict has no reward (None): nothing can be learned from such a group.
+    """
 
     problem: Problem
     samples: tuple[Sample, ...]
     verdicts: tuple[Verdict, ...]
+    rewards: tuple[float | None, ...]
+
+    @property
+    def failed(self) -> bool:
+        return any(reward is None for reward in self.rewards)
+
+    @property
+    def pass_rate(self) -> float:
+        return sum(verdict.status == "correct" for verdict in self.verdicts) / len(self.verdicts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +94,10 @@ class TrainSequence:
     """One sequence as the trainer wants it: flat lists of equal length, one entry per token.
 
     Entries describe the token at their own index: `advantages[t]` belongs to `ids[t]`.
-    SFT fills `ids` and `loss_mask` only.
+    SFT fills `ids` and `loss_mask` only. `name` is for error messages.
     """
 
+    name: str = ""
     ids: list[int]
     loss_mask: list[int]
     advantages: list[float] | None = None

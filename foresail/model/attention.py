@@ -6,14 +6,21 @@ are spread into a padded rectangle for this one operation; everything else in th
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+flash: Any = None
 try:
-    from torch.nn.attention.varlen import varlen_attn
+    from torch.nn.attention.varlen import varlen_attn as flash
 except ImportError:  # torch < 2.10
-    varlen_attn = None
+    CAUSAL: dict[str, Any] = {}
+else:  # torch 2.10 said is_causal, later ones give a window: all of the past, nothing of the future
+    names = inspect.signature(flash).parameters
+    CAUSAL = {"window_size": (-1, 0)} if "window_size" in names else {"is_causal": True}
 
 
 class PackedAttention:
@@ -29,7 +36,7 @@ class PackedAttention:
 
     def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         half = q_THd.dtype in (torch.bfloat16, torch.float16)
-        if varlen_attn is not None and q_THd.is_cuda and half:
+        if flash is not None and q_THd.is_cuda and half and q_THd.shape[-1] % 8 == 0:
             return self._flash(q_THd, k_TKd, v_TKd)
         return self._padded(q_THd, k_TKd, v_TKd)
 
@@ -37,7 +44,7 @@ class PackedAttention:
         repeat = q_THd.shape[1] // k_TKd.shape[1]
         k_THd, v_THd = k_TKd.repeat_interleave(repeat, 1), v_TKd.repeat_interleave(repeat, 1)
         starts, longest = self.starts_S1, self.longest
-        return varlen_attn(q_THd.contiguous(), k_THd, v_THd, starts, starts, longest, longest, is_causal=True)
+        return flash(q_THd.contiguous(), k_THd, v_THd, starts, starts, longest, longest, **CAUSAL)
 
     def _padded(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         q, k, v = (self._spread(x) for x in (q_THd, k_TKd, v_TKd))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Family = Literal["llama", "mistral", "qwen2", "qwen3"]
 
@@ -14,10 +14,10 @@ class RopeScaling(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    factor: float
-    low_freq_factor: float
-    high_freq_factor: float
-    original_context: int
+    factor: float = Field(gt=0, description="how far long wavelengths are stretched")
+    low_freq_factor: float = Field(description="below this many turns in the old context: stretched")
+    high_freq_factor: float = Field(description="above this many turns: kept")
+    original_context: int = Field(gt=0, description="context before the stretching")
 
 
 class ModelShape(BaseModel):
@@ -25,21 +25,21 @@ class ModelShape(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    family: Family = "llama"
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    max_context: int
-    norm_eps: float = 1e-6
-    rope_theta: float = 10_000.0
-    rope_scaling: RopeScaling | None = None
-    qkv_bias: bool = False
-    qk_norm: bool = False
-    tied: bool = True
+    family: Family = Field("llama", description="whose config.json is written")
+    vocab_size: int = Field(gt=0, description="rows of the embedding")
+    hidden_size: int = Field(gt=0, description="width of the residual stream")
+    intermediate_size: int = Field(gt=0, description="width inside the MLP")
+    num_layers: int = Field(gt=0, description="blocks")
+    num_heads: int = Field(gt=0, description="query heads")
+    num_kv_heads: int = Field(gt=0, description="key/value heads; fewer than num_heads: grouped queries")
+    head_dim: int = Field(gt=0, description="width of one head")
+    max_context: int = Field(gt=0, description="tokens of prompt and response together")
+    norm_eps: float = Field(1e-6, gt=0, description="keeps the norms finite")
+    rope_theta: float = Field(10_000.0, gt=0, description="base of the rotary wavelengths")
+    rope_scaling: RopeScaling | None = Field(None, description="Llama 3's stretching")
+    qkv_bias: bool = Field(False, description="bias on query, key and value, as in Qwen2")
+    qk_norm: bool = Field(False, description="norm on queries and keys, as in Qwen3")
+    tied: bool = Field(True, description="the head is the embedding")
 
     @model_validator(mode="after")
     def check(self) -> Self:

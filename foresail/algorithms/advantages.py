@@ -1,0 +1,88 @@
+"""From rewards to advantages: how much better a sample did than was to be expected of it.
+
+The reward comes at the end and nothing is discounted, so all tokens of a sample share one advantage and
+a step's rewards fit one small rectangle, a row per problem. `ADVANTAGES` holds the kinds a recipe may
+name, all called alike. `gae` stands apart: it needs a critic's value of every token.
+
+Legend: G groups (problems), N samples of each, T tokens of one trajectory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+
+from torch import Tensor
+
+
+def dr_grpo(rewards_GN: Tensor) -> Tensor:
+    """Reward minus the group's mean: [1, 0, 0, 1] -> [.5, -.5, -.5, .5]."""
+    if rewards_GN.shape[1] < 2:
+        raise ValueError("a group of one sample has nothing to be compared with; set samples_per_prompt >= 2")
+    # Shifted first, so that equal rewards give exact zeros: the float32 mean of eight 0.7s is not 0.7,
+    # and `grpo` would make advantages of .06 out of that rounding.
+    shifted_GN = rewards_GN - rewards_GN[:, :1]
+    return shifted_GN - shifted_GN.mean(dim=1, keepdim=True)
+
+
+def grpo(rewards_GN: Tensor) -> Tensor:
+    """In units of the group's standard deviation: [1, 0, 0, 1] -> [.87, -.87, -.87, .87]."""
+    centred_GN = dr_grpo(rewards_GN)
+    return centred_GN / (centred_GN.std(dim=1, keepdim=True, correction=1) + 1e-6)
+
+
+def rloo(rewards_GN: Tensor) -> Tensor:
+    """Reward minus the mean of the *other* samples: [1, 0, 0, 1] -> [2/3, -2/3, -2/3, 2/3].
+
+    Leaving oneself out only stretches the distance to the group's mean, by N / (N - 1).
+    """
+    num_samples = rewards_GN.shape[1]
+    return dr_grpo(rewards_GN) * num_samples / (num_samples - 1)
+
+
+def reinforce_plus_plus(rewards_GN: Tensor, lengths_GN: Tensor) -> Tensor:
+    """Whitened over the whole batch, groups ignored. The KL penalty of the paper's reward is left out."""
+    return whiten(rewards_GN, lengths_GN)
+
+
+def reinforce_plus_plus_baseline(rewards_GN: Tensor, lengths_GN: Tensor) -> Tensor:
+    """The group's mean is the baseline, the batch's spread the unit."""
+    return whiten(dr_grpo(rewards_GN), lengths_GN)
+
+
+def whiten(values_GN: Tensor, lengths_GN: Tensor) -> Tensor:
+    """Zero mean and unit variance over *tokens*: a sample of 100 tokens counts a hundred times, as in verl.
+
+    values [1, 0] with lengths [1, 3]: mean 1/4, variance (9/16 + 3/16) / 3 = 1/4 -> [1.5, -.5].
+    """
+    counts_GN = lengths_GN.to(values_GN.dtype)
+    total = counts_GN.sum().clamp(min=1)
+    shifted_GN = values_GN - values_GN[:1, :1]  # as in `dr_grpo`: equal values give exact zeros
+    centred_GN = shifted_GN - (counts_GN * shifted_GN).sum() / total
+    variance = (counts_GN * centred_GN**2).sum() / (total - 1).clamp(min=1)
+    return centred_GN * (variance + 1e-8).rsqrt()
+
+
+# One signature for all: rewards_GN and the number of loss tokens of each sample.
+ADVANTAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "grpo": lambda rewards_GN, lengths_GN: grpo(rewards_GN),
+    "dr_grpo": lambda rewards_GN, lengths_GN: dr_grpo(rewards_GN),
+    "rloo": lambda rewards_GN, lengths_GN: rloo(rewards_GN),
+    "reinforce++": reinforce_plus_plus,
+    "reinforce++_baseline": reinforce_plus_plus_baseline,
+}
+
+
+def gae(rewards_T: Tensor, values_T: Tensor, *, gamma: float, lam: float, bootstrap: float = 0.0) -> Tensor:
+    """Generalised advantage estimates of one trajectory; the critic's targets are these plus `values_T`.
+
+    `bootstrap` is the value after the last token: 0 where the trajectory ended, the critic's guess where
+    it was cut. rewards [0, 1], values [.5, .5], gamma 1, lam .5: errors [0, .5] -> [.25, .5].
+    """
+    next_values_T = values_T.roll(-1)
+    next_values_T[-1:] = bootstrap
+    errors_T = rewards_T + gamma * next_values_T - values_T
+    # Each entry leans on the one after it, so the walk is backwards, over plain floats: a tensor
+    # operation per token would be a thousand times slower.
+    backwards = accumulate(reversed(errors_T.tolist()), lambda later, error: error + gamma * lam * later)
+    return errors_T.new_tensor(list(backwards)).flip(0)

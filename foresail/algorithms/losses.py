@@ -1,0 +1,102 @@
+"""The loss of each sampled token, before it is weighed and summed.
+
+With rho = pi / pi_old and A the advantage, to be minimised:
+clipped  -min(rho A, clip(rho) A)                     PPO, GRPO; DAPO with the upper bound further out
+gspo     the same, rho being the sequence's geometric mean
+cispo    -clip(rho) A log pi, the weight detached     no token loses its gradient, only its excess weight
+
+Where the policies agree (rho = 1) all three have REINFORCE's gradient, -A grad log pi.
+
+Legend: M tokens with a loss, S sequences.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+# exp(20) is 5e8: far past any bound, and still far from float32's infinity when multiplied.
+LOG_RATIO_LIMIT = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenLosses:
+    """Losses, and where a bound was active. `dual_clipped_M` is there only when a dual clip was asked for."""
+
+    loss_M: Tensor
+    clipped_M: Tensor
+    dual_clipped_M: Tensor | None = None
+
+
+def clipped(
+    logprobs_M: Tensor,
+    old_logprobs_M: Tensor,
+    advantages_M: Tensor,
+    *,
+    low: float,
+    high: float,
+    dual_clip: float | None = None,
+) -> TokenLosses:
+    """Nothing more to gain from a token once its ratio left [1 - low, 1 + high] the way A points.
+
+    rho 2, A 1, high .28 -> loss -1.28, no gradient; rho 2, A -1 -> loss 2, the gradient pushes back.
+    `dual_clip` bounds that second case too: with A < 0 the loss stays below dual_clip * |A|.
+    """
+    ratio_M = exponentiate(logprobs_M - old_logprobs_M)
+    losses = clip_ratio(ratio_M, advantages_M, low=low, high=high)
+    if dual_clip is None:
+        return losses
+    ceiling_M = -advantages_M * dual_clip
+    above_M = (advantages_M < 0) & (losses.loss_M > ceiling_M)
+    return TokenLosses(
+        loss_M=torch.where(above_M, ceiling_M, losses.loss_M),
+        clipped_M=losses.clipped_M,
+        dual_clipped_M=above_M,
+    )
+
+
+def gspo(
+    logprobs_M: Tensor,
+    old_logprobs_M: Tensor,
+    advantages_M: Tensor,
+    sequence_M: Tensor,
+    *,
+    num_sequences: int,
+    low: float,
+    high: float,
+) -> TokenLosses:
+    """Whole sequences are clipped: their ratio is exp of the mean log-ratio of their tokens.
+
+    Log-ratios [.1, .3] of one sequence give both tokens the ratio exp(.2). A sequence must not be cut
+    across micro-batches. Summed with "seq-mean-token-mean" the gradient is the paper's.
+    """
+    log_ratio_M = (logprobs_M - old_logprobs_M).detach()
+    sums_S = log_ratio_M.new_zeros(num_sequences).index_add(0, sequence_M, log_ratio_M)
+    counts_S = sums_S.new_zeros(num_sequences).index_add(0, sequence_M, torch.ones_like(log_ratio_M))
+    means_M = (sums_S / counts_S)[sequence_M]
+    # The value is the sequence's, the gradient the token's own: the difference is zero, its slope is not.
+    ratio_M = exponentiate(means_M + logprobs_M - logprobs_M.detach())
+    return clip_ratio(ratio_M, advantages_M, low=low, high=high)
+
+
+def cispo(
+    logprobs_M: Tensor, old_logprobs_M: Tensor, advantages_M: Tensor, *, low: float, high: float
+) -> TokenLosses:
+    """REINFORCE with a clipped importance weight: rho 2, A 1, high .28 -> gradient -1.28 grad log pi."""
+    ratio_M = exponentiate(logprobs_M - old_logprobs_M).detach()
+    weight_M = ratio_M.clamp(1 - low, 1 + high)
+    return TokenLosses(loss_M=-weight_M * advantages_M * logprobs_M, clipped_M=weight_M != ratio_M)
+
+
+def clip_ratio(ratio_M: Tensor, advantages_M: Tensor, *, low: float, high: float) -> TokenLosses:
+    """The pessimistic one of the plain and the clipped surrogate."""
+    plain_M = -ratio_M * advantages_M
+    bounded_M = -ratio_M.clamp(1 - low, 1 + high) * advantages_M
+    return TokenLosses(loss_M=torch.maximum(plain_M, bounded_M), clipped_M=bounded_M > plain_M)
+
+
+def exponentiate(log_ratio_M: Tensor) -> Tensor:
+    """Log-ratios to ratios, finite whatever comes."""
+    return log_ratio_M.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()

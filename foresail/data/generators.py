@@ -1,0 +1,111 @@
+"""Problems made on the spot: `arithmetic:count=2000,seed=1`, `reasoning-gym:chain_sum,size=500,seed=1`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from difflib import get_close_matches
+from typing import Any
+
+from foresail.data import arithmetic
+from foresail.records import Message, Problem
+
+
+def names_generator(source: str) -> bool:
+    return source.partition(":")[0] in GENERATORS
+
+
+def generate(source: str) -> list[Problem]:
+    """generate("arithmetic:count=2,seed=1") -> two problems, the same ones every time."""
+    name, _, settings = source.partition(":")
+    return GENERATORS[name]([part.strip() for part in settings.split(",") if part.strip()])
+
+
+def generate_arithmetic(settings: list[str]) -> list[Problem]:
+    """`arithmetic:count=2000,seed=1,steps=3-5,split=train`; all but count may be left out."""
+    options = parse_options("arithmetic", settings)
+    check_known("arithmetic option", options, ("count", "seed", "steps", "split"))
+    if "count" not in options:
+        raise ValueError("arithmetic needs a count: arithmetic:count=2000")
+    fewest, _, most = options.get("steps", "3-5").partition("-")
+    return arithmetic.make_problems(
+        to_int("arithmetic", "count", options["count"]),
+        seed=to_int("arithmetic", "seed", options.get("seed", "0")),
+        steps=(to_int("arithmetic", "steps", fewest), to_int("arithmetic", "steps", most or fewest)),
+        split=options.get("split", "train"),
+    )
+
+
+def generate_reasoning_gym(settings: list[str]) -> list[Problem]:
+    """`reasoning-gym:chain_sum,size=500,seed=1` and any setting of that dataset's own."""
+    try:
+        import reasoning_gym
+        from reasoning_gym.factory import DATASETS
+    except ImportError as error:
+        raise ImportError("reasoning-gym problems need: pip install 'foresail[gym]'") from error
+    if not settings or "=" in settings[0]:
+        raise ValueError("reasoning-gym needs a dataset's name: reasoning-gym:chain_sum,size=500,seed=1")
+    name = settings[0]
+    check_known("reasoning-gym dataset", [name], DATASETS)
+    texts = {"size": "500", "seed": "0", **parse_options("reasoning-gym", settings[1:])}
+    options = {key: to_value(text) for key, text in texts.items()}
+    try:
+        items = list(reasoning_gym.create_dataset(name, **options))
+    except (TypeError, AssertionError, ValueError) as error:
+        raise ValueError(f"reasoning-gym refuses {name} with {options}: {error}") from error
+    return [gym_problem(item, name, options["seed"], index) for index, item in enumerate(items)]
+
+
+def gym_problem(item: dict[str, Any], name: str, seed: int, index: int) -> Problem:
+    if item["answer"] is None:
+        raise ValueError(
+            f"reasoning-gym's {name} has problems with many right answers and gives none to compare with; "
+            "choose another dataset"
+        )
+    return Problem(
+        id=f"{name}:{seed}:{index}",
+        prompt=(Message(role="user", content=item["question"]),),
+        answer=str(item["answer"]),
+        source=name,
+        extra=item["metadata"],
+    )
+
+
+def parse_options(source: str, settings: list[str]) -> dict[str, str]:
+    """parse_options("arithmetic", ["count=20", "seed=1"]) -> {"count": "20", "seed": "1"}."""
+    for setting in settings:
+        if "=" not in setting:
+            raise ValueError(f"{source}: {setting!r} is not of the form name=value")
+    return dict(setting.split("=", 1) for setting in settings)
+
+
+def check_known(what: str, names: Collection[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=3)
+            raise ValueError(f"unknown {what} {name!r}; " + suggest(near, known))
+
+
+def suggest(near: list[str], known: Collection[str]) -> str:
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}"
+
+
+def to_int(source: str, name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{source}: {name}={text!r} is not a whole number") from None
+
+
+def to_value(text: str) -> Any:
+    """to_value("3") -> 3; to_value("true") -> True; to_value("hard") -> "hard"."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+GENERATORS: dict[str, Callable[[list[str]], list[Problem]]] = {
+    "arithmetic": generate_arithmetic,
+    "reasoning-gym": generate_reasoning_gym,
+}

@@ -1,0 +1,39 @@
+"""Problems with their prompts as token ids: tokenised once, by the model's own chat template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foresail.records import Problem
+from foresail.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptedProblem:
+    """A problem and the ids that a response will follow."""
+
+    problem: Problem
+    ids: tuple[int, ...]
+
+
+def encode_problems(
+    problems: Sequence[Problem], tokenizer: Tokenizer, max_tokens: int
+) -> list[PromptedProblem]:
+    """All problems, or an error: a prompt that is too long is never cut, and ids must tell problems apart."""
+    encoded = [
+        PromptedProblem(problem=problem, ids=tuple(tokenizer.encode_prompt(problem.prompt)))
+        for problem in problems
+    ]
+    if too_long := [entry for entry in encoded if len(entry.ids) > max_tokens]:
+        longest = max(too_long, key=lambda entry: len(entry.ids))
+        raise ValueError(
+            f"{len(too_long)} of {len(encoded)} prompts are longer than {max_tokens} tokens, the longest "
+            f"({longest.problem.id}) has {len(longest.ids)}; raise max_prompt_tokens to {len(longest.ids)} if the "
+            "model's context allows it, or leave those problems out"
+        )
+    if len({entry.problem.id for entry in encoded}) < len(encoded):
+        ids = [entry.problem.id for entry in encoded]
+        twice = next(identity for identity in ids if ids.count(identity) > 1)
+        raise ValueError(f"two problems have the id {twice!r}; give each its own, or drop the id column")
+    return encoded

@@ -1,0 +1,74 @@
+"""From logits and one uniform number per row to a token and its log-probability.
+
+The log-probability is that of the distribution the token was drawn from: after temperature, top-k, top-p
+and min-p. A greedy row (temperature 0) reports the model's own log-probability of its choice.
+
+Legend: B rows, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingRows:
+    """Sampling settings of every row, as tensors."""
+
+    temperature_B: Tensor
+    top_p_B: Tensor
+    top_k_B: Tensor
+    min_p_B: Tensor
+
+    @staticmethod
+    def empty(rows: int, device: torch.device) -> SamplingRows:
+        return SamplingRows(
+            temperature_B=torch.ones(rows, device=device),
+            top_p_B=torch.ones(rows, device=device),
+            top_k_B=torch.zeros(rows, dtype=torch.int64, device=device),
+            min_p_B=torch.zeros(rows, device=device),
+        )
+
+    def __getitem__(self, rows: Tensor) -> SamplingRows:
+        return SamplingRows(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+def sample(
+    logits_BV: Tensor, settings: SamplingRows, uniforms_B: Tensor, *, truncate: bool
+) -> tuple[Tensor, Tensor]:
+    """Tokens and log-probabilities; `truncate` says whether any row uses top-k, top-p or min-p."""
+    greedy_B = settings.temperature_B == 0
+    temperature_B = settings.temperature_B.masked_fill(greedy_B, 1.0)
+    logprobs_BV = torch.log_softmax(logits_BV.float() / temperature_B[:, None], dim=-1)
+    if truncate:
+        logprobs_BV = truncated(logprobs_BV, settings)
+    tokens_B = draw(logprobs_BV, uniforms_B)
+    tokens_B = torch.where(greedy_B, logits_BV.argmax(-1), tokens_B)
+    return tokens_B, logprobs_BV.gather(1, tokens_B[:, None]).squeeze(1)
+
+
+def draw(logprobs_BV: Tensor, uniforms_B: Tensor) -> Tensor:
+    """The token in whose share of [0, 1) the uniform number falls, tokens laid out in vocabulary order."""
+    # float64: with 150,000 tokens a float32 sum is off by more than a rare token's whole probability.
+    cumulative_BV = logprobs_BV.double().exp().cumsum(-1)
+    marks_B1 = (uniforms_B * cumulative_BV[:, -1])[:, None]
+    return torch.searchsorted(cumulative_BV, marks_B1, right=True).squeeze(1)
+
+
+def truncated(logprobs_BV: Tensor, settings: SamplingRows) -> Tensor:
+    """Drop what top-k, then top-p, then min-p exclude, and renormalise. The best token always stays."""
+    sorted_BV, order_BV = logprobs_BV.sort(dim=-1, descending=True, stable=True)
+    rank_V = torch.arange(logprobs_BV.shape[1], device=logprobs_BV.device)
+    top_k_B1 = settings.top_k_B[:, None]
+    keep_BV = (top_k_B1 == 0) | (rank_V < top_k_B1)
+    probs_BV = sorted_BV.exp() * keep_BV
+    probs_BV = probs_BV / probs_BV.sum(-1, keepdim=True)
+    before_BV = probs_BV.cumsum(-1) - probs_BV
+    keep_BV &= before_BV < settings.top_p_B[:, None]
+    keep_BV &= probs_BV >= settings.min_p_B[:, None] * probs_BV[:, :1]
+    keep_BV[:, 0] = True
+    kept_BV = torch.zeros_like(keep_BV).scatter(1, order_BV, keep_BV)
+    return torch.log_softmax(logprobs_BV.masked_fill(~kept_BV, -torch.inf), dim=-1)

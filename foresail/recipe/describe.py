@@ -1,0 +1,83 @@
+"""A preflight as plain lines for the terminal: batches, memory, files, then what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from foresail.recipe.batches import Batch
+from foresail.recipe.memory import dtype_of, kv_pages
+from foresail.recipe.preflight import Preflight
+from foresail.recipe.stages import Rl
+from foresail.recipe.units import gigabytes, grouped
+
+
+def describe(found: Preflight) -> str:
+    """The whole report; `refused:` lines come last, where the eye is."""
+    blocks = [batch_lines(found), memory_lines(found), file_lines(found), verdict_lines(found)]
+    return "\n\n".join("\n".join(block) for block in blocks)
+
+
+def batch_lines(found: Preflight) -> Iterator[str]:
+    batches, samples = found.batches, "samples" if isinstance(found.recipe, Rl) else "conversations"
+    yield f"{'Batches':<22}{'prompts':>10}{samples:>15}{'tokens up to':>18}{'updates':>10}"
+    for row in (batches.run, batches.step, batches.update, batches.micro_batch):
+        yield batch_line(row)
+    yield f"  an update takes up to {grouped(batches.micro_batches_per_update)} micro-batches"
+    most = batches.most_prompts_per_step
+    if most is not None and most > (batches.step.prompts or 0):
+        yield f"  dynamic sampling may try up to {grouped(most)} prompts a step"
+    if found.num_records:
+        drawn = batches.run.prompts or batches.run.samples
+        yield f"  {drawn / found.num_records:.2f} passes over {grouped(found.num_records)} records"
+
+
+def batch_line(row: Batch) -> str:
+    # A micro-batch is filled with tokens, so its samples are those that fit even at full length.
+    samples = grouped(row.samples) if row.updates is not None else f"at least {grouped(row.samples)}"
+    columns = f"{grouped(row.prompts):>10}{samples:>15}{grouped(row.tokens):>18}{grouped(row.updates):>10}"
+    return f"  {row.name:<20}{columns}"
+
+
+def memory_lines(found: Preflight) -> Iterator[str]:
+    if found.shape is None or found.memory is None:
+        yield "Memory: unknown, for the model cannot be read"
+        return
+    dtype = dtype_of(found.recipe, found.device)
+    million = found.shape.num_parameters / 1e6
+    yield f"Memory on {found.device}: {million:,.1f} M parameters in {dtype}"
+    for part in fields(found.memory):
+        if size := getattr(found.memory, part.name):
+            yield f"  {part.name.replace('_', ' '):<20}{gigabytes(size):>12}{note(part.name, found)}"
+    yield f"  {'in all, at most':<20}{gigabytes(found.memory.total):>12}"
+
+
+def note(part: str, found: Preflight) -> str:
+    recipe = found.recipe
+    if part in ("activations", "logits"):
+        return f"   one micro-batch of {grouped(recipe.micro_batch_tokens)} tokens"
+    if part == "kv_cache" and isinstance(recipe, Rl):
+        return f"   {grouped(kv_pages(recipe))} pages of {recipe.engine.page_size} tokens"
+    return ""
+
+
+def file_lines(found: Preflight) -> Iterator[str]:
+    recipe, every = found.recipe, found.recipe.checkpoints.every
+    yield f"Written to {found.folder}/ ({gigabytes(found.disk_free)} free)"
+    yield "  recipe.toml         every value used"
+    yield "  metrics.jsonl       a record every step; tensorboard/ the same"
+    if isinstance(recipe, Rl):
+        yield "  rollouts/           every sample of every step, compressed"
+        yield "  timeline.jsonl      what ran when"
+    each = gigabytes(found.memory.checkpoint) if found.memory is not None else "unknown size"
+    often = "every step" if every == 1 else f"every {every} steps"
+    yield f"  checkpoints/step_N  {each} {often}, the newest {recipe.checkpoints.keep} kept"
+
+
+def verdict_lines(found: Preflight) -> Iterator[str]:
+    for warning in found.warnings:
+        yield f"warning: {warning}"
+    for refusal in found.refusals:
+        yield f"refused: {refusal}"
+    if not found.refusals:
+        yield "ready to run"

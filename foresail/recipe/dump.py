@@ -1,0 +1,55 @@
+"""A recipe as TOML that documents itself: every value used, its meaning beside it.
+
+`load_recipe` of the text gives an equal recipe. TOML has no null, so unset keys stand as comments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+
+from foresail.recipe.stages import Recipe
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+
+def to_toml(recipe: Recipe) -> str:
+    """Plain keys first, then one table each: `steps = 20  # rollout-and-update rounds`."""
+    return "\n".join(table_lines(recipe, path="")) + "\n"
+
+
+def table_lines(table: BaseModel, path: str) -> Iterator[str]:
+    fields = type(table).model_fields
+    values = {name: getattr(table, name) for name in fields}
+    for name, value in values.items():
+        if not isinstance(value, BaseModel):
+            yield key_line(name, value, fields[name])
+    for name, value in values.items():
+        if isinstance(value, BaseModel):
+            yield ""
+            yield f"[{path}{name}]  # {(type(value).__doc__ or '').strip().splitlines()[0]}"
+            yield from table_lines(value, path=f"{path}{name}.")
+
+
+def key_line(name: str, value: Any, field: FieldInfo) -> str:
+    set_or_not = f"# {name} = none" if value is None else f"{name} = {toml_value(value)}"
+    return f"{set_or_not}  # {meaning(field)}"
+
+
+def meaning(field: FieldInfo) -> str:
+    """The description, and the choices where there are some: "estimator (k1, k3)"."""
+    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+    return (field.description or "") + (f" ({', '.join(choices)})" if len(choices) > 1 else "")
+
+
+def toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # TOML's basic strings are JSON's, except that TOML wants DEL escaped too.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -1,0 +1,150 @@
+"""The tables a recipe is made of. Each default is stated here and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from foresail.recipe.shape import ModelShape
+
+
+class Part(BaseModel):
+    """Frozen, closed to unknown keys, and strict: `steps = "10"` or `lr = inf` is a mistake, not a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def lay_over_defaults(cls, given: Any) -> Any:
+        """A table given in part keeps its stage's defaults for the rest.
+
+        Sft sets lr = 1e-5; `[optimizer] warmup = 10` in an SFT recipe must not bring back RL's 1e-6.
+        """
+        if not isinstance(given, dict):
+            return given
+        tables = {
+            name: field.default.model_dump() | given[name]
+            for name, field in cls.model_fields.items()
+            if isinstance(field.default, Part) and isinstance(given.get(name), dict)
+        }
+        return given | tables
+
+
+class Run(Part):
+    """Where the run lives and what it runs on."""
+
+    name: str = Field("run", description="folder name under `root`")
+    root: str = Field("runs", description="folder that holds runs")
+    seed: int = Field(0, ge=0, description="one number from which all randomness follows")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA when there is one")
+    wandb: str | None = Field(None, description="Weights & Biases project to log to as well")
+
+
+class Model(Part):
+    """The starting point: a checkpoint, or a shape for fresh weights."""
+
+    path: str | None = Field(None, description="Hugging Face directory to start from")
+    shape: ModelShape | None = Field(None, description="train from fresh weights of this shape")
+    tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
+    dtype: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto: bfloat16 on CUDA")
+
+
+class Problems(Part):
+    """Problems with checkable answers."""
+
+    source: str = Field(description="file.jsonl, file.parquet, arithmetic:… or reasoning-gym:…")
+    prompt_key: str | None = Field(None, description="column of the prompt; default: the usual names")
+    answer_key: str | None = Field(None, description="column of the answer; default: the usual names")
+    system: str | None = Field(None, description="system message put before every prompt")
+    suffix: str = Field("", description="text put after every user prompt")
+    limit: int | None = Field(None, gt=0, description="use only the first so many")
+
+
+class Sampling(Part):
+    """How responses are drawn."""
+
+    temperature: float = Field(1.0, ge=0, description="0 is greedy")
+    top_p: float = Field(1.0, gt=0, le=1, description="keep the likeliest tokens up to this sum; 1: all")
+    top_k: int = Field(0, ge=0, description="0: all tokens")
+    min_p: float = Field(0.0, ge=0, lt=1, description="drop tokens below this share of the best one")
+    max_new_tokens: int = Field(1024, gt=0, description="longest response")
+
+    @property
+    def truncates(self) -> bool:
+        """Whether some tokens are cut off, so that the policy's own distribution is not the sampled one."""
+        return self.top_p < 1 or self.top_k > 0 or self.min_p > 0
+
+
+class Optimizer(Part):
+    """AdamW and its schedule."""
+
+    lr: float = Field(1e-6, gt=0, description="learning rate at its height")
+    beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean gradient")
+    beta2: float = Field(0.95, ge=0, lt=1, description="memory of the squared gradient")
+    eps: float = Field(1e-8, gt=0, description="keeps the division finite")
+    weight_decay: float = Field(0.0, ge=0, description="decoupled; on matrices only")
+    clip_norm: float = Field(1.0, gt=0, description="largest gradient norm")
+    warmup: int = Field(0, ge=0, description="optimiser updates until the full rate")
+    schedule: Literal["constant", "linear", "cosine"] = Field("constant", description="after the warm-up")
+    final_share: float = Field(0.0, ge=0, le=1, description="share of `lr` left at the last update")
+
+
+class Checkpoints(Part):
+    """What survives a kill."""
+
+    every: int = Field(1, gt=0, description="steps between checkpoints; 1 loses at most the current step")
+    keep: int = Field(2, gt=0, description="checkpoints kept; the newest always is")
+
+
+class Engine(Part):
+    """The rollout engine's room."""
+
+    max_running: int = Field(512, gt=0, description="samples decoded at once")
+    page_size: int = Field(16, gt=0, description="tokens per KV page")
+    kv_tokens: int | None = Field(None, gt=0, description="tokens the KV cache holds; default: all it needs")
+
+
+class Advantage(Part):
+    """From rewards to advantages."""
+
+    kind: Literal["grpo", "dr_grpo", "rloo", "reinforce++", "reinforce++_baseline"] = Field(
+        "grpo", description="estimator"
+    )
+
+
+class Loss(Part):
+    """The policy loss."""
+
+    kind: Literal["clip", "gspo", "cispo"] = Field("clip", description="how the ratio is bounded")
+    clip_low: float = Field(0.2, gt=0, description="lower bound is 1 - clip_low")
+    clip_high: float = Field(0.28, gt=0, description="upper bound is 1 + clip_high")
+    dual_clip: float | None = Field(None, gt=1, description="bound on the ratio where the advantage is < 0")
+    aggregation: Literal["token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "constant"] = Field(
+        "token-mean", description="from token losses to one; constant: Dr. GRPO's"
+    )
+    kl: Literal["k1", "k3"] = Field("k3", description="estimator, when kl_weight > 0")
+    kl_weight: float = Field(0.0, ge=0, description="pull towards the starting model; off by default")
+    old_logprobs: Literal["engine", "trainer"] = Field(
+        "engine", description="engine: as sampled, free; trainer: one more forward pass"
+    )
+    importance_cap: float | None = Field(
+        None, gt=0, description="cap of the trainer/engine ratio (truncated importance sampling)"
+    )
+
+
+class Reward(Part):
+    """From verdicts to rewards."""
+
+    grader: Literal["math", "exact"] = Field("math", description="math: by value; exact: the same text")
+    wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
+    correct: float = Field(1.0, gt=0, description="reward of a right answer")
+    overlong_buffer: int = Field(0, ge=0, description="tokens before the limit where a penalty grows; 0: off")
+    overlong_factor: float = Field(1.0, ge=0, description="penalty at the limit")
+
+
+class DynamicSampling(Part):
+    """Groups whose samples all got the same reward teach nothing; replace them."""
+
+    enabled: bool = Field(True, description="false: keep such groups; they add nothing")
+    max_rounds: int = Field(4, gt=0, description="batches of prompts tried in a step before giving up")

@@ -1,0 +1,184 @@
+"""The preflight: what a recipe comes to on this machine, and why it cannot run, before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from foresail.recipe import inputs
+from foresail.recipe.batches import Batches, count_batches
+from foresail.recipe.hf_config import read_shape
+from foresail.recipe.machine import free_disk, guess_device, main_memory
+from foresail.recipe.memory import Device, Memory, estimate, kv_pages, pages_per_sample
+from foresail.recipe.run_folder import check_folder, holds_same_recipe, run_folder
+from foresail.recipe.shape import ModelShape
+from foresail.recipe.stages import Recipe, Rl
+from foresail.recipe.units import gigabytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preflight:
+    """A recipe may run when `refusals` is empty. Without a readable model there is no shape and no memory."""
+
+    recipe: Recipe
+    device: Device
+    folder: Path
+    shape: ModelShape | None
+    batches: Batches
+    memory: Memory | None
+    num_records: int | None
+    disk_free: int
+    refusals: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def preflight(recipe: Recipe) -> Preflight:
+    """Look at everything, and report all that is wrong at once."""
+    device = guess_device(recipe.run.device)
+    shape, unreadable = find_shape(recipe)
+    memory = estimate(shape, recipe, device) if shape is not None else None
+    num_records = count_usable(recipe)
+    disk_free = free_disk(run_folder(recipe))
+    refusals = [
+        *unreadable,
+        *input_refusals(recipe, shape),
+        *length_refusals(recipe, shape),
+        *data_refusals(recipe, num_records),
+        *room_refusals(recipe, memory, device, disk_free),
+    ]
+    return Preflight(
+        recipe=recipe,
+        device=device,
+        folder=run_folder(recipe),
+        shape=shape,
+        batches=count_batches(recipe),
+        memory=memory,
+        num_records=num_records,
+        disk_free=disk_free,
+        refusals=tuple(refusals),
+        warnings=tuple(find_warnings(recipe, memory, device, disk_free)),
+    )
+
+
+def find_shape(recipe: Recipe) -> tuple[ModelShape | None, list[str]]:
+    if recipe.model.path is None:
+        return recipe.model.shape, []
+    try:
+        return read_shape(recipe.model.path, context=recipe.max_length), []
+    except (OSError, ValueError) as error:
+        return None, [f"model.path: {error}"]
+
+
+def count_usable(recipe: Recipe) -> int | None:
+    """Records the run will draw from, where they can be counted at a glance."""
+    count = inputs.count_records(source_of(recipe))
+    limit = recipe.data.limit if isinstance(recipe, Rl) else None
+    return count if count is None or limit is None else min(count, limit)
+
+
+def source_of(recipe: Recipe) -> str:
+    return recipe.data.source if isinstance(recipe, Rl) else recipe.data
+
+
+def input_refusals(recipe: Recipe, shape: ModelShape | None) -> Iterator[str]:
+    model = recipe.model
+    if model.path is not None and shape is not None:
+        yield from inputs.check_weights(Path(model.path))
+    tokenizer = model.tokenizer or (model.path if shape is not None else None)
+    if tokenizer is not None:
+        yield from inputs.check_tokenizer(Path(tokenizer), shape)
+    yield from inputs.check_source("data.source" if isinstance(recipe, Rl) else "data", source_of(recipe))
+    if isinstance(recipe, Rl) and recipe.eval is not None:
+        yield from inputs.check_source("eval.source", recipe.eval.source)
+    if recipe.run.wandb is not None and find_spec("wandb") is None:
+        yield "run.wandb is set, but Weights & Biases is not installed; pip install 'foresail[wandb]'"
+
+
+def length_refusals(recipe: Recipe, shape: ModelShape | None) -> Iterator[str]:
+    """Samples that fit neither the model's context nor the KV cache."""
+    if shape is not None and recipe.max_length > shape.max_context:
+        yield context_refusal(recipe, shape.max_context)
+    if isinstance(recipe, Rl) and kv_pages(recipe) < pages_per_sample(recipe):
+        page, pages = recipe.engine.page_size, pages_per_sample(recipe)
+        yield (
+            f"engine.kv_tokens {recipe.engine.kv_tokens} cannot hold one sample of {recipe.max_length} "
+            f"tokens ({pages} pages of {page}); set engine.kv_tokens = {pages * page} or more"
+        )
+
+
+def context_refusal(recipe: Recipe, context: int) -> str:
+    if not isinstance(recipe, Rl):
+        return (
+            f"max_length {recipe.max_length} exceeds the model's context of {context} tokens; "
+            f"set max_length = {context} or less"
+        )
+    left = context - recipe.max_prompt_tokens
+    mend = f"sampling.max_new_tokens = {left}" if left > 0 else f"max_prompt_tokens below {context}"
+    return (
+        f"max_prompt_tokens {recipe.max_prompt_tokens} + sampling.max_new_tokens "
+        f"{recipe.sampling.max_new_tokens} = {recipe.max_length} exceed the model's context of {context} "
+        f"tokens; set {mend}"
+    )
+
+
+def data_refusals(recipe: Recipe, num_records: int | None) -> Iterator[str]:
+    """Noise is keyed by problem: the same one twice in a step would be answered twice in the same words."""
+    if isinstance(recipe, Rl) and num_records and num_records < recipe.prompts_per_step:
+        yield (
+            f"prompts_per_step {recipe.prompts_per_step} (prompts) exceeds the {num_records} problems of "
+            f"{recipe.data.source}; set prompts_per_step = {num_records} or less"
+        )
+
+
+def room_refusals(recipe: Recipe, memory: Memory | None, device: Device, disk_free: int) -> Iterator[str]:
+    """What cannot be held or written, whatever the samples turn out to be."""
+    if (cannot_write := check_folder(recipe)) is not None:
+        yield cannot_write
+    if memory is None:
+        return
+    if memory.checkpoint > disk_free:
+        yield (
+            f"one checkpoint takes {gigabytes(memory.checkpoint)} and {run_folder(recipe)} has "
+            f"{gigabytes(disk_free)} free; free some, or set run.root to another disk"
+        )
+    machine = main_memory()
+    if device == "cpu" and machine is not None and memory.standing > machine:
+        kv_first = memory.kv_cache > memory.standing // 2
+        mend = "set engine.kv_tokens or lower engine.max_running" if kv_first else "use a smaller model"
+        yield (
+            f"weights, gradients, optimiser and KV cache take {gigabytes(memory.standing)} and this machine "
+            f"has {gigabytes(machine)}; {mend}"
+        )
+
+
+def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_free: int) -> Iterator[str]:
+    """What may go wrong, or is not what one would expect."""
+    folder = run_folder(recipe)
+    if holds_same_recipe(recipe):
+        yield f"{folder} already holds this run; foresail resume {folder}, or choose another run.name"
+    updates = count_batches(recipe).run.updates or 0
+    if recipe.optimizer.warmup >= updates:
+        yield (
+            f"optimizer.warmup {recipe.optimizer.warmup} lasts for all {updates} updates; "
+            "the full rate is never reached"
+        )
+    if recipe.run.device == "cuda" and guess_device("auto") == "cpu":
+        yield "run.device is cuda, but no NVIDIA card is visible here"
+    if memory is None:
+        return
+    writing = (
+        recipe.checkpoints.keep + 1
+    ) * memory.checkpoint  # the new one is written before the oldest goes
+    if memory.checkpoint <= disk_free < writing:
+        yield (
+            f"checkpoints may take {gigabytes(writing)} and {folder} has {gigabytes(disk_free)} free; "
+            "lower checkpoints.keep, or set run.root to another disk"
+        )
+    machine = main_memory()
+    if device == "cpu" and machine is not None and memory.standing <= machine < memory.total:
+        yield (
+            f"a full micro-batch may take {gigabytes(memory.total)} in all and this machine has "
+            f"{gigabytes(machine)}; lower micro_batch_tokens"
+        )

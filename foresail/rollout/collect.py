@@ -1,0 +1,106 @@
+"""The groups one step learns from: drawn, graded, and replaced while they teach nothing.
+
+Dynamic sampling: a group whose rewards are all equal gives no gradient, so more problems are drawn, up to
+a cap. Groups are taken in the order they were launched, never in the order they ended, so short answers
+have no advantage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from foresail.algorithms.filtering import has_spread
+from foresail.data.prompts import PromptedProblem
+from foresail.engine.engine import Engine
+from foresail.recipe.parts import DynamicSampling
+from foresail.records import Group, Problem, Sample
+from foresail.rollout.groups import Draw, draw_groups
+
+Judge = Callable[[Problem, tuple[Sample, ...]], Group]
+
+
+class NoSignal(RuntimeError):
+    """No group of the step had two different rewards."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Harvest:
+    """Everything that was drawn in a step, and the groups to learn from, both in launch order."""
+
+    launched: tuple[Group, ...]
+    chosen: tuple[Group, ...]
+
+    @property
+    def solved(self) -> bool:
+        """Every sample of every group is right: nothing is left to learn from these problems."""
+        return all(group.pass_rate == 1 for group in self.launched)
+
+
+def collect(
+    engine: Engine,
+    problems: Iterator[PromptedProblem],
+    draw: Draw,
+    judge: Judge,
+    *,
+    num_groups: int,
+    settings: DynamicSampling,
+) -> Harvest:
+    """Draw until `num_groups` are worth learning from, or the cap is reached; raises if none is."""
+    launched: list[Group] = []
+    chosen: list[Group] = []
+    usable = teaches if settings.enabled else (lambda group: not group.failed)
+    for _ in range(settings.max_rounds if settings.enabled else 1):
+        batch = list(islice(problems, launches(num_groups, len(chosen), len(launched))))
+        if not batch:
+            break
+        groups = draw_batch(engine, batch, draw, judge)
+        launched += groups
+        chosen += filter(usable, groups)
+        if len(chosen) >= num_groups:
+            break
+    harvest = Harvest(launched=tuple(launched), chosen=tuple(chosen[:num_groups]))
+    if not chosen and not harvest.solved:
+        raise NoSignal(explain(launched, draw.num_samples))
+    return harvest
+
+
+def draw_batch(engine: Engine, batch: Sequence[PromptedProblem], draw: Draw, judge: Judge) -> list[Group]:
+    """One graded group per problem, in the batch's order; each is graded once all its samples have ended."""
+    judged: dict[str, Group] = {}
+    for problem, samples in draw_groups(engine, batch, draw):
+        judged[problem.problem.id] = judge(problem.problem, samples)
+    return [judged[problem.problem.id] for problem in batch]
+
+
+def launches(wanted: int, valid: int, launched: int) -> int:
+    """How many problems to try next, going by the share that taught something so far.
+
+    launches(32, 0, 0) -> 32; with 16 of 32 found: launches(32, 16, 32) -> 32; with 24: launches(32, 24, 32) -> 11.
+    """
+    if launched == 0:
+        return wanted
+    share = max(valid / launched, 1 / wanted)
+    return min(wanted, math.ceil((wanted - valid) / share))
+
+
+def teaches(group: Group) -> bool:
+    return not group.failed and has_spread([reward for reward in group.rewards if reward is not None])
+
+
+def explain(groups: Sequence[Group], num_samples: int) -> str:
+    """Why nothing can be learned, with the pass rates, and what to do about it."""
+    rates = Counter(round(group.pass_rate * num_samples) for group in groups)
+    histogram = ", ".join(f"{right}/{num_samples} right: {rates[right]} prompts" for right in sorted(rates))
+    statuses = Counter(verdict.status for group in groups for verdict in group.verdicts)
+    counts = ", ".join(f"{status} {count}" for status, count in statuses.most_common())
+    return (
+        f"all rewards were equal within each of {len(groups)} groups ({len(groups) * num_samples} samples), so "
+        f"there is nothing to learn from. Pass rates: {histogram}. Verdicts: {counts}. "
+        "If all are wrong, try easier problems, a better starting model, more samples_per_prompt or a longer "
+        "sampling.max_new_tokens, and look at RUN/rollouts; to try more prompts per step raise "
+        "dynamic_sampling.max_rounds"
+    )

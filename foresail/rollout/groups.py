@@ -1,0 +1,67 @@
+"""From problems to groups of samples: every problem drawn `num_samples` times, groups in the order they end.
+
+One engine in this process; the scheduler over many engines will stand here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from foresail.data.prompts import PromptedProblem
+from foresail.engine.engine import Engine
+from foresail.engine.noise import noise_key
+from foresail.engine.request import Completion, Request
+from foresail.recipe.parts import Sampling
+from foresail.records import Sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """What to draw for every problem, and the part of the noise key they have in common."""
+
+    sampling: Sampling
+    num_samples: int
+    stop_ids: tuple[int, ...]
+    seed: int
+    step: int
+
+
+def draw_groups(
+    engine: Engine, problems: Sequence[PromptedProblem], draw: Draw
+) -> Iterator[tuple[PromptedProblem, tuple[Sample, ...]]]:
+    """Each problem with its samples, as soon as the last of them ends."""
+    samples: dict[int, dict[int, Sample]] = {index: {} for index in range(len(problems))}
+    for completion in engine.generate(requests(problems, draw)):
+        index, number = map(int, completion.request.id.split("."))
+        group = samples[index]
+        group[number] = to_sample(completion)
+        if len(group) == draw.num_samples:
+            yield problems[index], tuple(group[number] for number in range(draw.num_samples))
+
+
+def requests(problems: Sequence[PromptedProblem], draw: Draw) -> Iterator[Request]:
+    for index, problem in enumerate(problems):
+        for number in range(draw.num_samples):
+            yield Request(
+                id=f"{index}.{number}",
+                prompt=problem.ids,
+                key=noise_key(draw.seed, draw.step, problem.problem.id, number),
+                sampling=draw.sampling,
+                stop_ids=draw.stop_ids,
+            )
+
+
+def to_sample(completion: Completion) -> Sample:
+    """Prompt and response as one flat record."""
+    prompt = completion.request.prompt
+    zeros = [0] * len(prompt)
+    num_tokens = len(prompt) + len(completion.ids)
+    return Sample(
+        ids=[*prompt, *completion.ids],
+        loss_mask=zeros + [1] * len(completion.ids),
+        logprobs=[0.0] * len(prompt) + completion.logprobs,
+        versions=zeros + completion.versions,
+        turns=[0] * num_tokens,
+        finish=completion.finish,
+    )

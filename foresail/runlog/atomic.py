@@ -1,0 +1,142 @@
+"""Files and folders that are whole or not there: written aside under a hidden name, synced, then renamed.
+
+A writer killed at any moment leaves what stood before, and at most a leftover (`.tmp-…`, `.old-…`)
+that `clean_leftovers` tidies at the next start.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+ASIDE = ".tmp-"
+OLD = ".old-"
+FULL_BELOW = 1 << 20  # bytes free under which a failure of unknown kind is blamed on the disk
+
+NO_SPACE = "free some space there or move the run to another disk, then resume; what was saved is whole"
+NOT_ALLOWED = "make the folder writable, or choose another one with run.root=…"
+IN_THE_WAY = "a file stands where a folder is needed; move it away, or choose another run.name or run.root"
+ADVICE = {
+    errno.ENOSPC: NO_SPACE,
+    errno.EDQUOT: NO_SPACE,
+    errno.EFBIG: NO_SPACE,
+    errno.EACCES: NOT_ALLOWED,
+    errno.EPERM: NOT_ALLOWED,
+    errno.EROFS: NOT_ALLOWED,
+    errno.ENOTDIR: IN_THE_WAY,
+    errno.EEXIST: IN_THE_WAY,
+    errno.EIO: "the disk itself fails; move the run to another one, then resume",
+}
+
+
+def write_aside(path: Path, write: Callable[[Path], None]) -> None:
+    """Put a file in place in one move: `write_aside(run / "curves.png", figure.savefig)`."""
+    with hidden_sibling(path) as aside:
+        write(aside)
+        sync(aside)
+        os.replace(aside, path)
+        sync(path.parent)
+
+
+@contextmanager
+def replacing_directory(final: Path) -> Iterator[Path]:
+    """Fill the folder this yields; it becomes `final` when the block ends well, and vanishes otherwise.
+
+    A folder that already stands at `final` is swapped out: until the new one is in place it remains,
+    under its own name or as `.old-NAME`, from where `clean_leftovers` brings it back.
+    """
+    with hidden_sibling(final) as aside:
+        discard(aside)
+        aside.mkdir(parents=True)
+        yield aside
+        for path in [*aside.rglob("*"), aside]:
+            sync(path)
+        swap_in(aside, final)
+
+
+def clean_leftovers(folder: Path) -> None:
+    """Remove what killed writers left in `folder`, and bring back a folder caught in the midst of a swap.
+
+    Call it only where no other process writes: a living writer's work looks just like a leftover.
+    """
+    if not folder.is_dir():
+        return
+    with explained(folder):
+        for old in folder.glob(f"{OLD}*"):
+            put_back(old)
+        for aside in folder.glob(f"{ASIDE}*"):
+            discard(aside)
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """A failure to write in `folder` becomes an OSError of its kind that says where, why and what to do."""
+    try:
+        yield
+    except OSError as error:
+        cause = error.strerror or str(error)
+        if error.errno not in ADVICE or cause.startswith("cannot write in"):
+            raise
+        raise OSError(error.errno, f"cannot write in {folder}: {cause}; {ADVICE[error.errno]}") from error
+    except Exception as error:
+        # safetensors and torch tell of a full disk in types of their own
+        if not folder.is_dir() or shutil.disk_usage(folder).free >= FULL_BELOW:
+            raise
+        cause = os.strerror(errno.ENOSPC)
+        raise OSError(errno.ENOSPC, f"cannot write in {folder}: {cause} ({error}); {NO_SPACE}") from error
+
+
+@contextmanager
+def hidden_sibling(final: Path) -> Iterator[Path]:
+    """A name next to `final` to write under; whatever still bears it at the end is removed."""
+    # the suffix stays last, for writers that choose a format by it
+    aside = final.with_name(f"{ASIDE}{os.getpid()}-{final.name}")
+    try:
+        # explained first, removed after: a full disk must be seen before room is made on it
+        with explained(final.parent):
+            yield aside
+    finally:
+        discard(aside)
+
+
+def swap_in(aside: Path, final: Path) -> None:
+    old = final.with_name(f"{OLD}{final.name}")
+    if final.exists():
+        discard(old)
+        os.replace(final, old)
+    try:
+        os.replace(aside, final)
+        sync(final.parent)
+    finally:
+        put_back(old)
+
+
+def put_back(old: Path) -> None:
+    """End a swap: `.old-step_3` goes when there is a `step_3`, and becomes it when there is none."""
+    final = old.with_name(old.name.removeprefix(OLD))
+    if final.exists():
+        discard(old)
+    elif old.exists():
+        os.replace(old, final)
+
+
+def sync(path: Path) -> None:
+    """Have the disk hold a file's bytes, or a folder's names, before going on."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def discard(path: Path) -> None:
+    """Remove a file or folder if it is there; a leftover that cannot be removed is no reason to stop."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()

@@ -1,0 +1,157 @@
+"""The run directory: where everything of one run lies, so that it can be shown, resumed and rewound.
+
+    recipe.toml            every value that was used
+    metrics.jsonl          one record a step
+    rollouts/              step_000012.jsonl.gz: every sample of step 12, with its verdict
+    timeline.jsonl         what each instance and grader did when
+    checkpoints/step_12/   written by the trainer, with `replacing_directory(run.checkpoint_path(12))`
+
+Nothing here is ever torn under its final name: files are written aside and renamed, and a line that was
+not finished does not count. Loading and saving weights is the trainer's business.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from foresail.runlog.atomic import clean_leftovers, explained, write_aside
+from foresail.runlog.journal import Journal, encode
+
+
+class RunDirectory:
+    """One run's folder. Making the object touches no file; `create` and `rewind` begin and resume a run."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.recipe_path = self.path / "recipe.toml"
+        self.metrics = Journal(self.path / "metrics.jsonl")
+        self.timeline = Journal(self.path / "timeline.jsonl")
+        self.rollouts_path = self.path / "rollouts"
+        self.checkpoints_path = self.path / "checkpoints"
+
+    @classmethod
+    def create(cls, path: Path | str, recipe_toml: str) -> Self:
+        """Begin a run; a folder that holds one already is refused."""
+        run = cls(path)
+        with explained(run.path):
+            taken = run.exists()
+        if taken:
+            raise FileExistsError(
+                f"{run.path} already holds a run; resume it, remove it, or choose another run.name"
+            )
+        with explained(run.path):
+            run.rollouts_path.mkdir(parents=True, exist_ok=True)
+            run.checkpoints_path.mkdir(exist_ok=True)
+        run.clean()
+        write_aside(run.recipe_path, lambda aside: write_text(aside, recipe_toml))
+        return run
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self:
+        """An existing run, for reading or for going on."""
+        run = cls(path)
+        if not run.path.is_dir():
+            raise FileNotFoundError(f"there is no folder {run.path}; give the folder of a run")
+        if not run.exists():
+            raise FileNotFoundError(
+                f"{run.path} is no run: it has neither recipe.toml nor metrics.jsonl; "
+                "give the folder that holds them"
+            )
+        return run
+
+    def exists(self) -> bool:
+        return self.recipe_path.is_file() or self.metrics.path.is_file()
+
+    def read_recipe(self) -> str:
+        return self.recipe_path.read_text(encoding="utf-8")
+
+    def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """One line, `{"step": 12, "critic/score/mean": 0.5, …}`. NaN and infinities are written as null."""
+        for name, value in metrics.items():
+            if not isinstance(value, int | float | str | None):
+                raise TypeError(f"metric {name} is a {type(value).__name__}; pass a plain number")
+        if metrics.get("step", step) != step:
+            raise ValueError(f"the metrics of step {step} say step {metrics['step']}")
+        self.metrics.append([{"step": step, **metrics}])
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        return self.metrics.read()
+
+    def append_timeline(self, *events: Mapping[str, Any]) -> None:
+        """Events are free in form but for their `step`, by which `rewind` knows them."""
+        for event in events:
+            if not isinstance(event.get("step"), int):
+                raise ValueError(f'timeline event {event} has no "step"; give the step it happened in')
+        self.timeline.append(events)
+
+    def read_timeline(self) -> list[dict[str, Any]]:
+        return self.timeline.read()
+
+    def write_rollouts(self, step: int, rows: Iterable[Mapping[str, Any]]) -> Path:
+        """All samples of a step in one file, which is there whole or not at all."""
+        with explained(self.path):
+            self.rollouts_path.mkdir(parents=True, exist_ok=True)
+        path = self.rollout_path(step)
+        write_aside(path, lambda aside: write_compressed(aside, rows))
+        return path
+
+    def read_rollouts(self, step: int) -> list[dict[str, Any]]:
+        path = self.rollout_path(step)
+        if not path.exists():
+            there = ", ".join(map(str, self.rollout_steps())) or "none"
+            raise FileNotFoundError(f"{self.path} has no rollouts of step {step}; steps there: {there}")
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    def rollout_path(self, step: int) -> Path:
+        return self.rollouts_path / f"step_{step:06d}.jsonl.gz"
+
+    def rollout_steps(self) -> list[int]:
+        return numbered(self.rollouts_path, ".jsonl.gz")
+
+    def checkpoint_path(self, step: int) -> Path:
+        return self.checkpoints_path / f"step_{step}"
+
+    def checkpoint_steps(self) -> list[int]:
+        """Steps with a whole checkpoint, oldest first; the last is where to resume."""
+        return numbered(self.checkpoints_path, "")
+
+    def rewind(self, step: int) -> None:
+        """Make the log end at `step`, before going on from its checkpoint: later records and rollouts go.
+
+        Checkpoints stay; writing one anew replaces it. Killed half-way, a second rewind ends the work.
+        """
+        self.clean()
+        self.metrics.rewind(step)
+        self.timeline.rewind(step)
+        with explained(self.path):
+            for later in self.rollout_steps():
+                if later > step:
+                    self.rollout_path(later).unlink()
+
+    def clean(self) -> None:
+        """Remove leftovers of a killed writer."""
+        for folder in (self.path, self.rollouts_path, self.checkpoints_path):
+            clean_leftovers(folder)
+
+
+def numbered(folder: Path, suffix: str) -> list[int]:
+    """The N of every step_N in a folder, ascending; other names are none of ours."""
+    names = (path.name for path in folder.glob(f"step_*{suffix}"))
+    numbers = (name.removeprefix("step_").removesuffix(suffix) for name in names)
+    return sorted(int(number) for number in numbers if number.isdecimal())
+
+
+def write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def write_compressed(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    # no name and no time inside: the same samples give the same bytes
+    with open(path, "wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as file:
+        for row in rows:
+            file.write(encode(row))

@@ -1,0 +1,163 @@
+"""What one watches while a stage runs: a live view on a terminal, plain lines anywhere else.
+
+    with Display("rl", total=20) as display:
+        display.update(12, {"critic/rewards/mean": 0.81, "response_length/mean": 21.3})
+
+prints, when piped, `rl 12/20 reward 0.81 length 21.3 left 0:08`, without any control codes.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from foresail.runlog.headlines import HEADLINES, held_out
+
+BARS = "▁▂▃▄▅▆▇█"
+RECENT = 20  # updates that the time left is reckoned from: steps grow slower as responses grow longer
+
+
+class Display:
+    """Shows the progress of one stage. `done` is the step a resumed run starts from."""
+
+    def __init__(
+        self,
+        title: str,
+        total: int,
+        *,
+        done: int = 0,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.title = title
+        self.total = total
+        self.step = done
+        self.clock = clock
+        self.began = clock()
+        self.ticks = deque([(self.began, done)], maxlen=RECENT + 1)
+        self.latest: dict[str, str] = {}
+        self.histories: dict[str, list[float]] = {}
+        self.console = console or Console(force_terminal=sys.stdout.isatty())
+        self.live: Live | None = None
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            # drawn anew four times a second, so that the clock goes on through a long step
+            self.live = Live(console=self.console, get_renderable=self.draw, refresh_per_second=4)
+
+    def __enter__(self) -> Self:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # also on Ctrl-C and errors: the cursor comes back and the last view stays above what follows
+        if self.live:
+            self.live.stop()
+
+    def update(self, step: int, metrics: Mapping[str, Any]) -> None:
+        self.step = step
+        self.ticks.append((self.clock(), step))
+        shown = readings(metrics)
+        for label, (value, text) in shown.items():
+            self.latest[label] = text
+            if value is not None:
+                self.histories.setdefault(label, []).append(value)
+        if self.live is None:
+            words = [f"{label} {text}" for label, (_, text) in shown.items()]
+            self.write_line(
+                " ".join([f"{self.title} {step}/{self.total}", *words, f"left {self.time_left()}"])
+            )
+
+    def note(self, text: str) -> None:
+        """A line of its own, above the live view."""
+        if self.live:
+            self.console.print(Text(text))
+        else:
+            self.write_line(text)
+
+    def time_left(self) -> str:
+        (then, first), (now, last) = self.ticks[0], self.ticks[-1]
+        if last <= first:
+            return "?"
+        # counted from the last update, so it runs down while the next step is on its way
+        waited = self.clock() - now
+        left = (now - then) / (last - first) * (self.total - last) - waited
+        return clock_time(max(left, 0.0))
+
+    def write_line(self, text: str) -> None:
+        # straight to the file: rich would wrap at its width, and a line must stay a line
+        self.console.file.write(text + "\n")
+        self.console.file.flush()
+
+    def draw(self) -> Panel:
+        """The live view; called from rich's refreshing thread, so it reads and never writes."""
+        pretty = self.console.encoding.startswith("utf")
+        rows = Table.grid(padding=(0, 2))
+        rows.add_column(style="dim")
+        rows.add_column(justify="right", style="bold", min_width=7)
+        rows.add_column(style="cyan", no_wrap=True)
+        latest = list(self.latest.items())
+        # what borders, gaps, label and value leave over; a longer curve would lose its newest end
+        width = max(self.console.width - max((len(label) for label, _ in latest), default=0) - 20, 1)
+        for label, text in latest:
+            curve = sparkline(self.histories.get(label, []), width) if pretty else ""
+            rows.add_row(label, text, curve)
+        return Panel(
+            Group(self.draw_progress(), "", rows) if self.latest else self.draw_progress(),
+            title=Text(self.title, style="bold"),
+            title_align="left",
+            border_style="blue",
+            padding=(0, 1),
+        )
+
+    def draw_progress(self) -> Table:
+        line = Table.grid(padding=(0, 2), expand=True)
+        line.add_column(no_wrap=True)
+        line.add_column(ratio=1)
+        line.add_column(no_wrap=True, style="dim")
+        line.add_row(
+            f"{self.step}/{self.total}",
+            ProgressBar(total=self.total, completed=self.step, complete_style="green"),
+            f"{clock_time(self.clock() - self.began)} gone, {self.time_left()} left",
+        )
+        return line
+
+
+def readings(metrics: Mapping[str, Any]) -> dict[str, tuple[float | None, str]]:
+    """readings({"actor/entropy": 0.412}) -> {"entropy": (0.412, "0.41")}, in the order of the headlines."""
+    shown: dict[str, tuple[float | None, str]] = {}
+    for headline in HEADLINES:
+        if any(name in metrics for name in headline.names):
+            value = headline.find(metrics)
+            shown[headline.label] = value, headline.show(value)
+    for name, value in held_out(metrics).items():
+        source, _, measure = name.removeprefix("val-core/").partition("/acc/")
+        shown[f"{source} {measure}"] = value, f"{value:.2f}"
+    return shown
+
+
+def clock_time(seconds: float) -> str:
+    """clock_time(8) -> "0:08", clock_time(3723) -> "1:02:03"."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+def sparkline(values: list[float], width: int) -> str:
+    """sparkline([1, 2, 3], 8) -> "▁▅█": the last `width` values between their least and their greatest."""
+    values = values[-width:]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    span = high - low or 1.0
+    return "".join(BARS[round((value - low) / span * (len(BARS) - 1))] for value in values)

@@ -1,0 +1,107 @@
+"""A file of JSON lines that grows at its end, survives a kill in the middle of a line, and can be rewound."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from foresail.runlog.atomic import explained, write_aside
+
+
+class Journal:
+    """Records with a `step`, one line each. A line counts once its newline is written.
+
+    So a torn last line is no line: readers pass over it, and the next append starts in its place.
+    Lines reach the operating system at once: a killed process loses none (a power cut may).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """All of the records or, when the disk is full, none of them and an OSError."""
+        lines = b"".join(encode(record) for record in records)
+        with explained(self.path.parent), open(self.path, "a+b", buffering=0) as file:
+            drop_torn_line(file)
+            end = file.seek(0, os.SEEK_END)
+            try:
+                while lines:
+                    lines = lines[file.write(lines) :]
+            except BaseException:
+                with suppress(OSError):
+                    file.truncate(end)
+                raise
+
+    def read(self) -> list[dict[str, Any]]:
+        """Every whole record, in the order of writing; none when the file is not there yet."""
+        return [record for _, record in self.whole_lines()]
+
+    def rewind(self, step: int) -> None:
+        """Drop the records of later steps, as if the run had stopped right after `step`."""
+        if not self.path.exists():
+            return
+        kept = [line for line, record in self.whole_lines() if record["step"] <= step]
+        write_aside(self.path, lambda aside: write_lines(aside, kept))
+
+    def whole_lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        if not self.path.exists():
+            return
+        with open(self.path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                yield line, decode(line, f"{self.path} line {number}")
+
+
+def encode(record: Mapping[str, Any]) -> bytes:
+    """encode({"loss": nan}) -> b'{"loss": null}\\n': JSON has no NaN or infinity, but the name is kept."""
+    try:
+        text = json.dumps(record, allow_nan=False, ensure_ascii=False)
+    except ValueError:
+        text = json.dumps(nulled(record), allow_nan=False, ensure_ascii=False)
+    return text.encode() + b"\n"
+
+
+def nulled(value: Any) -> Any:
+    """The same data with None for every NaN and infinity in it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: nulled(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [nulled(entry) for entry in value]
+    return value
+
+
+def decode(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or not isinstance(record.get("step"), int):
+        raise ValueError(
+            f'{place} is not a JSON record with a whole "step"; remove that line, then try again'
+        )
+    return record
+
+
+def drop_torn_line(file: FileIO) -> None:
+    """Cut the file after its last newline."""
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return
+    file.seek(size - 1)
+    if file.read(1) != b"\n":
+        file.seek(0)
+        file.truncate(file.readall().rfind(b"\n") + 1)
+
+
+def write_lines(path: Path, lines: Iterable[bytes]) -> None:
+    with open(path, "wb") as file:
+        file.writelines(lines)

@@ -1,0 +1,231 @@
+"""A run's curves in one picture, drawn from the metrics alone.
+
+Which panels there are follows from which metrics there are: a reinforced run shows accuracy, length,
+entropy and speed; a fine-tuned one loss, learning rate, speed and gradient norm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from foresail.runlog.atomic import write_aside
+from foresail.runlog.headlines import as_number, is_held_out
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Record = dict[str, Any]
+Points = tuple[list[int], list[float]]
+Unit = Literal["share", "count", "decimal", "tiny"]
+Story = Literal["journey", "mean", "peak"]
+
+PAPER, INK, FAINT, GRID = "#ffffff", "#1f2933", "#7b8794", "#e8ecf0"
+NAVY, TEAL, CORAL, GOLD, PLUM = "#1d4e89", "#0f9d8f", "#ef6f53", "#e0a526", "#7a4f9a"
+HELD_OUT_COLOURS = (NAVY, CORAL, PLUM)
+MOST_PANELS = 4
+SMOOTH_FROM = 60  # points from which the eye wants a running mean over the raw curve
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """A small plot of one metric, which appears when that has points and `unless` has none.
+
+    `unit` says how numbers are written, `story` which of them stand in the corner; `held_out` adds the
+    accuracies on problems kept from training.
+    """
+
+    title: str
+    name: str
+    colour: str
+    unit: Unit = "decimal"
+    story: Story = "journey"
+    unless: str = ""
+    held_out: bool = False
+
+
+PANELS = (
+    Panel(title="Accuracy", name="rollout/accuracy", colour=TEAL, unit="share", held_out=True),
+    # mostly a stretched copy of the accuracy, so it waits for runs that have none
+    Panel(title="Reward", name="critic/rewards/mean", colour=TEAL, unless="rollout/accuracy"),
+    Panel(title="Loss", name="train/loss", colour=TEAL),
+    Panel(title="Response length, tokens", name="response_length/mean", colour=CORAL, unit="count"),
+    Panel(title="Entropy, nats per token", name="actor/entropy", colour=PLUM),
+    Panel(title="Learning rate", name="train/lr", colour=GOLD, unit="tiny", story="peak"),
+    Panel(title="Speed, tokens per second", name="perf/throughput", colour=NAVY, unit="count", story="mean"),
+    Panel(title="Gradient norm", name="train/grad_norm", colour=PLUM, story="mean"),
+    Panel(title="Gradient norm", name="actor/grad_norm", colour=GOLD, story="mean"),
+    Panel(title="Policy loss", name="actor/pg_loss", colour=CORAL, unit="tiny"),
+    Panel(title="Seconds per step", name="timing_s/step", colour=FAINT, story="mean"),
+)
+
+
+def draw_curves(metrics: Sequence[Record], path: Path, *, title: str = "") -> None:
+    """Draw the panels the records have points for into a PNG (or PDF or SVG, by the suffix)."""
+    figure = make_figure(metrics, title)
+    write_aside(path, lambda aside: figure.savefig(aside, dpi=160, facecolor=PAPER))
+
+
+def make_figure(metrics: Sequence[Record], title: str = "") -> Figure:
+    panels = choose_panels(metrics)
+    if not panels:
+        raise ValueError("there is nothing to draw yet: no step has logged any of the plotted metrics")
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ImportError as error:
+        raise ImportError("plots need matplotlib; install it with: pip install matplotlib") from error
+
+    columns = min(len(panels), 2)
+    rows = math.ceil(len(panels) / columns)
+    with rc_context({"font.family": "DejaVu Sans", "font.size": 9.5}):
+        layout = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.12, hspace=0.04, wspace=0.04)
+        figure = Figure(figsize=(4.9 * columns, 2.75 * rows + 0.3), layout=layout)
+        FigureCanvasAgg(figure)
+        if title:
+            figure.suptitle(title, x=0.018, ha="left", color=INK, fontsize=14, fontweight="bold")
+        for place, panel in enumerate(panels, start=1):
+            axes = figure.add_subplot(rows, columns, place)
+            draw_panel(axes, panel, metrics)
+            if place > len(panels) - columns:
+                axes.set_xlabel("step", color=FAINT)
+    return figure
+
+
+def draw_panel(axes: Axes, panel: Panel, metrics: Sequence[Record]) -> None:
+    dress(axes, panel)
+    told, colour = draw_curve(axes, panel, *points(metrics, panel.name)), panel.colour
+    if panel.held_out and (held_out := held_out_names(metrics)):
+        draw_held_out(axes, held_out, metrics)
+        told, colour = points(metrics, held_out[0])[1], HELD_OUT_COLOURS[0]
+        axes.legend(frameon=False, labelcolor=INK, loc="best", handlelength=1.6)
+
+    first, last = metrics[0]["step"], metrics[-1]["step"]
+    margin = 0.03 * max(last - first, 1)
+    axes.set_xlim(first - margin, last + margin)
+    if panel.unit == "share":
+        axes.set_ylim(0, 1.04)
+    elif min(told) >= 0:
+        axes.set_ylim(bottom=0)
+    corner = tell(told, panel.story, panel.unit)
+    axes.set_title(corner, loc="right", color=colour, fontsize=10.5, fontweight="bold", pad=8)
+
+
+def draw_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) -> list[float]:
+    """The curve, with its running mean in front when it is long; gives the values that stand out."""
+    if not steps:
+        return []
+    told = values
+    if panel.story != "peak" and len(values) >= SMOOTH_FROM:
+        told = running_mean(values, len(values) // 30)
+        axes.plot(steps, values, color=panel.colour, alpha=0.25, linewidth=0.9)
+    axes.plot(
+        steps, told, color=panel.colour, linewidth=2.2, label="training problems", solid_capstyle="round"
+    )
+    axes.plot(
+        steps[-1],
+        told[-1],
+        "o",
+        color=panel.colour,
+        markersize=5.5,
+        markeredgecolor=PAPER,
+        zorder=5,
+        clip_on=False,
+    )
+    if not panel.held_out:
+        axes.fill_between(steps, told, min(0.0, *told), color=panel.colour, alpha=0.07, linewidth=0)
+    return told
+
+
+def draw_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> None:
+    """Held-out accuracies as diamonds: few and far between, and what the run is judged by."""
+    for name, colour in zip(names, HELD_OUT_COLOURS, strict=False):
+        steps, values = points(metrics, name)
+        axes.plot(
+            steps,
+            values,
+            marker="D",
+            color=colour,
+            markersize=6.5 if len(steps) <= 12 else 3.5,
+            markeredgecolor=PAPER,
+            markeredgewidth=0.8,
+            linestyle=(0, (1, 2)),
+            linewidth=1.2,
+            zorder=6,
+            clip_on=False,
+            label=f"held out, {name.rpartition('/')[2]}",
+        )
+
+
+def dress(axes: Axes, panel: Panel) -> None:
+    """Quiet axes: no box, a faint grid, few ticks at whole steps."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.set_title(panel.title, loc="left", color=INK, fontsize=10.5, fontweight="bold", pad=8)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(GRID)
+    axes.grid(axis="y", color=GRID, linewidth=1)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, colors=FAINT)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+    if panel.unit != "decimal":
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write_number(value, panel.unit)))
+
+
+def choose_panels(metrics: Sequence[Record]) -> list[Panel]:
+    return [panel for panel in PANELS if appears(panel, metrics)][:MOST_PANELS]
+
+
+def appears(panel: Panel, metrics: Sequence[Record]) -> bool:
+    if panel.unless and points(metrics, panel.unless)[0]:
+        return False
+    return bool(points(metrics, panel.name)[0] or (panel.held_out and held_out_names(metrics)))
+
+
+def held_out_names(metrics: Sequence[Record]) -> list[str]:
+    names = dict.fromkeys(name for record in metrics for name in record if is_held_out(name))
+    return [name for name in names if points(metrics, name)[0]]
+
+
+def points(metrics: Sequence[Record], name: str) -> Points:
+    """Steps and values of a metric, where it was logged and was a number."""
+    pairs = [
+        (record["step"], value) for record in metrics if (value := as_number(record.get(name))) is not None
+    ]
+    return [step for step, _ in pairs], [value for _, value in pairs]
+
+
+def running_mean(values: list[float], reach: int) -> list[float]:
+    """running_mean([0, 1, 5], 1) -> [0.5, 2, 3]: means over `reach` neighbours on both sides."""
+    windows = [values[max(place - reach, 0) : place + reach + 1] for place in range(len(values))]
+    return [sum(window) / len(window) for window in windows]
+
+
+def tell(values: list[float], story: Story, unit: Unit) -> str:
+    """tell([9, 12, 31], "journey", "count") -> "9 → 31"."""
+    if story == "mean":
+        return f"{write_number(sum(values) / len(values), unit)} on average"
+    if story == "peak":
+        return f"{write_number(max(values), unit)} at most"
+    return " → ".join(write_number(value, unit) for value in dict.fromkeys((values[0], values[-1])))
+
+
+def write_number(value: float, unit: Unit) -> str:
+    """write_number(15200, "count") -> "15.2k", write_number(0.985, "share") -> "98.5%"."""
+    if unit == "share":
+        return f"{100 * value:.3g}%"
+    if unit == "tiny":
+        return f"{value:.1e}" if value else "0"
+    if unit == "decimal":
+        return f"{value:.2f}"
+    for size, suffix in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{suffix}"
+    return f"{value:.1f}".removesuffix(".0")

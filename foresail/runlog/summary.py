@@ -1,0 +1,194 @@
+"""What became of a run, from its files alone: while it runs, after it ended, after it was killed.
+
+A folder of runs, such as the quickstart's with its `sft/` and `rl/`, is summed up run by run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from foresail.runlog.directory import RunDirectory
+from foresail.runlog.display import clock_time
+from foresail.runlog.headlines import HEADLINES, as_number, is_held_out
+from foresail.runlog.plots import choose_panels, draw_curves
+
+STAGE_ORDER = ("pretrain", "sft", "rl")
+TIMING, VERDICT = "timing_s/", "verdict/"
+
+
+def show(path: Path, console: Console | None = None) -> None:
+    """Print the summary of a run and draw its curves anew: what `foresail show RUN` does."""
+    path, console = Path(path), console or Console()
+    console.print(render(summarize(path)))
+    try:
+        drawn = draw_runs(path)
+    except (ImportError, OSError) as error:
+        # a run on a read-only disk, or a machine without matplotlib, can still be read
+        console.print(Text(f"no curves drawn: {error}"))
+        return
+    for picture in drawn:
+        console.print(Text(f"curves: {picture}"))
+
+
+def summarize(path: Path) -> dict[str, Any]:
+    """`{"run", "steps", "last", "best_accuracy", "seconds", "verdicts", "checkpoints", "summary", "runs"}`.
+
+    "runs" holds the same of every run inside, by name; "summary" what the run's own summary.json says.
+    """
+    path = Path(path)
+    inner = find_runs(path)
+    metrics = RunDirectory(path).read_metrics()
+    return {
+        "run": str(path),
+        "steps": metrics[-1]["step"] if metrics else 0,
+        "last": last_values(metrics),
+        "best_accuracy": best_accuracies(metrics),
+        "seconds": sum_by_name(metrics, TIMING),
+        "verdicts": mean_by_name(metrics, VERDICT),
+        "checkpoints": RunDirectory(path).checkpoint_steps(),
+        "summary": read_summary(path / "summary.json"),
+        "runs": {run.name: summarize(run) for run in inner},
+    }
+
+
+def find_runs(path: Path) -> list[Path]:
+    """The runs inside a folder, in the order of the stages; an error if it neither is a run nor holds one."""
+    if not path.is_dir():
+        raise FileNotFoundError(f"there is no folder {path}; give the folder of a run")
+    inner = [folder for folder in path.iterdir() if RunDirectory(folder).exists()]
+    if not inner and not RunDirectory(path).exists():
+        raise ValueError(
+            f"{path} is no run: it has neither recipe.toml nor metrics.jsonl, nor a folder that has; "
+            "give the folder that holds them"
+        )
+    return sorted(inner, key=lambda run: (stage_rank(run.name), run.name))
+
+
+def stage_rank(name: str) -> int:
+    return STAGE_ORDER.index(name) if name in STAGE_ORDER else len(STAGE_ORDER)
+
+
+def last_values(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The newest value of every metric: evaluations are logged in few steps only."""
+    newest: dict[str, Any] = {}
+    for record in metrics:
+        newest.update(record)
+    newest.pop("step", None)
+    return newest
+
+
+def best_accuracies(metrics: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """best_accuracies([…]) -> {"rollout/accuracy": {"value": 0.99, "step": 18}}, the first step with it."""
+    best: dict[str, dict[str, float]] = {}
+    for record in metrics:
+        for name in record:
+            value = as_number(record[name])
+            if value is None or not (name == "rollout/accuracy" or is_held_out(name)):
+                continue
+            if name not in best or value > best[name]["value"]:
+                best[name] = {"value": value, "step": record["step"]}
+    return best
+
+
+def sum_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, float]:
+    """Sums of all metrics of one prefix, the greatest first."""
+    sums = {name: sum(values) for name, values in values_by_name(metrics, prefix).items()}
+    return dict(sorted(sums.items(), key=lambda entry: -entry[1]))
+
+
+def mean_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, float]:
+    return {name: sum(values) / len(values) for name, values in values_by_name(metrics, prefix).items()}
+
+
+def values_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for record in metrics:
+        for name in record:
+            if name.startswith(prefix) and (value := as_number(record[name])) is not None:
+                found.setdefault(name.removeprefix(prefix), []).append(value)
+    return found
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return {"unreadable": f"{path} is not JSON; the other files are not touched by that"}
+    return content if isinstance(content, dict) else {"content": content}
+
+
+def render(summary: Mapping[str, Any]) -> RenderableType:
+    """The summary as tables, for a rich console; piped, they are plain text."""
+    parts: list[RenderableType] = []
+    if summary["last"] or not summary["runs"]:
+        parts.append(render_run(summary))
+    parts.extend(render(run) for run in summary["runs"].values())
+    if summary["summary"]:
+        rows = ((name, write(value)) for name, value in flatten(summary["summary"]))
+        parts.append(make_table(f"{summary['run']}/summary.json", rows))
+    return Group(*parts)
+
+
+def render_run(summary: Mapping[str, Any]) -> RenderableType:
+    steps = str(summary["steps"]) if summary["last"] else "none yet"
+    rows = [("steps", steps)]
+    for headline in HEADLINES:
+        if (value := headline.find(summary["last"])) is not None:
+            rows.append((headline.label, headline.show(value)))
+    for name, best in summary["best_accuracy"].items():
+        now = summary["last"][name]
+        rows.append((name, f"{write(now)}, best {write(best['value'])} at step {best['step']}"))
+    for part, seconds in summary["seconds"].items():
+        rows.append((f"time, {part}", clock_time(seconds)))
+    for status, share in summary["verdicts"].items():
+        rows.append((f"verdicts, {status}", f"{100 * share:.1f} %"))
+    if summary["checkpoints"]:
+        rows.append(("checkpoints", ", ".join(f"step_{step}" for step in summary["checkpoints"])))
+    return make_table(summary["run"], iter(rows))
+
+
+def make_table(title: str, rows: Iterator[tuple[str, str]]) -> RenderableType:
+    table = Table(show_header=False, box=None)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in rows:
+        table.add_row(Text(name), Text(value))
+    # a title inside the table would be wrapped at its width
+    return Group(Text(title, style="bold"), table, "")
+
+
+def flatten(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """flatten({"accuracy": {"before": 0.4}}) -> ("accuracy before", 0.4)."""
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def write(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def draw_runs(path: Path) -> list[Path]:
+    """Draw curves.png of a run, or of every run inside; a folder of runs also gets that of its last stage."""
+    drawn = []
+    for run in [path, *find_runs(path)]:
+        metrics = RunDirectory(run).read_metrics()
+        if choose_panels(metrics):
+            draw_curves(metrics, run / "curves.png", title=run.name)
+            drawn.append(run / "curves.png")
+    if drawn and drawn[0].parent != path:
+        last = drawn[-1].parent
+        draw_curves(RunDirectory(last).read_metrics(), path / "curves.png", title=f"{path.name}: {last.name}")
+        drawn.append(path / "curves.png")
+    return drawn

@@ -1,0 +1,131 @@
+"""Metrics for other people's dashboards: TensorBoard always, Weights & Biases when a project is named.
+
+`metrics.jsonl` is the record; these are copies of it. Both go on where they were when a run is resumed.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from foresail.runlog.atomic import explained, write_aside
+
+
+class Tracker(Protocol):
+    """Takes the metrics of every step until it is closed."""
+
+    def log(self, step: int, metrics: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def open_trackers(
+    run: Path, *, wandb_project: str | None, resumed_at: int | None, note: Callable[[str], None]
+) -> Trackers:
+    """The trackers of a run; `resumed_at` is the last step that still holds, None for a fresh run.
+
+    TensorBoard is a courtesy, so its absence is only noted; a project was asked for, so it must be there.
+    """
+    trackers: list[Tracker] = []
+    try:
+        trackers.append(TensorBoard(run / "tensorboard", resumed_at=resumed_at))
+    except ImportError as error:
+        note(f"no TensorBoard files are written: {error}")
+    if wandb_project:
+        trackers.append(WeightsAndBiases(run, wandb_project))
+    return Trackers(trackers)
+
+
+class Trackers:
+    """Several trackers as one."""
+
+    def __init__(self, trackers: Sequence[Tracker]) -> None:
+        self.trackers = trackers
+
+    def log(self, step: int, metrics: Mapping[str, Any]) -> None:
+        for tracker in self.trackers:
+            tracker.log(step, metrics)
+
+    def close(self) -> None:
+        for tracker in self.trackers:
+            tracker.close()
+
+
+class TensorBoard:
+    """Event files under `folder`, one for every start of the run, written in step with it.
+
+    A resumed run opens its file with a session start, at which TensorBoard forgets the later steps of
+    the files before.
+    """
+
+    def __init__(self, folder: Path, *, resumed_at: int | None) -> None:
+        try:
+            from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+            from tensorboard.compat.proto.summary_pb2 import Summary
+            from tensorboard.summary.writer.record_writer import RecordWriter
+        except ImportError as error:
+            raise ImportError("tensorboard is missing; install it with: pip install tensorboard") from error
+        self.folder = folder
+        self.make_event, self.make_summary = Event, Summary
+        with explained(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self.writer = RecordWriter(next_file(folder).open("xb"))
+        self.write(file_version="brain.Event:2")
+        if resumed_at is not None:
+            self.write(step=resumed_at + 1, session_log=SessionLog(status=SessionLog.START))
+
+    def log(self, step: int, metrics: Mapping[str, Any]) -> None:
+        numbers = {name: value for name, value in metrics.items() if isinstance(value, int | float)}
+        values = [self.make_summary.Value(tag=name, simple_value=value) for name, value in numbers.items()]
+        self.write(step=step, summary=self.make_summary(value=values))
+
+    def write(self, **fields: Any) -> None:
+        with explained(self.folder):
+            self.writer.write(self.make_event(wall_time=time.time(), **fields).SerializeToString())
+            self.writer.flush()
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+def next_file(folder: Path) -> Path:
+    """Numbered, since TensorBoard reads files in the order of their names, and clocks may step back."""
+    numbers = [path.name.split(".")[3] for path in folder.glob("events.out.tfevents.*")]
+    last = max((int(number) for number in numbers if number.isdecimal()), default=0)
+    return folder / f"events.out.tfevents.{last + 1:010d}.foresail"
+
+
+class WeightsAndBiases:
+    """A run of `project`, known by an id kept in the run directory, so that resuming continues it."""
+
+    def __init__(self, run: Path, project: str) -> None:
+        try:
+            import wandb
+        except ImportError as error:
+            raise ImportError(
+                "run.wandb is set but wandb is missing; install it with: pip install 'foresail[wandb]'"
+            ) from error
+        self.run = wandb.init(
+            project=project, name=run.name, id=read_or_make_id(run), resume="allow", dir=run
+        )
+
+    def log(self, step: int, metrics: Mapping[str, Any]) -> None:
+        # steps done again after a resume are passed over by the service: they repeat what it already has
+        self.run.log(dict(metrics), step=step)
+
+    def close(self) -> None:
+        self.run.finish()
+
+
+def read_or_make_id(run: Path) -> str:
+    path = run / "wandb_id"
+    if not path.exists():
+        write_aside(path, lambda aside: write_id(aside, uuid.uuid4().hex))
+    return path.read_text(encoding="utf-8").strip()
+
+
+def write_id(path: Path, identity: str) -> None:
+    path.write_text(identity + "\n", encoding="utf-8")

@@ -1,0 +1,117 @@
+"""Chat templates: messages in, one text out, and where in that text each assistant turn begins.
+
+Templates are Jinja and come from strangers' checkpoints, so they run in a sandbox. It offers what that of
+`transformers` offers, and so renders the same text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NoReturn
+
+from jinja2 import TemplateError, TemplateSyntaxError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from foresail.records import Message
+
+
+class ChatTemplate:
+    """A compiled template with the special tokens it may name (`{{ eos_token }}`)."""
+
+    def __init__(self, source: str, special_tokens: dict[str, str]) -> None:
+        self.source = source
+        self.special_tokens = special_tokens
+        try:
+            self._compiled = sandbox().from_string(source)
+        except TemplateSyntaxError as error:
+            raise ValueError(f"the chat template is not valid Jinja, line {error.lineno}: {error}") from error
+
+    def render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
+        """The conversation as text; with `add_generation_prompt` up to where the assistant would go on."""
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        try:
+            return self._compiled.render(
+                messages=turns,
+                tools=None,
+                documents=None,
+                add_generation_prompt=add_generation_prompt,
+                **self.special_tokens,
+            )
+        except TemplateError as error:
+            roles = ", ".join(message.role for message in messages)
+            raise ValueError(f"the chat template refuses a conversation of ({roles}): {error}") from error
+
+    def locate(self, messages: Sequence[Message]) -> tuple[str, list[int]]:
+        """The whole text, and for each assistant message the character where its own part begins.
+
+        For ChatML "…<|im_start|>assistant\\nhello<|im_end|>\\n" that is the h of hello: a turn begins where a
+        rollout would begin, right after the generation prompt.
+        """
+        text = self.render(messages, add_generation_prompt=False)
+        starts = []
+        for index, message in enumerate(messages):
+            if message.role == "assistant":
+                prompt = self.render(messages[:index], add_generation_prompt=True)
+                if not text.startswith(prompt):
+                    raise ValueError(explain_mismatch(text, prompt, index))
+                starts.append(len(prompt))
+        return text, starts
+
+    def turn_ending(self) -> str:
+        """What the template writes after an assistant's words: "<|im_end|>\\n" for ChatML.
+
+        Empty where the template refuses the trial conversation or does not write the words as they are.
+        """
+        words = "foresail-trial-answer"
+        trial = [Message(role="user", content="trial"), Message(role="assistant", content=words)]
+        try:
+            return self.render(trial, add_generation_prompt=False).partition(words)[2]
+        except ValueError:
+            return ""
+
+
+def explain_mismatch(text: str, prompt: str, index: int) -> str:
+    same = next((i for i, (a, b) in enumerate(zip(text, prompt, strict=False)) if a != b), len(text))
+    before, after = prompt[same : same + 40], text[same : same + 40]
+    return (
+        f"the chat template renders the text before assistant message {index} differently once that message "
+        f"follows: {before!r} in the prompt, {after!r} in the conversation. So a model would be trained on a "
+        "prompt that it never gets. Use a template that keeps earlier text unchanged (put it in "
+        "chat_template.jinja), or split the conversation into single turns"
+    )
+
+
+def sandbox() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, GenerationTag]
+    )
+    environment.filters["tojson"] = to_json
+    environment.globals["raise_exception"] = refuse
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+    return environment
+
+
+class GenerationTag(Extension):
+    """`{% generation %}…{% endgeneration %}`, which marks assistant turns for `transformers`: passed through.
+
+    Spans are found without it, so that templates with and without the tag train alike.
+    """
+
+    tags = {"generation"}  # noqa: RUF012 (Jinja's own convention)
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def to_json(value: Any, indent: int | None = None, **options: Any) -> str:
+    """Jinja's own filter escapes `<` and `&` for HTML; prompts want them as they are."""
+    return json.dumps(value, ensure_ascii=options.pop("ensure_ascii", False), indent=indent, **options)
+
+
+def refuse(message: str) -> NoReturn:
+    raise TemplateError(message)

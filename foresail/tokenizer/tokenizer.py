@@ -1,0 +1,191 @@
+"""Text ↔ ids, and conversations → ids with a loss mask.
+
+A conversation is rendered to one text and tokenised once; the mask comes from character spans through the
+tokenizer's offsets. Pieces are never tokenised on their own: " 4" alone and " 4" after "3" may differ.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import tokenizers
+
+from foresail.records import Message
+from foresail.tokenizer.chat import ChatTemplate
+from foresail.tokenizer.files import TokenizerFiles, read_files, write_files
+
+SPECIAL_NAMES = ("bos_token", "eos_token", "pad_token", "unk_token")
+
+
+class Tokenizer:
+    """`Tokenizer.load(directory)` for a Hugging Face checkpoint, `train_bpe` for one of your own.
+
+    `eos_ids` are all ids that end a turn: those the files name, and the one the chat template writes after an
+    assistant's words (base checkpoints often name only the end of a document).
+    """
+
+    def __init__(self, files: TokenizerFiles) -> None:
+        self.files = files
+        self._core = parse_definition(files.definition)
+        self._unknown_id = unknown_id(self._core)
+        self._text_start = leading_ids(self._core)
+        # The post-processor would add special tokens, which templates do themselves, and trim offsets,
+        # which hides where a token that begins with a space begins.
+        self._core.post_processor = None
+        specials = {name: token for name in SPECIAL_NAMES if (token := files.special_token(name))}
+        self.chat = ChatTemplate(files.chat_template, specials) if files.chat_template else None
+        self.eos_ids = self._find_eos_ids(specials.get("eos_token"))
+        pad_id = self._core.token_to_id(specials.get("pad_token", ""))
+        self.pad_id: int = self.eos_ids[0] if pad_id is None else pad_id
+        # Ids lie below this; a model's embedding needs at least so many rows.
+        self.vocab_size: int = max(self._core.get_vocab(with_added_tokens=True).values()) + 1
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Self:
+        """Read tokenizer.json and what stands beside it."""
+        try:
+            return cls(read_files(Path(directory)))
+        except ValueError as error:
+            raise ValueError(f"tokenizer in {directory}: {error}") from error
+
+    def save(self, directory: str | Path) -> None:
+        """Write a directory that `load`, `transformers` and vLLM read."""
+        write_files(self.files, self.eos_ids, Path(directory))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`, with no special tokens added."""
+        return self._encode(text).ids
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
+        return self._core.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
+        """The ids after which the assistant's answer begins."""
+        return self.encode(self._require_chat().render(messages, add_generation_prompt=True))
+
+    def encode_conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
+        """The ids, and 1 for each that the assistant is to produce: its words and its end-of-turn token.
+
+        user "2+2", assistant "4" under ChatML:
+            <|im_start|> user \\n 2 + 2 <|im_end|> \\n <|im_start|> assistant \\n 4 <|im_end|> \\n
+                 0        0   0 0 0 0     0      0       0            0     0 1     1      0
+
+        A lone assistant message is plain text: no template, all of it learnt, up to the end of sequence.
+        The ids begin with `encode_prompt(messages[:i])` for every assistant message i, except where the
+        tokenizer merges the prompt's last character with the answer's first; that token then stays outside
+        the loss, which begins with the first token wholly inside the answer.
+        """
+        if [message.role for message in messages] == ["assistant"]:
+            return self._encode_text(messages[0].content)
+        text, starts = self._require_chat().locate(messages)
+        encoding = self._encode(text)
+        token_starts = [start for start, _ in encoding.offsets]
+        firsts = [bisect_left(token_starts, start) for start in starts]
+        mask = [0] * len(encoding.ids)
+        answers = [message.content for message in messages if message.role == "assistant"]
+        for answer, start, first, limit in zip(
+            answers, starts, firsts, [*firsts[1:], len(mask)], strict=True
+        ):
+            end = next((t for t in range(first, limit) if encoding.ids[t] in self.eos_ids), None)
+            if end is None:
+                raise ValueError(self._explain_endless(answer))
+            self._check_kept(answer, text[start : token_starts[end]], is_last=limit == len(mask))
+            mask[first : end + 1] = [1] * (end + 1 - first)
+        return encoding.ids, mask
+
+    def _encode_text(self, text: str) -> tuple[list[int], list[int]]:
+        ids = [*self._text_start, *self.encode(text), self.eos_ids[0]]
+        return ids, [0] + [1] * (len(ids) - 1)  # nothing predicts the first token
+
+    def _encode(self, text: str) -> tokenizers.Encoding:
+        encoding = self._core.encode(text, add_special_tokens=False)
+        if self._unknown_id is not None and self._unknown_id in encoding.ids:
+            start, end = encoding.offsets[encoding.ids.index(self._unknown_id)]
+            raise ValueError(
+                f"the tokenizer has no token for {text[start:end]!r} in {excerpt(text, start)!r}; "
+                'train it on texts that hold it, or with alphabet="bytes", which knows every character'
+            )
+        return encoding
+
+    def _explain_endless(self, answer: str) -> str:
+        return (
+            f"nothing ends the assistant's turn {excerpt(answer)!r}: none of the end-of-turn tokens "
+            f"{self._name(self.eos_ids)} follows it, so a model would never learn to stop; "
+            "let the chat template write {{ eos_token }} after assistant messages"
+        )
+
+    def _check_kept(self, answer: str, rendered: str, is_last: bool) -> None:
+        """The words we are about to train on must be the assistant's own, all of them."""
+        # Some templates drop the thinking of earlier turns, and many trim whitespace: both are their right.
+        kept = answer if is_last else answer.rpartition("</think>")[2]
+        if squeeze(rendered).endswith(squeeze(kept)):
+            return
+        if held := [token for token in self._name(self.eos_ids) if token in answer]:
+            raise ValueError(f"the assistant message {excerpt(answer)!r} holds {held[0]!r}; remove it")
+        raise ValueError(
+            f"the chat template does not keep the assistant message {excerpt(answer)!r}: it renders as "
+            f"{excerpt(rendered)!r}. Use a template that keeps assistant messages whole (put it in "
+            "chat_template.jinja); templates of thinking models often drop what stands before </think>"
+        )
+
+    def _find_eos_ids(self, eos_token: str | None) -> tuple[int, ...]:
+        found = [self._id_of(eos_token)] if eos_token else []
+        found += [eos for eos in self.files.model_eos if self._core.id_to_token(eos) is not None]
+        ending = self.chat.turn_ending().lstrip() if self.chat else ""
+        for token_id, token in sorted(self._core.get_added_tokens_decoder().items()):
+            if token.special and ending.startswith(token.content):
+                found.append(token_id)
+        if not found:
+            raise ValueError("no end-of-sequence token is named; set eos_token in tokenizer_config.json")
+        return tuple(dict.fromkeys(found))
+
+    def _id_of(self, token: str) -> int:
+        token_id = self._core.token_to_id(token)
+        if token_id is None:
+            raise ValueError(f"tokenizer_config.json names {token!r}, which tokenizer.json does not hold")
+        return token_id
+
+    def _name(self, ids: Sequence[int]) -> list[str]:
+        return [self._core.id_to_token(token_id) or f"id {token_id}" for token_id in ids]
+
+    def _require_chat(self) -> ChatTemplate:
+        if self.chat is None:
+            raise ValueError(
+                "this tokenizer has no chat template; put one in chat_template.jinja beside tokenizer.json"
+            )
+        return self.chat
+
+
+def parse_definition(definition: str) -> tokenizers.Tokenizer:
+    try:
+        core = tokenizers.Tokenizer.from_str(definition)
+    except Exception as error:  # the library raises bare Exception
+        raise ValueError(f"tokenizer.json is not a tokenizer definition ({error}); fetch it again") from error
+    core.no_truncation()
+    core.no_padding()
+    return core
+
+
+def leading_ids(core: tokenizers.Tokenizer) -> list[int]:
+    """What the tokenizer puts before a text of its own accord: [bos] for Llama, nothing for Qwen."""
+    alone, marked = core.encode("a", add_special_tokens=False).ids, core.encode("a").ids
+    where = next((i for i in range(len(marked)) if marked[i : i + len(alone)] == alone), 0)
+    return marked[:where]
+
+
+def unknown_id(core: tokenizers.Tokenizer) -> int | None:
+    """The id that stands for what the tokenizer cannot write; byte-level ones rarely have one."""
+    token = getattr(core.model, "unk_token", None)
+    return core.token_to_id(token) if token else None
+
+
+def squeeze(text: str) -> str:
+    return "".join(text.split())
+
+
+def excerpt(text: str, near: int = 0) -> str:
+    start = max(0, near - 20)
+    return text[start : start + 40]

@@ -1,0 +1,96 @@
+"""Checkpoints: a Hugging Face directory with the trainer's state beside it, whole or not there at all.
+
+checkpoints/step_12/   config.json, model.safetensors, tokenizer.json, …: loads anywhere
+checkpoints/step_12/trainer/   optimizer.safetensors, progress.json: what going on exactly needs
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from foresail.model.decoder import Decoder
+from foresail.model.hf import load_model, save_model
+from foresail.recipe.hf_config import SpecialIds
+from foresail.runlog.atomic import explained, replacing_directory
+from foresail.runlog.directory import RunDirectory
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.optimizer import MasterAdamW
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a stage has come. Noise and data order are pure functions of these numbers and the seed."""
+
+    step: int = 0
+    updates: int = 0
+    position: int = 0  # problems or conversations taken from the data so far
+    finished: bool = False
+
+
+def save_checkpoint(
+    run: RunDirectory,
+    progress: Progress,
+    model: Decoder,
+    tokenizer: Tokenizer,
+    optimizer: MasterAdamW,
+    *,
+    keep: int,
+) -> Path:
+    """Write aside, rename, then remove the oldest beyond `keep`."""
+    path = run.checkpoint_path(progress.step)
+    with explained(run.checkpoints_path):
+        run.checkpoints_path.mkdir(parents=True, exist_ok=True)
+    with replacing_directory(path) as aside:
+        save_weights(model, tokenizer, aside)
+        trainer = aside / "trainer"
+        trainer.mkdir()
+        tensors = {name: tensor.contiguous() for name, tensor in optimizer.state().items()}
+        save_file(tensors, trainer / "optimizer.safetensors")
+        (trainer / "progress.json").write_text(json.dumps(asdict(progress)) + "\n", encoding="utf-8")
+    for step in run.checkpoint_steps()[:-keep]:
+        shutil.rmtree(run.checkpoint_path(step), ignore_errors=True)
+    return path
+
+
+def save_weights(model: Decoder, tokenizer: Tokenizer, directory: Path) -> None:
+    """A directory that transformers and vLLM load as it is."""
+    special = SpecialIds(eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
+    save_model(model, directory, special=special)
+    tokenizer.save(directory)
+
+
+def latest_checkpoint(run: RunDirectory) -> Path | None:
+    steps = run.checkpoint_steps()
+    return run.checkpoint_path(steps[-1]) if steps else None
+
+
+def read_progress(checkpoint: Path) -> Progress:
+    path = checkpoint / "trainer" / "progress.json"
+    try:
+        return Progress(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"{path} cannot be read ({error}); remove {checkpoint} to resume from the checkpoint before it"
+        ) from error
+
+
+def load_weights(checkpoint: Path, *, dtype: torch.dtype, device: torch.device) -> tuple[Decoder, Tokenizer]:
+    return load_model(checkpoint, dtype=dtype, device=device), Tokenizer.load(checkpoint)
+
+
+def load_optimizer(checkpoint: Path, optimizer: MasterAdamW) -> None:
+    path = checkpoint / "trainer" / "optimizer.safetensors"
+    try:
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise ValueError(
+            f"{path} cannot be read ({error}); remove {checkpoint} to resume from the checkpoint before it"
+        ) from error
+    optimizer.load_state(tensors)

@@ -1,0 +1,74 @@
+"""AdamW on float32 master weights. Where the model itself is float32, it is its own master."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from foresail.model.decoder import Decoder
+from foresail.recipe.parts import Optimizer
+
+
+class MasterAdamW:
+    """collect() after every backward pass, then update() once: gradients are summed in float32."""
+
+    def __init__(self, model: Decoder, settings: Optimizer) -> None:
+        self.settings = settings
+        self.names = [name for name, _ in model.named_parameters()]
+        self.weights = list(model.parameters())
+        self.masters = [w if w.dtype == torch.float32 else w.detach().float() for w in self.weights]
+        decay = [master for master in self.masters if master.ndim > 1]
+        plain = [master for master in self.masters if master.ndim <= 1]
+        groups = [
+            {"params": decay, "weight_decay": settings.weight_decay},
+            {"params": plain, "weight_decay": 0.0},
+        ]
+        betas = (settings.beta1, settings.beta2)
+        self.adam = torch.optim.AdamW(groups, lr=settings.lr, betas=betas, eps=settings.eps, fused=True)
+
+    def collect(self) -> None:
+        """Move the gradients of a backward pass into the masters; nothing to do where they are the weights."""
+        for weight, master in zip(self.weights, self.masters, strict=True):
+            if weight is master or weight.grad is None:
+                continue
+            gradient = weight.grad.float()
+            master.grad = gradient if master.grad is None else master.grad.add_(gradient)
+            weight.grad = None
+
+    def clip(self) -> float:
+        """Scale the gradient to the largest allowed norm; its norm before."""
+        return float(torch.nn.utils.clip_grad_norm_(self.masters, self.settings.clip_norm))
+
+    @torch.no_grad()
+    def update(self, learning_rate: float) -> None:
+        for group in self.adam.param_groups:
+            group["lr"] = learning_rate
+        self.adam.step()
+        for weight, master in zip(self.weights, self.masters, strict=True):
+            if weight is not master:
+                weight.copy_(master)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop gradients without using them."""
+        self.adam.zero_grad(set_to_none=True)
+        for weight in self.weights:
+            weight.grad = None
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything needed to go on exactly: moments, counters, and masters that differ from the weights."""
+        tensors: dict[str, Tensor] = {}
+        for name, weight, master in zip(self.names, self.weights, self.masters, strict=True):
+            tensors |= {f"{key}:{name}": value for key, value in self.adam.state.get(master, {}).items()}
+            if weight is not master:
+                tensors[f"master:{name}"] = master
+        return tensors
+
+    @torch.no_grad()
+    def load_state(self, tensors: dict[str, Tensor]) -> None:
+        for name, weight, master in zip(self.names, self.weights, self.masters, strict=True):
+            if weight is not master:
+                master.copy_(tensors[f"master:{name}"])
+            keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}:{name}" in tensors]
+            if keys:
+                self.adam.state[master] = {key: tensors[f"{key}:{name}"].to(master.device) for key in keys}

@@ -1,0 +1,246 @@
+"""Reinforcement learning with verifiable rewards, strictly on-policy between steps.
+
+    problems -> n samples each -> verdicts -> advantages -> packed batches -> updates -> the same weights
+    serve the next step
+
+GRPO without a KL term, token-mean loss, clip-higher and dynamic sampling by default; the recipe changes each.
+Old log-probabilities come from the engine. There is no critic here.
+
+    foresail rl recipes/rl-arithmetic.toml
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from foresail.algorithms.advantages import ADVANTAGES
+from foresail.algorithms.aggregation import token_weights
+from foresail.algorithms.mismatch import mismatch
+from foresail.algorithms.policy_loss import policy_loss
+from foresail.data.order import problem_at
+from foresail.data.packing import pack
+from foresail.data.problems import load_problems
+from foresail.data.prompts import PromptedProblem, encode_problems
+from foresail.engine.engine import Engine, build_engine
+from foresail.evaluate.run import evaluate, judge_with, response_text
+from foresail.model.decoder import Decoder
+from foresail.recipe.stages import Rl
+from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence
+from foresail.rewards.grader import GRADERS, reward
+from foresail.rollout.collect import Harvest, collect
+from foresail.rollout.groups import Draw
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.rl_metrics import describe_harvest, rollout_rows
+from foresail.train.schedule import learning_rate
+from foresail.train.selftest import self_test
+from foresail.train.session import Outcome, Session
+from foresail.train.starting_point import load_model_and_tokenizer
+from foresail.train.step import token_logprobs, train_step
+from foresail.train.stopwatch import Stopwatch
+
+
+def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
+    with Session(recipe, resume=resume) as session:
+        model, tokenizer = session.model, session.tokenizer
+        problems = load_training_problems(recipe, tokenizer)
+        held_out = (
+            encode_problems(load_problems(recipe.eval), tokenizer, recipe.max_prompt_tokens)
+            if recipe.eval
+            else []
+        )
+        engine = build_engine(model, recipe.engine, max_length=recipe.max_length)
+        reference = load_reference(recipe, session.device)
+        draw = Draw(
+            sampling=recipe.sampling,
+            num_samples=recipe.samples_per_prompt,
+            stop_ids=tokenizer.eos_ids,
+            seed=recipe.run.seed,
+            step=0,
+        )
+        found = self_test(model, tokenizer, engine, problems, draw, session.run.path)
+        session.display.note(
+            "self-tests passed: " + ", ".join(f"{name} {value:.1e}" for name, value in found.items())
+        )
+
+        for step in session.steps():
+            watch, progress = Stopwatch(), session.progress
+            engine.weights_changed(progress.step)
+
+            with watch("rollout"):
+                harvest = collect(
+                    engine,
+                    in_order(problems, progress.position, recipe.run.seed),
+                    replace(draw, step=step),
+                    partial(judge, recipe=recipe, tokenizer=tokenizer),
+                    num_groups=recipe.prompts_per_step,
+                    settings=recipe.dynamic_sampling,
+                )
+            if not harvest.chosen:
+                session.display.note(
+                    f"every answer of step {step} is right: nothing is left to learn from these problems"
+                )
+                session.finish()
+                continue
+
+            with watch("update"):
+                metrics = reinforce(session, harvest.chosen, reference, recipe)
+            metrics |= describe_harvest(harvest, watch.seconds, recipe)
+            if recipe.eval_every and step % recipe.eval_every == 0:
+                with watch("eval"):
+                    engine.weights_changed(step)
+                    metrics |= held_out_accuracy(engine, held_out, tokenizer, recipe)
+            session.run.write_rollouts(step, rollout_rows(harvest, partial(response_text, tokenizer)))
+            session.run.append_timeline(*({"step": step, **event} for event in watch.events))
+            progress = replace(
+                progress,
+                step=step,
+                updates=progress.updates + recipe.updates_per_step,
+                position=progress.position + len(harvest.launched),
+            )
+            session.end_step(progress, metrics | watch.metrics())
+    return session.outcome
+
+
+# From problems to judged groups.
+
+
+def load_training_problems(recipe: Rl, tokenizer: Tokenizer) -> list[PromptedProblem]:
+    problems = encode_problems(load_problems(recipe.data), tokenizer, recipe.max_prompt_tokens)
+    if len(problems) < recipe.prompts_per_step:
+        raise ValueError(
+            f"{recipe.data.source} has {len(problems)} problems and a step needs prompts_per_step = "
+            f"{recipe.prompts_per_step}; lower that, or bring more problems"
+        )
+    return problems
+
+
+def in_order(problems: Sequence[PromptedProblem], position: int, seed: int) -> Iterator[PromptedProblem]:
+    """From `position` on, each problem at most once: a second draw in one step would repeat the same noise."""
+    for place in range(position, position + len(problems)):
+        yield problems[problem_at(place, len(problems), seed)]
+
+
+def judge(problem: Problem, samples: tuple[Sample, ...], *, recipe: Rl, tokenizer: Tokenizer) -> Group:
+    grade, limit = GRADERS[recipe.reward.grader], recipe.sampling.max_new_tokens
+    verdicts = tuple(grade(problem, response_text(tokenizer, sample)) for sample in samples)
+    rewards = tuple(
+        reward(verdict, recipe.reward, num_tokens=sample.num_response_tokens, limit=limit)
+        for verdict, sample in zip(verdicts, samples, strict=True)
+    )
+    return Group(problem=problem, samples=samples, verdicts=verdicts, rewards=rewards)
+
+
+# From groups to better weights.
+
+
+def reinforce(
+    session: Session, groups: Sequence[Group], reference: Decoder | None, recipe: Rl
+) -> dict[str, float]:
+    """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
+    model, temperature = session.model, recipe.sampling.temperature
+    advantages_GN = compute_advantages(groups, recipe.advantage.kind)
+    updates = []
+    for part in split(len(groups), recipe.updates_per_step):
+        batches = pack_groups([groups[i] for i in part], advantages_GN[part], recipe, session.device)
+        if recipe.loss.old_logprobs == "trainer":
+            batches = [replace(b, old_logprobs_M=logprobs_of(model, b, temperature)) for b in batches]
+        if reference is not None:
+            batches = [replace(b, ref_logprobs_M=logprobs_of(reference, b, temperature)) for b in batches]
+        updates.append(batches)
+
+    total = recipe.steps * recipe.updates_per_step
+    results = []
+    for number, batches in enumerate(updates, start=1):
+        rate = learning_rate(session.progress.updates + number, total, recipe.optimizer)
+        loss = partial(rl_loss, recipe=recipe, on_policy=number == 1)
+        step = train_step(
+            model, session.optimizer, batches, loss, learning_rate=rate, temperature=temperature
+        )
+        results.append(step | {"actor/lr": rate})
+    names = {name: [result[name] for result in results if name in result] for name in results[0]}
+    metrics = {name: sum(values) / len(values) for name, values in names.items()}
+    flat = advantages_GN.flatten()
+    metrics |= {f"critic/advantages/{name}": getattr(flat, name)().item() for name in ("mean", "max", "min")}
+    return metrics | {"actor/pg_loss": metrics.pop("actor/loss"), "actor/updates": len(results)}
+
+
+def rl_loss(
+    logprobs_M: Tensor, batch: PackedBatch, *, recipe: Rl, on_policy: bool
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
+    value, sums = policy_loss(logprobs_M, batch, recipe.loss)
+    if on_policy and batch.rollout_logprobs_M is not None:
+        sums |= mismatch(logprobs_M, batch.rollout_logprobs_M)
+    return value, sums
+
+
+def compute_advantages(groups: Sequence[Group], kind: str) -> Tensor:
+    rewards_GN = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
+    lengths_GN = torch.tensor([[sample.num_response_tokens for sample in group.samples] for group in groups])
+    return ADVANTAGES[kind](rewards_GN, lengths_GN)
+
+
+def pack_groups(
+    groups: Sequence[Group], advantages_GN: Tensor, recipe: Rl, device: torch.device
+) -> list[PackedBatch]:
+    """One update's samples as packed micro-batches, weighed over the whole update."""
+    sequences = [
+        TrainSequence(
+            name=f"{group.problem.id} sample {number}",
+            ids=sample.ids,
+            loss_mask=sample.loss_mask,
+            advantages=[advantage] * len(sample.ids),
+            old_logprobs=sample.logprobs,
+            rollout_logprobs=sample.logprobs,
+        )
+        for group, row in zip(groups, advantages_GN.tolist(), strict=True)
+        for number, (sample, advantage) in enumerate(zip(group.samples, row, strict=True))
+    ]
+    num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
+    weights = token_weights(num_tokens, recipe.loss.aggregation, recipe.sampling.max_new_tokens)
+    return pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=device)
+
+
+def split(count: int, parts: int) -> list[list[int]]:
+    """split(5, 2) -> [[0, 1, 2], [3, 4]]; parts that would be empty are left out."""
+    numbers = iter(range(count))
+    sizes = [count // parts + (part < count % parts) for part in range(parts)]
+    return [list(islice(numbers, size)) for size in sizes if size]
+
+
+@torch.no_grad()
+def logprobs_of(model: Decoder, batch: PackedBatch, temperature: float) -> Tensor:
+    return token_logprobs(model, batch, temperature)[0]
+
+
+def load_reference(recipe: Rl, device: torch.device) -> Decoder | None:
+    """The starting model, when the loss pulls towards it."""
+    if recipe.loss.kl_weight == 0:
+        return None
+    reference, _ = load_model_and_tokenizer(recipe.model, seed=recipe.run.seed, device=device)
+    return reference.requires_grad_(False)
+
+
+def held_out_accuracy(
+    engine: Engine, problems: Sequence[PromptedProblem], tokenizer: Tokenizer, recipe: Rl
+) -> dict[str, float]:
+    results = evaluate(
+        engine,
+        problems,
+        judge_with(tokenizer, recipe.reward.grader),
+        sampling=recipe.sampling,
+        num_samples=0,
+        stop_ids=tokenizer.eos_ids,
+        seed=recipe.run.seed,
+    )
+    scores: dict[str, list[float]] = {}
+    for result in results:
+        if result.greedy is not None and not result.greedy.failed:
+            scores.setdefault(result.source, []).append(result.greedy.score)
+    return {f"val-core/{source}/acc/mean@1": sum(values) / len(values) for source, values in scores.items()}

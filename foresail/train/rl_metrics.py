@@ -1,0 +1,70 @@
+"""What a reinforcement step leaves in the log, under the names users of verl know.
+
+Scores, lengths and statuses are of everything drawn in the step, filtered groups included: those are the
+policy's own rates. Rewards are of the groups it learned from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
+from typing import Any, get_args
+
+from foresail.recipe.stages import Rl
+from foresail.records import FAILURES, Sample, Status
+from foresail.rollout.collect import Harvest
+
+
+def describe_harvest(harvest: Harvest, seconds: Mapping[str, float], recipe: Rl) -> dict[str, float]:
+    samples = [sample for group in harvest.launched for sample in group.samples]
+    verdicts = [verdict for group in harvest.launched for verdict in group.verdicts]
+    judged = [verdict for verdict in verdicts if verdict.status not in FAILURES]
+    rewards = [reward for group in harvest.chosen for reward in group.rewards if reward is not None]
+    lengths = [sample.num_response_tokens for sample in samples]
+    statuses = Counter(verdict.status for verdict in verdicts)
+    tokens = sum(len(sample.ids) for sample in samples)
+    return {
+        "critic/score/mean": fmean(verdict.score for verdict in judged) if judged else 0.0,
+        "critic/rewards/mean": fmean(rewards),
+        "critic/rewards/max": max(rewards),
+        "critic/rewards/min": min(rewards),
+        "rollout/accuracy": statuses["correct"] / max(1, len(judged)),
+        "rollout/groups_launched": len(harvest.launched),
+        "rollout/groups_used": len(harvest.chosen),
+        "rollout/groups_failed": sum(group.failed for group in harvest.launched),
+        "rollout/tokens_per_second": sum(lengths) / seconds["rollout"],
+        "response_length/mean": fmean(lengths),
+        "response_length/max": max(lengths),
+        "response_length/min": min(lengths),
+        "response_length/clip_ratio": fmean(sample.finish == "length" for sample in samples),
+        "perf/throughput": tokens / sum(seconds.values()),
+        "perf/total_num_tokens": tokens,
+        **{f"verdict/{status}": statuses[status] / len(verdicts) for status in get_args(Status)},
+    }
+
+
+def rollout_rows(harvest: Harvest, text_of: Callable[[Sample], str]) -> Iterator[dict[str, Any]]:
+    """One row per sample, with what is needed to read it, to replay it, and to train on it again."""
+    used = {id(group) for group in harvest.chosen}
+    for group in harvest.launched:
+        for number, (sample, verdict, reward) in enumerate(
+            zip(group.samples, group.verdicts, group.rewards, strict=True)
+        ):
+            yield {
+                "problem": group.problem.id,
+                "sample": number,
+                "used": id(group) in used,
+                "status": verdict.status,
+                "score": verdict.score,
+                "reward": reward,
+                "detail": verdict.detail,
+                "answer": group.problem.answer,
+                "prompt": group.problem.prompt[-1].content,
+                "response": text_of(sample),
+                "finish": sample.finish,
+                "ids": sample.ids,
+                "loss_mask": sample.loss_mask,
+                "logprobs": sample.logprobs,
+                "versions": sample.versions,
+            }

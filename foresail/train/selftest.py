@@ -1,0 +1,147 @@
+"""Three checks before the first step, on the real model: what is wrong now would be wrong for days.
+
+1. Engine and trainer give the same log-probabilities to the same tokens.
+2. A saved checkpoint, loaded again, gives the same logits.
+3. The loss and its gradient do not depend on the micro-batches.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from foresail.data.packing import pack
+from foresail.data.prompts import PromptedProblem
+from foresail.engine.engine import Engine
+from foresail.model.attention import PackedAttention
+from foresail.model.decoder import Decoder
+from foresail.model.hf import load_model
+from foresail.records import PackedBatch, TrainSequence
+from foresail.rollout.groups import Draw, draw_groups
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.checkpoint import save_weights
+from foresail.train.step import token_logprobs
+
+NUM_PROMPTS = 4
+MAX_NEW_TOKENS = 64
+
+
+class SelfTestFailed(RuntimeError):
+    """The run must not start: its numbers could not be trusted."""
+
+
+def self_test(
+    model: Decoder,
+    tokenizer: Tokenizer,
+    engine: Engine,
+    problems: Sequence[PromptedProblem],
+    draw: Draw,
+    folder: Path,
+) -> dict[str, float]:
+    """Raises at the first failed check; else the differences that were found."""
+    sequences = draw_sequences(engine, problems[:NUM_PROMPTS], draw)
+    temperature = draw.sampling.temperature
+    return {
+        "selftest/logprob_diff": check_logprobs(model, sequences, temperature),
+        "selftest/saved_logits_diff": check_save(model, tokenizer, sequences, folder),
+        "selftest/micro_batch_diff": check_micro_batches(model, sequences),
+    }
+
+
+def draw_sequences(engine: Engine, problems: Sequence[PromptedProblem], draw: Draw) -> list[TrainSequence]:
+    """A few short responses, from the whole distribution: what the engine reports is then the policy's own."""
+    plain = draw.sampling.model_copy(
+        update={
+            "top_p": 1.0,
+            "top_k": 0,
+            "min_p": 0.0,
+            "max_new_tokens": min(MAX_NEW_TOKENS, draw.sampling.max_new_tokens),
+        }
+    )
+    draw = Draw(sampling=plain, num_samples=2, stop_ids=draw.stop_ids, seed=draw.seed, step=draw.step)
+    return [
+        TrainSequence(
+            name=entry.problem.id,
+            ids=sample.ids,
+            loss_mask=sample.loss_mask,
+            rollout_logprobs=sample.logprobs,
+        )
+        for entry, samples in draw_groups(engine, problems, draw)
+        for sample in samples
+    ]
+
+
+@torch.no_grad()
+def check_logprobs(model: Decoder, sequences: list[TrainSequence], temperature: float) -> float:
+    batch = whole_batch(model, sequences)
+    logprobs_M, _ = token_logprobs(model, batch, temperature)
+    assert batch.rollout_logprobs_M is not None, "the sequences come from the engine"
+    difference = (logprobs_M - batch.rollout_logprobs_M).abs().mean().item()
+    limit = 1e-4 if model.dtype == torch.float32 else 5e-2
+    if not difference <= limit:
+        raise SelfTestFailed(
+            f"engine and trainer disagree on log-probabilities by {difference:.2e} on average (at most "
+            f"{limit:.0e} is sound for {model.dtype}); the rollouts are not from the policy that is trained. "
+            'Set model.dtype = "float32" to see whether precision is the cause, and report it if it stays'
+        )
+    return difference
+
+
+@torch.no_grad()
+def check_save(model: Decoder, tokenizer: Tokenizer, sequences: list[TrainSequence], folder: Path) -> float:
+    batch = whole_batch(model, sequences)
+    with tempfile.TemporaryDirectory(prefix=".tmp-selftest-", dir=folder) as saved:
+        save_weights(model, tokenizer, Path(saved))
+        loaded = load_model(saved, dtype=model.dtype, device=model.device)
+    difference = (logits(model, batch) - logits(loaded, batch)).abs().max().item()
+    if difference != 0:
+        raise SelfTestFailed(
+            f"a saved and reloaded checkpoint gives other logits (largest difference {difference:.2e}); "
+            "training would end in a file that is not the model. Please report the model's config.json"
+        )
+    return difference
+
+
+def check_micro_batches(model: Decoder, sequences: list[TrainSequence]) -> float:
+    """Likelihood of the drawn tokens: as one micro-batch, and as one per sequence."""
+    longest = max(len(sequence.ids) for sequence in sequences)
+    together = gradient(model, packed(model, sequences, sum(len(sequence.ids) for sequence in sequences)))
+    apart = gradient(model, packed(model, sequences[::-1], longest))
+    scale = max(together.norm().item(), 1e-12)
+    difference = (together - apart).norm().item() / scale
+    limit = 1e-3 if model.dtype == torch.float32 else 5e-2
+    if not difference <= limit:
+        raise SelfTestFailed(
+            f"the gradient changes by {difference:.2e} (relative; at most {limit:.0e} is sound) when the same "
+            "sequences are packed into other micro-batches; packed sequences see each other"
+        )
+    return difference
+
+
+def gradient(model: Decoder, batches: list[PackedBatch]) -> Tensor:
+    """Of the summed loss, in float32, all parameters in one line."""
+    parameters = list(model.parameters())
+    total = [torch.zeros_like(parameter, dtype=torch.float32) for parameter in parameters]
+    for batch in batches:
+        logprobs_M, _ = token_logprobs(model, batch)
+        shares = torch.autograd.grad(-(batch.weights_M * logprobs_M).sum(), parameters)
+        total = [sum_ + share.float() for sum_, share in zip(total, shares, strict=True)]
+    return torch.cat([gradient.flatten() for gradient in total])
+
+
+def packed(model: Decoder, sequences: list[TrainSequence], max_tokens: int) -> list[PackedBatch]:
+    weights = [1 / sum(sum(sequence.loss_mask) for sequence in sequences)] * len(sequences)
+    return pack(sequences, weights, max_tokens=max_tokens, device=model.device)
+
+
+def whole_batch(model: Decoder, sequences: list[TrainSequence]) -> PackedBatch:
+    return packed(model, sequences, sum(len(sequence.ids) for sequence in sequences))[0]
+
+
+def logits(model: Decoder, batch: PackedBatch) -> Tensor:
+    hidden_TD = model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1))
+    return model.logits(hidden_TD[batch.targets_M - 1])

@@ -1,0 +1,132 @@
+"""What every training stage has around its loop: run directory, weights, progress, display, stop and resume.
+
+with Session(recipe, resume=False, device=device) as session:
+    for step in session.steps():
+        …
+        session.end_step(progress, metrics)
+return session.outcome
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from foresail.recipe.dump import to_toml
+from foresail.recipe.stages import Recipe
+from foresail.runlog.directory import RunDirectory
+from foresail.runlog.display import Display
+from foresail.runlog.trackers import open_trackers
+from foresail.train.checkpoint import (
+    Progress,
+    latest_checkpoint,
+    load_optimizer,
+    load_weights,
+    read_progress,
+    save_checkpoint,
+)
+from foresail.train.interrupt import StopRequest
+from foresail.train.optimizer import MasterAdamW
+from foresail.train.starting_point import choose_device, choose_dtype, load_model_and_tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a stage ended: its newest checkpoint, and whether there is more to do."""
+
+    run: Path
+    checkpoint: Path
+    finished: bool
+
+    @property
+    def resume_command(self) -> str:
+        return f"foresail resume {shlex.quote(str(self.run))}"
+
+
+class Session:
+    """One stage under way. A fresh run refuses a folder in use; a resumed one rewinds its log first."""
+
+    def __init__(self, recipe: Recipe, *, resume: bool) -> None:
+        self.recipe = recipe
+        self.device = choose_device(recipe.run.device)
+        path = Path(recipe.run.root) / recipe.run.name
+        self.run = RunDirectory.open(path) if resume else RunDirectory.create(path, to_toml(recipe))
+        self.run.clean()
+        checkpoint = latest_checkpoint(self.run)
+        self.progress = read_progress(checkpoint) if checkpoint else Progress()
+        if checkpoint:
+            dtype = choose_dtype(recipe.model.dtype, self.device)
+            self.model, self.tokenizer = load_weights(checkpoint, dtype=dtype, device=self.device)
+        else:
+            self.model, self.tokenizer = load_model_and_tokenizer(
+                recipe.model, seed=recipe.run.seed, device=self.device
+            )
+        self.optimizer = MasterAdamW(self.model, recipe.optimizer)
+        if checkpoint:
+            load_optimizer(checkpoint, self.optimizer)
+        self.run.rewind(self.progress.step)
+        self.saved = self.progress if checkpoint else None
+        self.stop = StopRequest()
+        self.display = Display(recipe.stage, recipe.steps, done=self.progress.step)
+        self._exits = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._exits.enter_context(self.stop)
+        self._exits.enter_context(self.display)
+        self.trackers = open_trackers(
+            self.run.path,
+            wandb_project=self.recipe.run.wandb,
+            resumed_at=self.progress.step or None,
+            note=self.display.note,
+        )
+        self._exits.callback(self.trackers.close)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._exits.close()
+
+    def steps(self) -> Iterator[int]:
+        """The steps still to do; ends early on a request to stop, or once `finish` was called."""
+        while not self.progress.finished:
+            if self.stop.requested:
+                self.display.note(f"stopping after step {self.progress.step}, as asked")
+                break
+            yield self.progress.step + 1
+        self._save()
+
+    def finish(self) -> None:
+        """Nothing is left to do, even if steps are."""
+        self.progress = replace(self.progress, finished=True)
+
+    def end_step(self, progress: Progress, metrics: Mapping[str, Any]) -> None:
+        """Log the step, then save: a kill between the two repeats the step and its record."""
+        self.run.append_metrics(progress.step, metrics)
+        self.trackers.log(progress.step, metrics)
+        self.progress = replace(progress, finished=progress.step >= self.recipe.steps)
+        if progress.step % self.recipe.checkpoints.every == 0:
+            self._save()
+        self.display.update(progress.step, metrics)
+
+    @property
+    def outcome(self) -> Outcome:
+        checkpoint = latest_checkpoint(self.run)
+        assert checkpoint is not None, "a session saves before it ends"
+        return Outcome(run=self.run.path, checkpoint=checkpoint, finished=self.progress.finished)
+
+    def _save(self) -> None:
+        if self.progress == self.saved:
+            return
+        start = time.time()
+        keep = self.recipe.checkpoints.keep
+        save_checkpoint(self.run, self.progress, self.model, self.tokenizer, self.optimizer, keep=keep)
+        self.saved = self.progress
+        event = {"step": self.progress.step, "what": "save", "start": start, "end": time.time()}
+        self.run.append_timeline(event)

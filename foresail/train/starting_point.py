@@ -1,0 +1,41 @@
+"""Where a stage starts: the model and tokenizer its recipe names, on the device at hand."""
+
+from __future__ import annotations
+
+import torch
+
+from foresail.model.decoder import Decoder
+from foresail.model.hf import build_model, check_vocabulary, load_model
+from foresail.recipe import parts
+from foresail.tokenizer.tokenizer import Tokenizer
+
+
+def choose_device(wanted: str) -> torch.device:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise ValueError('run.device is "cuda" but PyTorch sees no CUDA device; set run.device=auto or cpu')
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(wanted)
+
+
+def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
+    if wanted == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    return getattr(torch, wanted)
+
+
+def load_model_and_tokenizer(
+    settings: parts.Model, *, seed: int, device: torch.device
+) -> tuple[Decoder, Tokenizer]:
+    """The checkpoint at `path`, or fresh weights of `shape`, with a tokenizer that fits."""
+    dtype = choose_dtype(settings.dtype, device)
+    tokenizer_path = settings.tokenizer or settings.path
+    assert tokenizer_path is not None, "the recipe's check asks for a path or a tokenizer"
+    tokenizer = Tokenizer.load(tokenizer_path)
+    if settings.path is not None:
+        model = load_model(settings.path, dtype=dtype, device=device)
+    else:
+        assert settings.shape is not None, "the recipe's check asks for a path or a shape"
+        model = build_model(settings.shape, seed=seed, dtype=dtype, device=device)
+    check_vocabulary(model.shape, tokenizer.vocab_size)
+    return model, tokenizer

@@ -1,0 +1,119 @@
+"""Advantages against numbers worked out by hand, and against one another."""
+
+from typing import get_args
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.algorithms.advantages import ADVANTAGES, dr_grpo, gae, grpo, rloo, whiten
+from foresail.recipe.parts import Advantage
+
+reward_groups = st.lists(st.lists(st.floats(-2, 2, width=32), min_size=4, max_size=4), min_size=1, max_size=5)
+
+
+def tensor(rows):
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def assert_close(actual, expected, tolerance=1e-6):
+    torch.testing.assert_close(actual, tensor(expected), rtol=0, atol=tolerance)
+
+
+def test_grpo_by_hand():
+    # [1 0 0 1]: mean .5, variance 4 * .25 / 3 = 1/3, std .577350; .5 / .577350 = .866025
+    # [3 1 1 1]: mean 1.5, variance (2.25 + 3 * .25) / 3 = 1, std 1; deviations 1.5, -.5, -.5, -.5
+    expected = [[0.866025, -0.866025, -0.866025, 0.866025], [1.5, -0.5, -0.5, -0.5]]
+    assert_close(grpo(tensor([[1, 0, 0, 1], [3, 1, 1, 1]])), expected, 3e-6)  # the 1e-6 beside the std
+
+
+def test_dr_grpo_by_hand():
+    assert_close(
+        dr_grpo(tensor([[1, 0, 0, 1], [3, 1, 1, 1]])), [[0.5, -0.5, -0.5, 0.5], [1.5, -0.5, -0.5, -0.5]]
+    )
+
+
+def test_rloo_by_hand():
+    # [3 1 1 1]: 3 - (1+1+1)/3 = 2;  1 - (3+1+1)/3 = -2/3
+    assert_close(rloo(tensor([[3, 1, 1, 1]])), [[2, -2 / 3, -2 / 3, -2 / 3]])
+
+
+def test_reinforce_plus_plus_whitens_over_tokens_by_hand():
+    # Tokens 1, 0 0 0: mean 1/4, variance (9/16 + 3 * 1/16) / 3 = 1/4, std 1/2: .75 / .5 and -.25 / .5.
+    # Over samples it would be +-.707.
+    actual = ADVANTAGES["reinforce++"](tensor([[1, 0]]), torch.tensor([[1, 3]]))
+    assert_close(actual, [[1.5, -0.5]])
+
+
+def test_reinforce_plus_plus_baseline_by_hand():
+    # Minus the group's mean: [.5 -.5] [1 -1]. Tokens .5, -.5, 1 1, -1: mean .2; deviations .3 -.7 .8 .8 -1.2,
+    # squares .09 + .49 + .64 + .64 + 1.44 = 3.3; variance 3.3 / 4 = .825, std .908295.
+    lengths = torch.tensor([[1, 1], [2, 1]])
+    actual = ADVANTAGES["reinforce++_baseline"](tensor([[1, 0], [3, 1]]), lengths)
+    assert_close(actual, [[0.330289, -0.770675], [0.880771, -1.321157]])
+
+
+def test_table_has_the_recipe_s_kinds():
+    assert set(ADVANTAGES) == set(get_args(Advantage.model_fields["kind"].annotation))
+
+
+@pytest.mark.parametrize("kind", ADVANTAGES)
+def test_equal_rewards_give_exact_zeros(kind):
+    rewards = torch.full((1, 8), 0.7)
+    assert rewards.mean() != rewards[0, 0], "the rounding this guards against is gone from the example"
+    assert (ADVANTAGES[kind](rewards, torch.arange(1, 9)[None]) == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["grpo", "dr_grpo", "rloo", "reinforce++_baseline"])
+def test_group_of_one_is_refused(kind):
+    with pytest.raises(ValueError, match="samples_per_prompt"):
+        ADVANTAGES[kind](tensor([[1.0], [0.0]]), torch.tensor([[3], [4]]))
+
+
+@given(reward_groups)
+def test_dr_grpo_over_std_is_grpo(rows):
+    rewards = tensor(rows)
+    torch.testing.assert_close(dr_grpo(rewards) / (rewards.std(dim=1, keepdim=True) + 1e-6), grpo(rewards))
+
+
+@given(reward_groups)
+def test_rloo_subtracts_the_mean_of_the_others(rows):
+    others = [[r - (sum(row) - r) / (len(row) - 1) for r in row] for row in rows]
+    assert_close(rloo(tensor(rows)), others, 1e-12)
+
+
+@given(reward_groups, st.sampled_from(sorted(ADVANTAGES)), st.permutations(range(4)))
+def test_order_of_samples_and_a_shift_of_all_rewards_do_not_matter(rows, kind, order):
+    rewards, advantages = tensor(rows), ADVANTAGES[kind]
+    lengths = torch.arange(1, rewards.numel() + 1).reshape(rewards.shape)
+    plain = advantages(rewards, lengths)
+    shuffled = advantages(rewards[:, order], lengths[:, order])
+    torch.testing.assert_close(shuffled, plain[:, order], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(advantages(rewards + 1, lengths), plain, rtol=1e-6, atol=1e-6)
+
+
+def test_whitened_tokens_have_zero_mean_and_unit_variance():
+    lengths = torch.tensor([[4, 1, 7], [2, 9, 3]])
+    values = torch.randn(2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    tokens = whiten(values, lengths).flatten().repeat_interleave(lengths.flatten())
+    assert tokens.mean().abs() < 1e-12
+    assert abs(tokens.var() - 1) < 1e-6
+
+
+def test_gae_by_hand():
+    # gamma .9, lam .5. Errors: 0 + .9*.5 - .2 = .25;  0 + .9*.8 - .5 = .22;  1 + 0 - .8 = .2.
+    # Backwards: .2;  .22 + .45*.2 = .31;  .25 + .45*.31 = .3895
+    rewards, values = tensor([0, 0, 1]), tensor([0.2, 0.5, 0.8])
+    assert_close(gae(rewards, values, gamma=0.9, lam=0.5), [0.3895, 0.31, 0.2], 1e-12)
+    # Cut where the critic says 1: last error 1 + .9 - .8 = 1.1;  .22 + .495 = .715;  .25 + .32175 = .57175
+    assert_close(gae(rewards, values, gamma=0.9, lam=0.5, bootstrap=1.0), [0.57175, 0.715, 1.1], 1e-12)
+
+
+def test_gae_ends_are_return_minus_value_and_td_error():
+    generator = torch.Generator().manual_seed(1)
+    rewards, values = torch.randn(2, 20, dtype=torch.float64, generator=generator)
+    returns = [sum(rewards[t:].tolist()) for t in range(20)]
+    torch.testing.assert_close(gae(rewards, values, gamma=1.0, lam=1.0), tensor(returns) - values)
+    td_errors = [rewards[t] + 0.7 * (values[t + 1] if t < 19 else 0.0) - values[t] for t in range(20)]
+    torch.testing.assert_close(gae(rewards, values, gamma=0.7, lam=0.0), torch.stack(td_errors))

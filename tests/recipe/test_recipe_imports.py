@@ -1,0 +1,56 @@
+"""A check must answer at once: it imports nothing heavy."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CHECK = """
+import importlib, json, pkgutil, sys
+import foresail.recipe
+for module in pkgutil.iter_modules(foresail.recipe.__path__):
+    importlib.import_module("foresail.recipe." + module.name)
+from foresail.recipe.describe import describe
+from foresail.recipe.dump import to_toml
+from foresail.recipe.load import load_recipe
+from foresail.recipe.preflight import preflight
+recipe = load_recipe("recipes/rl-arithmetic.toml", ["run.name=demo"])
+found = preflight(recipe)
+assert "refused" in describe(found) and to_toml(recipe)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_a_check_imports_nothing_heavy() -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
+    modules = set(json.loads(done.stdout))
+    assert "foresail.recipe.preflight" in modules
+    heavy = {
+        "torch",
+        "numpy",
+        "transformers",
+        "tokenizers",
+        "safetensors",
+        "pyarrow",
+        "sympy",
+        "wandb",
+        "reasoning_gym",
+    }
+    assert modules & heavy == set()
+
+
+def test_a_check_answers_in_under_a_second() -> None:
+    # The best of three: other work on the machine is not ours to measure.
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", CHECK], cwd=ROOT, env=env, capture_output=True, check=True)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 1.0

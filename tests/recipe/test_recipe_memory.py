@@ -1,0 +1,207 @@
+"""The memory estimate against bytes counted in torch: weights, optimiser states, saved tensors, caches."""
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from foresail.engine.engine import build_engine
+from foresail.model.attention import PackedAttention
+from foresail.model.decoder import Decoder, init_weights
+from foresail.recipe import parts
+from foresail.recipe.memory import Device, Memory, estimate, kv_pages, pages_per_sample
+from foresail.recipe.shape import ModelShape
+from foresail.recipe.stages import Rl, Sft
+from foresail.records import PackedBatch
+from foresail.train.optimizer import MasterAdamW
+from foresail.train.step import token_logprobs
+
+LENGTH, SEQUENCES = 32, 4
+TOKENS = LENGTH * SEQUENCES
+SMALL = {
+    "vocab_size": 300, "hidden_size": 64, "intermediate_size": 160, "num_layers": 3, "num_heads": 8,
+    "num_kv_heads": 2, "head_dim": 16, "max_context": 64,
+}  # fmt: skip
+SHAPES = {
+    "llama": SMALL,
+    "qwen2": SMALL | {"family": "qwen2", "qkv_bias": True, "tied": False},
+    "qwen3": SMALL | {"family": "qwen3", "qk_norm": True, "num_kv_heads": 4},
+    "wide": SMALL | {"hidden_size": 128, "intermediate_size": 512, "num_layers": 6},
+}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def sft(dtype: Any = "float32") -> Sft:
+    model = parts.Model(path="m", dtype=dtype)
+    return Sft(model=model, data="d", steps=1, max_length=LENGTH, micro_batch_tokens=TOKENS)
+
+
+def rl(**changes: Any) -> Rl:
+    base = {
+        "model": parts.Model(path="m", dtype="float32"), "data": parts.Problems(source="s"), "steps": 1,
+        "max_prompt_tokens": 20, "sampling": parts.Sampling(max_new_tokens=20),
+    }  # fmt: skip
+    return Rl(**(base | changes))
+
+
+def build(shape: ModelShape, dtype: str, device: str = "cpu") -> Decoder:
+    model = Decoder(shape)
+    init_weights(model, seed=0)
+    return model.to(device, DTYPES[dtype])
+
+
+def packed_batch(shape: ModelShape, device: str = "cpu") -> PackedBatch:
+    """A full micro-batch of equal sequences, a loss on all tokens that can have one."""
+    places_T = torch.arange(TOKENS)
+    targets_M = places_T[places_T % LENGTH > 0]
+    return PackedBatch(
+        ids_T=(places_T * 7 % shape.vocab_size).to(device),
+        positions_T=(places_T % LENGTH).to(device),
+        starts_S1=torch.arange(0, TOKENS + 1, LENGTH).to(device),
+        targets_M=targets_M.to(device),
+        sequence_M=(targets_M // LENGTH).to(device),
+        weights_M=torch.ones(len(targets_M), device=device),
+    )
+
+
+def storage_bytes(tensors: list[Tensor]) -> int:
+    return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}.values())
+
+
+def saved_bytes(model: Decoder, forward: Callable[[], Tensor]) -> int:
+    """Bytes the forward pass keeps for the backward pass: each storage once, the weights not at all."""
+    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    saved: list[Tensor] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        if tensor.untyped_storage().data_ptr() not in weights:
+            saved.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        forward()
+    return storage_bytes(saved)
+
+
+class PeakBytes(TorchDispatchMode):
+    """The most bytes that tensors made inside this block held at one time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self.seen: dict[int, weakref.finalize] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in torch.utils._pytree.tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                self.track(tensor.untyped_storage())
+        return result
+
+    def track(self, storage: torch.UntypedStorage) -> None:
+        if (known := self.seen.get(storage._cdata)) is not None and known.alive:
+            return
+        size = storage.nbytes()
+        self.seen[storage._cdata] = weakref.finalize(storage, self.release, size)
+        self.now += size
+        self.peak = max(self.peak, self.now)
+
+    def release(self, size: int) -> None:
+        self.now -= size
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_weights_gradients_and_optimizer_are_exact(name: str, dtype: str) -> None:
+    shape = ModelShape(**SHAPES[name])
+    model, batch = build(shape, dtype), packed_batch(shape)
+    reckoned = estimate(shape, sft(dtype), "cpu")
+    assert reckoned.weights == storage_bytes(list(model.parameters()))
+
+    optimizer = MasterAdamW(model, parts.Optimizer())
+    token_logprobs(model, batch)[0].sum().backward()
+    passing = [p.grad for p in model.parameters() if p.grad is not None]
+    optimizer.collect()
+    summed = [m.grad for m in optimizer.masters if m.grad is not None]
+    assert reckoned.gradients == storage_bytes(passing + summed)
+
+    optimizer.update(1e-3)
+    state = [tensor for key, tensor in optimizer.state().items() if not key.startswith("step:")]
+    assert reckoned.optimizer == storage_bytes(state)
+    assert reckoned.checkpoint == reckoned.weights + storage_bytes(state)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_activations_are_what_autograd_saves(name: str, dtype: str) -> None:
+    check_activations(ModelShape(**SHAPES[name]), dtype, "cpu", tolerance=0.05)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", SHAPES)
+def test_activations_are_what_autograd_saves_on_cuda(name: str) -> None:
+    check_activations(ModelShape(**SHAPES[name]), "bfloat16", "cuda", tolerance=0.25)
+
+
+def check_activations(shape: ModelShape, dtype: str, device: Device, tolerance: float) -> None:
+    model, batch = build(shape, dtype, device), packed_batch(shape, device)
+    attend = PackedAttention(batch.starts_S1)
+    saved = saved_bytes(model, lambda: model(batch.ids_T, batch.positions_T, attend))
+    assert estimate(shape, sft(dtype), device).activations == pytest.approx(saved, rel=tolerance)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_logits_are_the_peak_over_the_vocabulary(temperature: float) -> None:
+    # A vocabulary so large that all else is small beside it.
+    shape = ModelShape(**(SMALL | {"vocab_size": 20_000, "num_layers": 1}))
+    model, batch = build(shape, "float32"), packed_batch(shape)
+    recipe = rl(
+        sampling=parts.Sampling(max_new_tokens=12, temperature=temperature), micro_batch_tokens=TOKENS
+    )
+    reckoned = estimate(shape, recipe, "cpu")
+    with PeakBytes() as forward:
+        token_logprobs(model, batch, temperature)
+    assert reckoned.logits + reckoned.activations == pytest.approx(forward.peak, rel=0.1)
+
+    with PeakBytes() as both:
+        token_logprobs(model, batch, temperature)[0].sum().backward()
+    assert both.peak <= reckoned.logits + reckoned.activations + reckoned.gradients
+
+
+@pytest.mark.parametrize("kv_tokens", [None, 100])
+def test_kv_cache_is_what_the_engine_allocates(kv_tokens: int | None) -> None:
+    shape = ModelShape(**SMALL)
+    recipe = rl(engine=parts.Engine(max_running=5, page_size=8, kv_tokens=kv_tokens))
+    engine = build_engine(build(shape, "float32"), recipe.engine, max_length=recipe.max_length)
+    assert kv_pages(recipe) == engine.num_pages
+    assert estimate(shape, recipe, "cpu").kv_cache == storage_bytes([engine.cache.keys, engine.cache.values])
+
+
+def test_pages_round_up() -> None:
+    # 40 tokens in pages of 16 are 3 pages, and one for the copy of a shared one.
+    assert pages_per_sample(rl()) == 4
+    assert kv_pages(rl(engine=parts.Engine(kv_tokens=47))) == 2
+
+
+def test_reference_costs_only_when_the_loss_pulls_towards_it() -> None:
+    shape = ModelShape(**SMALL)
+    plain, pulled = rl(), rl(loss=parts.Loss(kl_weight=0.1))
+    assert estimate(shape, plain, "cpu").reference == 0
+    assert estimate(shape, pulled, "cpu").reference == estimate(shape, plain, "cpu").weights
+
+
+def test_sft_has_no_cache_and_auto_follows_the_device() -> None:
+    shape, recipe = ModelShape(**SMALL), sft("auto")
+    on_cpu, on_cuda = estimate(shape, recipe, "cpu"), estimate(shape, recipe, "cuda")
+    assert on_cpu.kv_cache == on_cuda.kv_cache == 0
+    assert on_cpu.weights == 4 * shape.num_parameters and on_cuda.weights == 2 * shape.num_parameters
+
+
+def test_total_is_the_sum_of_all_parts() -> None:
+    memory = Memory(weights=1, gradients=2, optimizer=4, activations=8, logits=16, kv_cache=32, reference=64)
+    assert (memory.total, memory.standing, memory.checkpoint) == (127, 103, 5)

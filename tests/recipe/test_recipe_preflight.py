@@ -1,0 +1,466 @@
+"""Every refusal of the preflight, its mend, and the arithmetic it prints."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foresail.data.generators import GENERATORS
+from foresail.data.rows import SUFFIXES
+from foresail.recipe import inputs, machine
+from foresail.recipe import preflight as preflight_module
+from foresail.recipe.batches import count_batches
+from foresail.recipe.describe import describe
+from foresail.recipe.dump import to_toml
+from foresail.recipe.load import load_recipe
+from foresail.recipe.preflight import Preflight, preflight
+from foresail.recipe.stages import Recipe, Rl
+from foresail.recipe.units import gigabytes, grouped
+
+CONFIG = {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 100, "hidden_size": 16,
+    "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": True,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_model(tmp_path / "model")
+    Path("problems.jsonl").write_text('{"prompt": "1+1", "answer": "2"}\n' * 40)
+
+
+def write_model(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    write_safetensors(folder / "model.safetensors")
+    vocab = {str(number): number for number in range(98)}
+    added = [{"id": 98, "content": "<s>"}, {"id": 99, "content": "</s>"}]
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": vocab}, "added_tokens": added}))
+
+
+def write_safetensors(file: Path) -> None:
+    header = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+    file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+
+
+def make(*overrides: str, stage: str = "rl") -> Recipe:
+    common = f'stage = "{stage}"\nsteps = 10\nmicro_batch_tokens = 128\n'
+    rl = "prompts_per_step = 8\nsamples_per_prompt = 4\nmax_prompt_tokens = 20\n"
+    rl += '[data]\nsource = "problems.jsonl"\n'
+    rl += "[sampling]\nmax_new_tokens = 40\n[engine]\nmax_running = 8\n"
+    sft = 'data = "problems.jsonl"\nmax_length = 60\nbatch_size = 10\n'
+    Path("recipe.toml").write_text(
+        common + (rl if stage == "rl" else sft) + '[run]\ndevice = "cpu"\n[model]\npath = "model"\n'
+    )
+    return load_recipe("recipe.toml", overrides)
+
+
+def check(*overrides: str, stage: str = "rl") -> Preflight:
+    return preflight(make(*overrides, stage=stage))
+
+
+def only_refusal(*overrides: str, stage: str = "rl") -> str:
+    refusals = check(*overrides, stage=stage).refusals
+    assert len(refusals) == 1, refusals
+    return refusals[0]
+
+
+@pytest.mark.parametrize("stage", ["rl", "sft"])
+def test_a_sound_recipe_is_ready_and_nothing_is_written(stage: str, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    found = check(stage=stage)
+    assert found.refusals == () and found.warnings == ()
+    assert describe(found).splitlines()[-1] == "ready to run"
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "recipe.toml"])
+
+
+# The model.
+
+
+def test_missing_model_directory() -> None:
+    message = only_refusal("model.path=nowhere")
+    assert message.startswith("model.path: ") and "nowhere" in message
+    assert "Memory: unknown" in describe(check("model.path=nowhere"))
+
+
+def test_directory_that_is_no_checkpoint() -> None:
+    Path("empty").mkdir()
+    assert "config.json" in only_refusal("model.path=empty")
+
+
+def test_checkpoint_without_weights() -> None:
+    Path("model/model.safetensors").unlink()
+    assert "model has neither model.safetensors nor model.safetensors.index.json" in only_refusal()
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:-1], lambda b: b[:5], lambda b: b"x" * len(b), lambda b: b"", lambda b: b + b"x"]
+)
+def test_damaged_weights(damage: Any) -> None:
+    file = Path("model/model.safetensors")
+    file.write_bytes(damage(file.read_bytes()))
+    assert only_refusal() == "model/model.safetensors is damaged or cut off; download it again"
+
+
+def test_shards_are_looked_for() -> None:
+    Path("model/model.safetensors").rename("model/a.safetensors")
+    index = {"weight_map": {"w": "a.safetensors", "v": "b.safetensors"}}
+    Path("model/model.safetensors.index.json").write_text(json.dumps(index))
+    assert only_refusal().startswith(
+        "model/b.safetensors is missing, though model.safetensors.index.json names it"
+    )
+    write_safetensors(Path("model/b.safetensors"))
+    assert check().refusals == ()
+    Path("model/model.safetensors.index.json").write_text("{}")
+    assert "is not a safetensors index" in only_refusal()
+
+
+def test_safetensors_written_by_others_are_whole(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    save_file = pytest.importorskip("safetensors.torch").save_file
+    save_file(
+        {"a": torch.zeros(3, 5), "b": torch.ones(2, dtype=torch.bfloat16)},
+        tmp_path / "x.safetensors",
+        {"format": "pt"},
+    )
+    assert inputs.is_whole_safetensors(tmp_path / "x.safetensors")
+
+
+# The tokenizer.
+
+
+def test_tokenizer_missing() -> None:
+    Path("model/tokenizer.json").unlink()
+    assert only_refusal() == "model has no tokenizer.json; set model.tokenizer to a directory that has one"
+
+
+def test_tokenizer_of_another_model() -> None:
+    Path("model/config.json").write_text(json.dumps(CONFIG | {"vocab_size": 99}))
+    message = only_refusal()
+    assert "model/tokenizer.json has ids up to 99, but the model's vocabulary is 99" in message
+    Path("model/config.json").write_text(json.dumps(CONFIG | {"vocab_size": 128}))
+    assert check().refusals == (), "an embedding with spare rows is usual"
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"model": {}}'])
+def test_tokenizer_that_is_none(content: str) -> None:
+    Path("model/tokenizer.json").write_text(content)
+    assert "tokenizer.json is not a tokenizer in JSON" in only_refusal()
+
+
+def test_unigram_vocabularies_are_lists_and_huge_ones_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path("model/tokenizer.json")
+    file.write_text(json.dumps({"model": {"vocab": [["a", 0.0]] * 101}, "added_tokens": None}))
+    assert inputs.tokenizer_size(file) == 101
+    assert "ids up to 100" in only_refusal()
+    monkeypatch.setattr(inputs, "LARGEST_TOKENIZER", 10)
+    assert check().refusals == ()
+
+
+def test_a_real_tokenizer_is_sized_as_its_own_library_does(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.train_from_iterator(
+        ["some words here", "more words there"], tokenizers.trainers.BpeTrainer(vocab_size=40)
+    )
+    made.add_special_tokens(["<end>"])
+    made.save(str(tmp_path / "real.json"))
+    assert inputs.tokenizer_size(tmp_path / "real.json") == made.get_vocab_size()
+
+
+# Lengths.
+
+
+def test_samples_longer_than_the_context() -> None:
+    message = only_refusal("sampling.max_new_tokens=50")
+    assert (
+        "max_prompt_tokens 20 + sampling.max_new_tokens 50 = 70 exceed the model's context of 64" in message
+    )
+    assert message.endswith("set sampling.max_new_tokens = 44")
+    assert check("sampling.max_new_tokens=44").refusals == ()
+
+
+def test_prompts_longer_than_the_context() -> None:
+    assert only_refusal("max_prompt_tokens=64").endswith("set max_prompt_tokens below 64")
+
+
+def test_conversations_longer_than_the_context() -> None:
+    message = only_refusal("max_length=65", stage="sft")
+    assert message == "max_length 65 exceeds the model's context of 64 tokens; set max_length = 64 or less"
+
+
+def test_kv_cache_too_small_for_one_sample() -> None:
+    # 60 tokens are 4 pages of 16, and one to copy a shared page to: what the engine asks for.
+    message = only_refusal("engine.kv_tokens=79")
+    assert "engine.kv_tokens 79 cannot hold one sample of 60 tokens (5 pages of 16)" in message
+    assert message.endswith("set engine.kv_tokens = 80 or more")
+    assert check("engine.kv_tokens=80").refusals == ()
+
+
+# The data.
+
+
+def test_what_preflight_knows_of_sources_is_what_the_data_room_takes() -> None:
+    assert set(inputs.BUILT_IN_SOURCES) == set(GENERATORS)
+    assert inputs.SUFFIXES == SUFFIXES
+
+
+def test_missing_data_file() -> None:
+    message = only_refusal("data.source=nowhere.jsonl")
+    assert message.startswith("data.source nowhere.jsonl does not exist (looked in ") and message.endswith(
+        "check the path"
+    )
+    assert only_refusal("data=nowhere.jsonl", stage="sft").startswith("data nowhere.jsonl does not exist")
+    assert only_refusal("eval.source=nowhere.jsonl").startswith("eval.source nowhere.jsonl does not exist")
+
+
+def test_mistyped_generator() -> None:
+    assert only_refusal("data.source=arithmetc:count=9").endswith("did you mean arithmetic:count=9?")
+
+
+def test_generators_are_checked_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check("data.source=arithmetic:count=9").refusals == ()
+    assert "needs a count; write arithmetic:count=2000" in only_refusal("data.source=arithmetic")
+    monkeypatch.setattr(inputs, "find_spec", lambda name: None)
+    assert "pip install 'foresail[gym]'" in only_refusal("data.source=reasoning-gym:chain_sum")
+    monkeypatch.setattr(inputs, "find_spec", lambda name: object())
+    assert check("data.source=reasoning-gym:chain_sum,size=50").refusals == ()
+    assert "names no task" in only_refusal("data.source=reasoning-gym")
+
+
+def test_folder_and_foreign_suffix() -> None:
+    assert "is not a file" in only_refusal("data.source=model")
+    assert "model/config.yaml is none of .jsonl" in write_and_refuse("model/config.yaml", b"a: 1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("e.jsonl", b"", "e.jsonl is empty"),
+        ("e.jsonl.gz", b"", "e.jsonl.gz is empty"),
+        ("b.jsonl", b"\n \n", "holds only blank lines"),
+        ("t.jsonl", b"prompt,answer\n" * 9, "its first line is not a JSON object"),
+        ("n.jsonl", b"3\n" * 9, "its first line is not a JSON object"),
+        ("p.parquet", b"PAR1 cut off", "is not a whole parquet file"),
+        ("q.parquet", b"x", "is not a whole parquet file"),
+    ],
+)
+def test_unreadable_data(name: str, content: bytes, message: str) -> None:
+    assert message in write_and_refuse(name, content)
+
+
+def write_and_refuse(name: str, content: bytes) -> str:
+    Path(name).write_bytes(content)
+    return only_refusal(f"data.source={name}")
+
+
+def test_parquet_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("p.parquet").write_bytes(b"PAR1....PAR1")
+    monkeypatch.setattr(inputs, "find_spec", lambda name: object())
+    assert check("data.source=p.parquet").refusals == ()
+    monkeypatch.setattr(inputs, "find_spec", lambda name: None)
+    assert "pip install 'foresail[parquet]'" in only_refusal("data.source=p.parquet")
+
+
+def test_lists_and_marks_are_read_as_the_data_room_reads_them() -> None:
+    Path("list.jsonl").write_text('[{"prompt": "1",\n "answer": "1"}]')
+    found = check("data.source=list.jsonl")
+    assert found.refusals == () and found.num_records is None
+    Path("mark.jsonl").write_bytes(b'\xef\xbb\xbf{"prompt": "1", "answer": "1"}\n')
+    assert check("data.source=mark.jsonl", "prompts_per_step=1").refusals == ()
+
+
+def test_more_prompts_than_problems() -> None:
+    message = only_refusal("prompts_per_step=48")
+    assert message.startswith("prompts_per_step 48 (prompts) exceeds the 40 problems of problems.jsonl")
+    assert message.endswith("set prompts_per_step = 40 or less")
+    assert "exceeds the 5 problems" in only_refusal("data.limit=5")
+    assert "exceeds the 7 problems" in only_refusal("data.source=arithmetic:count=7")
+
+
+# The machine and the run's folder.
+
+
+def test_wandb_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight_module, "find_spec", lambda name: None)
+    assert "pip install 'foresail[wandb]'" in only_refusal("run.wandb=project")
+
+
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = check().memory
+    assert memory is not None
+    monkeypatch.setattr(preflight_module, "main_memory", lambda: memory.standing - 1)
+    assert "this machine has" in only_refusal() and only_refusal().endswith("use a smaller model")
+    monkeypatch.setattr(preflight_module, "main_memory", lambda: memory.total - 1)
+    assert check().refusals == ()
+    assert check().warnings[0].endswith("lower micro_batch_tokens")
+    monkeypatch.setattr(preflight_module, "main_memory", lambda: memory.total)
+    assert check().warnings == ()
+    monkeypatch.setattr(preflight_module, "main_memory", lambda: None)
+    assert check().warnings == check().refusals == ()
+
+
+def test_too_large_a_cache_names_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight_module, "main_memory", lambda: 1_000_000)
+    assert "set engine.kv_tokens or lower engine.max_running" in only_refusal("engine.max_running=4000")
+
+
+def test_cuda_memory_is_only_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight_module, "main_memory", lambda: 1)
+    monkeypatch.setattr(preflight_module, "guess_device", lambda wanted: "cuda")
+    found = check("run.device=cuda")
+    assert found.refusals == () and "Memory on cuda:" in describe(found) and "bfloat16" in describe(found)
+
+
+def test_cuda_without_a_card_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.Path, "glob", lambda self, pattern: iter(()))
+    assert "no NVIDIA card is visible here" in check("run.device=cuda").warnings[0]
+
+
+def test_device_is_guessed_from_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.Path, "glob", lambda self, pattern: iter([Path("/dev/nvidia0")]))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert machine.guess_device("auto") == "cuda" and machine.guess_device("cpu") == "cpu"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert machine.guess_device("auto") == "cpu" and machine.guess_device("cuda") == "cuda"
+
+
+def test_memory_of_this_machine_is_plausible() -> None:
+    found = machine.main_memory()
+    assert found is None or 2**28 < found <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = check().memory
+    assert memory is not None
+    monkeypatch.setattr(preflight_module, "free_disk", lambda folder: memory.checkpoint - 1)
+    assert only_refusal().endswith("free some, or set run.root to another disk")
+    monkeypatch.setattr(preflight_module, "free_disk", lambda folder: 3 * memory.checkpoint - 1)
+    assert check().refusals == () and "lower checkpoints.keep" in check().warnings[0]
+    monkeypatch.setattr(preflight_module, "free_disk", lambda folder: 3 * memory.checkpoint)
+    assert check().warnings == ()
+
+
+def test_free_disk_of_a_folder_yet_to_be_made(tmp_path: Path) -> None:
+    assert machine.free_disk(tmp_path / "not" / "yet") == pytest.approx(
+        shutil.disk_usage(tmp_path).free, rel=0.1
+    )
+
+
+def test_run_root_that_is_a_file() -> None:
+    Path("runs").write_text("")
+    assert only_refusal().startswith("runs/rl cannot be made, because ")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_unwritable_root() -> None:
+    Path("locked").mkdir(mode=0o500)
+    assert "cannot be written to; set run.root" in only_refusal("run.root=locked")
+
+
+def test_unwritable_root_as_the_system_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert "cannot be written to; set run.root to a folder of yours" in only_refusal()
+
+
+def test_folder_with_another_recipe() -> None:
+    record_run(make("optimizer.lr=1e-3", "steps=9"))
+    message = only_refusal()
+    assert message.startswith("runs/rl holds a run of another recipe (other steps, optimizer.lr)")
+    assert message.endswith("choose another run.name, or go on with that run: foresail resume runs/rl")
+
+
+def test_folder_with_this_recipe() -> None:
+    record_run(make())
+    found = check()
+    assert found.refusals == ()
+    assert found.warnings[0].startswith("runs/rl already holds this run; foresail resume runs/rl")
+
+
+def test_where_a_run_lies_is_no_difference() -> None:
+    record_run(make())
+    assert check("run.root=./runs").refusals == ()
+
+
+def test_folder_with_a_recipe_nobody_can_read() -> None:
+    record_run(make())
+    Path("runs/rl/recipe.toml").write_text("stage = 'rl'\nsteps = 1\nold_key = 3\n")
+    assert "holds a run whose recipe cannot be read; choose another run.name" in only_refusal()
+    Path("runs/rl/recipe.toml").rename("runs/rl/metrics.jsonl")
+    assert only_refusal() == "runs/rl holds a run without its recipe; choose another run.name"
+
+
+def record_run(recipe: Recipe) -> None:
+    folder = Path(recipe.run.root) / recipe.run.name
+    folder.mkdir(parents=True)
+    (folder / "recipe.toml").write_text(to_toml(recipe), encoding="utf-8")
+
+
+def test_all_refusals_come_at_once() -> None:
+    found = check("model.path=nowhere", "data.source=gone.jsonl", "engine.kv_tokens=1")
+    assert len(found.refusals) == 3
+    assert [line.split(":")[0] for line in describe(found).splitlines()[-3:]] == ["refused"] * 3
+
+
+def test_warmup_that_never_ends() -> None:
+    assert "lasts for all 10 updates" in check("optimizer.warmup=10").warnings[0]
+    assert check("optimizer.warmup=9").warnings == ()
+
+
+# The arithmetic.
+
+
+def test_batches_in_prompts_and_samples_and_tokens() -> None:
+    recipe = make("updates_per_step=2")
+    assert isinstance(recipe, Rl)
+    batches = count_batches(recipe)
+    assert (batches.step.prompts, batches.step.samples, batches.step.tokens, batches.step.updates) == (
+        8,
+        32,
+        1920,
+        2,
+    )
+    assert (batches.update.prompts, batches.update.samples, batches.update.tokens) == (4, 16, 960)
+    assert (batches.run.prompts, batches.run.samples, batches.run.tokens, batches.run.updates) == (
+        80,
+        320,
+        19200,
+        20,
+    )
+    # 128 tokens hold two samples of 60, so 16 samples need at most 8 micro-batches.
+    assert (batches.micro_batch.samples, batches.micro_batch.tokens, batches.micro_batches_per_update) == (
+        2,
+        128,
+        8,
+    )
+    assert batches.most_prompts_per_step == 32
+
+
+def test_sft_batches_count_conversations() -> None:
+    batches = count_batches(make(stage="sft"))
+    assert (batches.run.prompts, batches.run.samples, batches.run.updates) == (None, 100, 10)
+    assert batches.micro_batches_per_update == 5 and batches.most_prompts_per_step is None
+
+
+def test_report_shows_batches_memory_and_files() -> None:
+    text = describe(check("checkpoints.every=5", "loss.kl_weight=0.1"))
+    assert "run of 10 steps             80            320            19,200        10" in text
+    assert "at least 2" in text and "an update takes up to 16 micro-batches" in text
+    assert "dynamic sampling may try up to 32 prompts a step" in text
+    assert "2.00 passes over 40 records" in text
+    for part in ("weights", "gradients", "optimizer", "activations", "logits", "kv cache", "reference"):
+        assert f"\n  {part} " in text
+    assert "40 pages of 16 tokens" in text
+    assert "every 5 steps, the newest 2 kept" in text and "rollouts/" in text
+    assert "rollouts/" not in describe(check(stage="sft")) and "conversations" in describe(check(stage="sft"))
+    assert "dynamic sampling" not in describe(check("dynamic_sampling.enabled=false"))
+
+
+def test_numbers_read_well() -> None:
+    assert (gigabytes(269_030_016), gigabytes(5_000_000)) == ("0.27 GB", "5.00 MB")
+    assert (grouped(1048576), grouped(None)) == ("1,048,576", "-")

@@ -1,0 +1,105 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.rewards.extract import extract, extract_answer, final_text, last_box
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        (r"So \boxed{7}.", "7"),
+        (r"\boxed{3}, no: \boxed{7}", "7"),
+        (r"\fbox{7}", "7"),
+        (r"\boxed {7}", "7"),
+        (r"\boxed{ 7 }", "7"),
+        (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+        (r"\boxed{\{1,2\}}", r"\{1,2\}"),
+        (r"\boxed{1\\{2}}", r"1\\{2}"),
+        (r"\boxed{1\\\{2}", r"1\\\{2"),
+        (r"line\\\boxed{7}", "7"),
+        (r"over-escaped \\boxed{7}", "7"),
+        (r"\boxed{\boxed{7}}", "7"),
+        (r"\boxed{ \fbox{ \boxed{7} } }", "7"),
+        (r"\boxed{x=\boxed{7}}", r"x=\boxed{7}"),
+        (r"\boxed{\boxed{7}8}", r"\boxed{7}8"),
+        (r"\boxed{\boxed{7}\boxed{8}}", r"\boxed{7}\boxed{8}"),
+        (r"} \boxed{7} }", "7"),
+        (r"{ \boxed{7}", "7"),
+        (r"\boxed{oops \boxed{7}", "7"),
+        (r"\boxed{7} and then \boxed{8", "7"),
+        (r"\boxed{8", None),
+        (r"\boxed 7", None),
+        (r"\boxed{}", None),
+        (r"\boxed{7} \boxed{ }", None),
+        (r"\boxed{7 \} ", None),
+        ("7", None),
+        ("", None),
+        ("work\n#### 7", "7"),
+        ("  ####7\nthanks", "7"),
+        ("#### 6\n#### 7", "7"),
+        ("##### a heading", None),
+        ("see #### 7", None),
+        (r"\boxed{8}" + "\n#### 7", "8"),
+        (r"<think>\boxed{1}</think> \boxed{7}", "7"),
+        (r"\boxed{1}</think> \boxed{7}", "7"),
+        (r"a</think>\boxed{1}</think>\boxed{7}", "7"),
+        (r"<think>\boxed{7}</think> I am not sure.", None),
+        (r"<think>\boxed{7}", None),
+        (r"<think>a</think>\boxed{7}<think>again", None),
+        ("<think>#### 7", None),
+    ],
+)
+def test_hand_cases(response: str, answer: str | None):
+    assert extract_answer(response) == answer
+
+
+def test_the_rule_is_named():
+    assert extract(r"\boxed{7}") == ("7", "boxed")
+    assert extract("#### 7") == ("7", "hashes")
+
+
+def test_final_text_is_none_while_thinking():
+    assert final_text("<think>a</think> b") == " b"
+    assert final_text("b") == "b"
+    assert final_text("<think>a") is None
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\\boxed{" * 30_000,
+        "\\" * 100_000,
+        "{" * 100_000,
+        "\\boxed{" + " " * 100_000,
+        "\\boxed" + " " * 100_000,
+        "<think>" * 20_000,
+        "####" * 25_000,
+    ],
+)
+def test_hostile_texts_have_no_answer(hostile: str):
+    # A quadratic reader would sit here for minutes.
+    assert extract_answer(hostile) in (None, "#" * 4)
+
+
+def test_thirty_thousand_nested_boxes_are_one():
+    assert extract_answer("\\boxed{" * 30_000 + "7" + "}" * 30_000) == "7"
+
+
+# Built from known parts, so the right answer is known without reading the text back.
+letters = st.text(alphabet="ab 1=,.\n", max_size=4)
+marks = st.sampled_from([r"\{", r"\}", r"\\\\", r"\frac", r"\,", "$"])
+balanced = st.recursive(
+    letters | marks,
+    lambda inner: st.lists(inner, max_size=4).map("".join) | inner.map(lambda text: "{" + text + "}"),
+)
+
+
+@given(balanced, balanced, balanced, balanced, st.sampled_from([r"\boxed{", r"\fbox{", r"\boxed {"]))
+def test_the_last_of_two_boxes_is_found_among_balanced_text(first, second, before, after, command):
+    assert last_box(rf"{before}\boxed{{{first}}}{before}{command}{second}}}{after}") == second.strip()
+
+
+@given(balanced, balanced, st.sampled_from([r"\boxed{", "{", "} {", r"\boxed{{"]))
+def test_groups_that_never_close_hide_no_later_box(content, before, stray):
+    assert last_box(rf"{before}{stray}\boxed{{{content}}}") == content.strip()

@@ -1,0 +1,116 @@
+"""The picture of a run: which panels it has, what they show, and that it is drawn whole."""
+
+import struct
+import sys
+
+import pytest
+
+from foresail.runlog.plots import draw_curves, make_figure, points, running_mean, tell, write_number
+
+RL = [
+    {
+        "step": step,
+        "rollout/accuracy": step / 20,
+        "critic/rewards/mean": step / 10 - 1,
+        "response_length/mean": 9.0 + step,
+        "actor/entropy": None if step == 3 else 0.5,
+        "perf/throughput": 15_000.0,
+        "actor/grad_norm": 1.0,
+    }
+    for step in range(1, 21)
+]
+SFT = [
+    {"step": step, "train/loss": 3 / step, "train/lr": 1e-3, "perf/throughput": 4e4} for step in range(1, 101)
+]
+
+
+def titles(figure) -> list[str]:
+    return [axes.get_title(loc="left") for axes in figure.axes]
+
+
+def test_png_is_written_and_looks_like_one(tmp_path):
+    draw_curves(RL, tmp_path / "curves.png", title="demo")
+    content = (tmp_path / "curves.png").read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", content[16:24])
+    assert width > height > 800
+    assert [path.name for path in tmp_path.iterdir()] == ["curves.png"]
+
+
+def test_panels_of_a_reinforced_run():
+    figure = make_figure(RL, "demo")
+    assert titles(figure) == [
+        "Accuracy",
+        "Response length, tokens",
+        "Entropy, nats per token",
+        "Speed, tokens per second",
+    ]
+    length = figure.axes[1]
+    assert list(length.lines[0].get_ydata()) == [9.0 + step for step in range(1, 21)]
+    assert length.get_title(loc="right") == "10 → 29"
+    assert len(figure.axes[2].lines[0].get_xdata()) == 19, "a step without a number is left out"
+
+
+def test_panels_of_a_fine_tuned_run():
+    figure = make_figure(SFT)
+    assert titles(figure) == ["Loss", "Learning rate", "Speed, tokens per second"]
+    raw, smooth = figure.axes[0].lines[:2]
+    assert list(raw.get_ydata()) == [3 / step for step in range(1, 101)]
+    assert smooth.get_ydata()[50] == pytest.approx(3 / 51, rel=0.01)
+
+
+def test_reward_has_a_panel_only_where_there_is_no_accuracy():
+    without = [{name: value for name, value in record.items() if name != "rollout/accuracy"} for record in RL]
+    assert titles(make_figure(without))[0] == "Reward"
+    assert "Reward" not in titles(make_figure(RL))
+
+
+def test_held_out_points_are_drawn_and_told():
+    name = "val-core/arithmetic/acc/mean@8"
+    figure = make_figure([{"step": 0, name: 0.45}, *RL[:-1], {**RL[-1], name: 0.985}])
+    accuracy = figure.axes[0]
+    diamonds = [line for line in accuracy.lines if line.get_marker() == "D"]
+    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in diamonds] == [
+        ([0, 20], [0.45, 0.985])
+    ]
+    assert [text.get_text() for text in accuracy.get_legend().get_texts()] == [
+        "training problems",
+        "held out, mean@8",
+    ]
+    assert accuracy.get_title(loc="right") == "45% → 98.5%"
+
+
+def test_single_step_and_single_metric_can_be_drawn(tmp_path):
+    draw_curves(RL[:1], tmp_path / "one.png")
+    draw_curves([{"step": 0, "val-core/a/acc/mean@1": 0.5}], tmp_path / "two.png")
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_nothing_to_draw_is_said(tmp_path):
+    for metrics in ([], [{"step": 1, "unknown": 1.0}]):
+        with pytest.raises(ValueError, match="nothing to draw yet"):
+            draw_curves(metrics, tmp_path / "curves.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_matplotlib_is_named(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        draw_curves(RL, tmp_path / "curves.png")
+
+
+def test_drawing_leaves_pyplot_alone(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # importing it now fails
+    draw_curves(RL[:2], tmp_path / "curves.png")
+
+
+def test_numbers_in_the_corner():
+    assert tell([9.4, 12.0, 31.0], "journey", "count") == "9.4 → 31"
+    assert tell([2.0], "journey", "decimal") == "2.00"
+    assert tell([10_000.0, 20_400.0], "mean", "count") == "15.2k on average"
+    assert tell([1e-4, 1e-3, 0.0], "peak", "tiny") == "1.0e-03 at most"
+    assert write_number(2_500_000, "count") == "2.5M"
+    assert running_mean([0, 1, 5], 1) == [0.5, 2, 3]
+    assert points([{"step": 1, "a": float("nan")}, {"step": 2, "a": 1}], "a") == ([2], [1.0])
