@@ -20,6 +20,10 @@ Finish = Literal["stop", "length", "cancelled"]
 FAILURES: frozenset[Status] = frozenset({"timeout", "crashed", "ungradable"})
 
 
+class RunStopped(Exception):
+    """A run cannot go on, for a reason its user can mend; the message says how."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Message:
     """One turn of a conversation."""

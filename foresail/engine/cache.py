@@ -49,22 +49,27 @@ class DecodeAttention:
     """One new token per row over that row's pages."""
 
     def __init__(self, cache: KVCache, tables_BP: Tensor, lengths_B: Tensor) -> None:
-        self.cache, self.tables_BP = cache, tables_BP
+        self.cache, self.pages_BP = cache, tables_BP.flatten()
         page_size = cache.keys.shape[2]
         last_B = lengths_B - 1
         pages_B = tables_BP.gather(1, (last_B // page_size)[:, None]).squeeze(1)
         self.places_B = pages_B * page_size + last_B % page_size
         places_L = torch.arange(tables_BP.shape[1] * page_size, device=tables_BP.device)
         visible_BL = places_L < lengths_B[:, None]
-        # An additive mask: the unused tail of a page may hold anything, but a finite number, which this hides.
+        # An additive mask: the unused tail of a page may hold any finite number, and this hides it.
         self.mask_B11L = torch.zeros(visible_BL.shape, dtype=cache.keys.dtype, device=tables_BP.device)
         self.mask_B11L = self.mask_B11L.masked_fill_(~visible_BL, -torch.inf)[:, None, None]
 
     def __call__(self, layer: int, q_BHd: Tensor, k_BKd: Tensor, v_BKd: Tensor) -> Tensor:
         self.cache.write(layer, self.places_B, k_BKd, v_BKd)
-        k_BKLd = self.cache.keys[layer][self.tables_BP].flatten(1, 2).transpose(1, 2)
-        v_BKLd = self.cache.values[layer][self.tables_BP].flatten(1, 2).transpose(1, 2)
+        k_BKLd, v_BKLd = self._gather(self.cache.keys[layer]), self._gather(self.cache.values[layer])
         grouped = q_BHd.shape[1] != k_BKd.shape[1]
         return F.scaled_dot_product_attention(
             q_BHd[:, :, None], k_BKLd, v_BKLd, attn_mask=self.mask_B11L, enable_gqa=grouped
         ).squeeze(2)
+
+    def _gather(self, pages: Tensor) -> Tensor:
+        """Every row's pages, laid end to end."""
+        # index_select copies whole pages; plain indexing goes number by number and takes twice as long.
+        rows = pages.index_select(0, self.pages_BP).unflatten(0, (self.mask_B11L.shape[0], -1))
+        return rows.flatten(1, 2).transpose(1, 2)

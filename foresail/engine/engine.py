@@ -87,15 +87,15 @@ class Engine:
 
     def add(self, request: Request) -> None:
         longest = len(request.prompt) + request.sampling.max_new_tokens
-        pages = (
-            self._pages_for(longest) + 1
-        )  # one more: the tail of a shared prompt is held twice for a moment
+        # One more: the half-filled last page of a prompt is held twice for a moment.
+        pages = self._pages_for(longest) + 1
         if not request.prompt:
             raise ValueError(f"request {request.id} has an empty prompt; give it at least one token")
         if longest > self.model.shape.max_context:
             raise ValueError(
-                f"request {request.id}: {len(request.prompt)} prompt tokens + {request.sampling.max_new_tokens} "
-                f"new ones exceed the model's context of {self.model.shape.max_context}; "
+                f"request {request.id}: {len(request.prompt)} prompt tokens + "
+                f"{request.sampling.max_new_tokens} new ones exceed the model's context of "
+                f"{self.model.shape.max_context}; "
                 "shorten the prompt or lower sampling.max_new_tokens"
             )
         if pages > self.num_pages:
@@ -106,17 +106,24 @@ class Engine:
         self._wait(Row(request=request, context=request.prompt))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Add all, and yield completions as they end."""
-        for request in requests:
-            self.add(request)
-        while self.busy:
-            yield from self.step()
+        """Add all, and yield completions as they end. Whoever stops listening cancels the rest."""
+        added: list[str] = []
+        try:
+            for request in requests:
+                self.add(request)
+                added.append(request.id)
+            while self.busy:
+                yield from self.step()
+        finally:
+            for request_id in added:
+                self.cancel(request_id)
 
     def cancel(self, request_id: str) -> Completion | None:
         """Stop a request; what it drew so far comes back. None if it is not here (any more)."""
-        seated = [slot for slot, row in self.running.items() if row.request.id == request_id]
-        if seated:
-            return self._unseat(seated)[0].complete("cancelled")
+        for slot, row in self.running.items():
+            if row.request.id == request_id:
+                self._unseat([slot])
+                return row.complete("cancelled")
         for row in self.waiting:
             if row.request.id == request_id:
                 self.waiting.remove(row)
@@ -134,24 +141,24 @@ class Engine:
     def step(self) -> list[Completion]:
         """Admit what fits, draw one token for every running row, return what ended."""
         self._make_room()
-        decoding = list(self.running)
-        logits = [self._decode(decoding)] if decoding else []
+        logits = [self._decode()] if self.running else []
         logits += self._admit()
-        slots = list(self.running)
-        if not slots:
+        if not self.running:
             return []
-        rows_B = torch.tensor(slots, device=self.model.device)
+        slots = self._running_slots()
+        rows_B = torch.from_numpy(slots).to(self.model.device)
         noise_B = uniforms(self.slots.keys_S[rows_B], self.slots.lengths_S[rows_B])
         settings = self.slots.settings[rows_B]
         tokens_B, logprobs_B = sample(torch.cat(logits), settings, noise_B, truncate=self.num_truncating > 0)
-        ended_2B = self.slots.record(rows_B, tokens_B, logprobs_B)
+        ended_3B = self.slots.record(rows_B, tokens_B, logprobs_B)
         self.lengths_S[slots] += 1
-        return self._finish(slots, ended_2B)
+        return self._finish(slots, ended_3B)
 
     # Forward passes.
 
-    def _decode(self, slots: list[int]) -> Tensor:
-        rows_B = torch.tensor(slots, device=self.model.device)
+    def _decode(self) -> Tensor:
+        slots = self._running_slots()
+        rows_B = torch.from_numpy(slots).to(self.model.device)
         lengths_B = self.slots.lengths_S[rows_B]
         width = self._pages_for(int(self.lengths_S[slots].max()))
         attend = DecodeAttention(self.cache, self.slots.tables_SP[rows_B, :width], lengths_B)
@@ -243,21 +250,30 @@ class Engine:
         self.num_truncating -= sum(row.request.sampling.truncates for row in rows)
         return rows
 
-    def _finish(self, slots: list[int], ended_2B: Tensor) -> list[Completion]:
-        stopped, full = ended_2B.tolist()
-        ended = [slot for slot, s, f in zip(slots, stopped, full, strict=True) if s or f]
-        finish: dict[int, Finish] = {
-            slot: "stop" if s else "length" for slot, s in zip(slots, stopped, strict=True)
-        }
-        rows = self._unseat(ended) if ended else []
-        return [row.complete(finish[slot]) for slot, row in zip(ended, rows, strict=True)]
+    def _finish(self, slots: np.ndarray, ended_3B: Tensor) -> list[Completion]:
+        stopped, full, broken = ended_3B.cpu().numpy()
+        if broken.any():
+            name = self.running[int(slots[broken.argmax()])].request.id
+            raise ArithmeticError(
+                f"the model gave NaN for the next token of request {name}: its weights are damaged, or they "
+                "overflow in this dtype; load another checkpoint, or set model.dtype"
+            )
+        ended = stopped | full
+        if not ended.any():
+            return []
+        finishes: list[Finish] = ["stop" if stop else "length" for stop in stopped[ended]]
+        rows = self._unseat(slots[ended].tolist())
+        return [row.complete(finish) for row, finish in zip(rows, finishes, strict=True)]
+
+    def _running_slots(self) -> np.ndarray:
+        return np.fromiter(self.running, dtype=np.int64, count=len(self.running))
 
     # Pages.
 
     def _make_room(self) -> None:
         """Give every running row a page for the token it is about to cache, putting back the youngest."""
         while True:
-            slots = np.fromiter(self.running, dtype=np.int64, count=len(self.running))
+            slots = self._running_slots()
             short = slots[self.lengths_S[slots] > self.num_pages_S[slots] * self.page_size].tolist()
             if len(short) <= self.pool.num_free:
                 break

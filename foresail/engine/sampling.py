@@ -44,7 +44,7 @@ def sample(
     temperature_B = settings.temperature_B.masked_fill(greedy_B, 1.0)
     logprobs_BV = torch.log_softmax(logits_BV.float() / temperature_B[:, None], dim=-1)
     if truncate:
-        logprobs_BV = truncated(logprobs_BV, settings)
+        logprobs_BV = torch.where(greedy_B[:, None], logprobs_BV, truncated(logprobs_BV, settings))
     tokens_B = draw(logprobs_BV, uniforms_B)
     tokens_B = torch.where(greedy_B, logits_BV.argmax(-1), tokens_B)
     return tokens_B, logprobs_BV.gather(1, tokens_B[:, None]).squeeze(1)
@@ -55,7 +55,9 @@ def draw(logprobs_BV: Tensor, uniforms_B: Tensor) -> Tensor:
     # float64: with 150,000 tokens a float32 sum is off by more than a rare token's whole probability.
     cumulative_BV = logprobs_BV.double().exp().cumsum(-1)
     marks_B1 = (uniforms_B * cumulative_BV[:, -1])[:, None]
-    return torch.searchsorted(cumulative_BV, marks_B1, right=True).squeeze(1)
+    tokens_B = torch.searchsorted(cumulative_BV, marks_B1, right=True).squeeze(1)
+    # Only NaN falls past the end; the engine will see it in the log-probability and stop.
+    return tokens_B.clamp_(max=logprobs_BV.shape[1] - 1)
 
 
 def truncated(logprobs_BV: Tensor, settings: SamplingRows) -> Tensor:
@@ -67,7 +69,8 @@ def truncated(logprobs_BV: Tensor, settings: SamplingRows) -> Tensor:
     probs_BV = sorted_BV.exp() * keep_BV
     probs_BV = probs_BV / probs_BV.sum(-1, keepdim=True)
     before_BV = probs_BV.cumsum(-1) - probs_BV
-    keep_BV &= before_BV < settings.top_p_B[:, None]
+    top_p_B1 = settings.top_p_B[:, None]
+    keep_BV &= (before_BV < top_p_B1) | (top_p_B1 == 1)  # a sum of 150,000 tokens may round up to 1
     keep_BV &= probs_BV >= settings.min_p_B[:, None] * probs_BV[:, :1]
     keep_BV[:, 0] = True
     kept_BV = torch.zeros_like(keep_BV).scatter(1, order_BV, keep_BV)

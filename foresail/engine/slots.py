@@ -11,6 +11,8 @@ from torch import Tensor
 from foresail.engine.request import Request
 from foresail.engine.sampling import SamplingRows
 
+NO_ID = -1  # fills the rows of a table of token ids
+
 
 class Slots:
     """One line per running row: what it drew last, where it stands, when it must stop."""
@@ -46,17 +48,18 @@ class Slots:
             column = getattr(self.settings, f"{name}_B")
             values = [getattr(request.sampling, name) for request in requests]
             column[rows] = torch.tensor(values, dtype=column.dtype, device=self.device)
-        self.stops_SX = widened(self.stops_SX, max(len(request.stop_ids) for request in requests))
-        self.stops_SX[rows] = rectangle([request.stop_ids for request in requests], self.stops_SX, filler=-1)
+        most_stops = max(len(request.stop_ids) for request in requests)
+        self.stops_SX = widened(self.stops_SX, most_stops, filler=NO_ID)
+        self.stops_SX[rows] = rectangle([request.stop_ids for request in requests], self.stops_SX, NO_ID)
         self.tables_SP = widened(self.tables_SP, max(len(row) for row in pages))
-        self.tables_SP[rows] = rectangle(pages, self.tables_SP, filler=0)
+        self.tables_SP[rows] = rectangle(pages, self.tables_SP)
 
     def add_pages(self, slots: list[int], columns: list[int], pages: list[int]) -> None:
         self.tables_SP = widened(self.tables_SP, max(columns) + 1)
         self.tables_SP[slots, columns] = torch.tensor(pages, device=self.device)
 
     def record(self, rows_B: Tensor, tokens_B: Tensor, logprobs_B: Tensor) -> Tensor:
-        """Write one drawn token per row; tells which rows drew a stop id, and which reached their limit."""
+        """Write one drawn token per row; tells who drew a stop id, who is at the limit, who met NaN."""
         drawn_B = self.drawn_S[rows_B]
         self.tokens_SL[rows_B, drawn_B] = tokens_B
         self.logprobs_SL[rows_B, drawn_B] = logprobs_B
@@ -65,7 +68,7 @@ class Slots:
         self.lengths_S[rows_B] += 1
         stopped_B = (self.stops_SX[rows_B] == tokens_B[:, None]).any(1)
         full_B = drawn_B + 1 >= self.limits_S[rows_B]
-        return torch.stack((stopped_B, full_B))
+        return torch.stack((stopped_B, full_B, logprobs_B.isnan()))
 
     def reserve(self, num_tokens: int) -> None:
         """Make sure every row can record so many tokens."""
@@ -81,16 +84,16 @@ class Slots:
         return [(t[:n], p[:n]) for t, p, n in zip(tokens, logprobs, counts, strict=True)]
 
 
-def widened(table: Tensor, width: int) -> Tensor:
+def widened(table: Tensor, width: int, filler: int = 0) -> Tensor:
     """The table with at least so many columns; grows by doubling so that it happens rarely."""
     if table.shape[1] >= width:
         return table
-    grown = table.new_zeros(table.shape[0], max(width, 2 * table.shape[1]))
+    grown = table.new_full((table.shape[0], max(width, 2 * table.shape[1])), filler)
     grown[:, : table.shape[1]] = table
     return grown
 
 
-def rectangle(rows: list[list[int]] | list[tuple[int, ...]], like: Tensor, *, filler: int) -> Tensor:
+def rectangle(rows: list[list[int]] | list[tuple[int, ...]], like: Tensor, filler: int = 0) -> Tensor:
     """Rows of unequal length as a tensor as wide as `like`."""
     width = like.shape[1]
     return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows], device=like.device)

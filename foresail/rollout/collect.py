@@ -17,13 +17,13 @@ from foresail.algorithms.filtering import has_spread
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.recipe.parts import DynamicSampling
-from foresail.records import Group, Problem, Sample
+from foresail.records import Group, Problem, RunStopped, Sample
 from foresail.rollout.groups import Draw, draw_groups
 
 Judge = Callable[[Problem, tuple[Sample, ...]], Group]
 
 
-class NoSignal(RuntimeError):
+class NoSignal(RunStopped):
     """No group of the step had two different rewards."""
 
 
@@ -37,7 +37,7 @@ class Harvest:
     @property
     def solved(self) -> bool:
         """Every sample of every group is right: nothing is left to learn from these problems."""
-        return all(group.pass_rate == 1 for group in self.launched)
+        return bool(self.launched) and all(group.pass_rate == 1 for group in self.launched)
 
 
 def collect(
@@ -79,7 +79,8 @@ def draw_batch(engine: Engine, batch: Sequence[PromptedProblem], draw: Draw, jud
 def launches(wanted: int, valid: int, launched: int) -> int:
     """How many problems to try next, going by the share that taught something so far.
 
-    launches(32, 0, 0) -> 32; with 16 of 32 found: launches(32, 16, 32) -> 32; with 24: launches(32, 24, 32) -> 11.
+    launches(32, 0, 0) -> 32; when 16 of 32 taught, launches(32, 16, 32) -> 32; when 24 did,
+    launches(32, 24, 32) -> 11.
     """
     if launched == 0:
         return wanted
@@ -97,9 +98,11 @@ def explain(groups: Sequence[Group], num_samples: int) -> str:
     histogram = ", ".join(f"{right}/{num_samples} right: {rates[right]} prompts" for right in sorted(rates))
     statuses = Counter(verdict.status for group in groups for verdict in group.verdicts)
     counts = ", ".join(f"{status} {count}" for status, count in statuses.most_common())
+    failed = sum(group.failed for group in groups)
     return (
-        f"all rewards were equal within each of {len(groups)} groups ({len(groups) * num_samples} samples), so "
-        f"there is nothing to learn from. Pass rates: {histogram}. Verdicts: {counts}. "
+        f"nothing to learn from {len(groups)} groups of {num_samples} samples: all rewards were equal "
+        f"within {len(groups) - failed} of them, and {failed} could not be graded. "
+        f"Pass rates: {histogram}. Verdicts: {counts}. "
         "If all are wrong, try easier problems, a better starting model, more samples_per_prompt or a longer "
         "sampling.max_new_tokens, and look at RUN/rollouts; to try more prompts per step raise "
         "dynamic_sampling.max_rounds"

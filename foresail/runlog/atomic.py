@@ -42,6 +42,14 @@ def write_aside(path: Path, write: Callable[[Path], None]) -> None:
         sync(path.parent)
 
 
+def write_text(path: Path, text: str) -> None:
+    write_aside(path, lambda aside: write_utf8(aside, text))
+
+
+def write_utf8(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def replacing_directory(final: Path) -> Iterator[Path]:
     """Fill the folder this yields; it becomes `final` when the block ends well, and vanishes otherwise.

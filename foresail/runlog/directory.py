@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from foresail.runlog.atomic import clean_leftovers, explained, write_aside
+from foresail.runlog.atomic import clean_leftovers, explained, write_aside, write_text
 from foresail.runlog.journal import Journal, encode
 
 
@@ -47,7 +47,7 @@ class RunDirectory:
             run.rollouts_path.mkdir(parents=True, exist_ok=True)
             run.checkpoints_path.mkdir(exist_ok=True)
         run.clean()
-        write_aside(run.recipe_path, lambda aside: write_text(aside, recipe_toml))
+        write_text(run.recipe_path, recipe_toml)
         return run
 
     @classmethod
@@ -144,10 +144,6 @@ def numbered(folder: Path, suffix: str) -> list[int]:
     names = (path.name for path in folder.glob(f"step_*{suffix}"))
     numbers = (name.removeprefix("step_").removesuffix(suffix) for name in names)
     return sorted(int(number) for number in numbers if number.isdecimal())
-
-
-def write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def write_compressed(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

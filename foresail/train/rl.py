@@ -33,7 +33,7 @@ from foresail.model.decoder import Decoder
 from foresail.recipe.stages import Rl
 from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence
 from foresail.rewards.grader import GRADERS, reward
-from foresail.rollout.collect import Harvest, collect
+from foresail.rollout.collect import collect
 from foresail.rollout.groups import Draw
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.rl_metrics import describe_harvest, rollout_rows

@@ -20,7 +20,7 @@ from foresail.engine.engine import Engine
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
-from foresail.records import PackedBatch, TrainSequence
+from foresail.records import PackedBatch, RunStopped, TrainSequence
 from foresail.rollout.groups import Draw, draw_groups
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import save_weights
@@ -30,7 +30,7 @@ NUM_PROMPTS = 4
 MAX_NEW_TOKENS = 64
 
 
-class SelfTestFailed(RuntimeError):
+class SelfTestFailed(RunStopped):
     """The run must not start: its numbers could not be trusted."""
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from foresail.model.device import choose_device, choose_dtype
 from foresail.recipe.dump import to_toml
 from foresail.recipe.stages import Recipe
 from foresail.runlog.directory import RunDirectory
@@ -33,7 +34,7 @@ from foresail.train.checkpoint import (
 )
 from foresail.train.interrupt import StopRequest
 from foresail.train.optimizer import MasterAdamW
-from foresail.train.starting_point import choose_device, choose_dtype, load_model_and_tokenizer
+from foresail.train.starting_point import load_model_and_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)

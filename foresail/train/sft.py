@@ -12,8 +12,8 @@ from foresail.algorithms.sft_loss import sft_loss
 from foresail.data.conversations import load_conversations
 from foresail.data.order import problem_at
 from foresail.data.packing import pack
-from foresail.records import TrainSequence
 from foresail.recipe.stages import Sft
+from foresail.records import TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session

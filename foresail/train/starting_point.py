@@ -5,23 +5,10 @@ from __future__ import annotations
 import torch
 
 from foresail.model.decoder import Decoder
+from foresail.model.device import choose_dtype
 from foresail.model.hf import build_model, check_vocabulary, load_model
 from foresail.recipe import parts
 from foresail.tokenizer.tokenizer import Tokenizer
-
-
-def choose_device(wanted: str) -> torch.device:
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise ValueError('run.device is "cuda" but PyTorch sees no CUDA device; set run.device=auto or cpu')
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(wanted)
-
-
-def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
-    if wanted == "auto":
-        return torch.bfloat16 if device.type == "cuda" else torch.float32
-    return getattr(torch, wanted)
 
 
 def load_model_and_tokenizer(

