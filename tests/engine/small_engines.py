@@ -98,14 +98,16 @@ def finish_all(engine: Engine, requests: Iterable[Request] = ()) -> dict[str, Co
     return {completion.request.id: completion for completion in engine.generate(requests)}
 
 
-def assert_same(found: dict[str, Completion], expected: dict[str, Completion]) -> None:
+def assert_same(
+    found: dict[str, Completion], expected: dict[str, Completion], tolerance: float = TOLERANCE
+) -> None:
     """Equal tokens and ends, and log-probabilities up to the rounding of another batch."""
     assert found.keys() == expected.keys()
     for name, completion in expected.items():
         assert found[name].ids == completion.ids, name
         assert found[name].finish == completion.finish, name
         torch.testing.assert_close(
-            torch.tensor(found[name].logprobs), torch.tensor(completion.logprobs), rtol=0, atol=TOLERANCE
+            torch.tensor(found[name].logprobs), torch.tensor(completion.logprobs), rtol=0, atol=tolerance
         )
 
 

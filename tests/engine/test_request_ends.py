@@ -43,7 +43,9 @@ def test_the_first_stop_id_ends_a_request_and_is_its_last_token():
 
 def test_without_a_stop_the_limit_ends_a_request():
     for limit in (1, 2, 19):
-        completion = finish_all(small_engine(MODEL), [ask("a", PROMPT, max_new_tokens=limit, stop_ids=())])["a"]
+        completion = finish_all(small_engine(MODEL), [ask("a", PROMPT, max_new_tokens=limit, stop_ids=())])[
+            "a"
+        ]
         assert completion.ids == endless("a")[:limit]
         assert completion.finish == "length"
 
@@ -58,10 +60,13 @@ def test_a_stop_id_on_the_last_place_counts_as_a_stop():
 
 def test_a_neighbour_with_more_stop_ids_adds_none_to_mine():
     """The table of stop ids grows for the neighbour; the new columns must hold no token, least of all token 0."""
-    name = next(name for name in map(str, range(100)) if 0 in endless(name)[2:] and 0 not in endless(name)[:2])
+    name = next(
+        name for name in map(str, range(100)) if 0 in endless(name)[2:] and 0 not in endless(name)[:2]
+    )
     drawn = endless(name)
+    unused = next(token for token in range(VOCABULARY) if token not in drawn)
     engine = small_engine(MODEL)
-    engine.add(ask(name, PROMPT, stop_ids=(VOCABULARY - 1,) if VOCABULARY - 1 not in drawn else ()))
+    engine.add(ask(name, PROMPT, stop_ids=(unused,)))
     engine.step()
     engine.add(ask("neighbour", PROMPT, stop_ids=(1, 2, 3, 4, 5)))
     assert finish_all(engine)[name].ids == drawn
@@ -154,7 +159,9 @@ def test_a_request_beyond_the_context_is_refused():
 
 def test_a_request_for_more_pages_than_there_are_is_refused():
     # 10 + 20 tokens are 8 pages of 4, and one for the copy of the prompt's half-filled page.
-    with pytest.raises(ValueError, match=r"needs 9 KV pages and the engine has 8; raise engine.kv_tokens .* 36"):
+    with pytest.raises(
+        ValueError, match=r"needs 9 KV pages and the engine has 8; raise engine.kv_tokens .* 36"
+    ):
         small_engine(MODEL, num_pages=8).add(ask("a", random_prompt(10)))
     small_engine(MODEL, num_pages=9).add(ask("a", random_prompt(10)))
 
@@ -205,7 +212,9 @@ def test_each_token_names_the_weights_that_drew_it():
         assert completion.versions == [0] * 4 + [5] * 5
         assert completion.ids[:4] == endless(request.id)[:4]
         assert completion.ids != endless(request.id)[:9]
-        after = full_logprobs(model, completion)[4:]  # under the new weights, keys and values of the prompt included
+        after = full_logprobs(model, completion)[
+            4:
+        ]  # under the new weights, keys and values of the prompt included
         torch.testing.assert_close(torch.tensor(completion.logprobs[4:]), after, rtol=0, atol=TOLERANCE)
         before = full_logprobs(MODEL, completion)[:4]
         torch.testing.assert_close(torch.tensor(completion.logprobs[:4]), before, rtol=0, atol=TOLERANCE)

@@ -1,0 +1,77 @@
+"""A tiny engine, problems, and judges that know nothing of text."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from foresail.data.prompts import PromptedProblem
+from foresail.engine.engine import Engine
+from foresail.model.hf import build_model
+from foresail.recipe.parts import Sampling
+from foresail.recipe.shape import ModelShape
+from foresail.records import FAILURES, Group, Message, Problem, Sample, Status, Verdict
+from foresail.rollout.groups import Draw
+
+STOPS = (2, 5, 8)
+SHAPE = ModelShape(
+    vocab_size=12,
+    hidden_size=16,
+    intermediate_size=16,
+    num_layers=1,
+    num_heads=2,
+    num_kv_heads=1,
+    head_dim=8,
+    max_context=64,
+)
+Rule = Callable[[str], list[Status]]
+
+
+def tiny_engine(**options: Any) -> Engine:
+    return Engine(build_model(SHAPE, seed=0), **{"num_pages": 400, "page_size": 4} | options)
+
+
+def draw_settings(num_samples: int = 4, **options: Any) -> Draw:
+    return Draw(
+        **{
+            "sampling": Sampling(max_new_tokens=12),
+            "num_samples": num_samples,
+            "stop_ids": STOPS,
+            "seed": 0,
+            "step": 1,
+        }
+        | options
+    )
+
+
+def some_problems(count: int) -> list[PromptedProblem]:
+    numbers = random.Random(0)
+    return [
+        PromptedProblem(
+            problem=Problem(id=f"p{n}", prompt=(Message(role="user", content=f"{n}"),), answer=""),
+            ids=tuple(numbers.randrange(12) for _ in range(numbers.randint(2, 9))),
+        )
+        for n in range(count)
+    ]
+
+
+class FakeJudge:
+    """Gives every problem the statuses of its rule, and remembers the order in which it was asked."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule, self.asked = rule, []
+
+    def __call__(self, problem: Problem, samples: tuple[Sample, ...]) -> Group:
+        self.asked.append(problem.id)
+        statuses = self.rule(problem.id)
+        return Group(
+            problem=problem,
+            samples=samples,
+            verdicts=tuple(Verdict(status=status, score=float(status == "correct")) for status in statuses),
+            rewards=tuple(None if status in FAILURES else float(status == "correct") for status in statuses),
+        )
+
+
+def names(groups: tuple[Group, ...]) -> list[str]:
+    return [group.problem.id for group in groups]

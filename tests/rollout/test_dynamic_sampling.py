@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import pytest
+from small_rollouts import FakeJudge, Rule, draw_settings, names, some_problems, tiny_engine
+
+from foresail.recipe.parts import DynamicSampling
+from foresail.records import Status
+from foresail.rollout.collect import Harvest, NoSignal, collect, launches, teaches
+
+RIGHT: list[Status] = ["correct"] * 4
+WRONG: list[Status] = ["wrong", "wrong", "unparsable", "wrong"]
+MIXED: list[Status] = ["correct", "wrong", "correct", "wrong"]
+CRASHED: list[Status] = ["correct", "wrong", "crashed", "wrong"]
+
+
+def gather(
+    rule: Rule, *, num_groups: int, num_problems: int = 40, enabled: bool = True, max_rounds: int = 4
+) -> tuple[Harvest, FakeJudge]:
+    judge = FakeJudge(rule)
+    harvest = collect(
+        tiny_engine(max_running=6),
+        iter(some_problems(num_problems)),
+        draw_settings(4),
+        judge,
+        num_groups=num_groups,
+        settings=DynamicSampling(enabled=enabled, max_rounds=max_rounds),
+    )
+    return harvest, judge
+
+
+def by_number(*teaching: int, rest: list[Status]) -> Rule:
+    return lambda name: MIXED if int(name[1:]) in teaching else rest
+
+
+def numbered(*numbers: int) -> list[str]:
+    return [f"p{n}" for n in numbers]
+
+
+def test_one_round_is_enough_when_every_group_teaches():
+    harvest, judge = gather(lambda name: MIXED, num_groups=5)
+    assert names(harvest.launched) == names(harvest.chosen) == numbered(*range(5))
+    assert judge.asked != numbered(*range(5))  # graded as they ended, chosen as they were launched
+    assert not harvest.solved
+
+
+def test_groups_without_spread_are_replaced_in_launch_order():
+    harvest, _ = gather(by_number(1, 3, 5, 6, 7, 9, rest=WRONG), num_groups=4)
+    assert names(harvest.launched) == numbered(*range(8))
+    assert names(harvest.chosen) == numbered(1, 3, 5, 6)  # 7 taught too, but came after enough others
+
+
+def test_the_cap_ends_the_search_with_what_was_found():
+    harvest, _ = gather(by_number(2, 9, rest=RIGHT), num_groups=4, max_rounds=3)
+    assert len(harvest.launched) == 12
+    assert names(harvest.chosen) == numbered(2, 9)
+    assert not harvest.solved
+
+
+def test_a_small_dataset_ends_the_search_before_the_cap():
+    harvest, _ = gather(by_number(4, rest=WRONG), num_groups=4, num_problems=6, max_rounds=100)
+    assert names(harvest.launched) == numbered(*range(6))
+    assert names(harvest.chosen) == numbered(4)
+
+
+def test_no_signal_tells_pass_rates_and_the_way_out():
+    def rule(name: str) -> list[Status]:
+        return {"p0": RIGHT, "p1": CRASHED}.get(name, WRONG)
+
+    with pytest.raises(NoSignal) as error:
+        gather(rule, num_groups=3, max_rounds=2)
+    message = str(error.value)
+    assert (
+        "6 groups of 4 samples: all rewards were equal within 5 of them, and 1 could not be graded" in message
+    )
+    assert "0/4 right: 4 prompts, 1/4 right: 1 prompts, 4/4 right: 1 prompts" in message
+    assert "wrong 14, correct 5, unparsable 4, crashed 1" in message
+    for remedy in ("easier problems", "samples_per_prompt", "sampling.max_new_tokens", "max_rounds"):
+        assert remedy in message
+
+
+def test_when_everything_is_right_the_step_is_solved():
+    harvest, _ = gather(lambda name: RIGHT, num_groups=3, max_rounds=2)
+    assert harvest.solved and harvest.chosen == ()
+    assert len(harvest.launched) == 6
+
+
+def test_nothing_drawn_is_not_solved():
+    with pytest.raises(NoSignal, match="0 groups"):
+        gather(lambda name: RIGHT, num_groups=3, num_problems=0)
+
+
+def test_failed_groups_are_dropped_even_with_spread():
+    harvest, _ = gather(lambda name: CRASHED if name in ("p0", "p2") else MIXED, num_groups=3)
+    assert names(harvest.chosen) == numbered(1, 3, 4)
+    assert names(harvest.launched)[:3] == numbered(0, 1, 2)
+
+
+def test_disabled_keeps_groups_without_spread_but_no_failed_ones():
+    def rule(name: str) -> list[Status]:
+        return {"p0": RIGHT, "p1": CRASHED, "p2": WRONG}.get(name, MIXED)
+
+    harvest, _ = gather(rule, num_groups=4, enabled=False, max_rounds=4)
+    assert names(harvest.launched) == numbered(0, 1, 2, 3)
+    assert names(harvest.chosen) == numbered(0, 2, 3)
+
+
+def test_disabled_with_failures_only_is_no_signal():
+    with pytest.raises(NoSignal, match="within 0 of them, and 3 could not be graded"):
+        gather(lambda name: CRASHED, num_groups=3, enabled=False)
+
+
+def test_problems_that_were_not_launched_are_left_for_the_next_step():
+    problems = iter(some_problems(10))
+    settings = DynamicSampling()
+    collect(
+        tiny_engine(),
+        problems,
+        draw_settings(4),
+        FakeJudge(lambda name: MIXED),
+        num_groups=4,
+        settings=settings,
+    )
+    assert next(problems).problem.id == "p4"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "valid", "launched", "expected"),
+    [(32, 0, 0, 32), (32, 16, 32, 32), (32, 24, 32, 11), (32, 31, 32, 2), (32, 0, 32, 32), (1, 0, 5, 1)],
+)
+def test_launches_go_by_the_share_that_taught(wanted, valid, launched, expected):
+    assert launches(wanted, valid, launched) == expected
+
+
+def test_what_teaches():
+    groups = {}
+    for name, statuses in {"right": RIGHT, "wrong": WRONG, "mixed": MIXED, "crashed": CRASHED}.items():
+        groups[name] = FakeJudge(lambda _, statuses=statuses: statuses)(some_problems(1)[0].problem, ())
+    assert {name: teaches(group) for name, group in groups.items()} == {
+        "right": False,
+        "wrong": False,
+        "mixed": True,
+        "crashed": False,
+    }
