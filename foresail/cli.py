@@ -6,6 +6,8 @@ torch is imported only by the commands that compute, so `--help` and `check` ans
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -45,9 +47,11 @@ def quickstart(
     folder = choose_folder(run)
     summary = run_quickstart(folder, seed=seed, note=lambda text: console.print(text, highlight=False))
     if isinstance(summary, Interrupted):
-        print(f"stopped during {summary.stage}; to go on: foresail quickstart --run {folder} --seed {seed}")
+        print(
+            f"stopped during {summary.stage}; to go on: {program()} quickstart --run {folder} --seed {seed}"
+        )
     else:
-        report(folder, summary, console)
+        report(folder, summary, console, program())
 
 
 @app.command()
@@ -93,7 +97,7 @@ def evaluate(
     data: Annotated[str, typer.Option(help="problems: a file, arithmetic:… or reasoning-gym:…")],
     samples: Annotated[int, typer.Option(min=0, help="samples per problem for mean@k, pass@k, maj@k")] = 8,
     temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0.01, max=1.0)] = 1.0,
     max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
     system: Annotated[str | None, typer.Option(help="system message before every prompt")] = None,
     suffix: Annotated[str, typer.Option(help="text after every prompt")] = "",
@@ -190,18 +194,30 @@ def conclude(outcome: Any) -> None:
     """The last lines of a stage: where the weights are, or how to go on."""
     print(f"checkpoint: {outcome.checkpoint}")
     if not outcome.finished:
-        print(f"stopped before the end; to go on: {outcome.resume_command}")
+        print(f"stopped before the end; to go on: {program()} resume {shlex.quote(str(outcome.run))}")
+
+
+def program() -> str:
+    """How to call Foresail from here: by its name where the shell finds it, else as it was called."""
+    return "foresail" if shutil.which("foresail") else shlex.quote(sys.argv[0])
 
 
 def main() -> None:
     """Mistakes of the user end in one line that says what to do; FORESAIL_DEBUG=1 shows the traceback."""
     try:
         app()
-    except (RunStopped, ValueError, OSError, ImportError) as error:
+    except (RunStopped, ValueError, OSError, ImportError, ArithmeticError) as error:
         if os.environ.get("FORESAIL_DEBUG"):
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {in_words(error)}", file=sys.stderr)
         sys.exit(1)
+
+
+def in_words(error: Exception) -> str:
+    """Without the "[Errno 28]" that Python puts before our own sentences."""
+    if isinstance(error, OSError) and error.filename is None and error.strerror:
+        return error.strerror
+    return str(error)
 
 
 if __name__ == "__main__":

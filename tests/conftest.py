@@ -1,18 +1,25 @@
-"""What the tests of several rooms share: one tiny checkpoint, trained once a session in a few seconds."""
+"""What tests of several rooms share: one tiny checkpoint, trained once a session in a second, and the commands.
+
+Imports wait until a fixture is asked for, so that rooms without torch are tested at once.
+"""
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
-from foresail.train.sft import run_sft
-from tiny_world import make_tokenizer, sft_recipe, write_conversations
+if TYPE_CHECKING:
+    from command_line import CommandLine
 
 
 @pytest.fixture(scope="session")
 def tiny_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tiny_world import make_tokenizer
+
     folder = tmp_path_factory.mktemp("tokenizer")
     make_tokenizer().save(folder)
     return folder
@@ -20,6 +27,8 @@ def tiny_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_conversations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tiny_world import write_conversations
+
     return write_conversations(tmp_path_factory.mktemp("data") / "sft.jsonl")
 
 
@@ -28,10 +37,22 @@ def tiny_sft_run(
     tiny_tokenizer: Path, tiny_conversations: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The folder of the SFT run that made the tiny checkpoint. Read it, never write into it."""
-    outcome = run_sft(sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path_factory.mktemp("runs")))
-    return outcome.run
+    from foresail.train.sft import run_sft
+    from tiny_world import sft_recipe
+
+    recipe = sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path_factory.mktemp("runs"))
+    with redirect_stdout(StringIO()):  # sixty lines before every first failure would be in the way
+        return run_sft(recipe).run
 
 
 @pytest.fixture(scope="session")
 def tiny_checkpoint(tiny_sft_run: Path) -> Path:
     return tiny_sft_run / "checkpoints" / "step_60"
+
+
+@pytest.fixture
+def foresail(tmp_path: Path) -> CommandLine:
+    """`foresail.run("show", "runs/rl").out`: commands that run in `tmp_path`."""
+    from command_line import CommandLine
+
+    return CommandLine(tmp_path)

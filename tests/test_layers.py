@@ -211,6 +211,7 @@ def test_the_checker_sees_a_room_that_is_in_no_row(tmp_path: Path) -> None:
     package = build(tmp_path, utils__misc="", data__rows="import foresail.utils.misc")
     assert violations(package) == [
         "foresail.data.rows imports foresail.utils.misc",
+        "foresail.utils is in no room of the table",
         "foresail.utils.misc is in no room of the table",
     ]
 

@@ -1,7 +1,7 @@
 """The paged KV cache and the two ways of attending over it.
 
-Legend: T tokens, B rows, P pages per row, N places in all pages, L places per row, H query heads,
-K key/value heads, d head size.
+Legend: T tokens, B rows, P pages per row, C pages to copy, L places per row, H query heads, K key/value
+heads, d head size.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class KVCache:
         self.values[layer].flatten(0, 1).index_copy_(0, places_T, v_TKd)
 
     def copy_pages(self, sources: list[int], targets: list[int]) -> None:
+        sources_C, targets_C = torch.tensor((sources, targets), device=self.keys.device)
         for pages in (self.keys, self.values):
-            pages[:, targets] = pages[:, sources]
+            pages.index_copy_(1, targets_C, pages.index_select(1, sources_C))
 
 
 class PrefillAttention:

@@ -45,16 +45,15 @@ def evaluate_checkpoint(
     """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`."""
     if grader not in GRADERS:
         raise ValueError(f"unknown grader {grader!r}; use one of {', '.join(GRADERS)}")
-    model, tokenizer = open_checkpoint(checkpoint, device=device, dtype=dtype)
-    longest_prompt = model.shape.max_context - sampling.max_new_tokens
-    if longest_prompt < 1:
-        raise ValueError(
-            f"max_new_tokens {sampling.max_new_tokens} fills the model's context of {model.shape.max_context}; "
-            f"set it to {model.shape.max_context // 2} or less"
-        )
-    prompted = encode_problems(load_problems(problems), tokenizer, longest_prompt)
+    model, tokenizer = open_checkpoint(
+        checkpoint, device=device, dtype=dtype, max_length=sampling.max_new_tokens
+    )
+    prompted = encode_problems(load_problems(problems), tokenizer, model.shape.max_context)
+    check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
+    make_folder(output)  # before hours of work, not after
+    room = parts.Engine(max_running=min(parts.Engine().max_running, len(prompted) * max(1, num_samples)))
     results = evaluate(
-        build_engine(model, parts.Engine(), max_length=longest(prompted) + sampling.max_new_tokens),
+        build_engine(model, room, max_length=longest(prompted) + sampling.max_new_tokens),
         prompted,
         judge_with(tokenizer, grader),
         sampling=sampling,
@@ -68,9 +67,12 @@ def evaluate_checkpoint(
     return results
 
 
-def open_checkpoint(checkpoint: Path, *, device: str, dtype: str = "auto") -> tuple[Decoder, Tokenizer]:
+def open_checkpoint(
+    checkpoint: Path, *, device: str, dtype: str = "auto", max_length: int
+) -> tuple[Decoder, Tokenizer]:
+    """`max_length`: what a model with a sliding window must at least see; it then counts as its context."""
     place = choose_device(device)
-    model = load_model(checkpoint, dtype=choose_dtype(dtype, place), device=place)
+    model = load_model(checkpoint, dtype=choose_dtype(dtype, place), device=place, context=max_length)
     tokenizer = Tokenizer.load(checkpoint)
     check_vocabulary(model.shape, tokenizer.vocab_size)
     return model, tokenizer
@@ -80,8 +82,25 @@ def longest(problems: Sequence[PromptedProblem]) -> int:
     return max(len(entry.ids) for entry in problems)
 
 
+def check_context(prompt: int, response: int, context: int) -> None:
+    if prompt + response <= context:
+        return
+    left = context - prompt
+    mend = f"set max_new_tokens to {left} or less" if left > 0 else "leave such problems out"
+    raise ValueError(
+        f"the longest prompt has {prompt} tokens; with max_new_tokens {response} that is more than the model's "
+        f"context of {context}; {mend}"
+    )
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"{folder} cannot be made: {error.strerror}; choose another output folder") from error
+
+
 def write_results(folder: Path, results: Sequence[ProblemResult], settings: Mapping[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     write_text(
         folder / "records.jsonl",
         "".join(json.dumps(asdict(result), ensure_ascii=False) + "\n" for result in results),
@@ -100,7 +119,7 @@ def default_output(checkpoint: Path, source: str) -> Path:
 
 def answer(checkpoint: Path, prompt: str, sampling: parts.Sampling, *, seed: int) -> str:
     """One response to one user message."""
-    model, tokenizer = open_checkpoint(checkpoint, device="auto")
+    model, tokenizer = open_checkpoint(checkpoint, device="auto", max_length=sampling.max_new_tokens)
     ids = tuple(tokenizer.encode_prompt([Message(role="user", content=prompt)]))
     engine = build_engine(model, parts.Engine(max_running=1), max_length=len(ids) + sampling.max_new_tokens)
     key = noise_key(seed, 0, prompt, 0)

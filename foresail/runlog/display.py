@@ -74,11 +74,15 @@ class Display:
             self.latest[label] = text
             if value is not None:
                 self.histories.setdefault(label, []).append(value)
-        if self.live is None:
+        if self.live is None and self.is_due(step):
             words = [f"{label} {text}" for label, (_, text) in shown.items()]
             self.write_line(
                 " ".join([f"{self.title} {step}/{self.total}", *words, f"left {self.time_left()}"])
             )
+
+    def is_due(self, step: int) -> bool:
+        """Whether a plain line is worth printing: every step, but of thousands only a hundred or two."""
+        return step % max(1, self.total // 100) == 0 or step == self.total
 
     def note(self, text: str) -> None:
         """A line of its own, above the live view."""

@@ -7,7 +7,10 @@ checkpoints/step_12/trainer/   optimizer.safetensors, progress.json: what going 
 from __future__ import annotations
 
 import json
-import shutil
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model, save_model
 from foresail.recipe.hf_config import SpecialIds
-from foresail.runlog.atomic import explained, replacing_directory
+from foresail.runlog.atomic import ASIDE, discard, explained, replacing_directory
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.optimizer import MasterAdamW
@@ -47,7 +50,7 @@ def save_checkpoint(
     path = run.checkpoint_path(progress.step)
     with explained(run.checkpoints_path):
         run.checkpoints_path.mkdir(parents=True, exist_ok=True)
-    with replacing_directory(path) as aside:
+    with replacing_directory(path) as aside, numbered_errors():
         save_weights(model, tokenizer, aside)
         trainer = aside / "trainer"
         trainer.mkdir()
@@ -55,8 +58,29 @@ def save_checkpoint(
         save_file(tensors, trainer / "optimizer.safetensors")
         (trainer / "progress.json").write_text(json.dumps(asdict(progress)) + "\n", encoding="utf-8")
     for step in run.checkpoint_steps()[:-keep]:
-        shutil.rmtree(run.checkpoint_path(step), ignore_errors=True)
+        remove_checkpoint(run.checkpoint_path(step))
     return path
+
+
+def remove_checkpoint(path: Path) -> None:
+    """Hidden first: a kill half-way must not leave half a checkpoint under its name."""
+    hidden = path.with_name(f"{ASIDE}{path.name}")
+    with explained(path.parent):
+        os.replace(path, hidden)
+    discard(hidden)
+
+
+@contextmanager
+def numbered_errors() -> Iterator[None]:
+    """safetensors tells of a full disk in words only, "… (os error 28)"; give such errors their number back."""
+    try:
+        yield
+    except (SafetensorError, OSError) as error:
+        found = re.search(r"\(os error (\d+)\)", str(error))
+        if found is None:
+            raise
+        number = int(found[1])
+        raise OSError(number, os.strerror(number)) from error
 
 
 def save_weights(model: Decoder, tokenizer: Tokenizer, directory: Path) -> None:
@@ -93,4 +117,10 @@ def load_optimizer(checkpoint: Path, optimizer: MasterAdamW) -> None:
         raise ValueError(
             f"{path} cannot be read ({error}); remove {checkpoint} to resume from the checkpoint before it"
         ) from error
-    optimizer.load_state(tensors)
+    try:
+        optimizer.load_state(tensors)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} does not fit: {error}; set model.dtype in the run's recipe.toml to that of the machine the "
+            f"run came from (auto is bfloat16 on CUDA, else float32), or remove {checkpoint}"
+        ) from error

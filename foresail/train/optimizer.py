@@ -8,6 +8,8 @@ from torch import Tensor
 from foresail.model.decoder import Decoder
 from foresail.recipe.parts import Optimizer
 
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
+
 
 class MasterAdamW:
     """collect() after every backward pass, then update() once: gradients are summed in float32."""
@@ -66,9 +68,14 @@ class MasterAdamW:
 
     @torch.no_grad()
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        for name, weight, master in zip(self.names, self.weights, self.masters, strict=True):
+        """Go on from `state()` of an equal optimiser; one that was never updated has no moments yet."""
+        pairs = list(zip(self.names, self.weights, self.masters, strict=True))
+        masters = {f"master:{name}" for name, weight, master in pairs if weight is not master}
+        moments = {f"{key}:{name}" for key in MOMENTS for name in self.names}
+        if tensors.keys() not in (masters, masters | moments):
+            raise ValueError("it is the state of another model, or of this one in another dtype")
+        for name, weight, master in pairs:
             if weight is not master:
                 master.copy_(tensors[f"master:{name}"])
-            keys = [key for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}:{name}" in tensors]
-            if keys:
-                self.adam.state[master] = {key: tensors[f"{key}:{name}"].to(master.device) for key in keys}
+            if moments <= tensors.keys():
+                self.adam.state[master] = {key: tensors[f"{key}:{name}"].to(master.device) for key in MOMENTS}

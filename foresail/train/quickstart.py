@@ -23,6 +23,7 @@ from foresail.data.problems import load_problems
 from foresail.evaluate.checkpoint import evaluate_checkpoint
 from foresail.evaluate.results import ProblemResult, summarise
 from foresail.recipe import parts
+from foresail.recipe.run_folder import check_folder, run_folder
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Rl, Sft
 from foresail.records import Problem
@@ -36,7 +37,7 @@ from foresail.train.sft import run_sft
 from foresail.train.stopwatch import Stopwatch
 
 NUM_TRAIN, NUM_TEST, STEPS = 6000, 200, (3, 5)
-DIRECT_SHARE = 0.65  # of the cold start's examples answer at once
+DIRECT_SHARE = 0.7  # of the cold start's examples answer at once
 NUM_SAMPLES = 8  # per held-out problem, at temperature 1
 MAX_PROMPT_TOKENS, MAX_NEW_TOKENS = 16, 40
 DTYPE: Literal["float32"] = "float32"  # also on CUDA: so small a model gains nothing from less
@@ -141,8 +142,10 @@ def write_tokenizer(folder: Path) -> Tokenizer:
 
 
 def run_stage(run: Callable[..., Outcome], recipe: Sft | Rl) -> Outcome:
-    folder = Path(recipe.run.root) / recipe.run.name
-    return run(recipe, resume=RunDirectory(folder).exists())
+    """Start the stage, or go on with it; a folder with another recipe (another seed, say) is refused."""
+    if (other := check_folder(recipe)) is not None:
+        raise ValueError(other)
+    return run(recipe, resume=RunDirectory(run_folder(recipe)).exists())
 
 
 def sft_recipe(folder: Path, seed: int, vocab_size: int) -> Sft:
@@ -160,11 +163,11 @@ def sft_recipe(folder: Path, seed: int, vocab_size: int) -> Sft:
         run=parts.Run(name="sft", root=str(folder), seed=seed),
         model=parts.Model(shape=shape, tokenizer=str(folder / "tokenizer"), dtype=DTYPE),
         data=str(folder / "data" / "sft.jsonl"),
-        steps=600,
-        batch_size=128,
+        steps=2000,
+        batch_size=32,
         max_length=64,
-        optimizer=parts.Optimizer(lr=4e-3, beta2=0.98, warmup=20, schedule="linear"),
-        checkpoints=parts.Checkpoints(every=50),
+        optimizer=parts.Optimizer(lr=2e-3, beta2=0.98, warmup=40, schedule="linear"),
+        checkpoints=parts.Checkpoints(every=200),
     )
 
 
@@ -181,7 +184,7 @@ def rl_recipe(folder: Path, seed: int, checkpoint: Path) -> Rl:
         updates_per_step=2,
         max_prompt_tokens=MAX_PROMPT_TOKENS,
         sampling=parts.Sampling(max_new_tokens=MAX_NEW_TOKENS),
-        optimizer=parts.Optimizer(lr=5e-4, warmup=2, schedule="linear", final_share=0.1),
+        optimizer=parts.Optimizer(lr=3e-4, warmup=2),
     )
 
 

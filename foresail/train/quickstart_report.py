@@ -15,7 +15,8 @@ from foresail.runlog.directory import RunDirectory
 from foresail.runlog.plots import draw_curves
 
 
-def report(folder: Path, summary: Mapping[str, Any], console: Console) -> None:
+def report(folder: Path, summary: Mapping[str, Any], console: Console, program: str) -> None:
+    """`program` is how to call Foresail from here: the commands are to be copied as they are."""
     console.print()
     console.print(accuracy_table(summary))
     for sample in summary["samples"]:
@@ -28,7 +29,7 @@ def report(folder: Path, summary: Mapping[str, Any], console: Console) -> None:
     console.print(Text(draw(folder)))
     console.print(Text(f"summary: {folder / 'summary.json'}\n\nTo go on:"))
     for command in next_commands(folder, summary):
-        console.print(Text(f"  {command}"), soft_wrap=True)
+        console.print(Text(f"  {program} {command}"), soft_wrap=True)
 
 
 def accuracy_table(summary: Mapping[str, Any]) -> Table:
@@ -56,10 +57,10 @@ def next_commands(folder: Path, summary: Mapping[str, Any]) -> Iterator[str]:
     """Commands that work as they are: look closer, and train on longer problems."""
     checkpoint, test = summary["checkpoints"]["rl"], folder / "data" / "test.jsonl"
     recipe = folder / "rl" / "recipe.toml"
-    yield f"foresail show {quote(folder)}"
-    yield f"foresail eval {quote(checkpoint)} --data {quote(test)} --max-new-tokens 40"
+    yield f"show {quote(folder)}"
+    yield f"eval {quote(checkpoint)} --data {quote(test)} --max-new-tokens 40"
     yield (
-        f"foresail rl {quote(recipe)} run.name=longer model.path={quote(checkpoint)} "
+        f"rl {quote(recipe)} run.name=longer model.path={quote(checkpoint)} "
         f"data.source=arithmetic:count=2000,steps=5-6 eval.source=arithmetic:count=200,steps=5-6,split=test "
         f"max_prompt_tokens=24 sampling.max_new_tokens=64"
     )

@@ -12,9 +12,10 @@ Old log-probabilities come from the engine. There is no critic here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from statistics import fmean
 
 import torch
 from torch import Tensor
@@ -30,10 +31,11 @@ from foresail.data.prompts import PromptedProblem, encode_problems
 from foresail.engine.engine import Engine, build_engine
 from foresail.evaluate.run import evaluate, judge_with, response_text
 from foresail.model.decoder import Decoder
+from foresail.recipe import parts
 from foresail.recipe.stages import Rl
 from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence
 from foresail.rewards.grader import GRADERS, reward
-from foresail.rollout.collect import collect
+from foresail.rollout.collect import Harvest, collect
 from foresail.rollout.groups import Draw
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.rl_metrics import describe_harvest, rollout_rows
@@ -47,55 +49,23 @@ from foresail.train.stopwatch import Stopwatch
 
 def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
     with Session(recipe, resume=resume) as session:
-        model, tokenizer = session.model, session.tokenizer
-        problems = load_training_problems(recipe, tokenizer)
-        held_out = (
-            encode_problems(load_problems(recipe.eval), tokenizer, recipe.max_prompt_tokens)
-            if recipe.eval
-            else []
-        )
-        engine = build_engine(model, recipe.engine, max_length=recipe.max_length)
-        reference = load_reference(recipe, session.device)
-        draw = Draw(
-            sampling=recipe.sampling,
-            num_samples=recipe.samples_per_prompt,
-            stop_ids=tokenizer.eos_ids,
-            seed=recipe.run.seed,
-            step=0,
-        )
-        found = self_test(model, tokenizer, engine, problems, draw, session.run.path)
-        session.display.note(
-            "self-tests passed: " + ", ".join(f"{name} {value:.1e}" for name, value in found.items())
-        )
-
+        setup = prepare(session, recipe)
+        check_start(session, setup, recipe)
         for step in session.steps():
             watch, progress = Stopwatch(), session.progress
-            engine.weights_changed(progress.step)
-
             with watch("rollout"):
-                harvest = collect(
-                    engine,
-                    in_order(problems, progress.position, recipe.run.seed),
-                    replace(draw, step=step),
-                    partial(judge, recipe=recipe, tokenizer=tokenizer),
-                    num_groups=recipe.prompts_per_step,
-                    settings=recipe.dynamic_sampling,
-                )
+                harvest = roll_out(session, setup, recipe, step)
             if not harvest.chosen:
-                session.display.note(
-                    f"every answer of step {step} is right: nothing is left to learn from these problems"
-                )
+                session.display.note(f"every answer of step {step} is right: nothing is left to learn here")
                 session.finish()
                 continue
-
             with watch("update"):
-                metrics = reinforce(session, harvest.chosen, reference, recipe)
-            metrics |= describe_harvest(harvest, watch.seconds, recipe)
+                metrics = reinforce(session, harvest.chosen, setup.reference, recipe)
+            metrics |= describe_harvest(harvest, watch.seconds)
             if recipe.eval_every and step % recipe.eval_every == 0:
                 with watch("eval"):
-                    engine.weights_changed(step)
-                    metrics |= held_out_accuracy(engine, held_out, tokenizer, recipe)
-            session.run.write_rollouts(step, rollout_rows(harvest, partial(response_text, tokenizer)))
+                    metrics |= held_out_accuracy(session, setup, recipe, step)
+            session.run.write_rollouts(step, rollout_rows(harvest, partial(response_text, session.tokenizer)))
             session.run.append_timeline(*({"step": step, **event} for event in watch.events))
             progress = replace(
                 progress,
@@ -107,17 +77,77 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
     return session.outcome
 
 
-# From problems to judged groups.
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What the loop works with besides the session: problems, the engine over the session's own weights, …"""
+
+    problems: list[PromptedProblem]
+    held_out: list[PromptedProblem]
+    engine: Engine
+    reference: Decoder | None
+    draw: Draw
 
 
-def load_training_problems(recipe: Rl, tokenizer: Tokenizer) -> list[PromptedProblem]:
-    problems = encode_problems(load_problems(recipe.data), tokenizer, recipe.max_prompt_tokens)
+def prepare(session: Session, recipe: Rl) -> Setup:
+    def load(settings: parts.Problems) -> list[PromptedProblem]:
+        return encode_problems(load_problems(settings), session.tokenizer, recipe.max_prompt_tokens)
+
+    problems = load(recipe.data)
     if len(problems) < recipe.prompts_per_step:
         raise ValueError(
             f"{recipe.data.source} has {len(problems)} problems and a step needs prompts_per_step = "
             f"{recipe.prompts_per_step}; lower that, or bring more problems"
         )
-    return problems
+    return Setup(
+        problems=problems,
+        held_out=load(recipe.eval) if recipe.eval else [],
+        engine=build_engine(session.model, recipe.engine, max_length=recipe.max_length),
+        reference=load_reference(recipe, session.device),
+        draw=Draw(
+            sampling=recipe.sampling,
+            num_samples=recipe.samples_per_prompt,
+            stop_ids=session.tokenizer.eos_ids,
+            seed=recipe.run.seed,
+            step=0,
+        ),
+    )
+
+
+def check_start(session: Session, setup: Setup, recipe: Rl) -> None:
+    """Self-tests at every start; a fresh run also logs, as step 0, how good the model is before."""
+    found = self_test(
+        session.model, session.tokenizer, setup.engine, setup.problems, setup.draw, session.run.path
+    )
+    session.display.note("self-tests passed: " + ", ".join(f"{name} {found[name]:.1e}" for name in found))
+    if session.saved is None:
+        before = held_out_accuracy(session, setup, recipe, 0) if recipe.eval_every else {}
+        session.log(0, found | before)
+
+
+def load_reference(recipe: Rl, device: torch.device) -> Decoder | None:
+    """The starting model, when the loss pulls towards it."""
+    if recipe.loss.kl_weight == 0:
+        return None
+    reference, _ = load_model_and_tokenizer(
+        recipe.model, seed=recipe.run.seed, device=device, max_length=recipe.max_length
+    )
+    return reference.requires_grad_(False)
+
+
+# From problems to judged groups.
+
+
+def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> Harvest:
+    """Draw and judge until there are enough groups to learn from, with the weights as they are now."""
+    setup.engine.weights_changed(session.progress.step)
+    return collect(
+        setup.engine,
+        in_order(setup.problems, session.progress.position, recipe.run.seed),
+        replace(setup.draw, step=step),
+        partial(judge, recipe=recipe, tokenizer=session.tokenizer),
+        num_groups=recipe.prompts_per_step,
+        settings=recipe.dynamic_sampling,
+    )
 
 
 def in_order(problems: Sequence[PromptedProblem], position: int, seed: int) -> Iterator[PromptedProblem]:
@@ -219,28 +249,23 @@ def logprobs_of(model: Decoder, batch: PackedBatch, temperature: float) -> Tenso
     return token_logprobs(model, batch, temperature)[0]
 
 
-def load_reference(recipe: Rl, device: torch.device) -> Decoder | None:
-    """The starting model, when the loss pulls towards it."""
-    if recipe.loss.kl_weight == 0:
-        return None
-    reference, _ = load_model_and_tokenizer(recipe.model, seed=recipe.run.seed, device=device)
-    return reference.requires_grad_(False)
+# Held-out problems.
 
 
-def held_out_accuracy(
-    engine: Engine, problems: Sequence[PromptedProblem], tokenizer: Tokenizer, recipe: Rl
-) -> dict[str, float]:
+def held_out_accuracy(session: Session, setup: Setup, recipe: Rl, step: int) -> dict[str, float]:
+    """Greedy accuracy by source."""
+    setup.engine.weights_changed(step)
     results = evaluate(
-        engine,
-        problems,
-        judge_with(tokenizer, recipe.reward.grader),
+        setup.engine,
+        setup.held_out,
+        judge_with(session.tokenizer, recipe.reward.grader),
         sampling=recipe.sampling,
         num_samples=0,
-        stop_ids=tokenizer.eos_ids,
+        stop_ids=session.tokenizer.eos_ids,
         seed=recipe.run.seed,
     )
     scores: dict[str, list[float]] = {}
     for result in results:
         if result.greedy is not None and not result.greedy.failed:
             scores.setdefault(result.source, []).append(result.greedy.score)
-    return {f"val-core/{source}/acc/mean@1": sum(values) / len(values) for source, values in scores.items()}
+    return {f"val-core/{source}/acc/mean@1": fmean(values) for source, values in scores.items()}

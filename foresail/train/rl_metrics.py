@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 from typing import Any, get_args
 
-from foresail.recipe.stages import Rl
 from foresail.records import FAILURES, Sample, Status
 from foresail.rollout.collect import Harvest
 
 
-def describe_harvest(harvest: Harvest, seconds: Mapping[str, float], recipe: Rl) -> dict[str, float]:
+def describe_harvest(harvest: Harvest, seconds: Mapping[str, float]) -> dict[str, float]:
     samples = [sample for group in harvest.launched for sample in group.samples]
     verdicts = [verdict for group in harvest.launched for verdict in group.verdicts]
     judged = [verdict for verdict in verdicts if verdict.status not in FAILURES]

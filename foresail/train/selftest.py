@@ -22,8 +22,9 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.records import PackedBatch, RunStopped, TrainSequence
 from foresail.rollout.groups import Draw, draw_groups
+from foresail.runlog.atomic import ASIDE, explained
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.checkpoint import save_weights
+from foresail.train.checkpoint import numbered_errors, save_weights
 from foresail.train.step import token_logprobs
 
 NUM_PROMPTS = 4
@@ -94,7 +95,7 @@ def check_logprobs(model: Decoder, sequences: list[TrainSequence], temperature: 
 @torch.no_grad()
 def check_save(model: Decoder, tokenizer: Tokenizer, sequences: list[TrainSequence], folder: Path) -> float:
     batch = whole_batch(model, sequences)
-    with tempfile.TemporaryDirectory(prefix=".tmp-selftest-", dir=folder) as saved:
+    with explained(folder), numbered_errors(), aside(folder) as saved:
         save_weights(model, tokenizer, Path(saved))
         loaded = load_model(saved, dtype=model.dtype, device=model.device)
     difference = (logits(model, batch) - logits(loaded, batch)).abs().max().item()
@@ -104,6 +105,11 @@ def check_save(model: Decoder, tokenizer: Tokenizer, sequences: list[TrainSequen
             "training would end in a file that is not the model. Please report the model's config.json"
         )
     return difference
+
+
+def aside(folder: Path) -> tempfile.TemporaryDirectory[str]:
+    """A hidden folder on the disk that checkpoints go to; a kill leaves it to the next start to remove."""
+    return tempfile.TemporaryDirectory(prefix=f"{ASIDE}selftest-", dir=folder)
 
 
 def check_micro_batches(model: Decoder, sequences: list[TrainSequence]) -> float:

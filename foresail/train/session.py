@@ -9,7 +9,6 @@ return session.outcome
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -45,10 +44,6 @@ class Outcome:
     checkpoint: Path
     finished: bool
 
-    @property
-    def resume_command(self) -> str:
-        return f"foresail resume {shlex.quote(str(self.run))}"
-
 
 class Session:
     """One stage under way. A fresh run refuses a folder in use; a resumed one rewinds its log first."""
@@ -66,12 +61,12 @@ class Session:
             self.model, self.tokenizer = load_weights(checkpoint, dtype=dtype, device=self.device)
         else:
             self.model, self.tokenizer = load_model_and_tokenizer(
-                recipe.model, seed=recipe.run.seed, device=self.device
+                recipe.model, seed=recipe.run.seed, device=self.device, max_length=recipe.max_length
             )
         self.optimizer = MasterAdamW(self.model, recipe.optimizer)
         if checkpoint:
             load_optimizer(checkpoint, self.optimizer)
-        self.run.rewind(self.progress.step)
+        self.run.rewind(self.progress.step if checkpoint else -1)
         self.saved = self.progress if checkpoint else None
         self.stop = StopRequest()
         self.display = Display(recipe.stage, recipe.steps, done=self.progress.step)
@@ -109,12 +104,15 @@ class Session:
 
     def end_step(self, progress: Progress, metrics: Mapping[str, Any]) -> None:
         """Log the step, then save: a kill between the two repeats the step and its record."""
-        self.run.append_metrics(progress.step, metrics)
-        self.trackers.log(progress.step, metrics)
+        self.log(progress.step, metrics)
         self.progress = replace(progress, finished=progress.step >= self.recipe.steps)
         if progress.step % self.recipe.checkpoints.every == 0:
             self._save()
         self.display.update(progress.step, metrics)
+
+    def log(self, step: int, metrics: Mapping[str, Any]) -> None:
+        self.run.append_metrics(step, metrics)
+        self.trackers.log(step, metrics)
 
     @property
     def outcome(self) -> Outcome:

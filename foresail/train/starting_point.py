@@ -12,15 +12,18 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 
 def load_model_and_tokenizer(
-    settings: parts.Model, *, seed: int, device: torch.device
+    settings: parts.Model, *, seed: int, device: torch.device, max_length: int
 ) -> tuple[Decoder, Tokenizer]:
-    """The checkpoint at `path`, or fresh weights of `shape`, with a tokenizer that fits."""
+    """The checkpoint at `path`, or fresh weights of `shape`, with a tokenizer that fits.
+
+    `max_length` is the longest sequence of the run: a model with a sliding window will do if it is no shorter.
+    """
     dtype = choose_dtype(settings.dtype, device)
     tokenizer_path = settings.tokenizer or settings.path
     assert tokenizer_path is not None, "the recipe's check asks for a path or a tokenizer"
     tokenizer = Tokenizer.load(tokenizer_path)
     if settings.path is not None:
-        model = load_model(settings.path, dtype=dtype, device=device)
+        model = load_model(settings.path, dtype=dtype, device=device, context=max_length)
     else:
         assert settings.shape is not None, "the recipe's check asks for a path or a shape"
         model = build_model(settings.shape, seed=seed, dtype=dtype, device=device)

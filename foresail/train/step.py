@@ -8,6 +8,7 @@ Legend: M tokens with a loss, V vocabulary.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -61,13 +62,27 @@ def train_step(
         for name, term in terms.items():
             sums[name] += term.item()
     norm = optimizer.clip()
-    if norm != norm or norm == float("inf"):
-        optimizer.forget()
-        raise NonFiniteLoss(describe(batches[0], f"gradient norm of the update is {norm}"))
+    if not math.isfinite(norm):
+        culprit = find_culprit(model, optimizer, batches, loss, temperature)
+        raise NonFiniteLoss(describe(culprit, f"gradient norm is {norm}"))
     optimizer.update(learning_rate)
     num_tokens = sum(batch.targets_M.numel() for batch in batches)
     means = {name: value / num_tokens for name, value in sums.items()}
     return {"actor/loss": total, "actor/grad_norm": norm, **means}
+
+
+def find_culprit(
+    model: Decoder, optimizer: MasterAdamW, batches: Sequence[PackedBatch], loss: Loss, temperature: float
+) -> PackedBatch:
+    """The first micro-batch whose gradient alone is not finite: the sum does not tell, so each is redone."""
+    for batch in batches:
+        optimizer.forget()
+        loss(token_logprobs(model, batch, temperature)[0], batch)[0].backward()
+        optimizer.collect()
+        if not math.isfinite(optimizer.clip()):
+            break
+    optimizer.forget()
+    return batch
 
 
 def describe(batch: PackedBatch, what: str) -> str:

@@ -1,0 +1,241 @@
+"""The commands, from the outside: what they print, what they leave on disk, and what they do not import."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import CommandLine
+from tiny_world import HELD_OUT, MAX_NEW, rl_recipe, sft_recipe
+
+from foresail.cli import STAGES as FUNCTIONS
+from foresail.evaluate.metrics import pass_at_k
+from foresail.recipe.dump import to_toml
+from foresail.recipe.stages import STAGES
+from foresail.runlog.directory import RunDirectory
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = ("quickstart", "check", "sft", "rl", "resume", "eval", "show", "import", "generate")
+ANSI = re.compile(r"\x1b")
+
+# Runs the command as the console script does, then tells which modules that took.
+REPORT = """
+import sys
+sys.argv = ["foresail", *sys.argv[1:]]
+from foresail.cli import main
+try:
+    main()
+finally:
+    print("MODULES", *sorted(name for name in sys.modules if "." not in name))
+"""
+
+
+def imported_by(*words: str) -> tuple[str, set[str]]:
+    """What a command prints in an interpreter of its own, and the libraries it imports on the way."""
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT, *words], cwd=ROOT, capture_output=True, text=True, env=os.environ
+    )
+    assert done.returncode == 0, done.stderr
+    out, _, modules = done.stdout.rpartition("MODULES")
+    return out, set(modules.split())
+
+
+# Before anything heavy.
+
+
+def test_every_stage_has_a_recipe_and_a_function() -> None:
+    assert FUNCTIONS.keys() == STAGES.keys()
+
+
+@pytest.mark.parametrize("words", [("--help",), ("rl", "--help"), ("eval", "--help")])
+def test_help_imports_nothing_heavy(words: tuple[str, ...]) -> None:
+    out, modules = imported_by(*words)
+    assert modules >= {"foresail", "typer"}
+    assert modules & {"torch", "numpy", "transformers", "tokenizers", "pydantic", "matplotlib"} == set()
+    assert "Usage: foresail" in out
+    if words == ("--help",):
+        assert all(command in out for command in COMMANDS)
+
+
+def test_check_imports_no_torch(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "rl.toml"
+    recipe.write_text(to_toml(rl_recipe(tiny_checkpoint, tmp_path, updates_per_step=2)))
+    out, modules = imported_by("check", str(recipe), "steps=5")
+    assert "pydantic" in modules
+    assert modules & {"torch", "numpy", "transformers", "tokenizers", "safetensors", "matplotlib"} == set()
+    assert "ready to run" in out
+    for expected in ("run of 5 steps", "240", "4,800", "float32", "checkpoints/step_N"):
+        assert expected in out  # 5 steps x 6 prompts x 8 samples, of at most 20 tokens each
+    assert list(tmp_path.iterdir()) == [recipe]  # a check writes nothing
+
+
+def test_check_ends_with_1_when_it_refuses(foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "rl.toml").write_text(to_toml(rl_recipe(tiny_checkpoint, tmp_path)))
+    refused = foresail.run("check", "rl.toml", "sampling.max_new_tokens=100", "model.path=nowhere")
+    assert refused.code == 1
+    assert "refused: model.path: no checkpoint directory nowhere" in refused.out
+    assert "ready to run" not in refused.out and "Traceback" not in refused.err
+
+
+def test_without_a_command_there_is_help(foresail: CommandLine) -> None:
+    finished = foresail.run()
+    assert "Usage: foresail" in finished.out + finished.err
+
+
+# Stages.
+
+
+@pytest.mark.parametrize("stage", ["rl", "sft"])
+def test_piped_output_of_a_stage_is_plain_lines(
+    foresail: CommandLine,
+    tiny_checkpoint: Path,
+    tiny_tokenizer: Path,
+    tiny_conversations: Path,
+    tmp_path: Path,
+    stage: str,
+) -> None:
+    root = Path("runs")
+    recipe = (
+        rl_recipe(tiny_checkpoint, root)
+        if stage == "rl"
+        else sft_recipe(tiny_tokenizer, tiny_conversations, root, steps=2)
+    )
+    (tmp_path / "recipe.toml").write_text(to_toml(recipe))
+    finished = foresail.run(stage, "recipe.toml", "run.seed=7", FORCE_COLOR="1")
+    assert finished.code == 0 and finished.err == ""
+    assert not ANSI.search(finished.out) and "\r" not in finished.out
+    lines = finished.out.splitlines()
+    assert [line.split()[:2] for line in lines if line.startswith(f"{stage} ")] == [
+        [stage, "1/2"],
+        [stage, "2/2"],
+    ]
+    assert lines[-1] == f"checkpoint: runs/{stage}/checkpoints/step_2"
+    # the recipe that was saved holds the override, and is a recipe itself
+    assert "seed = 7" in (tmp_path / "runs" / stage / "recipe.toml").read_text()
+    again = foresail.run(stage, f"runs/{stage}/recipe.toml", "run.name=again")
+    assert again.code == 0
+    first, second = (tmp_path / "runs" / name / "checkpoints/step_2/model.safetensors" for name in (stage, "again"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+# Evaluation.
+
+
+def test_eval_writes_records_and_summary_and_prints_the_table(
+    foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    finished = foresail.run(
+        *("eval", tiny_checkpoint, "--data", HELD_OUT, "--max-new-tokens", MAX_NEW, "--output", "found")
+    )
+    assert finished.code == 0 and finished.err == ""
+    assert finished.out.splitlines()[-1] == "records: found/records.jsonl"
+    records = [json.loads(line) for line in (tmp_path / "found" / "records.jsonl").read_text().splitlines()]
+    summary = json.loads((tmp_path / "found" / "summary.json").read_text())
+
+    assert len(records) == summary["problems"] == 20
+    for record in records:
+        assert len(record["samples"]) == 8
+        for attempt in (record["greedy"], *record["samples"]):
+            assert attempt["status"] in ("correct", "wrong", "unparsable") and 0 < attempt["length"] <= MAX_NEW
+    right = [sum(sample["status"] == "correct" for sample in record["samples"]) for record in records]
+    expected = {
+        "greedy": sum(record["greedy"]["status"] == "correct" for record in records) / 20,
+        "mean@8": sum(right) / 160,
+        **{f"pass@{k}": sum(pass_at_k(8, count, k) for count in right) / 20 for k in (1, 2, 4, 8)},
+    }
+    for name, value in expected.items():
+        assert summary[name]["value"] == pytest.approx(value)
+    assert 0 <= summary["maj@8"]["value"] <= summary["pass@8"]["value"]
+    for name in (*expected, "maj@8"):
+        figure = summary[name]
+        assert 0 <= figure["low"] <= figure["value"] <= figure["high"] <= 1
+        row = next(line for line in finished.out.splitlines() if line.split()[:1] == [name])
+        for share in (figure["value"], figure["low"], figure["high"]):
+            assert f"{share:.1%}" in row
+    assert not ANSI.search(finished.out)
+
+
+def test_eval_gives_the_same_records_again_and_others_for_another_seed(
+    foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    common = ("eval", tiny_checkpoint, "--data", HELD_OUT, "--max-new-tokens", MAX_NEW)
+    for folder, *words in (("a", "--seed", 3), ("b", "--seed", 3), ("c", "--seed", 4)):
+        assert foresail.run(*common, "--output", folder, *words).code == 0
+    a, b, c = ((tmp_path / folder / "records.jsonl").read_text() for folder in "abc")
+    assert a == b != c
+
+
+def test_eval_options_reach_the_problems(foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    words = ("--samples", 0, "--limit", 3, "--suffix", " +1", "--max-new-tokens", 4, "--grader", "exact")
+    finished = foresail.run("eval", tiny_checkpoint, "--data", HELD_OUT, *words)
+    assert finished.code == 0, finished.err
+    (folder,) = (tmp_path / "runs" / "eval").iterdir()
+    assert finished.out.splitlines()[-1] == f"records: {folder.relative_to(tmp_path)}/records.jsonl"
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["problems"] == 3 and summary["grader"] == "exact" and summary["data"]["suffix"] == " +1"
+    assert "greedy" in summary and not any(name.startswith(("mean@", "pass@", "maj@")) for name in summary)
+
+
+# Looking at a run.
+
+
+def test_show_sums_up_a_finished_run(foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "rl.toml").write_text(to_toml(rl_recipe(tiny_checkpoint, Path("runs"), steps=3)))
+    assert foresail.run("rl", "rl.toml").code == 0
+    shown = foresail.run("show", "runs/rl")
+    assert shown.code == 0 and shown.err == "" and not ANSI.search(shown.out)
+    last = RunDirectory(tmp_path / "runs" / "rl").read_metrics()[-1]
+    assert re.search(r"steps +3\n", shown.out)
+    assert re.search(rf"accuracy +{last['rollout/accuracy']:.2f}\n", shown.out)
+    assert re.search(r"checkpoints +step_2, step_3\n", shown.out)
+    assert (tmp_path / "runs/rl/curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_show_sums_up_a_killed_run(foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "rl.toml").write_text(to_toml(rl_recipe(tiny_checkpoint, Path("runs"), steps=500)))
+    run = RunDirectory(tmp_path / "runs" / "rl")
+    running = foresail.start("rl", "rl.toml")
+    running.until(lambda: len(run.read_metrics()) > 3)
+    running.send(signal.SIGKILL)
+    assert running.wait().code == -signal.SIGKILL
+    with open(run.metrics.path, "ab") as file:
+        file.write(b'{"step": 77, "half of a li')
+    shown = foresail.run("show", "runs/rl")
+    assert shown.code == 0, shown.err
+    assert re.search(rf"steps +{run.read_metrics()[-1]['step']}\n", shown.out)
+    assert (run.path / "curves.png").exists()
+
+
+def test_show_takes_a_folder_of_runs(foresail: CommandLine, tiny_sft_run: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(tiny_sft_run, tmp_path / "runs" / "sft")
+    shown = foresail.run("show", "runs")
+    assert shown.code == 0, shown.err
+    assert re.search(r"runs/sft\n +steps +60\n", shown.out)
+
+
+# Generating.
+
+
+def test_generate_answers_and_does_so_again(foresail: CommandLine, tiny_checkpoint: Path) -> None:
+    words = ("generate", tiny_checkpoint, "7 +5 *3", "--max-new-tokens", MAX_NEW)
+    answer = foresail.run(*words)
+    assert answer.code == 0 and re.fullmatch(r"\\boxed\{\d\}\n", answer.out)
+    assert foresail.run(*words).out == answer.out
+    drawn = {foresail.run(*words, "--temperature", 2, "--seed", seed).out for seed in range(4)}
+    assert len(drawn) > 1
+
+
+def test_the_installed_command_is_this_package() -> None:
+    command = Path(sys.executable).with_name("foresail")
+    if not command.exists():
+        pytest.skip("the console script is not installed beside this interpreter")
+    done = subprocess.run([command, "--help"], capture_output=True, text=True, cwd="/", check=True)
+    assert "Usage: foresail" in done.stdout and all(command in done.stdout for command in COMMANDS)

@@ -1,0 +1,193 @@
+"""Checkpoints: whole or not there, the newest kept, and an exact way back."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import SafetensorError
+from small_training import small_model, small_sequences, snapshot
+from tiny_world import make_tokenizer
+
+from foresail.algorithms.sft_loss import sft_loss
+from foresail.data.packing import pack
+from foresail.model.decoder import Decoder
+from foresail.recipe.parts import Optimizer
+from foresail.runlog.directory import RunDirectory
+from foresail.train import checkpoint as checkpoint_module
+from foresail.train.checkpoint import (
+    Progress,
+    latest_checkpoint,
+    load_optimizer,
+    load_weights,
+    read_progress,
+    save_checkpoint,
+)
+from foresail.train.optimizer import MasterAdamW
+from foresail.train.step import train_step
+
+CPU = torch.device("cpu")
+SETTINGS = Optimizer(lr=1e-2, weight_decay=0.1)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path / "run", "")
+
+
+def trained(dtype: torch.dtype = torch.float32, updates: int = 2) -> tuple[Decoder, MasterAdamW]:
+    model = small_model(dtype=dtype)
+    optimizer = MasterAdamW(model, SETTINGS)
+    for _ in range(updates):
+        update(model, optimizer)
+    return model, optimizer
+
+
+def update(model: Decoder, optimizer: MasterAdamW) -> None:
+    train_step(model, optimizer, pack(small_sequences(), [1 / 29] * 6, max_tokens=99), sft_loss, learning_rate=0.01)
+
+
+def save(run: RunDirectory, step: int, model: Decoder, optimizer: MasterAdamW, keep: int = 2) -> Path:
+    return save_checkpoint(run, Progress(step=step), model, make_tokenizer(), optimizer, keep=keep)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_loaded_checkpoint_goes_on_bit_for_bit(run: RunDirectory, dtype: torch.dtype) -> None:
+    model, optimizer = trained(dtype)
+    progress = Progress(step=7, updates=14, position=99)
+    save_checkpoint(run, progress, model, make_tokenizer(), optimizer, keep=1)
+
+    newest = latest_checkpoint(run)
+    assert newest == run.checkpoint_path(7)
+    loaded, _ = load_weights(newest, dtype=dtype, device=CPU)
+    resumed = MasterAdamW(loaded, SETTINGS)
+    load_optimizer(newest, resumed)
+    assert read_progress(newest) == progress
+    update(model, optimizer)
+    update(loaded, resumed)
+    found, expected = snapshot(loaded, resumed), snapshot(model, optimizer)
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_equal_states_give_equal_files(run: RunDirectory) -> None:
+    one = files(save(run, 1, *trained()))
+    assert one == files(save(run, 1, *trained()))
+    assert {"config.json", "model.safetensors", "tokenizer.json", "trainer/optimizer.safetensors"} <= one.keys()
+
+
+def test_only_the_newest_are_kept(run: RunDirectory) -> None:
+    model, optimizer = trained()
+    for step in (1, 2, 9, 10):
+        save(run, step, model, optimizer)
+    assert run.checkpoint_steps() == [9, 10]
+    assert sorted(path.name for path in run.checkpoints_path.iterdir()) == ["step_10", "step_9"]
+    save(run, 11, model, optimizer, keep=1)
+    assert run.checkpoint_steps() == [11]
+
+
+def test_saving_a_step_again_replaces_it(run: RunDirectory) -> None:
+    model, optimizer = trained()
+    before = files(save(run, 3, model, optimizer))
+    update(model, optimizer)
+    after = files(save(run, 3, model, optimizer))
+    assert before["model.safetensors"] != after["model.safetensors"]
+    assert [path.name for path in run.checkpoints_path.iterdir()] == ["step_3"]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+        SafetensorError("Error while serializing: I/O error: File too large (os error 27)"),
+    ],
+)
+@pytest.mark.parametrize("step", [3, 4])
+def test_a_full_disk_leaves_the_last_checkpoint_whole(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, failure: Exception, step: int
+) -> None:
+    model, optimizer = trained()
+    path = save(run, 3, model, optimizer)
+    before = files(path)
+    update(model, optimizer)
+
+    def fail(tensors: Any, file: Path) -> None:
+        Path(file).write_bytes(b"the first half")
+        raise failure
+
+    monkeypatch.setattr(checkpoint_module, "save_file", fail)
+    with pytest.raises(OSError, match=r"cannot write in .*checkpoints: .*free some space there"):
+        save(run, step, model, optimizer)
+    assert files(path) == before
+    assert [path.name for path in run.checkpoints_path.iterdir()] == ["step_3"]
+
+
+def test_a_kill_while_an_old_checkpoint_is_removed_leaves_no_half_of_it(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, optimizer = trained()
+    save(run, 1, model, optimizer, keep=1)
+
+    def killed(path: Path) -> None:
+        (path / "config.json").unlink()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint_module, "discard", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(run, 2, model, optimizer, keep=1)
+    assert run.checkpoint_steps() == [2]
+    run.clean()
+    assert [path.name for path in run.checkpoints_path.iterdir()] == ["step_2"]
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"step": 3, "colour": "blue"}', "[]", None])
+def test_unreadable_progress_says_what_to_do(run: RunDirectory, text: str | None) -> None:
+    path = save(run, 3, *trained())
+    progress = path / "trainer" / "progress.json"
+    progress.unlink() if text is None else progress.write_text(text)
+    with pytest.raises(ValueError, match=rf"{progress} cannot be read .*remove {path} to resume"):
+        read_progress(path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_an_unreadable_optimizer_says_what_to_do(run: RunDirectory, damage: str) -> None:
+    model, optimizer = trained()
+    path = save(run, 3, model, optimizer)
+    file = path / "trainer" / "optimizer.safetensors"
+    file.write_bytes(file.read_bytes()[:-100]) if damage == "cut" else file.unlink()
+    with pytest.raises(ValueError, match=rf"{file} cannot be read.*remove {path} to resume"):
+        load_optimizer(path, optimizer)
+
+
+@pytest.mark.parametrize("before", [torch.float32, torch.bfloat16])
+def test_a_run_that_moved_to_a_machine_with_another_dtype_says_what_to_do(
+    run: RunDirectory, before: torch.dtype
+) -> None:
+    path = save(run, 3, *trained(before))
+    after = torch.bfloat16 if before == torch.float32 else torch.float32
+    loaded, _ = load_weights(path, dtype=after, device=CPU)
+    with pytest.raises(ValueError, match="does not fit: .*another dtype; set model.dtype in the run's recipe.toml"):
+        load_optimizer(path, MasterAdamW(loaded, SETTINGS))
+
+
+def test_a_checkpoint_from_before_the_first_update_loads(run: RunDirectory) -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        model, optimizer = trained(dtype, updates=0)
+        path = save(run, 0, model, optimizer)
+        load_optimizer(path, optimizer)
+        update(model, optimizer)
+
+
+def test_progress_is_plain_json(run: RunDirectory) -> None:
+    path = save(run, 3, *trained())
+    content = json.loads((path / "trainer" / "progress.json").read_text())
+    assert content == {"step": 3, "updates": 0, "position": 0, "finished": False}

@@ -1,0 +1,411 @@
+"""Reinforcement end to end, in this process: a few steps of a tiny model on arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, get_args
+
+import pytest
+import torch
+from tiny_world import HELD_OUT, MAX_NEW, rl_recipe, write_lines
+from torch import Tensor
+
+from foresail.algorithms.advantages import ADVANTAGES
+from foresail.algorithms.policy_loss import KINDS
+from foresail.data.arithmetic import make_problems
+from foresail.model.hf import load_model
+from foresail.recipe.parts import (
+    Advantage,
+    DynamicSampling,
+    Engine,
+    Loss,
+    Optimizer,
+    Problems,
+    Reward,
+    Sampling,
+)
+from foresail.records import Problem, Status, Verdict
+from foresail.rewards import grader as graders
+from foresail.rollout.collect import NoSignal
+from foresail.runlog.directory import RunDirectory
+from foresail.train.checkpoint import read_progress
+from foresail.train.rl import run_rl, split
+from foresail.train.session import Outcome
+
+NAMES = {
+    "critic/score/mean",
+    "critic/rewards/mean",
+    "critic/advantages/mean",
+    "response_length/mean",
+    "response_length/max",
+    "response_length/min",
+    "response_length/clip_ratio",
+    "actor/entropy",
+    "actor/pg_loss",
+    "actor/pg_clipfrac",
+    "actor/ppo_kl",
+    "actor/grad_norm",
+    "actor/lr",
+    "timing_s/rollout",
+    "timing_s/update",
+    "timing_s/step",
+    "perf/throughput",
+    "rollout/logprob_abs_diff",
+    "rollout/accuracy",
+    *(f"verdict/{status}" for status in get_args(Status)),
+}
+
+
+def train(checkpoint: Path, root: Path, **changes: Any) -> tuple[Outcome, list[dict[str, Any]]]:
+    """A run, and the metrics of its steps (step 0, before the first update, left out)."""
+    outcome = run_rl(rl_recipe(checkpoint, root, **changes))
+    return outcome, [record for record in RunDirectory(outcome.run).read_metrics() if record["step"]]
+
+
+def weights(checkpoint: Path) -> Tensor:
+    model = load_model(checkpoint, dtype=torch.float32, device="cpu")
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+# What a run leaves behind.
+
+
+@pytest.fixture(scope="module")
+def grpo(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """Three steps of GRPO with everything at its default."""
+    outcome, _ = train(tiny_checkpoint, tmp_path_factory.mktemp("grpo"), steps=3)
+    assert outcome.finished and outcome.checkpoint.name == "step_3"
+    return RunDirectory(outcome.run)
+
+
+def step_records(run: RunDirectory) -> list[dict[str, Any]]:
+    return [record for record in run.read_metrics() if record["step"]]
+
+
+def test_every_step_logs_the_promised_names(grpo: RunDirectory) -> None:
+    records = step_records(grpo)
+    assert [record["step"] for record in records] == [1, 2, 3]
+    for record in records:
+        assert record.keys() >= NAMES
+        assert all(isinstance(value, int | float) for value in record.values())
+
+
+def test_metrics_follow_from_the_rollouts_on_disk(grpo: RunDirectory) -> None:
+    for record in step_records(grpo):
+        rows = grpo.read_rollouts(record["step"])
+        lengths = [sum(row["loss_mask"]) for row in rows]
+        used = [row for row in rows if row["used"]]
+        assert len(rows) == 8 * record["rollout/groups_launched"]
+        assert len(used) == 8 * record["rollout/groups_used"] > 0
+        assert record["critic/score/mean"] == pytest.approx(fmean(row["score"] for row in rows))
+        assert record["critic/rewards/mean"] == pytest.approx(fmean(row["reward"] for row in used))
+        assert record["response_length/mean"] == pytest.approx(fmean(lengths))
+        assert (record["response_length/max"], record["response_length/min"]) == (max(lengths), min(lengths))
+        clipped = fmean(row["finish"] == "length" for row in rows)
+        assert record["response_length/clip_ratio"] == pytest.approx(clipped)
+        assert record["verdict/correct"] == pytest.approx(fmean(row["status"] == "correct" for row in rows))
+
+
+def test_rollouts_hold_every_sample_with_all_that_training_needs(grpo: RunDirectory) -> None:
+    seen = set()
+    for step in (1, 2, 3):
+        for row in grpo.read_rollouts(step):
+            assert len(row["ids"]) == len(row["loss_mask"]) == len(row["logprobs"]) == len(row["versions"])
+            drawn = [place for place, in_loss in enumerate(row["loss_mask"]) if in_loss]
+            assert drawn == list(range(drawn[0], len(row["ids"]))) and len(drawn) <= MAX_NEW
+            assert {row["versions"][place] for place in drawn} == {step - 1}
+            assert all(row["logprobs"][place] < 0 for place in drawn)
+            assert row["reward"] == (1.0 if row["status"] == "correct" else 0.0)
+            seen.add((step, row["problem"], row["sample"]))
+    assert len(seen) == sum(len(grpo.read_rollouts(step)) for step in (1, 2, 3))
+
+
+def test_the_first_update_of_a_step_is_on_policy(grpo: RunDirectory) -> None:
+    for record in step_records(grpo):
+        assert record["rollout/logprob_abs_diff"] < 1e-5
+        assert abs(record["actor/ppo_kl"]) < 1e-5 and record["actor/pg_clipfrac"] == 0
+        assert record["critic/advantages/mean"] == pytest.approx(0, abs=1e-5)
+        assert record["actor/grad_norm"] > 0
+
+
+def test_the_timeline_tells_what_ran_when(grpo: RunDirectory) -> None:
+    events = grpo.read_timeline()
+    assert {(event["step"], event["what"]) for event in events} >= {
+        (step, what) for step in (1, 2, 3) for what in ("rollout", "update", "save")
+    }
+    assert all(event["start"] <= event["end"] for event in events)
+
+
+def test_rewards_rise(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """Where the answer is always 3, the model finds that out."""
+    prompts = [problem.prompt[-1].content for problem in make_problems(60, seed=0, steps=(2, 2))]
+    data = write_lines(tmp_path / "threes.jsonl", [{"prompt": text, "answer": "3"} for text in prompts])
+    _, records = train(
+        tiny_checkpoint,
+        tmp_path,
+        data=Problems(source=str(data)),
+        steps=15,
+        prompts_per_step=8,
+        samples_per_prompt=16,
+        updates_per_step=4,
+        dynamic_sampling=DynamicSampling(enabled=False),
+    )
+    scores = [record["critic/score/mean"] for record in records]
+    assert scores[0] < 0.2 and scores[-1] > 0.4
+
+
+# Every kind of advantage and loss.
+
+
+@pytest.mark.parametrize("loss", KINDS)
+@pytest.mark.parametrize("advantage", ADVANTAGES)
+def test_every_advantage_runs_with_every_loss(
+    tiny_checkpoint: Path, tmp_path: Path, advantage: str, loss: str
+) -> None:
+    outcome, (record,) = train(
+        tiny_checkpoint,
+        tmp_path,
+        steps=1,
+        advantage=Advantage(kind=advantage),  # type: ignore[arg-type]
+        loss=Loss(kind=loss),  # type: ignore[arg-type]
+    )
+    assert outcome.finished and record["actor/grad_norm"] > 0
+    assert not torch.equal(weights(outcome.checkpoint), weights(tiny_checkpoint))
+
+
+def test_the_trainers_log_probabilities_with_an_importance_cap(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    loss = Loss(old_logprobs="trainer", importance_cap=2.0)
+    _, records = train(tiny_checkpoint, tmp_path, updates_per_step=2, loss=loss)
+    for record in records:
+        assert record["rollout/importance_weight"] == pytest.approx(1, abs=1e-4)  # one model code for both
+        assert 0 < abs(record["actor/ppo_kl"]) < 1  # of the second update only: half a step off-policy
+
+
+def test_the_pull_towards_the_starting_model_is_measured_from_it(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    _, records = train(tiny_checkpoint, tmp_path, steps=3, loss=Loss(kl_weight=0.1))
+    distances = [record["actor/kl"] for record in records]
+    assert distances[0] == pytest.approx(0, abs=1e-9)
+    assert distances[2] > distances[1] > 1e-9
+
+
+def test_top_p_reports_the_cut_distribution_and_trains_on_the_whole(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    outcome, records = train(
+        tiny_checkpoint,
+        tmp_path,
+        sampling=Sampling(max_new_tokens=MAX_NEW, top_p=0.7),
+        loss=Loss(old_logprobs="trainer"),
+    )
+    assert outcome.finished
+    for record in records:
+        assert record["rollout/logprob_abs_diff"] > 1e-3  # what was cut off makes the rest likelier
+        assert abs(record["actor/ppo_kl"]) < 1e-5
+
+
+@pytest.mark.parametrize("kv_tokens", [None, 160])
+def test_a_small_cache_changes_no_token(tiny_checkpoint: Path, tmp_path: Path, kv_tokens: int | None) -> None:
+    """160 tokens hold a few samples at a time: the others wait or are put back."""
+    rows = []
+    for number, engine in enumerate((Engine(), Engine(page_size=4, max_running=7, kv_tokens=kv_tokens))):
+        outcome, _ = train(tiny_checkpoint, tmp_path / str(number), steps=1, engine=engine)
+        rows.append([row["ids"] for row in RunDirectory(outcome.run).read_rollouts(1)])
+    assert rows[0] == rows[1]
+
+
+# Updates.
+
+
+def test_several_updates_per_step_use_disjoint_parts(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    optimizer = Optimizer(lr=1e-3, warmup=2, schedule="linear")
+    outcome, records = train(tiny_checkpoint, tmp_path, updates_per_step=3, optimizer=optimizer)
+    assert [record["actor/updates"] for record in records] == [3, 3]
+    progress = read_progress(outcome.checkpoint)
+    assert (progress.step, progress.updates, progress.finished) == (2, 6, True)
+    # rates of the updates are 1/2, 1, 3/4 | 1/2, 1/4, 0 of lr; a step logs their mean
+    assert [record["actor/lr"] for record in records] == pytest.approx([0.75e-3, 0.25e-3])
+
+
+def test_groups_are_shared_out_evenly() -> None:
+    assert split(5, 2) == [[0, 1, 2], [3, 4]]
+    assert split(2, 3) == [[0], [1]]
+    assert split(6, 1) == [[0, 1, 2, 3, 4, 5]]
+
+
+def test_micro_batches_change_the_weights_by_rounding_only(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    found = []
+    for tokens in (20, 100, 2000):
+        outcome, _ = train(
+            tiny_checkpoint,
+            tmp_path / str(tokens),
+            steps=1,
+            micro_batch_tokens=tokens,
+            optimizer=Optimizer(lr=1e-3, eps=1e-4),
+        )
+        found.append(weights(outcome.checkpoint))
+    assert not torch.allclose(found[0], weights(tiny_checkpoint), rtol=0, atol=1e-5)
+    torch.testing.assert_close(found[0], found[2], rtol=0, atol=1e-5)
+    torch.testing.assert_close(found[1], found[2], rtol=0, atol=1e-5)
+
+
+# Verdicts.
+
+
+def grade_by(monkeypatch: pytest.MonkeyPatch, status_of: Any) -> None:
+    """Let `status_of(problem)` overrule the grader; None leaves its verdict."""
+
+    def grade(problem: Problem, response: str) -> Verdict:
+        status = status_of(problem)
+        if status is None:
+            return plain(problem, response)
+        return Verdict(status=status, score=float(status == "correct"))
+
+    plain = graders.GRADERS["math"]
+    monkeypatch.setitem(graders.GRADERS, "math", grade)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_groups_that_cannot_be_graded_are_dropped(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: bool
+) -> None:
+    def fails(problem: Problem) -> bool:
+        return problem.id.endswith(("1", "2", "3", "4"))
+
+    grade_by(monkeypatch, lambda problem: "crashed" if fails(problem) else None)
+    outcome, records = train(tiny_checkpoint, tmp_path, dynamic_sampling=DynamicSampling(enabled=enabled))
+    assert sum(record["rollout/groups_failed"] for record in records) > 0
+    for record in records:
+        rows = RunDirectory(outcome.run).read_rollouts(record["step"])
+        failed = [row for row in rows if row["status"] == "crashed"]
+        assert len(failed) == 8 * record["rollout/groups_failed"]
+        assert all(row["reward"] is None and not row["used"] for row in failed)
+        # the score is that of the judged: a failure is never a zero
+        judged = [row["score"] for row in rows if row["status"] != "crashed"]
+        assert record["critic/score/mean"] == pytest.approx(fmean(judged))
+
+
+def test_one_failed_verdict_drops_its_whole_group(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def first_of_each_third_problem(problem: Problem) -> Status | None:
+        calls.append(problem.id)
+        return "timeout" if calls.count(problem.id) == 1 and len(set(calls)) % 3 == 0 else None
+
+    grade_by(monkeypatch, first_of_each_third_problem)
+    outcome, (record,) = train(tiny_checkpoint, tmp_path, steps=1)
+    rows = RunDirectory(outcome.run).read_rollouts(1)
+    broken = {row["problem"] for row in rows if row["status"] == "timeout"}
+    assert len(broken) == record["rollout/groups_failed"] > 0
+    assert all(not row["used"] for row in rows if row["problem"] in broken)
+
+
+def test_nothing_gradable_stops_the_run(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade_by(monkeypatch, lambda problem: "crashed")
+    with pytest.raises(NoSignal, match=r"24 could not be graded.*crashed 192"):
+        run_rl(rl_recipe(tiny_checkpoint, tmp_path))
+
+
+def test_a_grader_that_raises_is_not_a_score(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(problem: Problem, response: str) -> Verdict:
+        raise KeyError("a bug in the grader")
+
+    monkeypatch.setitem(graders.GRADERS, "math", broken)
+    with pytest.raises(KeyError, match="a bug in the grader"):
+        run_rl(rl_recipe(tiny_checkpoint, tmp_path))
+
+
+def test_equal_rewards_for_the_whole_cap_stop_the_run(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade_by(monkeypatch, lambda problem: "correct" if problem.answer == "3" else "wrong")
+    with pytest.raises(NoSignal) as stopped:
+        run_rl(rl_recipe(tiny_checkpoint, tmp_path, dynamic_sampling=DynamicSampling(max_rounds=2)))
+    message = str(stopped.value)
+    assert "12 groups of 8 samples" in message
+    assert "0/8 right: " in message and "8/8 right: " in message
+    assert "max_rounds" in message and "easier problems" in message
+
+
+def test_solved_problems_end_the_run_early_and_for_good(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade_by(monkeypatch, lambda problem: "correct")
+    recipe = rl_recipe(tiny_checkpoint, tmp_path, steps=50)
+    outcome = run_rl(recipe)
+    assert outcome.finished and read_progress(outcome.checkpoint).finished
+    assert torch.equal(weights(outcome.checkpoint), weights(tiny_checkpoint))
+    again = run_rl(recipe, resume=True)
+    assert again == outcome
+
+
+def test_solved_later_keeps_what_was_learned(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def status(problem: Problem) -> Status | None:
+        calls.append(1)
+        return "correct" if len(calls) > 300 else None
+
+    grade_by(monkeypatch, status)
+    outcome, records = train(tiny_checkpoint, tmp_path, steps=50)
+    assert outcome.finished and 0 < len(records) < 50
+    assert outcome.checkpoint.name == f"step_{records[-1]['step']}"
+
+
+def test_wrong_answers_may_cost_and_long_ones_too(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    reward = Reward(wrong=-1.0, overlong_buffer=6, overlong_factor=0.5)
+    outcome, _ = train(tiny_checkpoint, tmp_path, steps=1, reward=reward)
+    for row in RunDirectory(outcome.run).read_rollouts(1):
+        length = sum(row["loss_mask"])
+        expected = (1.0 if row["status"] == "correct" else -1.0) - 0.5 * min(max((length - 2) / 6, 0), 1)
+        assert row["reward"] == pytest.approx(expected)
+
+
+# The rest of the recipe.
+
+
+def test_held_out_accuracy_is_logged_when_asked_for(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    _, records = train(tiny_checkpoint, tmp_path, steps=4, eval=Problems(source=HELD_OUT), eval_every=2)
+    name = "val-core/arithmetic/acc/mean@1"
+    assert [name in record for record in records] == [False, True, False, True]
+    assert all(0 <= record[name] <= 1 for record in records if name in record)
+    assert all("timing_s/eval" in record for record in records if name in record)
+
+
+def test_evaluating_in_between_changes_no_weight(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    plain, _ = train(tiny_checkpoint, tmp_path / "plain", steps=3)
+    watched, _ = train(
+        tiny_checkpoint, tmp_path / "watched", steps=3, eval=Problems(source=HELD_OUT), eval_every=1
+    )
+    assert torch.equal(weights(plain.checkpoint), weights(watched.checkpoint))
+
+
+def test_equal_seeds_give_equal_runs_and_others_others(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    found = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        recipe = rl_recipe(tiny_checkpoint, tmp_path / name)
+        recipe = recipe.model_copy(update={"run": recipe.run.model_copy(update={"seed": seed})})
+        found.append(weights(run_rl(recipe).checkpoint))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+def test_fewer_problems_than_a_step_needs_is_an_error(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"has 4 problems and a step needs prompts_per_step = 6; lower that"):
+        run_rl(rl_recipe(tiny_checkpoint, tmp_path, data=Problems(source="arithmetic:count=4,steps=2")))
+
+
+def test_a_run_in_the_folder_is_never_overwritten(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    outcome, _ = train(tiny_checkpoint, tmp_path, steps=1)
+    with pytest.raises(FileExistsError, match="already holds a run; resume it, remove it, or choose"):
+        run_rl(rl_recipe(tiny_checkpoint, tmp_path, steps=1))
+    assert replace(outcome, finished=True) == run_rl(rl_recipe(tiny_checkpoint, tmp_path, steps=1), resume=True)

@@ -1,0 +1,129 @@
+"""The checks before the first step: they pass on a sound model, and each fails when its subject is broken."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from tiny_world import PROBLEMS, rl_recipe, tiny_shape
+from torch import Tensor
+
+from foresail.data.problems import load_problems
+from foresail.data.prompts import encode_problems
+from foresail.engine.engine import Engine
+from foresail.model.attention import PackedAttention
+from foresail.model.decoder import Decoder
+from foresail.model.hf import build_model
+from foresail.recipe.parts import Problems, Sampling
+from foresail.rollout.groups import Draw
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train import rl, selftest
+from foresail.train import step as step_module
+from foresail.train.checkpoint import save_weights
+from foresail.train.selftest import SelfTestFailed, self_test
+
+
+@pytest.fixture
+def subject(tiny_tokenizer: Path, tmp_path: Path) -> SimpleNamespace:
+    tokenizer = Tokenizer.load(tiny_tokenizer)
+    draw = Draw(
+        sampling=Sampling(max_new_tokens=12), num_samples=4, stop_ids=tokenizer.eos_ids, seed=0, step=0
+    )
+    return SimpleNamespace(
+        model=build_model(tiny_shape(tokenizer.vocab_size), seed=0),
+        tokenizer=tokenizer,
+        problems=encode_problems(load_problems(Problems(source=PROBLEMS)), tokenizer, 20),
+        draw=draw,
+        folder=tmp_path,
+    )
+
+
+def check(subject: SimpleNamespace, engine_model: Decoder | None = None, **sampling: Any) -> dict[str, float]:
+    engine = Engine(engine_model or subject.model, num_pages=400, page_size=4)
+    draw = Draw(**{**vars(subject.draw), "sampling": Sampling(**{"max_new_tokens": 12} | sampling)})
+    return self_test(subject.model, subject.tokenizer, engine, subject.problems, draw, subject.folder)
+
+
+@pytest.mark.parametrize("sampling", [{}, {"temperature": 0.6}, {"top_p": 0.5, "top_k": 3, "min_p": 0.2}])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_sound_model_passes(subject: SimpleNamespace, dtype: torch.dtype, sampling: dict[str, Any]) -> None:
+    subject.model.to(dtype)
+    found = check(subject, **sampling)
+    assert found["selftest/saved_logits_diff"] == 0
+    largest = 1e-5 if dtype == torch.float32 else 5e-2
+    assert found["selftest/logprob_diff"] < largest and found["selftest/micro_batch_diff"] < largest
+
+
+def test_it_changes_neither_weights_nor_gradients_and_leaves_no_files(subject: SimpleNamespace) -> None:
+    before = copy.deepcopy(subject.model.state_dict())
+    check(subject)
+    assert all(torch.equal(before[name], value) for name, value in subject.model.state_dict().items())
+    assert all(parameter.grad is None for parameter in subject.model.parameters())
+    assert list(subject.folder.iterdir()) == []
+
+
+@torch.no_grad()
+def perturbed(model: Decoder) -> Decoder:
+    """The same model with one weight matrix one percent larger."""
+    other = copy.deepcopy(model)
+    other.blocks[1].mlp.down.weight.mul_(1.01)  # type: ignore[union-attr, operator]
+    return other
+
+
+def test_an_engine_with_other_weights_fails(subject: SimpleNamespace) -> None:
+    with pytest.raises(SelfTestFailed, match=r'engine and trainer disagree.*Set model.dtype = "float32"'):
+        check(subject, engine_model=perturbed(subject.model))
+
+
+def test_an_engine_that_gives_nan_as_log_probability_fails(
+    subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw_nan(*args: Any) -> Any:
+        sequences = draw(*args)
+        sequences[0].rollout_logprobs[-1] = float("nan")
+        return sequences
+
+    draw = selftest.draw_sequences
+    monkeypatch.setattr(selftest, "draw_sequences", draw_nan)
+    with pytest.raises(SelfTestFailed, match="disagree on log-probabilities by nan"):
+        check(subject)
+
+
+def test_a_save_that_changes_a_weight_fails(subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selftest, "save_weights", lambda model, *rest: save_weights(perturbed(model), *rest))
+    with pytest.raises(SelfTestFailed, match=r"saved and reloaded checkpoint gives other logits"):
+        check(subject)
+    assert list(subject.folder.iterdir()) == []
+
+
+class MixingAttention(PackedAttention):
+    """Sees all packed sequences as one."""
+
+    def __init__(self, starts_S1: Tensor) -> None:
+        super().__init__(starts_S1[[0, -1]])
+
+
+def test_packed_sequences_that_see_each_other_fail(
+    subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(subject.model, num_pages=400, page_size=4)
+    sequences = selftest.draw_sequences(engine, subject.problems[:4], subject.draw)
+    assert selftest.check_micro_batches(subject.model, sequences) < 1e-5
+    monkeypatch.setattr(step_module, "PackedAttention", MixingAttention)
+    with pytest.raises(SelfTestFailed, match=r"other micro-batches; packed sequences see each other"):
+        selftest.check_micro_batches(subject.model, sequences)
+
+
+def test_a_failed_self_test_stops_the_run_before_its_first_step(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = rl.build_engine
+    monkeypatch.setattr(rl, "build_engine", lambda model, *args, **named: build(perturbed(model), *args, **named))
+    with pytest.raises(SelfTestFailed, match="engine and trainer disagree"):
+        rl.run_rl(rl_recipe(tiny_checkpoint, tmp_path))
+    assert not (tmp_path / "rl" / "metrics.jsonl").exists()
+    assert not list(tmp_path.glob("rl/checkpoints/*"))

@@ -1,0 +1,276 @@
+"""Runs that are stopped or killed, as real processes, end as if nothing had happened.
+
+The measure is always an uninterrupted run of the same recipe: its weights and optimiser state bit for bit, and
+its log line by line, but for the times in it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from command_line import CommandLine, Running
+from safetensors.torch import load_file
+from tiny_world import HELD_OUT, PROBLEMS, rl_recipe, sft_recipe
+
+from foresail.recipe.dump import to_toml
+from foresail.recipe.parts import Checkpoints, Problems
+from foresail.runlog.directory import RunDirectory
+from foresail.train.checkpoint import read_progress
+
+STEPS = 24
+TIMES = ("timing_s/", "perf/throughput", "rollout/tokens_per_second")
+
+
+@pytest.fixture(scope="module")
+def whole(
+    tiny_checkpoint: Path,
+    tiny_tokenizer: Path,
+    tiny_conversations: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Recipes for both stages, and an uninterrupted run of each."""
+    folder = tmp_path_factory.mktemp("whole")
+    every = Checkpoints(every=1, keep=2)
+    held_out = Problems(source=HELD_OUT)
+    rl = rl_recipe(
+        tiny_checkpoint,
+        folder,
+        steps=STEPS,
+        updates_per_step=2,
+        eval=held_out,
+        eval_every=10,
+        checkpoints=every,
+    )
+    sft = sft_recipe(tiny_tokenizer, tiny_conversations, folder, steps=STEPS, checkpoints=every)
+    foresail = CommandLine(folder)
+    for recipe in (rl, sft):
+        (folder / f"{recipe.stage}.toml").write_text(to_toml(recipe))
+        finished = foresail.run(recipe.stage, f"{recipe.stage}.toml")
+        assert finished.code == 0, finished.err
+    return folder
+
+
+# What two runs have in common.
+
+
+def assert_same_end(run: Path, expected: Path) -> None:
+    """The newest checkpoints and the whole logs are equal."""
+    found, wanted = RunDirectory(run), RunDirectory(expected)
+    assert found.checkpoint_steps() == wanted.checkpoint_steps()
+    step = wanted.checkpoint_steps()[-1]
+    ours, theirs = found.checkpoint_path(step), wanted.checkpoint_path(step)
+    for file in ("model.safetensors", "trainer/optimizer.safetensors"):
+        one, other = load_file(ours / file), load_file(theirs / file)
+        assert one.keys() == other.keys() and len(one) > 10
+        assert all(same_bits(one[name], other[name]) for name in one), file
+    assert read_progress(ours) == read_progress(theirs)
+    assert without_times(found.read_metrics()) == without_times(wanted.read_metrics())
+    assert found.rollout_steps() == wanted.rollout_steps()
+    for step in wanted.rollout_steps():
+        assert found.rollout_path(step).read_bytes() == wanted.rollout_path(step).read_bytes()
+    assert not list(run.rglob(".tmp-*")) and not list(run.rglob(".old-*"))
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.dtype == other.dtype and one.numpy().tobytes() == other.numpy().tobytes()
+
+
+def without_times(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in record.items() if not name.startswith(TIMES)} for record in metrics
+    ]
+
+
+def last_step(run: Path) -> int:
+    metrics = RunDirectory(run).read_metrics()
+    return metrics[-1]["step"] if metrics else 0
+
+
+def seconds_per_step(run: Path) -> float:
+    """Saving included, which is half of it."""
+    events = RunDirectory(run).read_timeline()
+    return (events[-1]["end"] - events[0]["start"]) / STEPS
+
+
+def begin(foresail: CommandLine, whole: Path, stage: str) -> Running:
+    return foresail.start(stage, whole / f"{stage}.toml", "run.root=runs")
+
+
+# Asked to stop.
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("stage", ["rl", "sft"])
+def test_a_signal_ends_the_step_saves_and_tells_how_to_go_on(
+    foresail: CommandLine, whole: Path, tmp_path: Path, number: signal.Signals, stage: str
+) -> None:
+    run = tmp_path / "runs" / stage
+    running = begin(foresail, whole, stage)
+    running.until(lambda: last_step(run) >= 3)
+    running.send(number)
+    stopped = running.wait()
+
+    assert stopped.code == 0 and stopped.err == ""
+    reached = last_step(run)
+    assert 3 <= reached < STEPS
+    assert f"stopping after step {reached}, as asked" in stopped.out
+    assert RunDirectory(run).checkpoint_steps()[-1] == reached
+    command = re.search(r"stopped before the end; to go on: foresail (.*)", stopped.out)
+    assert command is not None and command[1] == f"resume runs/{stage}"
+
+    resumed = foresail.run(*shlex.split(command[1]))
+    assert resumed.code == 0 and "stopped" not in resumed.out
+    assert f"{stage} {reached + 1}/" in resumed.out and f"{stage} {reached}/" not in resumed.out
+    assert_same_end(run, whole / stage)
+
+
+def test_a_signal_between_checkpoints_saves_where_it_is(
+    foresail: CommandLine, whole: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "runs" / "rl"
+    running = foresail.start("rl", whole / "rl.toml", "run.root=runs", "checkpoints.every=1000")
+    running.until(lambda: last_step(run) >= 3)
+    running.send(signal.SIGTERM)
+    assert running.wait().code == 0
+    assert RunDirectory(run).checkpoint_steps() == [last_step(run)]
+    assert foresail.run("resume", "runs/rl").code == 0
+    metrics = RunDirectory(run).read_metrics()
+    assert without_times(metrics) == without_times(RunDirectory(whole / "rl").read_metrics())
+
+
+def test_a_signal_before_the_first_step_is_heard(foresail: CommandLine, whole: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "rl"
+    running = begin(foresail, whole, "rl")
+    running.until(lambda: (run / "tensorboard").exists())  # opened after the signals are
+    running.send(signal.SIGTERM)
+    stopped = running.wait()
+    assert stopped.code == 0 and "to go on: foresail resume" in stopped.out
+    assert RunDirectory(run).checkpoint_steps() == [last_step(run)]
+    assert foresail.run("resume", run).code == 0
+    assert_same_end(run, whole / "rl")
+
+
+def test_a_second_ctrl_c_leaves_at_once(foresail: CommandLine, whole: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "sft"
+    running = begin(foresail, whole, "sft")
+    running.until(lambda: last_step(run) >= 3)
+    running.send(signal.SIGINT)
+    running.send(signal.SIGINT)
+    assert running.wait().code in (0, 130)  # 0 when both came within the same step's end
+    assert foresail.run("resume", run).code == 0
+    assert_same_end(run, whole / "sft")
+
+
+def test_resuming_a_finished_run_does_nothing(whole: Path, foresail: CommandLine) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (whole / "rl" / "checkpoints").rglob("*")}
+    resumed = foresail.run("resume", whole / "rl")
+    assert resumed.code == 0 and f"checkpoint: {whole / 'rl'}/checkpoints/step_{STEPS}" in resumed.out
+    assert {path: path.stat().st_mtime_ns for path in (whole / "rl" / "checkpoints").rglob("*")} == before
+
+
+def test_a_run_that_was_moved_goes_on_where_it_is(foresail: CommandLine, whole: Path, tmp_path: Path) -> None:
+    running = begin(foresail, whole, "rl")
+    running.until(lambda: last_step(tmp_path / "runs" / "rl") >= 2)
+    running.send(signal.SIGTERM)
+    assert running.wait().code == 0
+    (tmp_path / "runs" / "rl").rename(tmp_path / "elsewhere")
+    assert foresail.run("resume", tmp_path / "elsewhere").code == 0
+    assert_same_end(tmp_path / "elsewhere", whole / "rl")
+
+
+# Killed.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stage", "seed", "kills"), [("rl", 0, 10), ("rl", 1, 10), ("sft", 2, 6)])
+def test_a_run_killed_at_random_moments_loses_at_most_the_current_step(
+    foresail: CommandLine, whole: Path, tmp_path: Path, stage: str, seed: int, kills: int
+) -> None:
+    """Killed again and again: at the start, in a step, while saving.
+
+    A step counts as done when its record is in metrics.jsonl. If N was the last one at the kill, the newest
+    whole checkpoint is that of N or of N - 1, so the resumed run goes on with step N + 1, or repeats N.
+    """
+    delays, step_seconds = random.Random(seed), seconds_per_step(whole / stage)
+    run = RunDirectory(tmp_path / "runs" / stage)
+    killed, done = 0, False
+    while not done:
+        running = (
+            foresail.start("resume", run.path) if run.exists() else begin(foresail, whole, stage)
+        )
+        if killed < kills:
+            reached = last_step(run.path)
+            # now and then amid the start; else somewhere in the steps after the first new record
+            if delays.random() < 0.7:
+                running.until(lambda reached=reached: last_step(run.path) > reached)  # type: ignore[misc]
+            else:
+                running.until(run.exists)
+            time.sleep(delays.uniform(0, 3 * step_seconds))
+            running.send(signal.SIGKILL)
+        finished = running.wait()
+        assert finished.code in (0, -signal.SIGKILL), finished.err
+        killed += finished.code != 0
+        done = finished.code == 0
+        newest = run.checkpoint_steps()[-1] if run.checkpoint_steps() else 0
+        logged = last_step(run.path)
+        assert newest in (logged, logged - 1)
+    assert killed >= 3
+    assert_same_end(run.path, whole / stage)
+
+
+def test_a_kill_amid_a_line_of_the_log_is_mended(foresail: CommandLine, whole: Path, tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "runs" / "rl")
+    running = begin(foresail, whole, "rl")
+    running.until(lambda: last_step(run.path) >= 3)
+    running.send(signal.SIGKILL)
+    running.wait()
+    with open(run.metrics.path, "ab") as file:
+        file.write(b'{"step": 99, "critic/sco')
+    leftover = run.checkpoints_path / ".tmp-123-step_99"
+    leftover.mkdir()
+    (leftover / "model.safetensors").write_bytes(b"half")
+    assert foresail.run("resume", run.path).code == 0
+    assert_same_end(run.path, whole / "rl")
+
+
+# The installed command itself, in an interpreter of its own.
+
+
+@pytest.mark.slow
+def test_the_installed_command_stops_and_goes_on(whole: Path, tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("foresail"))]
+    if not Path(command[0]).exists():
+        pytest.skip("the console script is not installed beside this interpreter")
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    run = tmp_path / "runs" / "rl"
+    process = subprocess.Popen(
+        [*command, "rl", str(whole / "rl.toml"), "run.root=runs"],
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while last_step(run) < 3 and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and err == ""
+    assert "to go on: foresail resume runs/rl" in out
+    done = subprocess.run([*command, "resume", "runs/rl"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert_same_end(run, whole / "rl")
+    assert PROBLEMS in (run / "recipe.toml").read_text()
