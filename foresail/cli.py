@@ -204,6 +204,8 @@ def program() -> str:
 
 def main() -> None:
     """Mistakes of the user end in one line that says what to do; FORESAIL_DEBUG=1 shows the traceback."""
+    # Threads that spin while they wait make a busy machine many times slower; torch reads this when it loads.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         app()
     except (RunStopped, ValueError, OSError, ImportError, ArithmeticError) as error:

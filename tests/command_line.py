@@ -16,9 +16,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 PATIENCE = 60.0  # seconds after which a test gives up; nothing here takes more than a few
 PRELOADED = ["foresail.cli", "foresail.train.rl", "foresail.train.sft", "foresail.evaluate.checkpoint"]
@@ -76,7 +78,8 @@ class CommandLine:
         number = next(self.numbers)
         out, err = self.outputs / f"{number}.out", self.outputs / f"{number}.err"
         arguments = ([str(word) for word in words], self.folder, out, err, largest_file, env)
-        out.touch(), err.touch()
+        out.touch()
+        err.touch()
         process = servers().Process(target=call_main, args=arguments)
         process.start()
         return Running(process, out, err)
@@ -87,8 +90,9 @@ class CommandLine:
 
 def servers() -> multiprocessing.context.ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    os.environ["OMP_NUM_THREADS"] = "1"  # the server inherits it: sums in one order, and no threads to fork
     context.set_forkserver_preload(PRELOADED)
+    with patch.dict(os.environ, OMP_NUM_THREADS="1"):  # what the server inherits: it has no threads to fork
+        forkserver.ensure_running()
     return context
 
 

@@ -45,7 +45,9 @@ class Desk:
 
 
 @pytest.fixture
-def desk(foresail: CommandLine, tiny_checkpoint: Path, tiny_tokenizer: Path, tiny_conversations: Path) -> Desk:
+def desk(
+    foresail: CommandLine, tiny_checkpoint: Path, tiny_tokenizer: Path, tiny_conversations: Path
+) -> Desk:
     return Desk(foresail, tiny_checkpoint, tiny_tokenizer, tiny_conversations)
 
 
@@ -86,7 +88,9 @@ def test_a_recipe_of_another_stage(desk: Desk) -> None:
 
 
 def test_an_unknown_key_names_the_nearest(desk: Desk) -> None:
-    assert_all_in(desk.refused("rl", "rl.toml", "optimizer.lrr=1"), "optimizer.lrr: unknown key", "optimizer.lr")
+    assert_all_in(
+        desk.refused("rl", "rl.toml", "optimizer.lrr=1"), "optimizer.lrr: unknown key", "optimizer.lr"
+    )
     assert_all_in(desk.refused("check", "rl.toml", "num_generations=4"), "samples_per_prompt")
 
 
@@ -114,7 +118,9 @@ def test_settings_that_do_not_go_together(desk: Desk) -> None:
         (b"{not json\n", ("first line is not a JSON object", "one a line")),
     ],
 )
-def test_data_that_cannot_be_read(desk: Desk, stage: str, content: bytes | None, words: tuple[str, ...]) -> None:
+def test_data_that_cannot_be_read(
+    desk: Desk, stage: str, content: bytes | None, words: tuple[str, ...]
+) -> None:
     if content is not None:
         (desk.folder / "data.jsonl").write_bytes(content)
     key = "data.source" if stage == "rl" else "data"
@@ -134,7 +140,9 @@ def test_data_that_is_corrupt_further_down(desk: Desk) -> None:
 
 def test_compressed_and_columnar_data_that_is_cut_off(desk: Desk) -> None:
     (desk.folder / "data.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00half")
-    assert_all_in(desk.refused("rl", "rl.toml", "data.source=data.jsonl.gz"), "damaged gzip file", "fetch it again")
+    assert_all_in(
+        desk.refused("rl", "rl.toml", "data.source=data.jsonl.gz"), "damaged gzip file", "fetch it again"
+    )
     (desk.folder / "data.parquet").write_bytes(b"PAR1 and then nothing")
     message = desk.refused("rl", "rl.toml", "data.source=data.parquet")
     assert_all_in(message, "is not a whole parquet file", "download it again")
@@ -165,7 +173,9 @@ def test_a_prompt_longer_than_the_recipe_allows(desk: Desk) -> None:
     rows = [{"prompt": f"{n} +5 *3", "answer": "1"} for n in range(1, 8)]
     desk.write("data.jsonl", [*rows, {"prompt": "7 +5 *3 -4 +1 +2", "answer": "1"}])
     message = desk.refused("rl", "rl.toml", "data.source=data.jsonl")
-    assert_all_in(message, "1 of 8 prompts are longer than 12 tokens", "(data:7)", "raise max_prompt_tokens to")
+    assert_all_in(
+        message, "1 of 8 prompts are longer than 12 tokens", "(data:7)", "raise max_prompt_tokens to"
+    )
 
 
 def test_lengths_beyond_the_models_context(desk: Desk) -> None:
@@ -178,19 +188,26 @@ def test_lengths_beyond_the_models_context(desk: Desk) -> None:
 def test_a_conversation_that_is_too_long(desk: Desk) -> None:
     desk.write("data.jsonl", [{"prompt": "7" + " +5" * 20, "completion": "7"}])
     message = desk.refused("sft", "sft.toml", "data=data.jsonl")
-    assert_all_in(message, "conversation 1 of data.jsonl", "max_length is 24", "raise max_length or leave it out")
+    assert_all_in(
+        message, "conversation 1 of data.jsonl", "max_length is 24", "raise max_length or leave it out"
+    )
 
 
 def test_a_character_the_tokenizer_does_not_know(desk: Desk) -> None:
     desk.write("data.jsonl", [{"prompt": f"{n} plus 1", "answer": "1"} for n in range(1, 9)])
-    assert_all_in(desk.refused("rl", "rl.toml", "data.source=data.jsonl"), "has no token for 'p'", "train it on")
+    assert_all_in(
+        desk.refused("rl", "rl.toml", "data.source=data.jsonl"), "has no token for 'p'", "train it on"
+    )
 
 
 # Checkpoints.
 
 
 def test_a_checkpoint_that_is_not_there(desk: Desk) -> None:
-    for words in (("rl", "rl.toml", "model.path=nowhere"), ("eval", "nowhere", "--data", "arithmetic:count=3")):
+    for words in (
+        ("rl", "rl.toml", "model.path=nowhere"),
+        ("eval", "nowhere", "--data", "arithmetic:count=3"),
+    ):
         assert_all_in(desk.refused(*words), "no checkpoint directory nowhere", "check the path")
 
 
@@ -205,7 +222,9 @@ def test_a_checkpoint_with_cut_weights(desk: Desk) -> None:
     copy = desk.copy_checkpoint()
     weights = copy / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
-    assert_all_in(desk.refused("rl", "rl.toml", f"model.path={copy}"), "damaged or cut off", "download it again")
+    assert_all_in(
+        desk.refused("rl", "rl.toml", f"model.path={copy}"), "damaged or cut off", "download it again"
+    )
     message = desk.refused("eval", copy, "--data", "arithmetic:count=3", "--max-new-tokens", MAX_NEW)
     assert_all_in(message, "damaged or cut short", "download it again")
 
@@ -258,14 +277,18 @@ def test_resuming_from_a_damaged_checkpoint(desk: Desk) -> None:
 
 
 def test_equal_rewards_for_the_whole_cap(desk: Desk) -> None:
-    desk.write("data.jsonl", [{"prompt": f"{n} +{m} *3", "answer": "777"} for n in range(1, 9) for m in (1, 2)])
+    desk.write(
+        "data.jsonl", [{"prompt": f"{n} +{m} *3", "answer": "777"} for n in range(1, 9) for m in (1, 2)]
+    )
     message = desk.refused("rl", "rl.toml", "data.source=data.jsonl", "dynamic_sampling.max_rounds=2")
     assert_all_in(message, "nothing to learn from 12 groups of 8 samples", "0/8 right: 12 prompts", "wrong")
     assert_all_in(message, "easier problems", "raise dynamic_sampling.max_rounds")
 
 
 def test_a_loss_that_is_not_a_number(desk: Desk) -> None:
-    message = desk.refused("sft", "sft.toml", "optimizer.lr=1e38", "optimizer.warmup=0", "checkpoints.every=1")
+    message = desk.refused(
+        "sft", "sft.toml", "optimizer.lr=1e38", "optimizer.warmup=0", "checkpoints.every=1"
+    )
     assert_all_in(message, "is nan in the micro-batch of conversation", "the weights were not touched")
     assert_all_in(message, "Lower optimizer.lr")
     shown = desk.run("show", "runs/sft")

@@ -65,9 +65,8 @@ def targets(node: ast.AST, package: str) -> Iterator[str]:
             above = package.split(".")[: len(package.split(".")) - node.level + 1]
             base = ".".join([*above, *([base] if base else [])])
         yield from (f"{base}.{alias.name}" for alias in node.names)
-    elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__") and node.args:
-        if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-            yield node.args[0].value
+    elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
+        yield from (str(name.value) for name in node.args[:1] if isinstance(name, ast.Constant))
 
 
 def called(node: ast.Call) -> str:
@@ -76,7 +75,7 @@ def called(node: ast.Call) -> str:
 
 def room(name: str) -> str:
     """room("foresail.recipe.load") -> "recipe"; the package itself is no room."""
-    return (name.split(".") + [""])[1]
+    return name.split(".")[1] if "." in name else ""
 
 
 # The rules.

@@ -21,7 +21,7 @@ from foresail.engine.request import Request
 from foresail.evaluate.results import ProblemResult, summarise
 from foresail.evaluate.run import evaluate, judge_with
 from foresail.model.decoder import Decoder
-from foresail.model.device import choose_device, choose_dtype
+from foresail.model.device import choose_device, choose_dtype, choose_threads
 from foresail.model.hf import check_vocabulary, load_model
 from foresail.recipe import parts
 from foresail.records import Message
@@ -75,6 +75,7 @@ def open_checkpoint(
     model = load_model(checkpoint, dtype=choose_dtype(dtype, place), device=place, context=max_length)
     tokenizer = Tokenizer.load(checkpoint)
     check_vocabulary(model.shape, tokenizer.vocab_size)
+    choose_threads(model.shape.num_parameters)
     return model, tokenizer
 
 

@@ -1,6 +1,8 @@
-"""Which device a run computes on, and in which numbers."""
+"""Which device a run computes on, in which numbers, and with how many threads."""
 
 from __future__ import annotations
+
+import os
 
 import torch
 
@@ -21,3 +23,12 @@ def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
     if wanted == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     return getattr(torch, wanted)
+
+
+def choose_threads(num_parameters: int) -> None:
+    """One thread for a model so small that threads wait for each other longer than they compute.
+
+    On a busy machine they wait many times longer. OMP_NUM_THREADS, where set, is left to have its way.
+    """
+    if num_parameters < 1_000_000 and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from foresail.model.device import choose_device, choose_dtype
+from foresail.model.device import choose_device, choose_dtype, choose_threads
 from foresail.recipe.dump import to_toml
 from foresail.recipe.stages import Recipe
 from foresail.runlog.directory import RunDirectory
@@ -63,6 +63,7 @@ class Session:
             self.model, self.tokenizer = load_model_and_tokenizer(
                 recipe.model, seed=recipe.run.seed, device=self.device, max_length=recipe.max_length
             )
+        choose_threads(self.model.shape.num_parameters)
         self.optimizer = MasterAdamW(self.model, recipe.optimizer)
         if checkpoint:
             load_optimizer(checkpoint, self.optimizer)

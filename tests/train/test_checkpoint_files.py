@@ -48,7 +48,9 @@ def trained(dtype: torch.dtype = torch.float32, updates: int = 2) -> tuple[Decod
 
 
 def update(model: Decoder, optimizer: MasterAdamW) -> None:
-    train_step(model, optimizer, pack(small_sequences(), [1 / 29] * 6, max_tokens=99), sft_loss, learning_rate=0.01)
+    train_step(
+        model, optimizer, pack(small_sequences(), [1 / 29] * 6, max_tokens=99), sft_loss, learning_rate=0.01
+    )
 
 
 def save(run: RunDirectory, step: int, model: Decoder, optimizer: MasterAdamW, keep: int = 2) -> Path:
@@ -81,7 +83,12 @@ def test_a_loaded_checkpoint_goes_on_bit_for_bit(run: RunDirectory, dtype: torch
 def test_equal_states_give_equal_files(run: RunDirectory) -> None:
     one = files(save(run, 1, *trained()))
     assert one == files(save(run, 1, *trained()))
-    assert {"config.json", "model.safetensors", "tokenizer.json", "trainer/optimizer.safetensors"} <= one.keys()
+    assert {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "trainer/optimizer.safetensors",
+    } <= one.keys()
 
 
 def test_only_the_newest_are_kept(run: RunDirectory) -> None:
@@ -175,7 +182,9 @@ def test_a_run_that_moved_to_a_machine_with_another_dtype_says_what_to_do(
     path = save(run, 3, *trained(before))
     after = torch.bfloat16 if before == torch.float32 else torch.float32
     loaded, _ = load_weights(path, dtype=after, device=CPU)
-    with pytest.raises(ValueError, match="does not fit: .*another dtype; set model.dtype in the run's recipe.toml"):
+    with pytest.raises(
+        ValueError, match=r"does not fit: .*another dtype; set model.dtype in the run's recipe.toml"
+    ):
         load_optimizer(path, MasterAdamW(loaded, SETTINGS))
 
 

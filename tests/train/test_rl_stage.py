@@ -183,11 +183,13 @@ def test_the_trainers_log_probabilities_with_an_importance_cap(tiny_checkpoint: 
         assert 0 < abs(record["actor/ppo_kl"]) < 1  # of the second update only: half a step off-policy
 
 
-def test_the_pull_towards_the_starting_model_is_measured_from_it(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_the_pull_towards_the_starting_model_is_measured_from_it(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
     _, records = train(tiny_checkpoint, tmp_path, steps=3, loss=Loss(kl_weight=0.1))
     distances = [record["actor/kl"] for record in records]
     assert distances[0] == pytest.approx(0, abs=1e-9)
-    assert distances[2] > distances[1] > 1e-9
+    assert min(distances[1:]) > 1e-9  # k3 is never negative
 
 
 def test_top_p_reports_the_cut_distribution_and_trains_on_the_whole(
@@ -325,7 +327,7 @@ def test_a_grader_that_raises_is_not_a_score(
 def test_equal_rewards_for_the_whole_cap_stop_the_run(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade_by(monkeypatch, lambda problem: "correct" if problem.answer == "3" else "wrong")
+    grade_by(monkeypatch, lambda problem: "correct" if int(problem.answer) % 2 else "wrong")
     with pytest.raises(NoSignal) as stopped:
         run_rl(rl_recipe(tiny_checkpoint, tmp_path, dynamic_sampling=DynamicSampling(max_rounds=2)))
     message = str(stopped.value)
@@ -408,4 +410,6 @@ def test_a_run_in_the_folder_is_never_overwritten(tiny_checkpoint: Path, tmp_pat
     outcome, _ = train(tiny_checkpoint, tmp_path, steps=1)
     with pytest.raises(FileExistsError, match="already holds a run; resume it, remove it, or choose"):
         run_rl(rl_recipe(tiny_checkpoint, tmp_path, steps=1))
-    assert replace(outcome, finished=True) == run_rl(rl_recipe(tiny_checkpoint, tmp_path, steps=1), resume=True)
+    assert replace(outcome, finished=True) == run_rl(
+        rl_recipe(tiny_checkpoint, tmp_path, steps=1), resume=True
+    )

@@ -83,9 +83,10 @@ def test_an_engine_that_gives_nan_as_log_probability_fails(
     subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def draw_nan(*args: Any) -> Any:
-        sequences = draw(*args)
-        sequences[0].rollout_logprobs[-1] = float("nan")
-        return sequences
+        first, *others = draw(*args)
+        assert first.rollout_logprobs is not None
+        first.rollout_logprobs[-1] = float("nan")
+        return [first, *others]
 
     draw = selftest.draw_sequences
     monkeypatch.setattr(selftest, "draw_sequences", draw_nan)
@@ -93,7 +94,9 @@ def test_an_engine_that_gives_nan_as_log_probability_fails(
         check(subject)
 
 
-def test_a_save_that_changes_a_weight_fails(subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_that_changes_a_weight_fails(
+    subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(selftest, "save_weights", lambda model, *rest: save_weights(perturbed(model), *rest))
     with pytest.raises(SelfTestFailed, match=r"saved and reloaded checkpoint gives other logits"):
         check(subject)
@@ -122,7 +125,9 @@ def test_a_failed_self_test_stops_the_run_before_its_first_step(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build = rl.build_engine
-    monkeypatch.setattr(rl, "build_engine", lambda model, *args, **named: build(perturbed(model), *args, **named))
+    monkeypatch.setattr(
+        rl, "build_engine", lambda model, *args, **named: build(perturbed(model), *args, **named)
+    )
     with pytest.raises(SelfTestFailed, match="engine and trainer disagree"):
         rl.run_rl(rl_recipe(tiny_checkpoint, tmp_path))
     assert not (tmp_path / "rl" / "metrics.jsonl").exists()

@@ -45,8 +45,13 @@ def test_the_loss_is_the_mean_over_the_assistants_tokens(tiny_sft_run: Path) -> 
 
 
 def test_it_can_learn_one_conversation_by_heart(tiny_tokenizer: Path, tmp_path: Path) -> None:
-    rows = [{"prompt": "7 +5 *3", "completion": r"\boxed{6}"}, {"prompt": "2 -9 +4", "completion": r"\boxed{7}"}]
-    recipe = sft_recipe(tiny_tokenizer, write_lines(tmp_path / "two.jsonl", rows), tmp_path, batch_size=2, steps=150)
+    rows = [
+        {"prompt": "7 +5 *3", "completion": r"\boxed{6}"},
+        {"prompt": "2 -9 +4", "completion": r"\boxed{7}"},
+    ]
+    recipe = sft_recipe(
+        tiny_tokenizer, write_lines(tmp_path / "two.jsonl", rows), tmp_path, batch_size=2, steps=150
+    )
     outcome = run_sft(recipe)
     assert outcome.finished
     assert RunDirectory(outcome.run).read_metrics()[-1]["train/loss"] < 0.05
@@ -56,7 +61,9 @@ def test_a_conversation_that_is_too_long_is_an_error(tiny_tokenizer: Path, tmp_p
     rows = [{"prompt": "7 +5", "completion": "2"}, {"prompt": "7" + " +5" * 20, "completion": "7"}]
     recipe = sft_recipe(tiny_tokenizer, write_lines(tmp_path / "long.jsonl", rows), tmp_path)
     length = len(Tokenizer.load(tiny_tokenizer).encode(rows[1]["prompt"])) + 4
-    with pytest.raises(ValueError, match=rf"conversation 2 of .*long.jsonl has {length} tokens.*raise max_length"):
+    with pytest.raises(
+        ValueError, match=rf"conversation 2 of .*long.jsonl has {length} tokens.*raise max_length"
+    ):
         run_sft(recipe)
 
 
@@ -107,4 +114,6 @@ def test_it_starts_from_a_checkpoint_and_keeps_its_tokenizer(
     outcome = run_sft(recipe)
     first = RunDirectory(outcome.run).read_metrics()[0]
     assert first["train/loss"] < 1.05 * math.log(10) / 4
-    assert (outcome.checkpoint / "tokenizer.json").read_text() == (tiny_tokenizer / "tokenizer.json").read_text()
+    assert (outcome.checkpoint / "tokenizer.json").read_text() == (
+        tiny_tokenizer / "tokenizer.json"
+    ).read_text()
