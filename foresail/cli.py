@@ -85,10 +85,10 @@ def resume(run: RunFolder) -> None:
     from foresail.recipe.load import load_recipe
     from foresail.runlog.directory import RunDirectory
 
-    folder = RunDirectory.open(run)
-    where = [f"run.root={run.resolve().parent}", f"run.name={run.resolve().name}"]
-    recipe = load_recipe(folder.recipe_path, where)
-    conclude(stage_function(recipe.stage)(recipe, resume=True))
+    recipe = load_recipe(RunDirectory.open(run).recipe_path)
+    place = run if run.name.strip(".") else run.resolve()  # "." and ".." are no names
+    where = recipe.run.model_copy(update={"root": str(place.parent), "name": place.name})
+    conclude(stage_function(recipe.stage)(recipe.model_copy(update={"run": where}), resume=True))
 
 
 @app.command(name="eval")
@@ -115,6 +115,7 @@ def evaluate(
     from foresail.recipe import parts
 
     folder = output or default_output(checkpoint, data)
+    replaced = (folder / "records.jsonl").exists()
     results = evaluate_checkpoint(
         checkpoint,
         parts.Problems(source=data, system=system, suffix=suffix, limit=limit),
@@ -126,7 +127,7 @@ def evaluate(
         device=device,
     )
     Console().print(figures_table(results))
-    print(f"records: {folder}/records.jsonl")
+    print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
 
 
 @app.command()
@@ -159,15 +160,15 @@ def generate(
     checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory")],
     prompt: Annotated[str, typer.Argument(help="what the user says")],
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy")] = 0.0,
-    max_new_tokens: Annotated[int, typer.Option(min=1)] = 256,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(min=1, help="default: what the context leaves, at most 512")
+    ] = None,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
     """One answer from a checkpoint."""
     from foresail.evaluate.checkpoint import answer
-    from foresail.recipe.parts import Sampling
 
-    sampling = Sampling(temperature=temperature, max_new_tokens=max_new_tokens)
-    print(answer(checkpoint, prompt, sampling, seed=seed))
+    print(answer(checkpoint, prompt, temperature=temperature, max_new_tokens=max_new_tokens, seed=seed))
 
 
 def start_stage(stage: str, path: Path, overrides: list[str] | None) -> None:
@@ -208,7 +209,7 @@ def main() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         app()
-    except (RunStopped, ValueError, OSError, ImportError, ArithmeticError) as error:
+    except (RunStopped, ValueError, OSError, ImportError) as error:
         if os.environ.get("FORESAIL_DEBUG"):
             raise
         print(f"error: {in_words(error)}", file=sys.stderr)

@@ -12,6 +12,7 @@ from command_line import CommandLine, Finished
 from tiny_world import MAX_NEW, make_tokenizer, rl_recipe, sft_recipe, write_lines
 
 from foresail.recipe.dump import to_toml
+from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
 
 
@@ -282,7 +283,9 @@ def test_equal_rewards_for_the_whole_cap(desk: Desk) -> None:
     )
     message = desk.refused("rl", "rl.toml", "data.source=data.jsonl", "dynamic_sampling.max_rounds=2")
     assert_all_in(message, "nothing to learn from 12 groups of 8 samples", "0/8 right: 12 prompts", "wrong")
-    assert_all_in(message, "easier problems", "raise dynamic_sampling.max_rounds")
+    assert_all_in(message, "easier problems", "look at RUN/rollouts", "raise dynamic_sampling.max_rounds")
+    rows = RunDirectory(desk.folder / "runs" / "rl").read_rollouts(1)
+    assert len(rows) == 12 * 8 and not any(row["used"] for row in rows)
 
 
 def test_a_loss_that_is_not_a_number(desk: Desk) -> None:
@@ -306,10 +309,22 @@ def test_weights_that_are_not_numbers(desk: Desk) -> None:
 def test_a_folder_that_already_holds_a_run(desk: Desk) -> None:
     assert desk.run("rl", "rl.toml").code == 0
     message = desk.refused("rl", "rl.toml")
-    assert_all_in(message, "runs/rl already holds a run", "resume it, remove it, or choose another run.name")
+    assert message.startswith("runs/rl already holds this run; go on with it: foresail resume runs/rl, or ")
+    checked = desk.run("check", "rl.toml")
+    assert checked.code == 1 and checked.out.splitlines()[-1] == f"refused: {message}"
     message = desk.refused("rl", "rl.toml", "optimizer.lr=2e-3")
     assert_all_in(message, "holds a run of another recipe (other optimizer.lr)", "foresail resume runs/rl")
     assert desk.run("rl", "rl.toml", "optimizer.lr=2e-3", "run.name=second").code == 0
+
+
+def test_a_run_that_failed_before_its_first_step_is_started_anew(desk: Desk) -> None:
+    rows = [{"prompt": f"{n} +5 *3", "answer": "1"} for n in range(1, 8)]
+    desk.write("data.jsonl", [*rows, {"prompt": "7 +5 *3 -4 +1 +2", "answer": "1"}])
+    desk.refused("rl", "rl.toml", "data.source=data.jsonl")
+    assert (desk.folder / "runs" / "rl" / "recipe.toml").exists()
+    mended = desk.run("rl", "rl.toml")
+    assert mended.code == 0, mended.err
+    assert "data.jsonl" not in (desk.folder / "runs" / "rl" / "recipe.toml").read_text()
 
 
 @pytest.mark.parametrize("command", ["show", "resume"])
@@ -342,7 +357,7 @@ def test_evaluation_data_that_cannot_be_read(desk: Desk) -> None:
 
 def test_an_evaluation_that_does_not_fit_the_context(desk: Desk) -> None:
     message = evaluate(desk)
-    assert_all_in(message, "max_new_tokens 1024", "context of 32", "set max_new_tokens to 25 or less")
+    assert_all_in(message, "--max-new-tokens 1024", "context of 32", "set --max-new-tokens to 25 or less")
     desk.write("long.jsonl", [{"prompt": "7" + " +5" * 20, "answer": "7"}])
     assert_all_in(evaluate(desk, "--max-new-tokens", 4, data="long.jsonl"), "leave those problems out")
 
@@ -369,8 +384,10 @@ def test_an_option_out_of_its_range_names_the_option(desk: Desk) -> None:
 
 
 def test_a_prompt_that_does_not_fit_the_context(desk: Desk) -> None:
-    message = desk.refused("generate", desk.checkpoint, "7 +5")
-    assert_all_in(message, "exceed the model's context of 32", "lower sampling.max_new_tokens")
+    message = desk.refused("generate", desk.checkpoint, "7 +5", "--max-new-tokens", 40)
+    assert_all_in(message, "exceed the model's context of 32", "set --max-new-tokens to")
+    message = desk.refused("generate", desk.checkpoint, "7" + " +5" * 20)
+    assert_all_in(message, "exceed the model's context of 32", "use shorter prompts")
 
 
 def test_an_import_over_something_that_is_there(desk: Desk) -> None:

@@ -173,8 +173,12 @@ def test_eval_gives_the_same_records_again_and_others_for_another_seed(
     foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     common = ("eval", tiny_checkpoint, "--data", HELD_OUT, "--max-new-tokens", MAX_NEW)
-    for folder, *words in (("a", "--seed", 3), ("b", "--seed", 3), ("c", "--seed", 4)):
-        assert foresail.run(*common, "--output", folder, *words).code == 0
+    last_lines = [
+        foresail.run(*common, "--output", folder, "--seed", seed).out.splitlines()[-1]
+        for folder, seed in (("a", 4), ("a", 3), ("b", 3), ("c", 4))
+    ]
+    paths = [f"records: {folder}/records.jsonl" for folder in "aabc"]
+    assert last_lines == [paths[0], f"{paths[1]} (replaced)", *paths[2:]]
     a, b, c = ((tmp_path / folder / "records.jsonl").read_text() for folder in "abc")
     assert a == b != c
 
@@ -237,6 +241,7 @@ def test_generate_answers_and_does_so_again(foresail: CommandLine, tiny_checkpoi
     answer = foresail.run(*words)
     assert answer.code == 0 and re.fullmatch(r"\\boxed\{\d\}\n", answer.out)
     assert foresail.run(*words).out == answer.out
+    assert foresail.run(*words[:3]).out == answer.out  # without a limit: as long as the context allows
     drawn = {foresail.run(*words, "--temperature", 2, "--seed", seed).out for seed in range(4)}
     assert len(drawn) > 1
 

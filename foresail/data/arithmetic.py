@@ -12,7 +12,6 @@ text alone: problems to train on and problems to test on never meet, whatever th
 
 from __future__ import annotations
 
-import math
 import random
 import zlib
 
@@ -21,8 +20,10 @@ from foresail.records import Message, Problem
 RULE = "Apply the operations from left to right, modulo 10."
 SPLITS = ("train", "test")
 TEST_SHARE = 10  # one expression in ten is kept for testing
-DIGITS = range(1, 10)  # +0 would do nothing, and *0 give the answer away
-MOST_STEPS = len(DIGITS) - 1
+FIRST = range(1, 10)
+# *1 would teach nothing, and *0 or +0 would give the answer away or do nothing.
+OPERATIONS = tuple(f"+{d}" for d in range(1, 10)) + tuple(f"-{d}" for d in range(1, 10))
+OPERATIONS += tuple(f"*{d}" for d in range(2, 10))
 
 
 def make_problems(
@@ -33,17 +34,11 @@ def make_problems(
     draw = random.Random(f"arithmetic {seed}")
     expressions: dict[str, None] = {}
     while len(expressions) < count:
-        expression = make_expression(draw.randint(*steps), draw)
+        length = draw.randint(*steps)
+        expression = " ".join([str(draw.choice(FIRST)), *draw.choices(OPERATIONS, k=length)])
         if split_of(expression) == split:
             expressions[expression] = None
     return [to_problem(expression) for expression in expressions]
-
-
-def make_expression(num_steps: int, draw: random.Random) -> str:
-    """No digit comes twice, so that even a tiny model finds its place in the problem by the digit it is at."""
-    first, *operands = draw.sample(DIGITS, num_steps + 1)
-    # *1 would teach nothing
-    return " ".join([str(first), *(draw.choice("+-" if d == 1 else "+-*") + str(d) for d in operands)])
 
 
 def to_problem(expression: str) -> Problem:
@@ -90,13 +85,12 @@ def check_room(count: int, steps: tuple[int, int], split: str) -> None:
     fewest, most = steps
     if split not in SPLITS:
         raise ValueError(f"arithmetic: unknown split {split!r}; use one of {', '.join(SPLITS)}")
-    if not 1 <= fewest <= most <= MOST_STEPS:
-        raise ValueError(f"arithmetic: steps {fewest}-{most} is not a range within 1-{MOST_STEPS}; try 3-5")
+    if not 1 <= fewest <= most:
+        raise ValueError(f"arithmetic: steps {fewest}-{most} is not a range from 1 up; try 3-5")
     if count < 1:
         raise ValueError(f"arithmetic: count {count} makes no problems; try 2000")
     # Lengths are drawn evenly, so the shortest ones run out first; half of them leaves drawing quick.
-    shortest = math.perm(len(DIGITS), fewest + 1) * 2**fewest
-    room = shortest // TEST_SHARE // 2 * (most - fewest + 1)
+    room = len(FIRST) * len(OPERATIONS) ** fewest // TEST_SHARE // 2 * (most - fewest + 1)
     room *= 1 if split == "test" else TEST_SHARE - 1
     if count > room:
         raise ValueError(

@@ -26,7 +26,12 @@ from foresail.engine.sampling import sample
 from foresail.engine.slots import Slots
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
-from foresail.records import Finish
+from foresail.recipe.memory import kv_pages
+from foresail.records import Finish, RunStopped
+
+
+class NotANumber(RunStopped):
+    """The model gave NaN, from which no token can be drawn."""
 
 
 @dataclass
@@ -254,7 +259,7 @@ class Engine:
         stopped, full, broken = ended_3B.cpu().numpy()
         if broken.any():
             name = self.running[int(slots[broken.argmax()])].request.id
-            raise ArithmeticError(
+            raise NotANumber(
                 f"the model gave NaN for the next token of request {name}: its weights are damaged, or they "
                 "overflow in this dtype; load another checkpoint, or set model.dtype"
             )
@@ -317,9 +322,5 @@ class Engine:
 
 def build_engine(model: Decoder, settings: parts.Engine, *, max_length: int) -> Engine:
     """An engine with the recipe's room, or room for all running rows at full length."""
-    pages_per_row = -(-max_length // settings.page_size) + 1
-    if settings.kv_tokens is None:
-        num_pages = settings.max_running * pages_per_row
-    else:
-        num_pages = settings.kv_tokens // settings.page_size
+    num_pages = kv_pages(settings, max_length)
     return Engine(model, num_pages=num_pages, page_size=settings.page_size, max_running=settings.max_running)

@@ -13,6 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, encode_problems
 from foresail.engine.engine import build_engine
@@ -24,10 +26,15 @@ from foresail.model.decoder import Decoder
 from foresail.model.device import choose_device, choose_dtype, choose_threads
 from foresail.model.hf import check_vocabulary, load_model
 from foresail.recipe import parts
+from foresail.recipe.machine import main_memory
+from foresail.recipe.memory import pages_per_sample
 from foresail.records import Message
 from foresail.rewards.grader import GRADERS
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
+
+UNKNOWN_MEMORY = 8 << 30  # bytes assumed where the system does not say
+MOST_NEW_TOKENS = 512  # of an answer whose length nobody set
 
 
 def evaluate_checkpoint(
@@ -51,9 +58,10 @@ def evaluate_checkpoint(
     prompted = encode_problems(load_problems(problems), tokenizer, model.shape.max_context)
     check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
     make_folder(output)  # before hours of work, not after
-    room = parts.Engine(max_running=min(parts.Engine().max_running, len(prompted) * max(1, num_samples)))
+    max_length = longest(prompted) + sampling.max_new_tokens
+    room = choose_room(model, max_length, num_attempts=len(prompted) * max(1, num_samples))
     results = evaluate(
-        build_engine(model, room, max_length=longest(prompted) + sampling.max_new_tokens),
+        build_engine(model, room, max_length=max_length),
         prompted,
         judge_with(tokenizer, grader),
         sampling=sampling,
@@ -87,11 +95,28 @@ def check_context(prompt: int, response: int, context: int) -> None:
     if prompt + response <= context:
         return
     left = context - prompt
-    mend = f"set max_new_tokens to {left} or less" if left > 0 else "leave such problems out"
+    mend = f"set --max-new-tokens to {left} or less" if left > 0 else "use shorter prompts"
     raise ValueError(
-        f"the longest prompt has {prompt} tokens; with max_new_tokens {response} that is more than the model's "
-        f"context of {context}; {mend}"
+        f"a prompt of {prompt} tokens and --max-new-tokens {response} exceed the model's context of {context}; "
+        f"{mend}"
     )
+
+
+def choose_room(model: Decoder, max_length: int, *, num_attempts: int) -> parts.Engine:
+    """As many rows at once as there are attempts, as the default allows, and as memory holds at full length."""
+    default = parts.Engine()
+    pages = pages_per_sample(default.page_size, max_length)
+    row_bytes = pages * default.page_size * model.shape.kv_values_per_token * model.dtype.itemsize
+    fitting = max(1, kv_budget(model.device) // row_bytes)
+    return default.model_copy(update={"max_running": min(default.max_running, num_attempts, fitting)})
+
+
+def kv_budget(device: torch.device) -> int:
+    """Bytes a KV cache may take: what is left serves the forward pass, and other programs."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(0.6 * free)
+    return (main_memory() or UNKNOWN_MEMORY) // 2
 
 
 def make_folder(folder: Path) -> None:
@@ -118,11 +143,18 @@ def default_output(checkpoint: Path, source: str) -> Path:
     return Path("runs") / "eval" / f"{'-'.join(names[-3:])}-on-{readable}"
 
 
-def answer(checkpoint: Path, prompt: str, sampling: parts.Sampling, *, seed: int) -> str:
-    """One response to one user message."""
-    model, tokenizer = open_checkpoint(checkpoint, device="auto", max_length=sampling.max_new_tokens)
+def answer(
+    checkpoint: Path, prompt: str, *, temperature: float, max_new_tokens: int | None, seed: int
+) -> str:
+    """One response to one user message, as long as asked for, else as the context leaves room for."""
+    model, tokenizer = open_checkpoint(checkpoint, device="auto", max_length=max_new_tokens or 1)
     ids = tuple(tokenizer.encode_prompt([Message(role="user", content=prompt)]))
-    engine = build_engine(model, parts.Engine(max_running=1), max_length=len(ids) + sampling.max_new_tokens)
+    context = model.shape.max_context
+    if max_new_tokens is None:
+        max_new_tokens = max(1, min(MOST_NEW_TOKENS, context - len(ids)))
+    check_context(len(ids), max_new_tokens, context)
+    sampling = parts.Sampling(temperature=temperature, max_new_tokens=max_new_tokens)
+    engine = build_engine(model, parts.Engine(max_running=1), max_length=len(ids) + max_new_tokens)
     key = noise_key(seed, 0, prompt, 0)
     request = Request(id="answer", prompt=ids, key=key, sampling=sampling, stop_ids=tokenizer.eos_ids)
     (completion,) = engine.generate([request])

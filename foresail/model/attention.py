@@ -7,20 +7,28 @@ are spread into a padded rectangle for this one operation; everything else in th
 from __future__ import annotations
 
 import inspect
+from functools import cache, partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-flash: Any = None
-try:
-    from torch.nn.attention.varlen import varlen_attn as flash
-except ImportError:  # torch < 2.10
-    CAUSAL: dict[str, Any] = {}
-else:  # torch 2.10 said is_causal, later ones give a window: all of the past, nothing of the future
-    names = inspect.signature(flash).parameters
-    CAUSAL = {"window_size": (-1, 0)} if "window_size" in names else {"is_causal": True}
+
+@cache
+def flash_kernel() -> Any:
+    """Causal attention over packed sequences, or None where PyTorch has none yet (before 2.10).
+
+    Imported when first needed: it brings in PyTorch's compiler, a second that CPU commands would lose.
+    """
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    # 2.10 says is_causal, later ones take a window: all of the past, nothing of the future
+    windowed = "window_size" in inspect.signature(varlen_attn).parameters
+    causal: dict[str, Any] = {"window_size": (-1, 0)} if windowed else {"is_causal": True}
+    return partial(varlen_attn, **causal)
 
 
 class PackedAttention:
@@ -36,7 +44,7 @@ class PackedAttention:
 
     def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         half = q_THd.dtype in (torch.bfloat16, torch.float16)
-        if flash is not None and q_THd.is_cuda and half and q_THd.shape[-1] % 8 == 0:
+        if q_THd.is_cuda and half and q_THd.shape[-1] % 8 == 0 and flash_kernel() is not None:
             return self._flash(q_THd, k_TKd, v_TKd)
         return self._padded(q_THd, k_TKd, v_TKd)
 
@@ -44,7 +52,7 @@ class PackedAttention:
         repeat = q_THd.shape[1] // k_TKd.shape[1]
         k_THd, v_THd = k_TKd.repeat_interleave(repeat, 1), v_TKd.repeat_interleave(repeat, 1)
         starts, longest = self.starts_S1, self.longest
-        return flash(q_THd.contiguous(), k_THd, v_THd, starts, starts, longest, longest, **CAUSAL)
+        return flash_kernel()(q_THd.contiguous(), k_THd, v_THd, starts, starts, longest, longest)
 
     def _padded(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         q, k, v = (self._spread(x) for x in (q_THd, k_TKd, v_TKd))

@@ -121,14 +121,17 @@ class Decoder(nn.Module):
 
 @torch.no_grad()
 def init_weights(model: Decoder, seed: int) -> None:
-    """Fresh weights from one seed, the same on every device: normal, output layers scaled by depth."""
+    """Fresh weights from one seed, the same on every device: what enters a layer leaves it at the same scale.
+
+    The embedding too: a smaller one would drown in what the first layer adds to it.
+    """
     generator = torch.Generator().manual_seed(seed)
     depth_scale = (2 * model.shape.num_layers) ** -0.5
     for name, parameter in model.named_parameters():
         if parameter.ndim == 1:
             parameter.fill_(0.0 if name.endswith("bias") else 1.0)
             continue
-        std = parameter.shape[1] ** -0.5 if "embed" not in name else 0.02
+        std = parameter.shape[1] ** -0.5
         if name.endswith(("attention.out.weight", "mlp.down.weight")):
             std *= depth_scale
         parameter.copy_(torch.randn(parameter.shape, generator=generator) * std)

@@ -57,7 +57,8 @@ def note(part: str, found: Preflight) -> str:
     if part in ("activations", "logits"):
         return f"   one micro-batch of {grouped(recipe.micro_batch_tokens)} tokens"
     if part == "kv_cache" and isinstance(recipe, Rl):
-        return f"   {grouped(kv_pages(recipe))} pages of {recipe.engine.page_size} tokens"
+        pages = kv_pages(recipe.engine_room, recipe.max_length)
+        return f"   {grouped(pages)} pages of {recipe.engine.page_size} tokens"
     return ""
 
 
@@ -66,9 +67,9 @@ def file_lines(found: Preflight) -> Iterator[str]:
     yield f"Written to {found.folder}/ ({gigabytes(found.disk_free)} free)"
     yield "  recipe.toml         every value used"
     yield "  metrics.jsonl       a record every step; tensorboard/ the same"
+    yield "  timeline.jsonl      what ran when"
     if isinstance(recipe, Rl):
         yield "  rollouts/           every sample of every step, compressed"
-        yield "  timeline.jsonl      what ran when"
     each = gigabytes(found.memory.checkpoint) if found.memory is not None else "unknown size"
     often = "every step" if every == 1 else f"every {every} steps"
     yield f"  checkpoints/step_N  {each} {often}, the newest {recipe.checkpoints.keep} kept"

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from foresail.recipe import parts
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Recipe, Rl
 
@@ -59,7 +60,9 @@ def estimate(shape: ModelShape, recipe: Recipe, device: Device) -> Memory:
     value_bytes, tokens = VALUE_BYTES[dtype], recipe.micro_batch_tokens
     weights = shape.num_parameters * value_bytes
     master_bytes = FLOAT32 if dtype == "bfloat16" else 0
-    kv_tokens = kv_pages(recipe) * recipe.engine.page_size if isinstance(recipe, Rl) else 0
+    kv_tokens = 0
+    if isinstance(recipe, Rl):
+        kv_tokens = kv_pages(recipe.engine_room, recipe.max_length) * recipe.engine.page_size
     return Memory(
         weights=weights,
         gradients=shape.num_parameters * FLOAT32 + (weights if dtype == "bfloat16" else 0),
@@ -78,16 +81,16 @@ def dtype_of(recipe: Recipe, device: Device) -> Literal["float32", "bfloat16"]:
     return "bfloat16" if device == "cuda" else "float32"
 
 
-def pages_per_sample(recipe: Rl) -> int:
+def pages_per_sample(page_size: int, max_length: int) -> int:
     """Pages one sample of full length needs, one of them to copy the prompt's shared last page to."""
-    return -(-recipe.max_length // recipe.engine.page_size) + 1
+    return -(-max_length // page_size) + 1
 
 
-def kv_pages(recipe: Rl) -> int:
-    """Pages of the engine's cache: as set, or enough for all that may run at once, at full length."""
-    if recipe.engine.kv_tokens is not None:
-        return recipe.engine.kv_tokens // recipe.engine.page_size
-    return recipe.engine.max_running * pages_per_sample(recipe)
+def kv_pages(room: parts.Engine, max_length: int) -> int:
+    """Pages of an engine's cache: as set, or enough for all that may run at once, at full length."""
+    if room.kv_tokens is not None:
+        return room.kv_tokens // room.page_size
+    return room.max_running * pages_per_sample(room.page_size, max_length)
 
 
 def token_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:

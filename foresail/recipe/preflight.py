@@ -12,10 +12,12 @@ from foresail.recipe.batches import Batches, count_batches
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.machine import free_disk, guess_device, main_memory
 from foresail.recipe.memory import Device, Memory, estimate, kv_pages, pages_per_sample
-from foresail.recipe.run_folder import check_folder, holds_same_recipe, run_folder
+from foresail.recipe.run_folder import check_new_run, run_folder
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Recipe, Rl
 from foresail.recipe.units import gigabytes
+
+WIDEST_GSPO_CLIP = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +102,11 @@ def length_refusals(recipe: Recipe, shape: ModelShape | None) -> Iterator[str]:
     """Samples that fit neither the model's context nor the KV cache."""
     if shape is not None and recipe.max_length > shape.max_context:
         yield context_refusal(recipe, shape.max_context)
-    if isinstance(recipe, Rl) and kv_pages(recipe) < pages_per_sample(recipe):
-        page, pages = recipe.engine.page_size, pages_per_sample(recipe)
+    if not isinstance(recipe, Rl):
+        return
+    page = recipe.engine.page_size
+    pages = pages_per_sample(page, recipe.max_length)
+    if kv_pages(recipe.engine_room, recipe.max_length) < pages:
         yield (
             f"engine.kv_tokens {recipe.engine.kv_tokens} cannot hold one sample of {recipe.max_length} "
             f"tokens ({pages} pages of {page}); set engine.kv_tokens = {pages * page} or more"
@@ -134,8 +139,8 @@ def data_refusals(recipe: Recipe, num_records: int | None) -> Iterator[str]:
 
 def room_refusals(recipe: Recipe, memory: Memory | None, device: Device, disk_free: int) -> Iterator[str]:
     """What cannot be held or written, whatever the samples turn out to be."""
-    if (cannot_write := check_folder(recipe)) is not None:
-        yield cannot_write
+    if (cannot_begin := check_new_run(recipe)) is not None:
+        yield cannot_begin
     if memory is None:
         return
     if memory.checkpoint > disk_free:
@@ -155,9 +160,7 @@ def room_refusals(recipe: Recipe, memory: Memory | None, device: Device, disk_fr
 
 def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_free: int) -> Iterator[str]:
     """What may go wrong, or is not what one would expect."""
-    folder = run_folder(recipe)
-    if holds_same_recipe(recipe):
-        yield f"{folder} already holds this run; foresail resume {folder}, or choose another run.name"
+    yield from loss_warnings(recipe)
     updates = count_batches(recipe).run.updates or 0
     if recipe.optimizer.warmup >= updates:
         yield (
@@ -168,17 +171,34 @@ def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_fr
         yield "run.device is cuda, but no NVIDIA card is visible here"
     if memory is None:
         return
-    writing = (
-        recipe.checkpoints.keep + 1
-    ) * memory.checkpoint  # the new one is written before the oldest goes
+    # the new one is written before the oldest goes
+    writing = (recipe.checkpoints.keep + 1) * memory.checkpoint
     if memory.checkpoint <= disk_free < writing:
         yield (
-            f"checkpoints may take {gigabytes(writing)} and {folder} has {gigabytes(disk_free)} free; "
-            "lower checkpoints.keep, or set run.root to another disk"
+            f"checkpoints may take {gigabytes(writing)} and {run_folder(recipe)} has "
+            f"{gigabytes(disk_free)} free; lower checkpoints.keep, or set run.root to another disk"
         )
     machine = main_memory()
     if device == "cpu" and machine is not None and memory.standing <= machine < memory.total:
         yield (
             f"a full micro-batch may take {gigabytes(memory.total)} in all and this machine has "
             f"{gigabytes(machine)}; lower micro_batch_tokens"
+        )
+
+
+def loss_warnings(recipe: Recipe) -> Iterator[str]:
+    """Settings that run, but hardly mean what was meant."""
+    if not isinstance(recipe, Rl):
+        return
+    loss = recipe.loss
+    if loss.kl == "k1" and loss.kl_weight > 0:
+        yield (
+            f'loss.kl_weight {loss.kl_weight:g} with loss.kl = "k1" pulls nowhere, for the mean gradient of k1 '
+            'is zero; set loss.kl = "k3"'
+        )
+    widest = max(loss.clip_low, loss.clip_high)
+    if loss.kind == "gspo" and widest > WIDEST_GSPO_CLIP:
+        yield (
+            f"GSPO clips the ratio of whole samples, which stays so close to 1 that a bound of {widest:g} hardly "
+            "ever acts; the paper has loss.clip_low = 3e-4, loss.clip_high = 4e-4"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -15,16 +16,24 @@ def run_folder(recipe: Recipe) -> Path:
     return Path(recipe.run.root) / recipe.run.name
 
 
-def check_folder(recipe: Recipe) -> str | None:
-    """Why the run cannot be written there, with the mend; None if it can."""
+def check_new_run(recipe: Recipe) -> str | None:
+    """Why a new run cannot begin there, with the mend; None if it can.
+
+    A run that failed before its first step has nothing to lose: its folder may be used again.
+    """
     folder = run_folder(recipe)
-    there = nearest_existing(folder)
-    if not there.is_dir():
-        return (
-            f"{folder} cannot be made, because {there} is a file; set run.root or run.name to another folder"
-        )
-    if not os.access(there, os.W_OK | os.X_OK):
-        return f"{there} cannot be written to; set run.root to a folder of yours"
+    if not has_begun(folder):
+        return check_place(folder)
+    if (refusal := check_folder(recipe)) is not None:
+        return refusal
+    return f"{folder} already holds this run; go on with it: foresail resume {folder}, or choose another run.name"
+
+
+def check_folder(recipe: Recipe) -> str | None:
+    """Why this recipe can neither begin nor go on there, with the mend; None if it can."""
+    folder = run_folder(recipe)
+    if (refusal := check_place(folder)) is not None:
+        return refusal
     if not (folder / "recipe.toml").is_file():
         stray = (folder / "metrics.jsonl").is_file()
         return f"{folder} holds a run without its recipe; choose another run.name" if stray else None
@@ -40,8 +49,35 @@ def check_folder(recipe: Recipe) -> str | None:
     return None
 
 
-def holds_same_recipe(recipe: Recipe) -> bool:
-    return (run_folder(recipe) / "recipe.toml").is_file() and check_folder(recipe) is None
+def check_place(folder: Path) -> str | None:
+    """Why nothing can be written there, with the mend."""
+    there = nearest_existing(folder)
+    if not there.is_dir():
+        return (
+            f"{folder} cannot be made, because {there} is a file; set run.root or run.name to another folder"
+        )
+    if not os.access(there, os.W_OK | os.X_OK):
+        return f"{there} cannot be written to; set run.root to a folder of yours"
+    return None
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether a run has left a checkpoint or a step there: the same rule as `RunDirectory.has_begun`."""
+    if any((folder / "checkpoints").glob("step_*")):
+        return True
+    metrics = folder / "metrics.jsonl"
+    if not metrics.is_file():
+        return False
+    with metrics.open("rb") as lines:
+        return any(line.endswith(b"\n") and not is_before_steps(line) for line in lines)
+
+
+def is_before_steps(line: bytes) -> bool:
+    """The record of step 0, written before the first step; what cannot be read is not taken for it."""
+    try:
+        return json.loads(line)["step"] == 0
+    except (ValueError, TypeError, KeyError):
+        return False
 
 
 def differing_keys(one: Recipe, other: Recipe, most: int = 4) -> list[str]:

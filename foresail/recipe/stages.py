@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from foresail.recipe import parts
+from foresail.recipe.hf_config import check_family
 from foresail.recipe.parts import Part
 
 
@@ -79,8 +80,15 @@ class Rl(Stage):
     def max_length(self) -> int:
         return self.max_prompt_tokens + self.sampling.max_new_tokens
 
+    @property
+    def engine_room(self) -> parts.Engine:
+        """The engine's settings with no more rows than a step has samples: its cache is sized by them."""
+        most = min(self.engine.max_running, self.samples_per_step)
+        return self.engine.model_copy(update={"max_running": most})
+
     def mistakes(self) -> Iterator[str]:
         yield from model_mistakes(self.model)
+        yield from loss_mistakes(self.loss)
         if self.prompts_per_step % self.updates_per_step:
             near = nearest_multiples(self.prompts_per_step, self.updates_per_step)
             yield (
@@ -121,8 +129,26 @@ STAGES: dict[str, type[Sft] | type[Rl]] = {"sft": Sft, "rl": Rl}
 def model_mistakes(model: parts.Model) -> Iterator[str]:
     if (model.path is None) == (model.shape is None):
         yield "set one of model.path (a checkpoint) and [model.shape] (fresh weights)"
-    if model.shape is not None and model.tokenizer is None:
-        yield "fresh weights bring no tokenizer; set model.tokenizer to its directory"
+    if model.shape is not None:
+        if model.tokenizer is None:
+            yield "fresh weights bring no tokenizer; set model.tokenizer to its directory"
+        try:
+            check_family(model.shape)
+        except ValueError as error:
+            yield f"model.shape: {error}"
+
+
+def loss_mistakes(loss: parts.Loss) -> Iterator[str]:
+    if loss.dual_clip is not None and loss.kind != "clip":
+        yield (
+            f'loss.dual_clip bounds the loss of kind "clip" only, and loss.kind is "{loss.kind}"; '
+            "remove loss.dual_clip"
+        )
+    if loss.kind == "gspo" and loss.aggregation != "seq-mean-token-mean":
+        yield (
+            f'with loss.aggregation "{loss.aggregation}" the gradient is not GSPO\'s; '
+            'set loss.aggregation = "seq-mean-token-mean"'
+        )
 
 
 def nearest_multiples(number: int, divisor: int) -> str:

@@ -23,10 +23,6 @@ from foresail.rollout.groups import Draw, draw_groups
 Judge = Callable[[Problem, tuple[Sample, ...]], Group]
 
 
-class NoSignal(RunStopped):
-    """No group of the step had two different rewards."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Harvest:
     """Everything that was drawn in a step, and the groups to learn from, both in launch order."""
@@ -38,6 +34,14 @@ class Harvest:
     def solved(self) -> bool:
         """Every sample of every group is right: nothing is left to learn from these problems."""
         return bool(self.launched) and all(group.pass_rate == 1 for group in self.launched)
+
+
+class NoSignal(RunStopped):
+    """No group of the step had two different rewards; `harvest` holds what was drawn, for the log."""
+
+    def __init__(self, message: str, harvest: Harvest) -> None:
+        super().__init__(message)
+        self.harvest = harvest
 
 
 def collect(
@@ -64,7 +68,7 @@ def collect(
             break
     harvest = Harvest(launched=tuple(launched), chosen=tuple(chosen[:num_groups]))
     if not chosen and not harvest.solved:
-        raise NoSignal(explain(launched, draw.num_samples))
+        raise NoSignal(explain(launched, draw.num_samples), harvest)
     return harvest
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -85,17 +86,27 @@ def explained(folder: Path) -> Iterator[None]:
     """A failure to write in `folder` becomes an OSError of its kind that says where, why and what to do."""
     try:
         yield
-    except OSError as error:
-        cause = error.strerror or str(error)
-        if error.errno not in ADVICE or cause.startswith("cannot write in"):
-            raise
-        raise OSError(error.errno, f"cannot write in {folder}: {cause}; {ADVICE[error.errno]}") from error
     except Exception as error:
-        # safetensors and torch tell of a full disk in types of their own
-        if not folder.is_dir() or shutil.disk_usage(folder).free >= FULL_BELOW:
+        number, cause = diagnose(error, folder)
+        if number not in ADVICE or cause.startswith("cannot write in"):
             raise
-        cause = os.strerror(errno.ENOSPC)
-        raise OSError(errno.ENOSPC, f"cannot write in {folder}: {cause} ({error}); {NO_SPACE}") from error
+        raise OSError(number, f"cannot write in {folder}: {cause}; {ADVICE[number]}") from error
+
+
+def diagnose(error: Exception, folder: Path) -> tuple[int, str]:
+    """The system's number for a failure, 0 if it has none, and the cause in words.
+
+    safetensors and torch have types of their own for a full disk: the one says "… (os error 28)", of the
+    other it is guessed by looking at the disk.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno, error.strerror or str(error)
+    if found := re.search(r"\(os error (\d+)\)", str(error)):
+        number = int(found[1])
+        return number, os.strerror(number)
+    if folder.is_dir() and shutil.disk_usage(folder).free < FULL_BELOW:
+        return errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} ({error})"
+    return 0, str(error)
 
 
 @contextmanager

@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from foresail.runlog.atomic import clean_leftovers, explained, write_aside, write_text
 from foresail.runlog.journal import Journal, encode
+
+# What a run writes before its first step is done; the recipe last, so that half-cleared it is still a run.
+FALSE_START = ("metrics.jsonl", "timeline.jsonl", "rollouts", "tensorboard", "wandb_id", "recipe.toml")
 
 
 class RunDirectory:
@@ -35,17 +39,19 @@ class RunDirectory:
 
     @classmethod
     def create(cls, path: Path | str, recipe_toml: str) -> Self:
-        """Begin a run; a folder that holds one already is refused."""
+        """Begin a run; a folder that holds one is refused, unless that never came to its first step."""
         run = cls(path)
         with explained(run.path):
-            taken = run.exists()
+            taken = run.has_begun()
         if taken:
             raise FileExistsError(
-                f"{run.path} already holds a run; resume it, remove it, or choose another run.name"
+                f"{run.path} already holds a run; go on with it: foresail resume {run.path}, or choose another "
+                "run.name"
             )
         with explained(run.path):
-            run.rollouts_path.mkdir(parents=True, exist_ok=True)
-            run.checkpoints_path.mkdir(exist_ok=True)
+            run.checkpoints_path.mkdir(parents=True, exist_ok=True)
+            for name in FALSE_START:
+                remove(run.path / name)
         run.clean()
         write_text(run.recipe_path, recipe_toml)
         return run
@@ -65,6 +71,10 @@ class RunDirectory:
 
     def exists(self) -> bool:
         return self.recipe_path.is_file() or self.metrics.path.is_file()
+
+    def has_begun(self) -> bool:
+        """Whether there is a checkpoint or a finished step; before that, starting anew loses nothing."""
+        return bool(self.checkpoint_steps()) or any(record["step"] > 0 for record in self.read_metrics())
 
     def read_recipe(self) -> str:
         return self.recipe_path.read_text(encoding="utf-8")
@@ -144,6 +154,13 @@ def numbered(folder: Path, suffix: str) -> list[int]:
     names = (path.name for path in folder.glob(f"step_*{suffix}"))
     numbers = (name.removeprefix("step_").removesuffix(suffix) for name in names)
     return sorted(int(number) for number in numbers if number.isdecimal())
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_compressed(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -167,8 +167,10 @@ def make_table(title: str, rows: Iterator[tuple[str, str]]) -> RenderableType:
 
 
 def flatten(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """flatten({"accuracy": {"before": 0.4}}) -> ("accuracy before", 0.4)."""
+    """flatten({"accuracy": {"before": 0.4}, "samples": ["a"]}) -> ("accuracy before", 0.4), ("samples 1", "a")."""
     for name, value in content.items():
+        if isinstance(value, list):
+            value = {str(number): entry for number, entry in enumerate(value, start=1)}
         if isinstance(value, Mapping):
             yield from flatten(value, f"{prefix}{name} ")
         else:
@@ -180,7 +182,7 @@ def write(value: Any) -> str:
 
 
 def draw_runs(path: Path) -> list[Path]:
-    """Draw curves.png of a run, or of every run inside; a folder of runs also gets that of its last stage."""
+    """Draw curves.png of a run, or of every run inside; a folder of runs also gets that of `rl`, or the last."""
     drawn = []
     for run in [path, *find_runs(path)]:
         metrics = RunDirectory(run).read_metrics()
@@ -188,7 +190,8 @@ def draw_runs(path: Path) -> list[Path]:
             draw_curves(metrics, run / "curves.png", title=run.name)
             drawn.append(run / "curves.png")
     if drawn and drawn[0].parent != path:
-        last = drawn[-1].parent
-        draw_curves(RunDirectory(last).read_metrics(), path / "curves.png", title=f"{path.name}: {last.name}")
+        inner = [picture.parent for picture in drawn]
+        chosen = path / "rl" if path / "rl" in inner else inner[-1]
+        draw_curves(RunDirectory(chosen).read_metrics(), path / "curves.png", title=path.name)
         drawn.append(path / "curves.png")
     return drawn

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -50,7 +47,7 @@ def save_checkpoint(
     path = run.checkpoint_path(progress.step)
     with explained(run.checkpoints_path):
         run.checkpoints_path.mkdir(parents=True, exist_ok=True)
-    with replacing_directory(path) as aside, numbered_errors():
+    with replacing_directory(path) as aside:
         save_weights(model, tokenizer, aside)
         trainer = aside / "trainer"
         trainer.mkdir()
@@ -68,19 +65,6 @@ def remove_checkpoint(path: Path) -> None:
     with explained(path.parent):
         os.replace(path, hidden)
     discard(hidden)
-
-
-@contextmanager
-def numbered_errors() -> Iterator[None]:
-    """safetensors tells of a full disk in words only, "… (os error 28)"; give such errors their number back."""
-    try:
-        yield
-    except (SafetensorError, OSError) as error:
-        found = re.search(r"\(os error (\d+)\)", str(error))
-        if found is None:
-            raise
-        number = int(found[1])
-        raise OSError(number, os.strerror(number)) from error
 
 
 def save_weights(model: Decoder, tokenizer: Tokenizer, directory: Path) -> None:

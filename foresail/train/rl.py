@@ -35,7 +35,7 @@ from foresail.recipe import parts
 from foresail.recipe.stages import Rl
 from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence
 from foresail.rewards.grader import GRADERS, reward
-from foresail.rollout.collect import Harvest, collect
+from foresail.rollout.collect import Harvest, NoSignal, collect
 from foresail.rollout.groups import Draw
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.rl_metrics import describe_harvest, rollout_rows
@@ -65,7 +65,7 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
             if recipe.eval_every and step % recipe.eval_every == 0:
                 with watch("eval"):
                     metrics |= held_out_accuracy(session, setup, recipe, step)
-            session.run.write_rollouts(step, rollout_rows(harvest, partial(response_text, session.tokenizer)))
+            log_rollouts(session, step, harvest)
             session.run.append_timeline(*({"step": step, **event} for event in watch.events))
             progress = replace(
                 progress,
@@ -101,7 +101,7 @@ def prepare(session: Session, recipe: Rl) -> Setup:
     return Setup(
         problems=problems,
         held_out=load(recipe.eval) if recipe.eval else [],
-        engine=build_engine(session.model, recipe.engine, max_length=recipe.max_length),
+        engine=build_engine(session.model, recipe.engine_room, max_length=recipe.max_length),
         reference=load_reference(recipe, session.device),
         draw=Draw(
             sampling=recipe.sampling,
@@ -140,14 +140,22 @@ def load_reference(recipe: Rl, device: torch.device) -> Decoder | None:
 def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> Harvest:
     """Draw and judge until there are enough groups to learn from, with the weights as they are now."""
     setup.engine.weights_changed(session.progress.step)
-    return collect(
-        setup.engine,
-        in_order(setup.problems, session.progress.position, recipe.run.seed),
-        replace(setup.draw, step=step),
-        partial(judge, recipe=recipe, tokenizer=session.tokenizer),
-        num_groups=recipe.prompts_per_step,
-        settings=recipe.dynamic_sampling,
-    )
+    try:
+        return collect(
+            setup.engine,
+            in_order(setup.problems, session.progress.position, recipe.run.seed),
+            replace(setup.draw, step=step),
+            partial(judge, recipe=recipe, tokenizer=session.tokenizer),
+            num_groups=recipe.prompts_per_step,
+            settings=recipe.dynamic_sampling,
+        )
+    except NoSignal as stopped:
+        log_rollouts(session, step, stopped.harvest)
+        raise
+
+
+def log_rollouts(session: Session, step: int, harvest: Harvest) -> None:
+    session.run.write_rollouts(step, rollout_rows(harvest, partial(response_text, session.tokenizer)))
 
 
 def in_order(problems: Sequence[PromptedProblem], position: int, seed: int) -> Iterator[PromptedProblem]:

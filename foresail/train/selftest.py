@@ -24,7 +24,7 @@ from foresail.records import PackedBatch, RunStopped, TrainSequence
 from foresail.rollout.groups import Draw, draw_groups
 from foresail.runlog.atomic import ASIDE, explained
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.checkpoint import numbered_errors, save_weights
+from foresail.train.checkpoint import save_weights
 from foresail.train.step import token_logprobs
 
 NUM_PROMPTS = 4
@@ -95,7 +95,7 @@ def check_logprobs(model: Decoder, sequences: list[TrainSequence], temperature: 
 @torch.no_grad()
 def check_save(model: Decoder, tokenizer: Tokenizer, sequences: list[TrainSequence], folder: Path) -> float:
     batch = whole_batch(model, sequences)
-    with explained(folder), numbered_errors(), aside(folder) as saved:
+    with explained(folder), aside(folder) as saved:
         save_weights(model, tokenizer, Path(saved))
         loaded = load_model(saved, dtype=model.dtype, device=model.device)
     difference = (logits(model, batch) - logits(loaded, batch)).abs().max().item()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
@@ -153,15 +154,20 @@ def test_saving_over_weights_is_refused(directory):
         save_model(load(directory), directory)
 
 
-def test_unwritable_weights_are_an_os_error_that_names_the_file(directory, monkeypatch):
+def test_unwritable_weights_keep_their_cause_for_whoever_explains_it(directory, monkeypatch):
     from safetensors import SafetensorError
+
+    from foresail.runlog.atomic import explained
 
     def fail(*_, **__):
         raise SafetensorError("No space left on device (os error 28)")
 
     monkeypatch.setattr("foresail.model.hf.save_file", fail)
-    with pytest.raises(OSError, match=r"could not write .*model\.safetensors .*No space left.*disk full"):
-        save_model(load(directory), directory / "new")
+    model = load(directory)
+    told = "No space left on device; free some space"
+    with pytest.raises(OSError, match=told) as caught, explained(directory):
+        save_model(model, directory / "new")
+    assert caught.value.errno == errno.ENOSPC
 
 
 def test_vocabulary_may_be_padded_but_not_short(directory):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from small_models import packed_logits, random_ids, random_model
@@ -9,6 +13,7 @@ from small_models import packed_logits, random_ids, random_model
 from foresail.model.attention import PackedAttention
 from foresail.model.hf import load_model
 
+ROOT = Path(__file__).parents[2]
 SEQUENCES = [random_ids(length, seed=length) for length in (7, 1, 23, 12)]
 
 
@@ -46,6 +51,17 @@ def gradients(model, batches):
     for sequences in batches:
         packed_logits(model, sequences).log_softmax(-1)[:, 3].sum().backward()
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+
+
+def test_the_compiler_is_not_imported_for_the_cpu():
+    """torch._dynamo takes a second, which every command would pay."""
+    code = (
+        "import sys, torch; from foresail.model.attention import PackedAttention; "
+        "attend = PackedAttention(torch.tensor([0, 3])); attend(0, *torch.zeros(3, 3, 1, 8)); "
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "False\n", done.stderr
 
 
 @pytest.mark.gpu

@@ -107,6 +107,22 @@ def test_stage_can_be_overridden(tmp_path: Path) -> None:
         ("num_generations", "samples_per_prompt"),
         ("actor_rollout_ref.rollout.n", "samples_per_prompt"),
         ("actor_rollout_ref.actor.clip_ratio_high", "loss.clip_high"),
+        ("actor_rollout_ref.actor.clip_ratio_c", "loss.dual_clip"),
+        ("actor_rollout_ref.actor.kl_loss_type", "loss.kl"),
+        ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "micro_batch_tokens"),
+        ("algorithm.rollout_is_threshold", "loss.importance_cap"),
+        ("algorithm.adv_estimator", "advantage.kind"),
+        ("data.train_files", "data.source"),
+        ("data.val_files", "eval.source"),
+        ("trainer.total_training_steps", "steps"),
+        ("trainer.save_freq", "checkpoints.every"),
+        ("trainer.test_freq", "eval_every"),
+        ("trainer.project_name", "run.wandb"),
+        ("beta", "loss.kl_weight"),
+        ("scale_rewards", "advantage.kind"),
+        ("loss_type", "loss.aggregation"),
+        ("rollout_batch_size", "prompts_per_step"),
+        ("max_completion_length", "sampling.max_new_tokens"),
         ("rnu.name", "run.name"),
     ],
 )
@@ -125,9 +141,9 @@ def test_empty_unknown_table_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_names_from_elsewhere_lead_to_real_keys() -> None:
-    known = [key for key, _ in known_keys(Rl)]
-    assert set(ELSEWHERE.values()) <= set(known)
-    assert not set(ELSEWHERE) & set(known)
+    known = {key for stage in (Rl, Sft) for key, _ in known_keys(stage)}
+    assert set(ELSEWHERE.values()) <= known
+    assert not set(ELSEWHERE) & known
     # SFT has no samples per prompt: the nearest key must be one of its own.
     sft = [key for key, _ in known_keys(Sft)]
     assert nearest("num_generations", sft) in sft
@@ -193,6 +209,26 @@ def test_checks_across_keys_are_reported_with_the_rest(tmp_path: Path) -> None:
 def test_sampling_that_cuts_needs_the_trainers_logprobs(tmp_path: Path) -> None:
     assert 'set loss.old_logprobs = "trainer"' in refuse(tmp_path, RL, "sampling.top_p=0.9")
     assert load(tmp_path, RL, "sampling.top_p=0.9", "loss.old_logprobs=trainer").steps == 3
+
+
+def test_a_dual_clip_belongs_to_the_clipped_loss(tmp_path: Path) -> None:
+    for kind in ("cispo", "gspo"):
+        message = refuse(tmp_path, RL, "loss.dual_clip=3.0", f"loss.kind={kind}")
+        assert f'loss.kind is "{kind}"; remove loss.dual_clip' in message
+    assert load(tmp_path, RL, "loss.dual_clip=3.0").steps == 3
+
+
+def test_gspo_needs_its_own_aggregation(tmp_path: Path) -> None:
+    message = refuse(tmp_path, RL, "loss.kind=gspo")
+    assert message.endswith('set loss.aggregation = "seq-mean-token-mean"') and "token-mean" in message
+    assert load(tmp_path, RL, "loss.kind=gspo", "loss.aggregation=seq-mean-token-mean").steps == 3
+
+
+def test_a_shape_no_family_has(tmp_path: Path) -> None:
+    shape = "{family='qwen2', vocab_size=8, hidden_size=8, intermediate_size=8, num_layers=1, num_heads=2, "
+    shape += "num_kv_heads=2, head_dim=4, max_context=8}"
+    message = refuse(tmp_path, RL, "model.path=none", "model.tokenizer=t", f"model.shape={shape}")
+    assert "model.shape: family qwen2 has qkv_bias = true; set it so" in message
 
 
 def test_shape_mistakes_keep_their_key(tmp_path: Path) -> None:

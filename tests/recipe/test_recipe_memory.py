@@ -174,18 +174,22 @@ def test_logits_are_the_peak_over_the_vocabulary(temperature: float) -> None:
 
 
 @pytest.mark.parametrize("kv_tokens", [None, 100])
-def test_kv_cache_is_what_the_engine_allocates(kv_tokens: int | None) -> None:
+@pytest.mark.parametrize("samples_per_prompt", [2, 8])
+def test_kv_cache_is_what_the_engine_allocates(kv_tokens: int | None, samples_per_prompt: int) -> None:
     shape = ModelShape(**SMALL)
-    recipe = rl(engine=parts.Engine(max_running=5, page_size=8, kv_tokens=kv_tokens))
-    engine = build_engine(build(shape, "float32"), recipe.engine, max_length=recipe.max_length)
-    assert kv_pages(recipe) == engine.num_pages
+    room = parts.Engine(max_running=5, page_size=8, kv_tokens=kv_tokens)
+    recipe = rl(engine=room, prompts_per_step=2, samples_per_prompt=samples_per_prompt)
+    engine = build_engine(build(shape, "float32"), recipe.engine_room, max_length=recipe.max_length)
     assert estimate(shape, recipe, "cpu").kv_cache == storage_bytes([engine.cache.keys, engine.cache.values])
+    if kv_tokens is None:
+        # 40 tokens are 5 pages of 8, and one to copy to; 2 x 2 samples never need the fifth row
+        assert engine.num_pages == 6 * min(5, 2 * samples_per_prompt)
 
 
 def test_pages_round_up() -> None:
     # 40 tokens in pages of 16 are 3 pages, and one for the copy of a shared one.
-    assert pages_per_sample(rl()) == 4
-    assert kv_pages(rl(engine=parts.Engine(kv_tokens=47))) == 2
+    assert pages_per_sample(16, 40) == 4
+    assert kv_pages(parts.Engine(kv_tokens=47), 40) == 2
 
 
 def test_reference_costs_only_when_the_loss_pulls_towards_it() -> None:

@@ -19,6 +19,7 @@ from foresail.recipe.load import load_recipe
 from foresail.recipe.preflight import Preflight, preflight
 from foresail.recipe.stages import Recipe, Rl
 from foresail.recipe.units import gigabytes, grouped
+from foresail.runlog.directory import RunDirectory
 
 CONFIG = {
     "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 100, "hidden_size": 16,
@@ -307,7 +308,10 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_large_a_cache_names_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight_module, "main_memory", lambda: 1_000_000)
-    assert "set engine.kv_tokens or lower engine.max_running" in only_refusal("engine.max_running=4000")
+    assert "set engine.kv_tokens or lower engine.max_running" in only_refusal(
+        "engine.max_running=4000", "samples_per_prompt=500"
+    )
+    assert check("engine.max_running=4000").refusals == (), "a step of 32 samples needs no 4000 rows"
 
 
 def test_cuda_memory_is_only_printed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,28 +381,49 @@ def test_folder_with_another_recipe() -> None:
 
 def test_folder_with_this_recipe() -> None:
     record_run(make())
-    found = check()
-    assert found.refusals == ()
-    assert found.warnings[0].startswith("runs/rl already holds this run; foresail resume runs/rl")
+    mend = "go on with it: foresail resume runs/rl, or choose another run.name"
+    assert only_refusal() == f"runs/rl already holds this run; {mend}"
 
 
 def test_where_a_run_lies_is_no_difference() -> None:
     record_run(make())
-    assert check("run.root=./runs").refusals == ()
+    Path("runs").rename("moved")
+    assert "already holds this run" in only_refusal("run.root=moved")
 
 
 def test_folder_with_a_recipe_nobody_can_read() -> None:
     record_run(make())
     Path("runs/rl/recipe.toml").write_text("stage = 'rl'\nsteps = 1\nold_key = 3\n")
     assert "holds a run whose recipe cannot be read; choose another run.name" in only_refusal()
-    Path("runs/rl/recipe.toml").rename("runs/rl/metrics.jsonl")
+    Path("runs/rl/recipe.toml").unlink()
     assert only_refusal() == "runs/rl holds a run without its recipe; choose another run.name"
 
 
-def record_run(recipe: Recipe) -> None:
+@pytest.mark.parametrize(
+    ("metrics", "begun"),
+    [
+        ("", False),
+        ('{"step": 0, "a": 1}\n', False),
+        ('{"step": 0}\n{"step": 1, "half', False),
+        ('{"step": 0}\n{"step": 1}\n', True),
+    ],
+)
+def test_a_run_that_never_began_may_be_started_anew(metrics: str, begun: bool) -> None:
+    """The preflight and the run directory, in rooms that do not know each other, go by the same rule."""
+    recipe = make()
+    record_run(make("steps=9"), metrics)
+    assert bool(preflight(recipe).refusals) is begun
+    run = RunDirectory("runs/rl")
+    assert run.has_begun() is begun
+    run.checkpoint_path(0).mkdir(parents=True)
+    assert len(preflight(recipe).refusals) == 1 and run.has_begun()
+
+
+def record_run(recipe: Recipe, metrics: str = '{"step": 0}\n{"step": 1}\n') -> None:
     folder = Path(recipe.run.root) / recipe.run.name
     folder.mkdir(parents=True)
     (folder / "recipe.toml").write_text(to_toml(recipe), encoding="utf-8")
+    (folder / "metrics.jsonl").write_text(metrics)
 
 
 def test_all_refusals_come_at_once() -> None:
@@ -410,6 +435,19 @@ def test_all_refusals_come_at_once() -> None:
 def test_warmup_that_never_ends() -> None:
     assert "lasts for all 10 updates" in check("optimizer.warmup=10").warnings[0]
     assert check("optimizer.warmup=9").warnings == ()
+
+
+def test_a_kl_term_that_pulls_nowhere() -> None:
+    (warning,) = check("loss.kl=k1", "loss.kl_weight=0.1").warnings
+    assert warning.startswith("loss.kl_weight 0.1") and warning.endswith('set loss.kl = "k3"')
+    assert check("loss.kl=k1").warnings == check("loss.kl_weight=0.1").warnings == ()
+
+
+def test_bounds_too_wide_for_whole_samples() -> None:
+    gspo = ("loss.kind=gspo", "loss.aggregation=seq-mean-token-mean")
+    (warning,) = check(*gspo).warnings
+    assert "a bound of 0.28 hardly ever acts" in warning and "loss.clip_low = 3e-4" in warning
+    assert check(*gspo, "loss.clip_low=3e-4", "loss.clip_high=4e-4").warnings == ()
 
 
 # The arithmetic.
@@ -457,7 +495,8 @@ def test_report_shows_batches_memory_and_files() -> None:
         assert f"\n  {part} " in text
     assert "40 pages of 16 tokens" in text
     assert "every 5 steps, the newest 2 kept" in text and "rollouts/" in text
-    assert "rollouts/" not in describe(check(stage="sft")) and "conversations" in describe(check(stage="sft"))
+    sft = describe(check(stage="sft"))
+    assert "rollouts/" not in sft and "timeline.jsonl" in sft and "conversations" in sft
     assert "dynamic sampling" not in describe(check("dynamic_sampling.enabled=false"))
 
 

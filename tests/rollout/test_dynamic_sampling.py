@@ -76,6 +76,7 @@ def test_no_signal_tells_pass_rates_and_the_way_out():
     assert "wrong 14, correct 5, unparsable 4, crashed 1" in message
     for remedy in ("easier problems", "samples_per_prompt", "sampling.max_new_tokens", "max_rounds"):
         assert remedy in message
+    assert names(error.value.harvest.launched) == numbered(*range(6)) and error.value.harvest.chosen == ()
 
 
 def test_when_everything_is_right_the_step_is_solved():

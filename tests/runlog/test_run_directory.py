@@ -39,7 +39,7 @@ def test_layout_is_that_of_the_architecture_page(tmp_path):
 
 def test_create_refuses_a_folder_with_a_run_and_open_one_without(tmp_path):
     run = make_run(tmp_path)
-    with pytest.raises(FileExistsError, match=r"already holds a run; resume it.*run\.name"):
+    with pytest.raises(FileExistsError, match=r"already holds a run; go on.*foresail resume .*run\.name"):
         RunDirectory.create(run.path, "")
     assert RunDirectory.open(run.path).read_metrics() == run.read_metrics()
     with pytest.raises(FileNotFoundError, match="is no run"):
@@ -52,7 +52,33 @@ def test_create_takes_a_folder_that_a_killed_create_left(tmp_path):
     (tmp_path / "demo" / "rollouts").mkdir(parents=True)
     (tmp_path / "demo" / ".tmp-1-recipe.toml").write_text("half")
     run = RunDirectory.create(tmp_path / "demo", "whole")
-    assert sorted(path.name for path in run.path.iterdir()) == ["checkpoints", "recipe.toml", "rollouts"]
+    assert sorted(path.name for path in run.path.iterdir()) == ["checkpoints", "recipe.toml"]
+
+
+def test_create_clears_a_run_that_never_began_and_nothing_else(tmp_path):
+    false_start = RunDirectory.create(tmp_path / "demo", "mistaken")
+    false_start.append_metrics(0, {"selftest/logprob_diff": 1e-6})
+    false_start.append_timeline({"step": 1, "what": "rollout"})
+    false_start.write_rollouts(1, ROWS)
+    (false_start.path / "tensorboard").mkdir()
+    (false_start.path / "tensorboard" / "events").touch()
+    (false_start.path / "notes.txt").write_text("mine")
+    run = RunDirectory.create(tmp_path / "demo", "mended")
+    assert sorted(path.name for path in run.path.iterdir()) == ["checkpoints", "notes.txt", "recipe.toml"]
+    assert run.read_recipe() == "mended"
+
+
+@pytest.mark.parametrize("sign", ["metrics", "checkpoint"])
+def test_create_keeps_a_run_that_has_begun(tmp_path, sign):
+    run = RunDirectory.create(tmp_path / "demo", "first")
+    assert not run.has_begun()
+    if sign == "metrics":
+        run.append_metrics(1, {"train/loss": 1.0})
+    else:
+        run.checkpoint_path(0).mkdir()
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        RunDirectory.create(tmp_path / "demo", "second")
+    assert run.read_recipe() == "first"
 
 
 def test_metrics_are_one_line_a_step(tmp_path):

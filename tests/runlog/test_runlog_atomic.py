@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from foresail.runlog import atomic
-from foresail.runlog.atomic import clean_leftovers, replacing_directory, write_aside
+from foresail.runlog.atomic import clean_leftovers, explained, replacing_directory, write_aside
 
 
 def full_disk(path: Path) -> None:
@@ -59,6 +59,14 @@ def test_errors_that_are_not_about_writing_stay_what_they_are(tmp_path):
     with pytest.raises(ZeroDivisionError):
         write_aside(tmp_path / "copy", lambda aside: 1 // 0)
     assert names(tmp_path) == []
+
+
+def test_foreign_error_that_tells_its_number_is_explained_by_it(tmp_path):
+    told = "cannot write in .*: Permission denied; make the folder writable"
+    with pytest.raises(PermissionError, match=told), explained(tmp_path):
+        raise RuntimeError("Error while serializing: I/O error: Permission denied (os error 13)")
+    with pytest.raises(RuntimeError, match="os error 2"), explained(tmp_path):
+        raise RuntimeError("I/O error: No such file (os error 2)")
 
 
 def test_foreign_error_on_a_full_disk_is_called_a_full_disk(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import sys
 import pytest
 from rich.console import Console
 
+from foresail.runlog import summary as summary_module
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.summary import show, summarize
 
@@ -100,6 +101,31 @@ def test_folder_with_stages_is_shown_stage_by_stage(tmp_path):
     assert "accuracy before 0.45 accuracy after 0.99" in words
     pictures = sorted(str(path.relative_to(quickstart)) for path in quickstart.rglob("*.png"))
     assert pictures == ["curves.png", "rl/curves.png", "sft/curves.png"]
+
+
+def test_samples_are_shown_line_by_line(tmp_path):
+    run = make_sft(tmp_path / "sft")
+    samples = [{"problem": "7 +5", "after": "12"}, {"problem": "1 +1", "after": "2"}]
+    (run.path / "summary.json").write_text(json.dumps({"samples": samples}))
+    text = shown(run.path)
+    assert "samples 1 problem 7 +5 samples 1 after 12 samples 2 problem 1 +1" in " ".join(text.split())
+    assert "{" not in text
+
+
+def test_the_picture_of_a_folder_is_that_of_rl(tmp_path, monkeypatch):
+    """Other runs beside it, such as the quickstart's `longer`, have their own."""
+    drawn = {}
+    monkeypatch.setattr(
+        summary_module,
+        "draw_curves",
+        lambda metrics, path, title: drawn.update({path: (len(metrics), title)}),
+    )
+    make_rl(tmp_path / "demo" / "rl")
+    for name in ("longer", "sft"):
+        make_sft(tmp_path / "demo" / name)
+    shown(tmp_path / "demo")
+    assert drawn[tmp_path / "demo" / "curves.png"] == (4, "demo")
+    assert drawn[tmp_path / "demo" / "longer" / "curves.png"] == (2, "longer")
 
 
 def test_broken_summary_file_hides_nothing_else(tmp_path):

@@ -185,7 +185,10 @@ def test_a_run_that_was_moved_goes_on_where_it_is(foresail: CommandLine, whole: 
     running.send(signal.SIGTERM)
     assert running.wait().code == 0
     (tmp_path / "runs" / "rl").rename(tmp_path / "elsewhere")
-    assert foresail.run("resume", tmp_path / "elsewhere").code == 0
+    resumed = foresail.run("resume", "elsewhere")
+    assert resumed.code == 0
+    # the folder is named as it was given
+    assert resumed.out.splitlines()[-1] == f"checkpoint: elsewhere/checkpoints/step_{STEPS}"
     assert_same_end(tmp_path / "elsewhere", whole / "rl")
 
 

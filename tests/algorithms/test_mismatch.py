@@ -1,0 +1,33 @@
+"""How far engine and trainer are apart: by hand, and against the exact KL of two distributions."""
+
+import math
+
+import pytest
+import torch
+
+from foresail.algorithms.mismatch import mismatch
+
+
+def test_sums_by_hand():
+    trainer_M = torch.tensor([-1.0, -1.0 - math.log(2)], requires_grad=True)
+    engine_M = torch.tensor([-1.5, -1.0])
+    sums = mismatch(trainer_M, engine_M)
+    assert sums["rollout/logprob_abs_diff"].item() == pytest.approx(0.5 + math.log(2))
+    # k3 = r - 1 - log r with r = trainer / engine: e^.5 - 1.5 and .5 - 1 + log 2
+    assert sums["rollout/logprob_kl"].item() == pytest.approx(math.exp(0.5) - 1.5 + math.log(2) - 0.5)
+    assert not any(value.requires_grad for value in sums.values())
+
+
+def test_equal_logprobs_are_no_mismatch():
+    logprobs_M = torch.linspace(-9, 0, 10)
+    assert {value.item() for value in mismatch(logprobs_M, logprobs_M).values()} == {0.0}
+
+
+def test_the_mean_over_the_engines_tokens_is_the_kl_from_engine_to_trainer():
+    engine_V = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+    trainer_V = torch.tensor([0.4, 0.35, 0.25], dtype=torch.float64)
+    exact = (engine_V * (engine_V / trainer_V).log()).sum().item()
+    # each token alone, weighed as often as the engine draws it
+    terms = [mismatch(t[None], e[None]) for t, e in zip(trainer_V.log(), engine_V.log(), strict=True)]
+    mean = sum(p.item() * term["rollout/logprob_kl"].item() for p, term in zip(engine_V, terms, strict=True))
+    assert mean == pytest.approx(exact, rel=1e-9)
