@@ -110,6 +110,8 @@ def workloads(options: argparse.Namespace) -> list[Workload]:
     ) -> Workload:
         numbers = random.Random(0)
         shape = ModelShape(
+            family="qwen3",
+            qk_norm=True,
             vocab_size=options.vocab,
             hidden_size=hidden,
             intermediate_size=mlp,
@@ -132,7 +134,7 @@ def workloads(options: argparse.Namespace) -> list[Workload]:
         )
 
     hidden, heads = options.hidden, options.heads
-    small = build("quickstart", hidden, options.layers, heads, heads, 2 * hidden, options.prompts)
+    small = build("quickstart", hidden, options.layers, heads, heads // 2, 2 * hidden, options.prompts)
     larger = build("larger", 576, 4, 9, 3, 1536, max(options.prompts // 4, 1))
     return [small] if options.no_larger else [small, larger]
 

@@ -1,7 +1,7 @@
 """The paged KV cache and the two ways of attending over it.
 
 Legend: T tokens, B rows, P pages per row, C pages to copy, L places per row, H query heads, K key/value
-heads, d head size.
+heads, G query heads per key head, d head size.
 """
 
 from __future__ import annotations
@@ -64,10 +64,9 @@ class DecodeAttention:
     def __call__(self, layer: int, q_BHd: Tensor, k_BKd: Tensor, v_BKd: Tensor) -> Tensor:
         self.cache.write(layer, self.places_B, k_BKd, v_BKd)
         k_BKLd, v_BKLd = self._gather(self.cache.keys[layer]), self._gather(self.cache.values[layer])
-        grouped = q_BHd.shape[1] != k_BKd.shape[1]
-        return F.scaled_dot_product_attention(
-            q_BHd[:, :, None], k_BKLd, v_BKLd, attn_mask=self.mask_B11L, enable_gqa=grouped
-        ).squeeze(2)
+        # The query heads that share a key head stand as rows of one query: nothing is repeated.
+        q_BKGd = q_BHd.unflatten(1, (k_BKd.shape[1], -1))
+        return F.scaled_dot_product_attention(q_BKGd, k_BKLd, v_BKLd, attn_mask=self.mask_B11L).flatten(1, 2)
 
     def _gather(self, pages: Tensor) -> Tensor:
         """Every row's pages, laid end to end."""

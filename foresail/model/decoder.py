@@ -48,11 +48,11 @@ class Attention(nn.Module):
     def forward(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend) -> Tensor:
         heads, kv_heads = self.shape.num_heads, self.shape.num_kv_heads
         qkv = self.qkv(x_TD).unflatten(-1, (heads + 2 * kv_heads, self.shape.head_dim))
+        qk, v_TKd = qkv.split((heads + kv_heads, kv_heads), dim=1)
         if self.q_norm is not None and self.k_norm is not None:
-            q, k, v_TKd = qkv.split((heads, kv_heads, kv_heads), dim=1)
-            qk = torch.cat((self.q_norm(q), self.k_norm(k)), dim=1)
-        else:
-            qk, v_TKd = qkv.split((heads + kv_heads, kv_heads), dim=1)
+            # queries and keys in one go; each head keeps its own scale
+            scale = torch.cat((self.q_norm.weight.expand(heads, -1), self.k_norm.weight.expand(kv_heads, -1)))
+            qk = F.rms_norm(qk, (self.shape.head_dim,), eps=self.shape.norm_eps) * scale
         q_THd, k_TKd = rotate(qk, cos_Td, sin_Td).split((heads, kv_heads), dim=1)
         return self.out(attend(self.layer, q_THd, k_TKd, v_TKd).flatten(1))
 

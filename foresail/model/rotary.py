@@ -11,13 +11,14 @@ from foresail.recipe.shape import ModelShape, RopeScaling
 
 
 def rotary_table(shape: ModelShape) -> tuple[Tensor, Tensor]:
-    """cos and sin for every position up to the context, float32: one row per position, d/2 wide."""
+    """cos and sin for every position up to the context, float32; sin has the signs that `rotate` wants."""
     exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim
     frequencies = 1.0 / shape.rope_theta**exponents
     if shape.rope_scaling is not None:
         frequencies = stretch(frequencies, shape.rope_scaling)
     angles = torch.outer(torch.arange(shape.max_context, dtype=torch.float32), frequencies)
-    return angles.cos(), angles.sin()
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
 
 
 def stretch(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
@@ -31,6 +32,5 @@ def stretch(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
 
 def rotate(x_Thd: Tensor, cos_Td: Tensor, sin_Td: Tensor) -> Tensor:
     """Turn the two halves of every head: (a, b) -> (a cos - b sin, b cos + a sin)."""
-    a, b = x_Thd.chunk(2, dim=-1)
-    cos, sin = cos_Td[:, None], sin_Td[:, None]
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+    swapped_Thd = x_Thd.roll(x_Thd.shape[-1] // 2, dims=-1)
+    return torch.addcmul(x_Thd * cos_Td[:, None], swapped_Thd, sin_Td[:, None])

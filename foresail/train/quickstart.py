@@ -157,7 +157,7 @@ def sft_recipe(folder: Path, seed: int, vocab_size: int) -> Sft:
         intermediate_size=128,
         num_layers=2,
         num_heads=4,
-        num_kv_heads=4,
+        num_kv_heads=2,
         head_dim=16,
         max_context=128,
     )
@@ -186,6 +186,7 @@ def rl_recipe(folder: Path, seed: int, checkpoint: Path) -> Rl:
         updates_per_step=2,
         max_prompt_tokens=MAX_PROMPT_TOKENS,
         sampling=parts.Sampling(max_new_tokens=MAX_NEW_TOKENS),
+        dynamic_sampling=parts.DynamicSampling(max_rounds=3),
         optimizer=parts.Optimizer(lr=3e-4, warmup=2),
     )
 

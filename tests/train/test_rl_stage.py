@@ -169,7 +169,7 @@ def test_every_advantage_runs_with_every_loss(
         tmp_path,
         steps=1,
         advantage=Advantage(kind=advantage),  # type: ignore[arg-type]
-        loss=Loss(kind=loss),  # type: ignore[arg-type]
+        loss=Loss(kind=loss, aggregation="seq-mean-token-mean"),  # type: ignore[arg-type]
     )
     assert outcome.finished and record["actor/grad_norm"] > 0
     assert not torch.equal(weights(outcome.checkpoint), weights(tiny_checkpoint))
@@ -408,7 +408,7 @@ def test_fewer_problems_than_a_step_needs_is_an_error(tiny_checkpoint: Path, tmp
 
 def test_a_run_in_the_folder_is_never_overwritten(tiny_checkpoint: Path, tmp_path: Path) -> None:
     outcome, _ = train(tiny_checkpoint, tmp_path, steps=1)
-    with pytest.raises(FileExistsError, match="already holds a run; resume it, remove it, or choose"):
+    with pytest.raises(FileExistsError, match="already holds a run; go on with it: foresail resume"):
         run_rl(rl_recipe(tiny_checkpoint, tmp_path, steps=1))
     assert replace(outcome, finished=True) == run_rl(
         rl_recipe(tiny_checkpoint, tmp_path, steps=1), resume=True

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny_world import HELD_OUT, tiny_shape
 
-from foresail.evaluate.checkpoint import evaluate_checkpoint
+from foresail.evaluate.checkpoint import answer, evaluate_checkpoint
 from foresail.model.hf import build_model
 from foresail.recipe.parts import Model, Problems, Sampling
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -54,8 +54,10 @@ def test_such_a_model_can_be_evaluated_within_its_window(windowed: Path, tmp_pat
         windowed, problems, Sampling(max_new_tokens=8), num_samples=0, output=output
     )
     assert len(results) == 20
-    with pytest.raises(ValueError, match="more than the model's context of 24; set max_new_tokens to 17"):
+    with pytest.raises(ValueError, match="the model's context of 24; set --max-new-tokens to 17"):
         evaluate_checkpoint(windowed, problems, Sampling(max_new_tokens=20), num_samples=0, output=output)
+    found = answer(windowed, "7 +5 *3", temperature=0.0, max_new_tokens=None, seed=0)
+    assert found == answer(windowed, "7 +5 *3", temperature=0.0, max_new_tokens=17, seed=0)
 
 
 def test_a_tokenizer_with_more_ids_than_the_model_has_rows_is_refused(tiny_tokenizer: Path) -> None:
