@@ -96,7 +96,7 @@ def kv_pages(room: parts.Engine, max_length: int) -> int:
 def token_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:
     """What the forward pass keeps of one token for the backward pass, logits aside."""
     last_norm = norm_bytes(shape.hidden_size, value_bytes, device) + shape.hidden_size * value_bytes
-    rotary = shape.head_dim * value_bytes
+    rotary = 2 * shape.head_dim * value_bytes
     return shape.num_layers * block_bytes(shape, value_bytes, device) + last_norm + rotary
 
 
@@ -122,16 +122,19 @@ def block_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:
     else:
         # q, k, v as projected, q and k as turned, all three spread to a rectangle, and the output there.
         attention = (queries + 2 * keys) + (queries + keys) + (queries + 2 * keys) + queries
-    qk_norms = norm_bytes(queries + keys, value_bytes, device, input_kept=True) if shape.qk_norm else 0
+    qk_norms = qk_norm_bytes(queries + keys, value_bytes, device) if shape.qk_norm else 0
     return norms + qk_norms + softmax + value_bytes * (matrix_inputs + attention + swiglu)
 
 
-def norm_bytes(width: int, value_bytes: int, device: Device, input_kept: bool = False) -> int:
+def norm_bytes(width: int, value_bytes: int, device: Device) -> int:
     """A norm keeps its input; PyTorch's CPU form, made of plain operations, the normalised values as well.
 
     There bfloat16 is computed in float32, and kept so.
     """
-    if device == "cuda":
-        return 0 if input_kept else width * value_bytes
-    copies = 1 if input_kept and value_bytes == FLOAT32 else 2
-    return width * FLOAT32 * copies
+    return width * value_bytes if device == "cuda" else 2 * width * FLOAT32
+
+
+def qk_norm_bytes(width: int, value_bytes: int, device: Device) -> int:
+    """The input is the projection, kept already, but for the CPU's float32 copy of it; the output is kept."""
+    copy = FLOAT32 if device == "cpu" and value_bytes != FLOAT32 else 0
+    return width * (value_bytes + copy)

@@ -33,7 +33,7 @@ def test_loss_falls_from_chance_to_the_format(tiny_sft_run: Path, tiny_tokenizer
     metrics = RunDirectory(tiny_sft_run).read_metrics()
     assert [record["step"] for record in metrics] == list(range(1, 61))
     losses = [record["train/loss"] for record in metrics]
-    assert losses[0] == pytest.approx(math.log(Tokenizer.load(tiny_tokenizer).vocab_size), abs=0.5)
+    assert losses[0] == pytest.approx(math.log(Tokenizer.load(tiny_tokenizer).vocab_size), abs=1.5)
     # the answer's four tokens: three are always the same, the digit is a guess among ten
     assert losses[-1] < 1.05 * math.log(10) / 4
     assert metrics[0].keys() >= NAMES
