@@ -54,16 +54,11 @@ def draw(folder: Path) -> str:
 
 
 def next_commands(folder: Path, summary: Mapping[str, Any]) -> Iterator[str]:
-    """Commands that work as they are: look closer, and train on longer problems."""
+    """Commands that work as they are: look closer, and see what another loss makes of the same start."""
     checkpoint, test = summary["checkpoints"]["rl"], folder / "data" / "test.jsonl"
-    recipe = folder / "rl" / "recipe.toml"
     yield f"show {quote(folder)}"
     yield f"eval {quote(checkpoint)} --data {quote(test)} --max-new-tokens 40"
-    yield (
-        f"rl {quote(recipe)} run.name=longer model.path={quote(checkpoint)} "
-        f"data.source=arithmetic:count=2000,steps=5-6 eval.source=arithmetic:count=200,steps=5-6,split=test "
-        f"max_prompt_tokens=24 sampling.max_new_tokens=64"
-    )
+    yield f"rl {quote(folder / 'rl' / 'recipe.toml')} run.name=rl-cispo loss.kind=cispo"
 
 
 def quote(path: Path | str) -> str:
