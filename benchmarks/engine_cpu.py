@@ -34,6 +34,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, save_model
 from foresail.recipe import parts
 from foresail.recipe.shape import ModelShape
+from foresail.train.quickstart import PAGE_SIZE
 
 PAD, STOP_IDS = 0, (1, 2)  # random weights: each id comes about once in `vocab` tokens
 PROMPT_LENGTHS = (8, 14)
@@ -66,8 +67,7 @@ class Speed:
 
 def main() -> None:
     options = read_options()
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    torch.set_num_threads(options.threads)
     machine = {
         "machine": platform.machine(),
         "cores": os.cpu_count(),
@@ -90,12 +90,12 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--prompts", type=int, default=32)
     parser.add_argument("--samples", type=int, default=16, help="responses per prompt")
     parser.add_argument("--max-new-tokens", type=int, default=48)
-    parser.add_argument("--page-size", type=int, default=parts.Engine().page_size, help="tokens per KV page")
+    parser.add_argument("--page-size", type=int, default=PAGE_SIZE, help="tokens per KV page")
     parser.add_argument(
         "--batches", type=int, nargs="+", default=[512, 256, 128, 64], help="transformers' batches"
     )
-    parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each side")
-    parser.add_argument("--threads", type=int, default=0, help="torch's threads; 0: its own choice")
+    parser.add_argument("--rounds", type=int, default=7, help="timed rounds of each side")
+    parser.add_argument("--threads", type=int, default=1, help="for both sides; the quickstart uses 1")
     parser.add_argument("--no-larger", action="store_true", help="leave out the larger shape")
     parser.add_argument("--quick", action="store_true", help="3 rounds, two batch sizes, no larger shape")
     options = parser.parse_args()

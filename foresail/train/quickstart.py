@@ -40,6 +40,7 @@ NUM_TRAIN, NUM_TEST, STEPS = 6000, 200, (3, 5)
 DIRECT_SHARE = 0.7  # of the cold start's examples answer at once
 NUM_SAMPLES = 8  # per held-out problem, at temperature 1
 MAX_PROMPT_TOKENS, MAX_NEW_TOKENS = 16, 40
+PAGE_SIZE = 8  # tokens; prompts are that short
 DTYPE: Literal["float32"] = "float32"  # also on CUDA: so small a model gains nothing from less
 
 
@@ -187,6 +188,7 @@ def rl_recipe(folder: Path, seed: int, checkpoint: Path) -> Rl:
         max_prompt_tokens=MAX_PROMPT_TOKENS,
         sampling=parts.Sampling(max_new_tokens=MAX_NEW_TOKENS),
         dynamic_sampling=parts.DynamicSampling(max_rounds=3),
+        engine=parts.Engine(page_size=PAGE_SIZE),
         optimizer=parts.Optimizer(lr=3e-4, warmup=2),
     )
 
