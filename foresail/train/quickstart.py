@@ -123,7 +123,7 @@ def problem_row(problem: Problem) -> dict[str, str]:
         "id": problem.id,
         "prompt": problem.prompt[-1].content,
         "answer": problem.answer,
-        "source": problem.source,
+        "data_source": problem.source,
     }
 
 
