@@ -14,12 +14,8 @@ def learning_rate(update: int, total_updates: int, settings: Optimizer) -> float
     """
     if update <= settings.warmup:
         return settings.lr * update / settings.warmup
-    progress = (update - settings.warmup) / max(1, total_updates - settings.warmup)
-    shares = {
-        "constant": 1.0,
-        "linear": 1.0 - progress,
-        "cosine": 0.5 * (1.0 + math.cos(math.pi * progress)),
-    }
     if settings.schedule == "constant":
         return settings.lr
-    return settings.lr * (settings.final_share + (1 - settings.final_share) * shares[settings.schedule])
+    progress = (update - settings.warmup) / max(1, total_updates - settings.warmup)
+    left = {"linear": 1.0 - progress, "cosine": 0.5 * (1.0 + math.cos(math.pi * progress))}[settings.schedule]
+    return settings.lr * (settings.final_share + (1 - settings.final_share) * left)
