@@ -11,7 +11,7 @@ import shutil
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -27,9 +27,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+data_app = typer.Typer(help="Look at data before training on it.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
 RecipeFile = Annotated[Path, typer.Argument(help="recipe in TOML")]
 Overrides = Annotated[list[str] | None, typer.Argument(help="changes, such as optimizer.lr=1e-5")]
 RunFolder = Annotated[Path, typer.Argument(help="folder of a run")]
+Workers = Annotated[int, typer.Option(min=0, help="processes that grade; 0: this one")]
+Show = Annotated[int, typer.Option(min=0, help="how many of the doubtful rows to print")]
+AnswerKey = Annotated[str | None, typer.Option(help="column of the answer; default: the usual names")]
 
 
 @app.command()
@@ -102,7 +108,7 @@ def evaluate(
     system: Annotated[str | None, typer.Option(help="system message before every prompt")] = None,
     suffix: Annotated[str, typer.Option(help="text after every prompt")] = "",
     limit: Annotated[int | None, typer.Option(min=1, help="only the first so many problems")] = None,
-    grader: Annotated[str, typer.Option(help="math or exact")] = "math",
+    grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
     seed: Annotated[int, typer.Option()] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for the records")] = None,
@@ -128,6 +134,58 @@ def evaluate(
     )
     Console().print(figures_table(results))
     print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # an answer may begin with a minus
+def grade(
+    response: Annotated[str, typer.Argument(help="a response, or a JSONL or parquet file of them")],
+    answer: Annotated[str | None, typer.Argument(help="the answer to hold a single response against")] = None,
+    accept: Annotated[
+        Literal["boxed", "stated", "any"], typer.Option(help="where an answer may stand")
+    ] = "any",
+    out: Annotated[Path | None, typer.Option(help="file for the verdicts, one line a row")] = None,
+    response_key: Annotated[str | None, typer.Option(help="column of the response")] = None,
+    answer_key: AnswerKey = None,
+    show: Show = 20,
+    workers: Workers = 0,
+) -> None:
+    """Verdicts of the maths grader: on one response and answer, or on a file. Exit code 0 whatever they are."""
+    if answer is not None:
+        from foresail.rewards.math import grade as grade_one
+        from foresail.rewards.tally import one_line
+
+        verdict = grade_one(response, answer, accept=accept)
+        print(f"status  {verdict.status}\nscore   {verdict.score:g}\ndetail  {one_line(verdict.detail)}")
+        return
+    from foresail.evaluate.verdict_file import describe_file, grade_file, write_verdicts
+    from foresail.recipe.parts import Reward
+
+    settings = Reward(grader="math", accept=accept, workers=workers)
+    graded = grade_file(response, settings, response_key=response_key, answer_key=answer_key)
+    print(*describe_file(graded, show=show), sep="\n")
+    if out is not None:
+        write_verdicts(out, graded.rows)
+        print(f"verdicts: {out}")
+
+
+@data_app.command(name="check-answers")
+def check_answers(
+    file: Annotated[Path, typer.Argument(help="problems: JSONL or parquet, gzip too")],
+    answer_key: AnswerKey = None,
+    solution_key: Annotated[str | None, typer.Option(help="column of the worked solution")] = None,
+    out: Annotated[Path | None, typer.Option(help="file for all doubtful answers, one line each")] = None,
+    show: Show = 20,
+    workers: Workers = 0,
+) -> None:
+    """Grade every answer against itself and against its own worked solution."""
+    from foresail.data.gold import check_answers as check_file
+    from foresail.data.gold import describe_gold, write_suspicious
+
+    checks = check_file(file, answer_key=answer_key, solution_key=solution_key, workers=workers)
+    print(*describe_gold(checks, show=show), sep="\n")
+    if out is not None:
+        write_suspicious(out, checks)
+        print(f"doubtful answers: {out}")
 
 
 @app.command()

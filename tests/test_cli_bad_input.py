@@ -342,7 +342,27 @@ def evaluate(desk: Desk, *words: object, data: str = "arithmetic:count=3,steps=2
 
 
 def test_an_unknown_grader(desk: Desk) -> None:
-    assert evaluate(desk, "--grader", "maths") == "unknown grader 'maths'; use one of math, exact"
+    message = evaluate(desk, "--grader", "maths")
+    assert_all_in(message, 'unknown grader "maths"; did you mean math?', "rewards.py:score")
+    assert_all_in(evaluate(desk, "--grader", "nowhere.py:f"), "nowhere.py does not exist", "check the path")
+
+
+def test_a_reward_function_that_cannot_be_used(desk: Desk) -> None:
+    (desk.folder / "mine.py").write_text(
+        "def score(response, answer): return 1.0\ndef fine(completions): return [1.0]"
+    )
+    for grader, words in {
+        "nowhere.py:score": ("reward.grader nowhere.py:score", "does not exist", "check the path"),
+        "mine.py:scor": ("there is no function scor", "did you mean score?"),
+        "mine.py:score": ("none of the known shapes", "solution_str", "queries"),
+    }.items():
+        checked = desk.run("check", "rl.toml", f"reward.grader={grader}")
+        assert checked.code == 1
+        assert_all_in(checked.out, "refused: ", *words)
+        assert_all_in(desk.refused("rl", "rl.toml", f"reward.grader={grader}"), *words)
+    assert_all_in(desk.refused("rl", "rl.toml", "reward.grader=maths"), "did you mean math?")
+    assert not (desk.folder / "runs").exists()
+    assert desk.run("check", "rl.toml", "reward.grader=mine.py:fine").code == 0
 
 
 def test_evaluation_data_that_cannot_be_read(desk: Desk) -> None:

@@ -23,7 +23,19 @@ from foresail.recipe.stages import STAGES
 from foresail.runlog.directory import RunDirectory
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = ("quickstart", "check", "sft", "rl", "resume", "eval", "show", "import", "generate")
+COMMANDS = (
+    "quickstart",
+    "check",
+    "sft",
+    "rl",
+    "resume",
+    "eval",
+    "grade",
+    "show",
+    "import",
+    "generate",
+    "data",
+)
 ANSI = re.compile(r"\x1b")
 
 # Runs the command as the console script does, then tells which modules that took.
@@ -55,7 +67,7 @@ def test_every_stage_has_a_recipe_and_a_function() -> None:
     assert FUNCTIONS.keys() == STAGES.keys()
 
 
-@pytest.mark.parametrize("words", [("--help",), ("rl", "--help"), ("eval", "--help")])
+@pytest.mark.parametrize("words", [("--help",), ("rl", "--help"), ("eval", "--help"), ("data", "--help")])
 def test_help_imports_nothing_heavy(words: tuple[str, ...]) -> None:
     out, modules = imported_by(*words)
     assert modules >= {"foresail", "typer"}
@@ -63,6 +75,12 @@ def test_help_imports_nothing_heavy(words: tuple[str, ...]) -> None:
     assert "Usage: foresail" in out
     if words == ("--help",):
         assert all(command in out for command in COMMANDS)
+
+
+def test_grading_imports_no_torch() -> None:
+    out, modules = imported_by("grade", r"\boxed{7}", "7")
+    assert "status  correct" in out
+    assert modules & {"torch", "tokenizers", "matplotlib", "rich.live"} == set()
 
 
 def test_check_imports_no_torch(tiny_checkpoint: Path, tmp_path: Path) -> None:

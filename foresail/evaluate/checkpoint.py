@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, encode_problems
@@ -28,8 +29,9 @@ from foresail.model.hf import check_vocabulary, load_model
 from foresail.recipe import parts
 from foresail.recipe.machine import main_memory
 from foresail.recipe.memory import pages_per_sample
+from foresail.recipe.reward_function import check_function
 from foresail.records import Message
-from foresail.rewards.grader import GRADERS
+from foresail.rewards.grading import open_grading
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -50,8 +52,7 @@ def evaluate_checkpoint(
     dtype: str = "auto",
 ) -> list[ProblemResult]:
     """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`."""
-    if grader not in GRADERS:
-        raise ValueError(f"unknown grader {grader!r}; use one of {', '.join(GRADERS)}")
+    reward = choose_grader(grader)
     model, tokenizer = open_checkpoint(
         checkpoint, device=device, dtype=dtype, max_length=sampling.max_new_tokens
     )
@@ -60,19 +61,31 @@ def evaluate_checkpoint(
     make_folder(output)  # before hours of work, not after
     max_length = longest(prompted) + sampling.max_new_tokens
     room = choose_room(model, max_length, num_attempts=len(prompted) * max(1, num_samples))
-    results = evaluate(
-        build_engine(model, room, max_length=max_length),
-        prompted,
-        judge_with(tokenizer, grader),
-        sampling=sampling,
-        num_samples=num_samples,
-        stop_ids=tokenizer.eos_ids,
-        seed=seed,
-    )
+    with open_grading(reward) as grading:
+        results = evaluate(
+            build_engine(model, room, max_length=max_length),
+            prompted,
+            judge_with(tokenizer, reward, grading),
+            sampling=sampling,
+            num_samples=num_samples,
+            stop_ids=tokenizer.eos_ids,
+            seed=seed,
+        )
     settings = {"checkpoint": str(checkpoint), "grader": grader, "seed": seed}
     settings |= {"data": problems.model_dump(), "sampling": sampling.model_dump()}
     write_results(output, results, settings)
     return results
+
+
+def choose_grader(grader: str) -> parts.Reward:
+    """The settings of a grader by its name alone, or an error that says what is wrong with it."""
+    try:
+        reward = parts.Reward(grader=grader)
+    except ValidationError as error:
+        raise ValueError(str(error.errors()[0]["ctx"]["error"])) from None
+    if reward.own_function and (wrong := next(check_function("--grader", grader), None)):
+        raise ValueError(wrong)
+    return reward
 
 
 def open_checkpoint(

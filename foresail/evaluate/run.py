@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.evaluate.results import Attempt, ProblemResult
-from foresail.recipe.parts import Sampling
-from foresail.records import Problem, Sample
-from foresail.rewards.grader import BALLOTS, GRADERS
-from foresail.rollout.groups import Draw, draw_groups
+from foresail.recipe.parts import Reward, Sampling
+from foresail.records import Problem, Sample, Verdict
+from foresail.rewards.grader import find_ballot
+from foresail.rewards.grading import Grading
+from foresail.rewards.peers import add_ids
+from foresail.rollout.groups import Draw, draw_samples
 from foresail.tokenizer.tokenizer import Tokenizer
 
+OPENING = 8  # tokens at the prompt's end in which a `<think>` would stand
 EVALUATION_STEP = -1  # its own stream of noise, apart from every training step
 
-Judge = Callable[[Problem, Sample], Attempt]
+# Hands a sample to the grader and returns at once; what it returns waits for the verdict.
+Judge = Callable[[Problem, Sample], Callable[[], Attempt]]
 
 
-def judge_with(tokenizer: Tokenizer, grader: str) -> Judge:
+def judge_with(tokenizer: Tokenizer, settings: Reward, grading: Grading) -> Judge:
     """Grade the response's text; the prompt is never graded."""
+    ballot = find_ballot(settings)
 
-    def judge(problem: Problem, sample: Sample) -> Attempt:
+    def judge(problem: Problem, sample: Sample) -> Callable[[], Attempt]:
         text = response_text(tokenizer, sample)
-        verdict = GRADERS[grader](problem, text)
+        verdict = hand_over(problem, sample, text, settings, grading)
+        return lambda: to_attempt(verdict.result(), text, sample)
+
+    def to_attempt(verdict: Verdict, text: str, sample: Sample) -> Attempt:
+        right = float(verdict.status == "correct")
         return Attempt(
             status=verdict.status,
-            score=verdict.score,
-            answer=BALLOTS[grader](text),
+            score=right if settings.own_function else verdict.score,  # rewards need not lie in [0, 1]
+            answer=ballot(text),
             length=sample.num_response_tokens,
             text=text,
         )
@@ -36,9 +46,23 @@ def judge_with(tokenizer: Tokenizer, grader: str) -> Judge:
     return judge
 
 
+def hand_over(
+    problem: Problem, sample: Sample, text: str, settings: Reward, grading: Grading
+) -> Future[Verdict]:
+    """Submit a response; functions of one's own get its token ids too."""
+    return grading.submit(add_ids(problem, sample) if settings.own_function else problem, text)
+
+
 def response_text(tokenizer: Tokenizer, sample: Sample) -> str:
-    ids = [token for token, drawn in zip(sample.ids, sample.loss_mask, strict=True) if drawn]
-    return tokenizer.decode(ids, skip_special_tokens=True)
+    """What the model wrote; where the chat template opened `<think>` for it, that belongs to it too.
+
+    Without it a response that was cut off while thinking would look like a final answer.
+    """
+    start = sample.loss_mask.index(1) if 1 in sample.loss_mask else len(sample.ids)
+    drawn = [token for token, mask in zip(sample.ids, sample.loss_mask, strict=True) if mask]
+    text = tokenizer.decode(drawn, skip_special_tokens=True)
+    before = tokenizer.decode(sample.ids[max(0, start - OPENING) : start], skip_special_tokens=False)
+    return "<think>" + text if before.rstrip().endswith("<think>") else text
 
 
 def evaluate(
@@ -72,9 +96,13 @@ def evaluate(
 def attempt_all(
     engine: Engine, problems: Sequence[PromptedProblem], judge: Judge, draw: Draw
 ) -> dict[str, tuple[Attempt, ...]]:
+    """All attempts by problem, in the samples' order; responses are graded while others are still drawn."""
+    pending: dict[str, dict[int, Callable[[], Attempt]]] = {entry.problem.id: {} for entry in problems}
+    for entry, number, sample in draw_samples(engine, problems, draw):
+        pending[entry.problem.id][number] = judge(entry.problem, sample)
     return {
-        entry.problem.id: tuple(judge(entry.problem, sample) for sample in samples)
-        for entry, samples in draw_groups(engine, problems, draw)
+        problem_id: tuple(group[number]() for number in range(draw.num_samples))
+        for problem_id, group in pending.items()
     }
 
 

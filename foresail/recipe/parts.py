@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from difflib import get_close_matches
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from foresail.recipe.shape import ModelShape
+
+GRADERS = ("math", "exact", "code")
 
 
 class Part(BaseModel):
@@ -136,11 +139,58 @@ class Loss(Part):
 class Reward(Part):
     """From verdicts to rewards."""
 
-    grader: Literal["math", "exact"] = Field("math", description="math: by value; exact: the same text")
+    grader: str = Field("math", description="math, exact, code, or a function of one's own: file.py:function")
     wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
     correct: float = Field(1.0, gt=0, description="reward of a right answer")
+    accept: Literal["boxed", "stated", "any"] = Field(
+        "stated",
+        description="math: answers in a box only; or also stated in words or ####; or any last expression",
+    )
+    threshold: float = Field(
+        1.0, description="a function of one's own: the score from which a response is right"
+    )
+    workers: int | None = Field(
+        None,
+        ge=0,
+        description="processes that grade; 0: this one; default: 0 for math and exact, else one a core",
+    )
+    time_limit: float | None = Field(
+        None, gt=0, description="seconds a verdict may take there; default: 60, for code an hour"
+    )
+    scheme: Literal["all", "strict", "soft"] = Field(
+        "all", description="code that passes some tests: worth nothing; or by levels of difficulty"
+    )
+    test_seconds: float | None = Field(None, gt=0, description="code: seconds a test may take; default: 10")
+    test_memory_mb: int | None = Field(None, gt=0, description="code: memory of a test; default: 512")
     overlong_buffer: int = Field(0, ge=0, description="tokens before the limit where a penalty grows; 0: off")
     overlong_factor: float = Field(1.0, ge=0, description="penalty at the limit")
+    format_weight: float = Field(
+        0.0, ge=0, description="penalty unless <think>…</think> and an answer; 0: off"
+    )
+    language_weight: float = Field(
+        0.0, ge=0, description="penalty times the share of letters not in the prompt's script; 0: off"
+    )
+
+    @property
+    def own_function(self) -> bool:
+        """Whether `grader` names a function: its scores are the rewards, as they are."""
+        return self.grader not in GRADERS
+
+    @model_validator(mode="after")
+    def check_grader(self) -> Self:
+        place, colon, function = self.grader.rpartition(":")
+        if self.own_function and not (colon and place and function.isidentifier()):
+            near = get_close_matches(self.grader, GRADERS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(GRADERS)}"
+            raise ValueError(
+                f'unknown grader "{self.grader}"; {hint} A function is named like rewards.py:score'
+            )
+        if self.own_function and (self.wrong, self.correct) != (0.0, 1.0):
+            raise ValueError(
+                f"wrong and correct are what verdicts of {', '.join(GRADERS)} are worth; {self.grader} gives "
+                "rewards of its own, so remove them"
+            )
+        return self
 
 
 class DynamicSampling(Part):

@@ -12,6 +12,7 @@ from foresail.recipe.batches import Batches, count_batches
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.machine import free_disk, guess_device, main_memory
 from foresail.recipe.memory import Device, Memory, estimate, kv_pages, pages_per_sample
+from foresail.recipe.reward_function import check_function
 from foresail.recipe.run_folder import check_new_run, run_folder
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Recipe, Rl
@@ -94,6 +95,8 @@ def input_refusals(recipe: Recipe, shape: ModelShape | None) -> Iterator[str]:
     yield from inputs.check_source("data.source" if isinstance(recipe, Rl) else "data", source_of(recipe))
     if isinstance(recipe, Rl) and recipe.eval is not None:
         yield from inputs.check_source("eval.source", recipe.eval.source)
+    if isinstance(recipe, Rl) and recipe.reward.own_function:
+        yield from check_function("reward.grader", recipe.reward.grader)
     if recipe.run.wandb is not None and find_spec("wandb") is None:
         yield "run.wandb is set, but Weights & Biases is not installed; pip install 'foresail[wandb]'"
 

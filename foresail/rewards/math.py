@@ -1,58 +1,179 @@
-r"""The maths verifier's core: numbers are equal by exact value, everything else by its undressed text.
+r"""The maths verifier: whether a response's final answer means what the right answer means.
 
-It accepts too little rather than too much: `x+1` and `1+x` differ here. Nothing in a response makes it raise.
+Exact arithmetic first, then many digits at random points with relative error bounds. Limits stand before
+every step, so any text gets its verdict quickly, from any thread and without signals. Nothing in a response
+makes it raise, and no text is ever evaluated as a program.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import re
+from collections.abc import Iterable
+from functools import partial
 
-from foresail.records import Verdict
-from foresail.rewards.extract import extract
-from foresail.rewards.notation import squeeze, undress
-from foresail.rewards.number import parse_number
+from foresail.records import Problem, Verdict
+from foresail.rewards.extract import Accept, Extracted, extract, from_boxes
+from foresail.rewards.meaning.compare import Comparison
+from foresail.rewards.meaning.last_resort import Undecided
+from foresail.rewards.notation.answer import in_words, read, trim
+from foresail.rewards.notation.tree import CONTAINERS, Node
+from foresail.rewards.pool import GradingPool
+from foresail.rewards.statements import last_statement
 
+BATCH = 64  # pairs that travel to a worker together
+SECONDS = 5.0  # for one verdict there, several times what the slowest takes
 SHOWN = 60  # characters of each side that `detail` keeps
 
-
-class Reading(NamedTuple):
-    """What an answer means, in a form where equal meanings are equal texts."""
-
-    kind: Literal["number", "text"]
-    form: str
-
-
-def read(answer: str) -> Reading:
-    r"""read("0.50") == read(r"\frac{1}{2}") == ("number", "1/2"); read("$x + 1$") == ("text", "x+1")."""
-    plain = undress(answer)
-    number = parse_number(plain)
-    return Reading("text", squeeze(plain)) if number is None else Reading("number", str(number))
+_STATED = re.compile(r"^\s*(?:####|(?:the |final |the final )?answer\b)", re.IGNORECASE | re.MULTILINE)
+_INTEGER = re.compile(r"[+-]?\d{1,4000}\Z", re.ASCII)
+_CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[.:)]|\Z)")
+_TYPEFACE = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*+\{([^{}]*)\}")
+_OPTION = re.compile(r"(?:option|choice|answer)\s+\(?([a-z])\)?\Z")
 
 
-def grade(response: str, answer: str) -> Verdict:
-    r"""grade(r"It is \boxed{0.5}.", "1/2") -> correct; grade("It is 0.5.", "1/2") -> unparsable."""
-    gold = read(answer)
-    if not gold.form:
+def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
+    r"""grade(r"It is \boxed{0.5}.", "1/2") -> correct; grade("I give up.", "1/2") -> unparsable.
+
+    `accept` says which forms of a final answer count: "boxed" only, also "stated" ones, or "any".
+    """
+    gold = right_answer(answer)
+    readings = read(gold)
+    if not readings:
         return Verdict(status="ungradable", score=0.0, detail="the problem's answer is empty")
-    extracted = extract(response)
+    extracted = extract(response, accept)
     if extracted is None:
-        return Verdict(status="unparsable", score=0.0, detail=r"no \boxed{…} or #### line after the thinking")
-    given = read(extracted.text)
-    if not given.form:
+        return Verdict(status="unparsable", score=0.0, detail=f"no {_WANTED[accept]} after the thinking")
+    try:
+        same, rule, extracted = _decide(extracted, gold, readings)
+    except Undecided as error:
+        return Verdict(status="timeout", score=0.0, detail=str(error))
+    if rule == "empty":
         return Verdict(status="unparsable", score=0.0, detail=f"{extracted.rule} answer is empty")
-    rule = "number" if gold.kind == given.kind == "number" else "text"
-    detail = f"{extracted.rule} {shorten(extracted.text)} against {shorten(answer)}, compared as {rule}"
-    if given.form == gold.form:
+    return _verdict(same, extracted, gold, rule)
+
+
+def _decide(extracted: Extracted, gold: str, readings: tuple[Node, ...]) -> tuple[bool, str, Extracted]:
+    """Compares the last box, or where that fails what several boxes say together."""
+    same, rule = _compare(extracted.text, gold, readings)
+    if not same and len(extracted.boxes) > 1:
+        if _is_list(readings[0]):  # each box may hold a part of it
+            extracted = extracted._replace(text=", ".join(extracted.boxes))
+            same, rule = _compare(extracted.text, gold, readings)
+        elif len(extracted.offered) > 1:  # several boxes are one answer where they all say the same
+            same = all(_compare(answer, gold, readings)[0] for answer in extracted.offered)
+            rule = "alternatives"
+    return same, rule, extracted
+
+
+def grade_problem(problem: Problem, response: str, *, accept: Accept = "any") -> Verdict:
+    return grade(response, problem.answer, accept=accept)
+
+
+def grade_many(
+    pairs: Iterable[tuple[str, str]], workers: int = 0, *, accept: Accept = "any"
+) -> list[Verdict]:
+    """grade_many([(response, answer), …]) -> a verdict for each, in order; by so many processes, or by this one."""
+    if workers == 0:
+        return [grade(response, answer, accept=accept) for response, answer in pairs]
+    items = [(Problem(id="", prompt=(), answer=answer), response) for response, answer in pairs]
+    with GradingPool(partial(grade_problem, accept=accept), workers=workers, seconds=SECONDS) as pool:
+        batches = [pool.submit_batch(items[start : start + BATCH]) for start in range(0, len(items), BATCH)]
+        return [future.result() for batch in batches for future in batch]
+
+
+def ballot(response: str, *, accept: Accept = "any") -> str | None:
+    r"""What a response votes for, equal where `grade` sees equal numbers: ballot(r"\boxed{0.5}") -> "1/2"."""
+    extracted = extract(response, accept)
+    readings = read(extracted.text) if extracted else ()
+    if not extracted or not readings:
+        return None
+    facts = Comparison("ballot").facts(readings[0])
+    if facts.exact is not None:
+        return str(facts.exact)
+    if not facts.symbols and facts.value is not None:
+        return str(facts.value.fine.context.nstr(facts.value.fine, 15))
+    return in_words(extracted.text).replace(" ", "")
+
+
+def right_answer(answer: str) -> str:
+    r"""The answer itself, or the one that a worked solution ends on: right_answer(r"so $\boxed{7}$") -> "7"."""
+    if "boxed" in answer:
+        boxed = from_boxes(answer)
+        if boxed is not None:
+            return boxed.text
+        opened = answer.rpartition("boxed{")[2]  # a box that was never closed
+        return opened if opened != answer else answer
+    if (len(answer) > SHOWN or _STATED.search(answer)) and (stated := last_statement(answer)) is not None:
+        return stated
+    return answer
+
+
+def _compare(given: str, gold: str, gold_readings: tuple[Node, ...]) -> tuple[bool, str]:
+    """Whether they mean the same, and by which rule."""
+    one, other = trim(given), trim(gold)
+    if _INTEGER.match(one) and _INTEGER.match(other):
+        return int(one) == int(other), "integer"
+    readings = read(given)
+    if not readings:
+        return False, "empty"
+    if (choice := _choice(gold_readings[0])) is not None and (chosen := _chosen(one)) is not None:
+        return chosen == choice, "choice"
+    comparison = Comparison(other)
+    if readings[0] == gold_readings[0] and not comparison.is_undefined(readings[0]):
+        return True, "the same"
+    for gold_reading in gold_readings:
+        for reading in readings:
+            if comparison.same(reading, gold_reading):
+                return True, comparison.rule
+    if readings[0].head == "word" and (stated := _stated_inside(one)) is not None:
+        return _compare(stated, gold, gold_readings)
+    return False, comparison.rule
+
+
+def _stated_inside(text: str) -> str | None:
+    r"""A box that holds a sentence: `\text{The answer is } 42` -> 42."""
+    bare = _TYPEFACE.sub(r"\1", text)
+    stated = last_statement(bare) if len(bare) <= 10 * SHOWN else None
+    return (
+        stated
+        if stated is not None and len(stated) < len(bare) and read(stated)[:1] != read(bare)[:1]
+        else None
+    )
+
+
+def _choice(gold: Node) -> str | None:
+    """The letter of a multiple-choice answer."""
+    name = gold.args[0] if gold.head == "symbol" else ""
+    return name if len(name) == 1 and name.isupper() else None
+
+
+def _chosen(text: str) -> str | None:
+    bare = _TYPEFACE.sub(r"\1", text).strip().lstrip("选")
+    if match := _CHOICE.match(bare):
+        return match[1]
+    if match := _OPTION.match(in_words(text)):
+        return match[1].upper()
+    return None
+
+
+def _is_list(gold: Node) -> bool:
+    return gold.head in CONTAINERS
+
+
+def _verdict(same: bool, extracted: Extracted, gold: str, rule: str) -> Verdict:
+    detail = f"{extracted.rule} {shorten(extracted.text)} against {shorten(gold)}, compared by {rule}"
+    if same:
         return Verdict(status="correct", score=1.0, detail=detail)
     return Verdict(status="wrong", score=0.0, detail=detail)
-
-
-def ballot(response: str) -> str | None:
-    r"""What a response votes for, equal where `grade` sees equal answers: ballot(r"\boxed{0.5}") -> "1/2"."""
-    extracted = extract(response)
-    return read(extracted.text).form or None if extracted else None
 
 
 def shorten(text: str) -> str:
     """shorten("x" * 99) -> 60 characters that end in "…"."""
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+_WANTED = {
+    "boxed": r"\boxed{…}",
+    "stated": r"\boxed{…}, `the answer is …` or `#### …`",
+    "any": "answer",
+}

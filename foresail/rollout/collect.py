@@ -1,5 +1,8 @@
 """The groups one step learns from: drawn, graded, and replaced while they teach nothing.
 
+A sample is handed to the judge when it ends, and the engine goes on with the others; verdicts are waited for
+when all are drawn. What comes back does not depend on which verdict came first.
+
 Dynamic sampling: a group whose rewards are all equal gives no gradient, so more problems are drawn, up to
 a cap. Groups are taken in the order they were launched, never in the order they ended, so short answers
 have no advantage.
@@ -12,15 +15,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from foresail.algorithms.filtering import has_spread
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.recipe.parts import DynamicSampling
-from foresail.records import Group, Problem, RunStopped, Sample
-from foresail.rollout.groups import Draw, draw_groups
+from foresail.records import FAILURES, Group, Problem, RunStopped, Sample, Verdict
+from foresail.rollout.groups import Draw, draw_samples
 
-Judge = Callable[[Problem, tuple[Sample, ...]], Group]
+# Hands a sample over and returns at once; what it returns waits for the verdict and says what it is worth.
+Judge = Callable[[Problem, Sample], Callable[[], tuple[Verdict, float | None]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +78,27 @@ def collect(
 
 
 def draw_batch(engine: Engine, batch: Sequence[PromptedProblem], draw: Draw, judge: Judge) -> list[Group]:
-    """One graded group per problem, in the batch's order; each is graded once all its samples have ended."""
-    judged: dict[str, Group] = {}
-    for problem, samples in draw_groups(engine, batch, draw):
-        judged[problem.problem.id] = judge(problem.problem, samples)
-    return [judged[problem.problem.id] for problem in batch]
+    """One graded group per problem, in the batch's order."""
+    handed: dict[tuple[str, int], Handed] = {}
+    for entry, number, sample in draw_samples(engine, batch, draw):
+        handed[entry.problem.id, number] = Handed(sample, judge(entry.problem, sample))
+    return [
+        settle(entry.problem, [handed[entry.problem.id, number] for number in range(draw.num_samples)])
+        for entry in batch
+    ]
+
+
+class Handed(NamedTuple):
+    """A sample that is being judged."""
+
+    sample: Sample
+    settled: Callable[[], tuple[Verdict, float | None]]
+
+
+def settle(problem: Problem, handed: Sequence[Handed]) -> Group:
+    verdicts, rewards = zip(*(entry.settled() for entry in handed), strict=True)
+    samples = tuple(entry.sample for entry in handed)
+    return Group(problem=problem, samples=samples, verdicts=verdicts, rewards=rewards)
 
 
 def launches(wanted: int, valid: int, launched: int) -> int:
@@ -98,16 +119,35 @@ def teaches(group: Group) -> bool:
 
 def explain(groups: Sequence[Group], num_samples: int) -> str:
     """Why nothing can be learned, with the pass rates, and what to do about it."""
+    if groups and len(failures(groups)) == len(groups) * num_samples:
+        return (
+            f"every verdict of the step failed: {describe_failures(groups)}. Mend the grader or the problems"
+        )
     rates = Counter(round(group.pass_rate * num_samples) for group in groups)
     histogram = ", ".join(f"{right}/{num_samples} right: {rates[right]} prompts" for right in sorted(rates))
-    statuses = Counter(verdict.status for group in groups for verdict in group.verdicts)
-    counts = ", ".join(f"{status} {count}" for status, count in statuses.most_common())
     failed = sum(group.failed for group in groups)
     return (
         f"nothing to learn from {len(groups)} groups of {num_samples} samples: all rewards were equal "
         f"within {len(groups) - failed} of them, and {failed} could not be graded. "
-        f"Pass rates: {histogram}. Verdicts: {counts}. "
+        f"Pass rates: {histogram}. Verdicts: {count_statuses(groups)}. "
         "If all are wrong, try easier problems, a better starting model, more samples_per_prompt or a longer "
         "sampling.max_new_tokens, and look at RUN/rollouts; to try more prompts per step raise "
         "dynamic_sampling.max_rounds"
     )
+
+
+def failures(groups: Sequence[Group]) -> list[Verdict]:
+    return [verdict for group in groups for verdict in group.verdicts if verdict.status in FAILURES]
+
+
+def describe_failures(groups: Sequence[Group]) -> str:
+    """describe_failures(…) -> "40 of 48 (crashed 40, wrong 8); the first: crashed: KeyError: 'x' (a.py:3)"."""
+    failed = failures(groups)
+    drawn = sum(len(group.verdicts) for group in groups)
+    return f"{len(failed)} of {drawn} ({count_statuses(groups)}); the first: {failed[0].status}: {failed[0].detail}"
+
+
+def count_statuses(groups: Sequence[Group]) -> str:
+    """count_statuses(…) -> "wrong 14, correct 5"."""
+    statuses = Counter(verdict.status for group in groups for verdict in group.verdicts)
+    return ", ".join(f"{status} {count}" for status, count in statuses.most_common())

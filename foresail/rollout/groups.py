@@ -1,4 +1,4 @@
-"""From problems to groups of samples: every problem drawn `num_samples` times, groups in the order they end.
+"""From problems to samples: every problem drawn `num_samples` times, samples or groups in the order they end.
 
 One engine in this process; the scheduler over many engines will stand here too.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine
@@ -27,17 +28,31 @@ class Draw:
     step: int
 
 
+class Drawn(NamedTuple):
+    """A sample, the problem it answers, and its number among that problem's samples."""
+
+    problem: PromptedProblem
+    number: int
+    sample: Sample
+
+
 def draw_groups(
     engine: Engine, problems: Sequence[PromptedProblem], draw: Draw
 ) -> Iterator[tuple[PromptedProblem, tuple[Sample, ...]]]:
     """Each problem with its samples, as soon as the last of them ends."""
-    samples: dict[int, dict[int, Sample]] = {index: {} for index in range(len(problems))}
+    groups: dict[str, dict[int, Sample]] = {entry.problem.id: {} for entry in problems}
+    for entry, number, sample in draw_samples(engine, problems, draw):
+        group = groups[entry.problem.id]
+        group[number] = sample
+        if len(group) == draw.num_samples:
+            yield entry, tuple(group[number] for number in range(draw.num_samples))
+
+
+def draw_samples(engine: Engine, problems: Sequence[PromptedProblem], draw: Draw) -> Iterator[Drawn]:
+    """Every sample of every problem, as it ends."""
     for completion in engine.generate(requests(problems, draw)):
         index, number = map(int, completion.request.id.split("."))
-        group = samples[index]
-        group[number] = to_sample(completion)
-        if len(group) == draw.num_samples:
-            yield problems[index], tuple(group[number] for number in range(draw.num_samples))
+        yield Drawn(problems[index], number, to_sample(completion))
 
 
 def requests(problems: Sequence[PromptedProblem], draw: Draw) -> Iterator[Request]:

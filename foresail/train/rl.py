@@ -11,7 +11,7 @@ Old log-probabilities come from the engine. There is no critic here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -29,13 +29,14 @@ from foresail.data.packing import pack
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, encode_problems
 from foresail.engine.engine import Engine, build_engine
-from foresail.evaluate.run import evaluate, judge_with, response_text
+from foresail.evaluate.run import evaluate, hand_over, judge_with, response_text
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
 from foresail.recipe.stages import Rl
-from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence
-from foresail.rewards.grader import GRADERS, reward
-from foresail.rollout.collect import Harvest, NoSignal, collect
+from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence, Verdict
+from foresail.rewards.grader import reward
+from foresail.rewards.grading import Grading, open_grading
+from foresail.rollout.collect import Harvest, NoSignal, collect, describe_failures, failures
 from foresail.rollout.groups import Draw
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.rl_metrics import describe_harvest, rollout_rows
@@ -46,15 +47,18 @@ from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.step import token_logprobs, train_step
 from foresail.train.stopwatch import Stopwatch
 
+FAILURES_TO_WARN_OF = 0.1  # as a share of a step's verdicts
+
 
 def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
-    with Session(recipe, resume=resume) as session:
-        setup = prepare(session, recipe)
+    with open_grading(recipe.reward) as grading, Session(recipe, resume=resume) as session:
+        setup = prepare(session, grading, recipe)
         check_start(session, setup, recipe)
         for step in session.steps():
             watch, progress = Stopwatch(), session.progress
             with watch("rollout"):
                 harvest = roll_out(session, setup, recipe, step)
+            warn_of_failures(session, step, harvest)
             if not harvest.chosen:
                 session.display.note(f"every answer of step {step} is right: nothing is left to learn here")
                 session.finish()
@@ -84,11 +88,12 @@ class Setup:
     problems: list[PromptedProblem]
     held_out: list[PromptedProblem]
     engine: Engine
+    grading: Grading
     reference: Decoder | None
     draw: Draw
 
 
-def prepare(session: Session, recipe: Rl) -> Setup:
+def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
     def load(settings: parts.Problems) -> list[PromptedProblem]:
         return encode_problems(load_problems(settings), session.tokenizer, recipe.max_prompt_tokens)
 
@@ -102,6 +107,7 @@ def prepare(session: Session, recipe: Rl) -> Setup:
         problems=problems,
         held_out=load(recipe.eval) if recipe.eval else [],
         engine=build_engine(session.model, recipe.engine_room, max_length=recipe.max_length),
+        grading=grading,
         reference=load_reference(recipe, session.device),
         draw=Draw(
             sampling=recipe.sampling,
@@ -145,7 +151,7 @@ def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> Harvest:
             setup.engine,
             in_order(setup.problems, session.progress.position, recipe.run.seed),
             replace(setup.draw, step=step),
-            partial(judge, recipe=recipe, tokenizer=session.tokenizer),
+            partial(judge, recipe=recipe, tokenizer=session.tokenizer, grading=setup.grading),
             num_groups=recipe.prompts_per_step,
             settings=recipe.dynamic_sampling,
         )
@@ -164,14 +170,34 @@ def in_order(problems: Sequence[PromptedProblem], position: int, seed: int) -> I
         yield problems[problem_at(place, len(problems), seed)]
 
 
-def judge(problem: Problem, samples: tuple[Sample, ...], *, recipe: Rl, tokenizer: Tokenizer) -> Group:
-    grade, limit = GRADERS[recipe.reward.grader], recipe.sampling.max_new_tokens
-    verdicts = tuple(grade(problem, response_text(tokenizer, sample)) for sample in samples)
-    rewards = tuple(
-        reward(verdict, recipe.reward, num_tokens=sample.num_response_tokens, limit=limit)
-        for verdict, sample in zip(verdicts, samples, strict=True)
-    )
-    return Group(problem=problem, samples=samples, verdicts=verdicts, rewards=rewards)
+def judge(
+    problem: Problem, sample: Sample, *, recipe: Rl, tokenizer: Tokenizer, grading: Grading
+) -> Callable[[], tuple[Verdict, float | None]]:
+    """Hand the response to the grader; what is returned waits for the verdict and says what it is worth."""
+    settings, text = recipe.reward, response_text(tokenizer, sample)
+    graded = hand_over(problem, sample, text, settings, grading)
+
+    def settle() -> tuple[Verdict, float | None]:
+        verdict = graded.result()
+        return verdict, reward(
+            verdict,
+            settings,
+            prompt="\n".join(message.content for message in problem.prompt),
+            response=text,
+            num_tokens=sample.num_response_tokens,
+            limit=recipe.sampling.max_new_tokens,
+        )
+
+    return settle
+
+
+def warn_of_failures(session: Session, step: int, harvest: Harvest) -> None:
+    """A grader that fails now and then costs a few groups; one that fails often, the run its meaning."""
+    samples = sum(len(group.samples) for group in harvest.launched)
+    if len(failures(harvest.launched)) > FAILURES_TO_WARN_OF * samples:
+        session.display.note(
+            f"warning: verdicts failed in step {step}: {describe_failures(harvest.launched)}"
+        )
 
 
 # From groups to better weights.
@@ -266,7 +292,7 @@ def held_out_accuracy(session: Session, setup: Setup, recipe: Rl, step: int) -> 
     results = evaluate(
         setup.engine,
         setup.held_out,
-        judge_with(session.tokenizer, recipe.reward.grader),
+        judge_with(session.tokenizer, recipe.reward, setup.grading),
         sampling=recipe.sampling,
         num_samples=0,
         stop_ids=session.tokenizer.eos_ids,

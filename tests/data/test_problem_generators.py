@@ -10,7 +10,7 @@ from foresail.data.arithmetic import direct, make_problems, results, split_of, t
 from foresail.data.problems import load_problems
 from foresail.recipe.parts import Problems
 from foresail.records import Problem
-from foresail.rewards.extract import extract_answer
+from foresail.rewards.extract import last_box
 from foresail.tokenizer.train import train_bpe
 
 
@@ -45,7 +45,7 @@ def test_solutions_of_both_habits_reach_the_answer() -> None:
     assert worked(problem) == r"<think>7 +5=2 *3=6 -9=7</think>\boxed{7}"
     assert direct(problem) == r"\boxed{7}"
     for problem in make_problems(100, seed=1):
-        assert extract_answer(worked(problem)) == extract_answer(direct(problem)) == problem.answer
+        assert last_box(worked(problem)) == last_box(direct(problem)) == problem.answer
 
 
 def test_each_written_step_is_true() -> None:

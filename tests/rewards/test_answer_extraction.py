@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.rewards.extract import extract, extract_answer, final_text, last_box
+from foresail.rewards.extract import extract, final_text, last_box
 
 
 @pytest.mark.parametrize(
@@ -24,17 +24,23 @@ from foresail.rewards.extract import extract, extract_answer, final_text, last_b
         (r"\boxed{x=\boxed{7}}", r"x=\boxed{7}"),
         (r"\boxed{\boxed{7}8}", r"\boxed{7}8"),
         (r"\boxed{\boxed{7}\boxed{8}}", r"\boxed{7}\boxed{8}"),
+        (r"\framebox{7}", "7"),
+        (r"\boxed 7", "7"),
         (r"} \boxed{7} }", "7"),
         (r"{ \boxed{7}", "7"),
         (r"\boxed{oops \boxed{7}", "7"),
         (r"\boxed{7} and then \boxed{8", "7"),
         (r"\boxed{8", None),
-        (r"\boxed 7", None),
         (r"\boxed{}", None),
         (r"\boxed{7} \boxed{ }", None),
         (r"\boxed{7 \} ", None),
-        ("7", None),
+        ("I say seven, or 7.", None),
         ("", None),
+        ("The answer is 7.", "7"),
+        ("**Final Answer:** $7$", "$7$"),
+        ("答案是７。", "７"),
+        ("<answer>7</answer>", "7"),
+        ("If the answer is 7, we are done.", None),
         ("work\n#### 7", "7"),
         ("  ####7\nthanks", "7"),
         ("#### 6\n#### 7", "7"),
@@ -51,12 +57,41 @@ from foresail.rewards.extract import extract, extract_answer, final_text, last_b
     ],
 )
 def test_hand_cases(response: str, answer: str | None):
-    assert extract_answer(response) == answer
+    extracted = extract(response, "stated")
+    assert (extracted.text if extracted else None) == answer
 
 
-def test_the_rule_is_named():
-    assert extract(r"\boxed{7}") == ("7", "boxed")
-    assert extract("#### 7") == ("7", "hashes")
+@pytest.mark.parametrize(
+    ("response", "rules"),
+    [
+        (r"\boxed{7}", ["boxed", "boxed", "boxed"]),
+        ("#### 7", [None, "stated", "stated"]),
+        ("So the total comes to 7.", [None, None, "last value"]),
+        ("What is 3 + 4?", [None, None, None]),
+    ],
+)
+def test_what_counts_is_what_the_recipe_accepts(response: str, rules: list[str | None]):
+    found = [extract(response, accept) for accept in ("boxed", "stated", "any")]
+    assert [extracted.rule if extracted else None for extracted in found] == rules
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        (r"\boxed{1} and \boxed{2}", "1, 2"),
+        (r"\boxed{1} \boxed{2}", "1, 2"),
+        (r"$\boxed{x=1}$, $\boxed{y=2}$", "x=1, y=2"),
+        (r"\boxed{1}. Alternatively it is \boxed{2}.", "1, 2"),
+        (r"\boxed{1}. Wait, that is wrong: \boxed{2}.", "2"),
+        (r"\boxed{1} is the first step. Then we add one and get, at last, \boxed{2}.", "2"),
+        (r"\boxed{2}, that is \boxed{2}", "2"),
+        (r"\boxed{1/2} = \boxed{0.5}", "0.5"),
+    ],
+)
+def test_boxes_offered_together_are_one_answer(response: str, answer: str):
+    extracted = extract(response)
+    assert extracted is not None
+    assert extracted.text == answer
 
 
 def test_final_text_is_none_while_thinking():
@@ -79,11 +114,11 @@ def test_final_text_is_none_while_thinking():
 )
 def test_hostile_texts_have_no_answer(hostile: str):
     # A quadratic reader would sit here for minutes.
-    assert extract_answer(hostile) in (None, "#" * 4)
+    assert extract(hostile, "stated") is None
 
 
-def test_thirty_thousand_nested_boxes_are_one():
-    assert extract_answer("\\boxed{" * 30_000 + "7" + "}" * 30_000) == "7"
+def test_a_thousand_nested_boxes_are_one():
+    assert last_box("\\boxed{" * 1_000 + "7" + "}" * 1_000) == "7"
 
 
 # Built from known parts, so the right answer is known without reading the text back.

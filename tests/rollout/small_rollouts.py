@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -57,20 +58,31 @@ def some_problems(count: int) -> list[PromptedProblem]:
 
 
 class FakeJudge:
-    """Gives every problem the statuses of its rule, and remembers the order in which it was asked."""
+    """Gives the samples of a problem the statuses of its rule, in the order in which they are settled.
+
+    It remembers the order in which samples were handed over (`asked`).
+    """
 
     def __init__(self, rule: Rule) -> None:
         self.rule, self.asked = rule, []
+        self.settled: Counter[str] = Counter()
 
-    def __call__(self, problem: Problem, samples: tuple[Sample, ...]) -> Group:
+    def __call__(self, problem: Problem, sample: Sample) -> Callable[[], tuple[Verdict, float | None]]:
         self.asked.append(problem.id)
-        statuses = self.rule(problem.id)
-        return Group(
-            problem=problem,
-            samples=samples,
-            verdicts=tuple(Verdict(status=status, score=float(status == "correct")) for status in statuses),
-            rewards=tuple(None if status in FAILURES else float(status == "correct") for status in statuses),
-        )
+        return lambda: self.settle(problem)
+
+    def settle(self, problem: Problem) -> tuple[Verdict, float | None]:
+        status = self.rule(problem.id)[self.settled[problem.id]]
+        self.settled[problem.id] += 1
+        score = float(status == "correct")
+        return Verdict(status=status, score=score), None if status in FAILURES else score
+
+
+def graded_group(statuses: list[Status]) -> Group:
+    problem = some_problems(1)[0].problem
+    judge = FakeJudge(lambda _: statuses)
+    verdicts, rewards = zip(*(judge.settle(problem) for _ in statuses), strict=True)
+    return Group(problem=problem, samples=(), verdicts=verdicts, rewards=rewards)
 
 
 def names(groups: tuple[Group, ...]) -> list[str]:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
-from small_rollouts import FakeJudge, Rule, draw_settings, names, some_problems, tiny_engine
+from small_rollouts import FakeJudge, Rule, draw_settings, graded_group, names, some_problems, tiny_engine
 
 from foresail.recipe.parts import DynamicSampling
-from foresail.records import Status
+from foresail.records import Problem, Sample, Status, Verdict
 from foresail.rollout.collect import Harvest, NoSignal, collect, launches, teaches
 
 RIGHT: list[Status] = ["correct"] * 4
@@ -133,12 +138,91 @@ def test_launches_go_by_the_share_that_taught(wanted, valid, launched, expected)
 
 
 def test_what_teaches():
-    groups = {}
-    for name, statuses in {"right": RIGHT, "wrong": WRONG, "mixed": MIXED, "crashed": CRASHED}.items():
-        groups[name] = FakeJudge(lambda _, statuses=statuses: statuses)(some_problems(1)[0].problem, ())
-    assert {name: teaches(group) for name, group in groups.items()} == {
+    cases = {"right": RIGHT, "wrong": WRONG, "mixed": MIXED, "crashed": CRASHED}
+    assert {name: teaches(graded_group(statuses)) for name, statuses in cases.items()} == {
         "right": False,
         "wrong": False,
         "mixed": True,
         "crashed": False,
     }
+
+
+# Grading while others are drawn.
+
+
+def test_samples_are_handed_over_one_by_one_as_they_end():
+    _, judge = gather(lambda name: MIXED, num_groups=5)
+    assert sorted(judge.asked) == sorted(numbered(*range(5)) * 4)
+    assert judge.asked != sorted(judge.asked)  # no group waits for its last sample
+
+
+class LateJudge:
+    """Its verdicts come on threads, after random waits: the order of verdicts is never that of samples."""
+
+    def __init__(self, threads: ThreadPoolExecutor, seed: int) -> None:
+        self.threads, self.waits, self.pending = threads, random.Random(seed), 0
+
+    def __call__(self, problem: Problem, sample: Sample) -> Callable[[], tuple[Verdict, float | None]]:
+        return self.threads.submit(self.grade, sample, self.waits.random() / 100).result
+
+    def grade(self, sample: Sample, seconds: float) -> tuple[Verdict, float | None]:
+        time.sleep(seconds)
+        right = sample.ids[-1] % 2 == 0
+        return Verdict(status="correct" if right else "wrong", score=float(right)), float(right)
+
+
+def test_the_order_in_which_verdicts_come_changes_nothing():
+    def harvest(seed: int) -> Harvest:
+        with ThreadPoolExecutor(8) as threads:
+            judge, settings = LateJudge(threads, seed), DynamicSampling()
+            problems = iter(some_problems(40))
+            return collect(
+                tiny_engine(max_running=6), problems, draw_settings(4), judge, num_groups=6, settings=settings
+            )
+
+    first, second = harvest(1), harvest(2)
+    assert first == second
+    for group in first.launched:
+        for sample, verdict in zip(group.samples, group.verdicts, strict=True):
+            assert (verdict.status == "correct") == (sample.ids[-1] % 2 == 0)  # each has its own verdict
+
+
+def test_a_judge_is_never_waited_for_while_samples_are_drawn():
+    """Settling the first verdict needs all samples to have been handed over."""
+    handed: list[str] = []
+
+    def judge(problem: Problem, sample: Sample) -> Callable[[], tuple[Verdict, float | None]]:
+        number = len(handed)
+        handed.append(problem.id)
+
+        def settle() -> tuple[Verdict, float | None]:
+            assert len(handed) == 12
+            return Verdict(status="correct", score=float(number % 2)), float(number % 2)
+
+        return settle
+
+    collect(
+        tiny_engine(max_running=2),
+        iter(some_problems(3)),
+        draw_settings(4),
+        judge,
+        num_groups=3,
+        settings=DynamicSampling(enabled=False),
+    )
+
+
+def test_all_verdicts_failed_says_so_with_the_first_error():
+    def judge(problem: Problem, sample: Sample) -> Callable[[], tuple[Verdict, float | None]]:
+        return lambda: (Verdict(status="crashed", score=0.0, detail=f"KeyError: {problem.id}"), None)
+
+    with pytest.raises(
+        NoSignal, match=r"every verdict .* failed: 16 of 16 \(crashed 16\); the first: crashed: KeyError: p0"
+    ):
+        collect(
+            tiny_engine(),
+            iter(some_problems(9)),
+            draw_settings(4),
+            judge,
+            num_groups=2,
+            settings=DynamicSampling(max_rounds=2),
+        )

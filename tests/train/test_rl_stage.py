@@ -26,7 +26,7 @@ from foresail.recipe.parts import (
     Reward,
     Sampling,
 )
-from foresail.records import Problem, Status, Verdict
+from foresail.records import Problem, RunStopped, Status, Verdict
 from foresail.rewards import grader as graders
 from foresail.rollout.collect import NoSignal
 from foresail.runlog.directory import RunDirectory
@@ -258,14 +258,14 @@ def test_micro_batches_change_the_weights_by_rounding_only(tiny_checkpoint: Path
 def grade_by(monkeypatch: pytest.MonkeyPatch, status_of: Any) -> None:
     """Let `status_of(problem)` overrule the grader; None leaves its verdict."""
 
-    def grade(problem: Problem, response: str) -> Verdict:
+    def grade(problem: Problem, response: str, **options: Any) -> Verdict:
         status = status_of(problem)
         if status is None:
-            return plain(problem, response)
+            return plain(problem, response, **options)
         return Verdict(status=status, score=float(status == "correct"))
 
-    plain = graders.GRADERS["math"]
-    monkeypatch.setitem(graders.GRADERS, "math", grade)
+    plain = graders.grade_math
+    monkeypatch.setattr(graders, "grade_math", grade)
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -309,19 +309,41 @@ def test_nothing_gradable_stops_the_run(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     grade_by(monkeypatch, lambda problem: "crashed")
-    with pytest.raises(NoSignal, match=r"24 could not be graded.*crashed 192"):
+    with pytest.raises(NoSignal, match=r"every verdict of the step failed: 192 of 192 \(crashed 192\)"):
         run_rl(rl_recipe(tiny_checkpoint, tmp_path))
+    assert len(list(RunDirectory(tmp_path / "rl").read_rollouts(1))) == 192  # to be looked at
 
 
 def test_a_grader_that_raises_is_not_a_score(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(problem: Problem, response: str) -> Verdict:
+    def broken(problem: Problem, response: str, **options: Any) -> Verdict:
         raise KeyError("a bug in the grader")
 
-    monkeypatch.setitem(graders.GRADERS, "math", broken)
-    with pytest.raises(KeyError, match="a bug in the grader"):
+    monkeypatch.setattr(graders, "grade_math", broken)
+    with pytest.raises(RunStopped, match="the first: crashed: KeyError: 'a bug in the grader'"):
         run_rl(rl_recipe(tiny_checkpoint, tmp_path))
+
+
+def test_many_failures_are_told_of_and_few_are_not(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[str] = []
+
+    def first_call(problem: Problem) -> Status | None:
+        calls.append(problem.id)
+        return "timeout" if len(calls) == 1 else None
+
+    def third_of_the_problems(problem: Problem) -> Status | None:
+        return "timeout" if problem.answer in ("1", "4", "7") else None
+
+    for rule, loud in ((first_call, False), (third_of_the_problems, True)):
+        with monkeypatch.context() as patch:
+            grade_by(patch, rule)
+            _, (record,) = train(tiny_checkpoint, tmp_path / rule.__name__, steps=1)
+        assert record["verdict/timeout"] > 0
+        assert (record["verdict/timeout"] > 0.1) is loud
+        assert ("warning: verdicts failed in step 1" in capsys.readouterr().out) is loud
 
 
 def test_equal_rewards_for_the_whole_cap_stop_the_run(

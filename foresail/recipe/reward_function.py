@@ -1,0 +1,115 @@
+"""Reward functions of one's own, as a recipe names them: `rewards.py:score` or `package.module:score`.
+
+They come in the shapes of verl, TRL, OpenRLHF and AReaL, told apart by the names of their parameters. Here they
+are looked at without running them, for the preflight; `foresail.rewards.peers` calls them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+Shape = Literal["verl", "trl", "openrlhf", "areal"]
+
+SHAPES: dict[Shape, str] = {
+    "verl": "f(data_source, solution_str, ground_truth, extra_info=None) -> a number, or a dict with score",
+    "trl": "f(prompts, completions, completion_ids, COLUMNS…, **kwargs) -> a list of numbers or None",
+    "openrlhf": "f(queries, prompts, labels, **kwargs) -> numbers, or a dict with rewards",
+    "areal": "f(prompt, completions, prompt_ids, completion_ids, COLUMNS…, **data) -> a number",
+}
+
+
+def recognise(names: Collection[str]) -> Shape | None:
+    """recognise(["completions", "answer", "kwargs"]) -> "trl"; recognise(["response", "answer"]) -> None."""
+    if "solution_str" in names:
+        return "verl"
+    if "queries" in names:
+        return "openrlhf"
+    if "completions" in names:
+        return "areal" if {"prompt", "prompt_ids"} & set(names) else "trl"
+    return None
+
+
+def explain_shapes(name: str, names: Collection[str]) -> str:
+    """What to say of a function that `recognise` does not know."""
+    shapes = "; ".join(f"{shape}: {text}" for shape, text in SHAPES.items())
+    has = f"{name}({', '.join(names)}) has none of the known shapes"
+    return f"{has}; rename its parameters to one of these. {shapes}"
+
+
+def split_name(grader: str) -> tuple[str, str]:
+    """split_name("my/rewards.py:score") -> ("my/rewards.py", "score")."""
+    place, _, function = grader.rpartition(":")
+    return place, function
+
+
+def is_file(place: str) -> bool:
+    """Whether a file is meant, not a module: by its ending, or by a path's slash."""
+    return place.endswith(".py") or "/" in place
+
+
+def check_function(key: str, grader: str) -> Iterator[str]:
+    """Refusals: no such file, module or function, text that is not Python, or an unknown shape."""
+    place, function = split_name(grader)
+    file = Path(place) if is_file(place) else find_module(place)
+    if file is None:
+        yield f"{key} {grader}: there is no module {place} here; check its name, or name a file: a.py:{function}"
+        return
+    if not file.is_file():
+        yield f"{key} {grader}: the file {place} does not exist (looked in {Path.cwd()}); check the path"
+        return
+    try:
+        body = ast.parse(file.read_bytes(), filename=str(file)).body
+    except (SyntaxError, ValueError) as error:
+        yield f"{key} {grader}: {file} is not Python: {error}; mend it"
+        return
+    yield from (f"{key} {grader}: {refusal}" for refusal in look_up(function, body))
+
+
+def look_up(function: str, body: list[ast.stmt]) -> Iterator[str]:
+    """What is wrong with a name at the top of a module; a name that is imported or assigned is taken on trust."""
+    defined = {node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    if function in defined:
+        node = defined[function]
+        names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+        if not node.decorator_list and recognise(names) is None:
+            yield explain_shapes(function, names)
+        return
+    mentioned = {
+        name
+        for node in body
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in bound_names(node)
+    }
+    if function not in mentioned and "*" not in mentioned:
+        near = get_close_matches(function, defined, n=1) or list(defined)[:1]
+        hint = f"; did you mean {near[0]}?" if near else "; it defines none"
+        yield f"there is no function {function} in it{hint}"
+
+
+def bound_names(node: ast.stmt) -> Iterator[str]:
+    """Names a statement may bind: x of `x = 1`, b of `from a import b`, and those inside its blocks."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            yield inner.id
+        elif isinstance(inner, ast.alias):
+            yield inner.asname or inner.name
+        elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield inner.name
+
+
+def find_module(name: str) -> Path | None:
+    """Where a module's text is, without importing it; packages around it are imported on the way."""
+    local = Path(*name.split("."))
+    for file in (local.with_suffix(".py"), local / "__init__.py"):
+        if file.is_file():
+            return file
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    return Path(spec.origin) if spec is not None and spec.origin and spec.has_location else None

@@ -1,0 +1,181 @@
+r"""Answers of several parts: lists, tuples, sets, intervals, matrices."""
+
+from __future__ import annotations
+
+from foresail.rewards.meaning.quantities import Quantities
+from foresail.rewards.meaning.real_sets import real_set, same_set, together
+from foresail.rewards.meaning.relations import assignment
+from foresail.rewards.notation.tree import CONTAINERS, Node, heads, symbols
+
+MAX_ITEMS = 256  # of a list or a set
+
+_INEQUALITIES = frozenset(["<", ">", "<=", ">=", "!="])
+_INTERVALS = frozenset(["()", "[]", "(]", "[)"])
+_UNORDERED = frozenset(["{}", "list", "braces"])
+_SETS = frozenset(["union", "intersect", "minus", "set", "{}", "()", "[]", "(]", "[)", "chain", "list"])
+
+
+class Collections(Quantities):
+    """What is compared item by item, or place by place on the real line."""
+
+    def same_real_set(self, given: Node, gold: Node) -> bool:
+        if not {given.head, gold.head} <= _SETS:
+            return False
+        self.rule = "set"
+        if symbols_named(given) and symbols_named(gold) and symbols_named(given) != symbols_named(gold):
+            return False
+        mine, theirs = real_set(given, self.budget), real_set(gold, self.budget)
+        if mine is None or theirs is None:
+            return (
+                given.head == gold.head and len(given.args) == len(gold.args) and self.same_parts(given, gold)
+            )
+        if same_set(mine, theirs):
+            return True
+        return any(
+            node.head == "list"
+            and (both := together(node.args, self.budget)) is not None
+            and same_set(both, other)
+            for node, other in ((given, theirs), (gold, mine))
+        )
+
+    def same_parts(self, given: Node, gold: Node) -> bool:
+        return all(
+            self.same(one, other) if isinstance(one, Node) and isinstance(other, Node) else one == other
+            for one, other in zip(given.args, gold.args, strict=True)
+        )
+
+    def same_container(self, given: Node, gold: Node) -> bool:
+        self.rule = "items"
+        mine, theirs = given.head, gold.head
+        if mine not in CONTAINERS or theirs not in CONTAINERS:
+            return self.same_single(given, gold)
+        given_items, gold_items = _flatten(given), _flatten(gold)
+        if max(len(given_items), len(gold_items)) > MAX_ITEMS:
+            return given == gold
+        if mine in _UNORDERED and theirs in _UNORDERED:
+            return self.same_collection(given_items, gold_items)
+        if "braces" in (mine, theirs) or "list" in (mine, theirs):
+            if {mine, theirs} & {"(]", "[)"} or ("[]" in (mine, theirs) and len(given_items) == 2):
+                return False
+            return self.same_sequence(_values(given_items), _values(gold_items))
+        if mine in _INTERVALS and theirs in _INTERVALS:
+            pair = len(given_items) == 2 and len(gold_items) == 2
+            return (mine == theirs or not pair) and self.same_sequence(given_items, gold_items)
+        if len(given_items) != 2 and "[]" in (mine, theirs):  # [1, 2, 3] written for a set
+            return self.same_collection(given_items, gold_items)
+        return False
+
+    def same_single(self, given: Node, gold: Node) -> bool:
+        """A container against something else: a vector, a set of one, the letters `A, C` for `AC`."""
+        container, other = (given, gold) if given.head in CONTAINERS else (gold, given)
+        if other.head == "matrix":
+            return self.same_matrix(given, gold)
+        items = _flatten(container)
+        if container.head == "list" and {given.head, gold.head} == {"list", "*"}:
+            return _letters(given) is not None and _letters(given) == _letters(gold)
+        if container.head not in _UNORDERED or len(items) != 1:
+            return False
+        return (
+            self.same(_values(items)[0], other) if container is given else self.same(other, _values(items)[0])
+        )
+
+    def same_sequence(self, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+        return len(given) == len(gold) and all(map(self.same, given, gold))
+
+    def same_collection(self, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+        """Every item on either side has its like on the other; order and repetition do not matter."""
+        if _labelled(given) and _labelled(gold):
+            return self.each_has_its_like(given, gold)
+        if all(self.is_inequality(item) for item in given) and all(self.is_inequality(item) for item in gold):
+            return self.each_has_its_like(given, gold)
+        given, gold = _values(given), _values(gold)
+        exact_given = {self.facts(item).exact for item in given}
+        exact_gold = {self.facts(item).exact for item in gold}
+        if None not in exact_given and None not in exact_gold and not _has_decoration(given + gold):
+            return exact_given == exact_gold
+        return self.each_has_its_like(given, gold)
+
+    def each_has_its_like(self, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+        if not given or not gold:
+            return not given and not gold
+        missing = [item for item in gold if not any(self.same_item(other, item) for other in given)]
+        return not missing and all(any(self.same_item(item, other) for other in gold) for item in given)
+
+    def same_item(self, given: Node, gold: Node) -> bool:
+        """Inside a collection {2} is not 2."""
+        return (given.head == "{}") == (gold.head == "{}") and self.same(given, gold)
+
+    def same_matrix(self, given: Node, gold: Node) -> bool:
+        self.rule = "matrix"
+        mine, theirs = _rows(given), _rows(gold)
+        if given.head != gold.head and 1 in (len(mine), len(theirs)):  # a vector against a tuple
+            mine, theirs = _as_vector(mine), _as_vector(theirs)
+        if [len(row) for row in mine] != [len(row) for row in theirs] or not mine:
+            return False
+        return all(self.same_sequence(one, other) for one, other in zip(mine, theirs, strict=True))
+
+    def is_inequality(self, node: Node) -> bool:
+        if node.head == "list":
+            return all(self.is_inequality(item) for item in node.args)
+        return node.head == "chain" and bool(_INEQUALITIES & set(node.args[1::2]))
+
+
+def symbols_named(node: Node) -> frozenset[str]:
+    """The unknown of a chain of relations: two conditions on different unknowns are different."""
+    if node.head == "list":
+        return frozenset().union(*(symbols_named(item) for item in node.args))
+    if node.head != "chain" or "in" in node.args[1::2]:
+        return frozenset()
+    return frozenset(name for side in node.args[::2] for name in symbols(side) if not heads(side) & {"apply"})
+
+
+def _flatten(node: Node) -> tuple[Node, ...]:
+    """The items, where `a = 4, -8, -10` gives one name three values and `x = ±3` gives it two."""
+    items: list[Node] = []
+    for item in node.args:
+        given = assignment(item) if item.head == "chain" else None
+        if given is not None and given.value.head == "list":
+            items += given.value.args
+        else:
+            items.append(item)
+    return tuple(items)
+
+
+def _values(items: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The items without their names: x = 1, y = 2 -> 1, 2."""
+    values = []
+    for item in items:
+        given = assignment(item) if item.head == "chain" else None
+        values.append(given.value if given is not None else item)
+    return tuple(values)
+
+
+def _labelled(items: tuple[Node, ...]) -> bool:
+    """Whether every item assigns something: x = 1, y = 2."""
+    return all(item.head == "chain" and assignment(item) is not None for item in items)
+
+
+def _has_decoration(items: tuple[Node, ...]) -> bool:
+    return any(item.head in ("unit", "%", "deg", "base", "mod") for item in items)
+
+
+def _letters(node: Node) -> frozenset[str] | None:
+    """The options of `AC` or `A, C`; None for anything but capital letters."""
+    names = [item.args[0] if item.head == "symbol" else "" for item in node.args]
+    return frozenset(names) if all(len(name) == 1 and name.isupper() for name in names) else None
+
+
+def _rows(node: Node) -> list[tuple[Node, ...]]:
+    if node.head == "matrix":
+        return [row.args for row in node.args]
+    items = _values(_flatten(node)) if node.head in ("()", "list", "braces", "[]") else ()
+    if items and all(item.head in ("()", "[]") for item in items):  # [[1, 2], [3, 4]]
+        return [item.args for item in items]
+    return [items] if items else []
+
+
+def _as_vector(rows: list[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
+    """One row, whether it stood upright or lay: [[1], [2]] -> [[1, 2]]."""
+    if len(rows) == 1:
+        return rows
+    return [tuple(row[0] for row in rows)] if all(len(row) == 1 for row in rows) else []

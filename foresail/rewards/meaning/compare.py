@@ -1,0 +1,165 @@
+r"""Whether two answers mean the same, whatever shape they have: the rules of `docs/rewards.md` in order.
+
+`Comparison(seed).same(given, gold)` looks at what both sides are (a relation, a container, a matrix, a
+quantity, a value) and asks the module that knows that kind. A response is held to what it claims: a
+chain such as `x = 8 = 7` is wrong because its sides differ.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from foresail.rewards.meaning.collections import Collections
+from foresail.rewards.meaning.expressions import proportional
+from foresail.rewards.meaning.numeric import Value
+from foresail.rewards.meaning.real_sets import place
+from foresail.rewards.meaning.relations import (
+    Assignment,
+    assignment,
+    gap,
+    is_label,
+    parameter,
+    rename,
+    same_label,
+)
+from foresail.rewards.meaning.rewriting import with_free_signs, with_matrices_done, without_signs
+from foresail.rewards.notation.tree import CONTAINERS, Node, heads, symbols
+
+ABOUT = Fraction(1, 20)  # how far off an "about" may be
+
+
+class Comparison(Collections):
+    """Two answers of any shape."""
+
+    def same(self, given: Node, gold: Node) -> bool:
+        """Whether a response's answer means what the right one means."""
+        free = with_free_signs(given) or with_free_signs(gold)
+        if free is not None and self.same(with_free_signs(given) or given, with_free_signs(gold) or gold):
+            return True
+        given, gold = _without_domain(given, gold), _without_domain(gold, given)
+        given, gold = (with_matrices_done(without_signs(side)) for side in (given, gold))
+        return self.same_shape(given, gold)
+
+    def same_shape(self, given: Node, gold: Node) -> bool:
+        if self.is_inequality(given) or self.is_inequality(gold):
+            return self.same_inequality(given, gold)
+        if given.head == "chain" or gold.head == "chain":
+            return self.same_relation(given, gold)
+        if {given.head, gold.head} & {"union", "intersect", "minus", "set"}:
+            return self.same_real_set(given, gold)
+        if given.head in CONTAINERS or gold.head in CONTAINERS:
+            return self.same_container(given, gold)
+        if given.head == "matrix" or gold.head == "matrix":
+            return self.same_matrix(given, gold)
+        if given.head == ":" or gold.head == ":":
+            return self.same_ratio(given, gold)
+        return self.same_quantity(given, gold)
+
+    def same_relation(self, given: Node, gold: Node) -> bool:
+        given, gold = _by_name(given, gold), _by_name(gold, given)
+        if given.head in CONTAINERS and gold.head in CONTAINERS:
+            return self.same_container(given, gold)
+        left = assignment(given) if given.head == "chain" else None
+        right = assignment(gold) if gold.head == "chain" else None
+        self.rule = "equation" if left is None and right is None else "assignment"
+        if left is not None and not self.holds(left):
+            return False
+        if left is not None and right is not None:
+            return self.same_assignment(left.label, left.value, right.label, right.value)
+        if given.head == "chain" and gold.head == "chain":
+            return self.same_equation(given, gold)
+        if left is not None:
+            return self.same(left.value, gold)
+        return right is not None and self.same(given, right.value)
+
+    def holds(self, given: Assignment) -> bool:
+        """Whether a response may claim what it does: 3 + 4 = 7, and 2/3 about 0.67."""
+        if not all(self.same(claim, given.value) for claim in given.claims):
+            return False
+        value = place(given.value, self.budget)
+        about = [place(side, self.budget) for side in given.about]
+        return value is None or all(side is None or abs(side - value) <= ABOUT * abs(value) for side in about)
+
+    def same_assignment(self, label: Node, value: Node, gold_label: Node, gold_value: Node) -> bool:
+        if same_label(label, gold_label):
+            mine, theirs = parameter(label), parameter(gold_label)
+            if mine and theirs and mine != theirs:
+                value = rename(value, mine, theirs)
+            return self.same(value, gold_value)
+        if not is_label(label) or not is_label(gold_label) or label.head == "()" or gold_label.head == "()":
+            return self.same(value, gold_value)
+        if not (symbols(value) or symbols(gold_value)) and not (label.head == gold_label.head == "symbol"):
+            return self.same(value, gold_value)
+        return self.same_equation(
+            Node("chain", (label, "=", value)), Node("chain", (gold_label, "=", gold_value))
+        )
+
+    def same_equation(self, given: Node, gold: Node) -> bool:
+        """Equal up to a factor that is not zero."""
+        mine, theirs = gap(given), gap(gold)
+        if mine is None or theirs is None or {mine[1], theirs[1]} - {"=", "~"}:
+            return False
+        return proportional(mine[0], theirs[0], self.seed, self.budget) is not None
+
+    def same_inequality(self, given: Node, gold: Node) -> bool:
+        self.rule = "inequality"
+        if given.head == gold.head == "chain":
+            if self.same_links(given, gold):
+                return True
+            mine, theirs = gap(given), gap(gold)
+            if mine is not None and theirs is not None and mine[1] == theirs[1] and mine[1] != "in":
+                ratio = proportional(mine[0], theirs[0], self.seed, self.budget)
+                if ratio is not None and (mine[1] in ("!=", "=") or _is_positive(ratio)):
+                    return True
+        return self.same_real_set(given, gold)
+
+    def same_links(self, given: Node, gold: Node) -> bool:
+        """The same sides in the same order, read from the left or from the right."""
+        turn = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+        backwards: tuple[Any, ...]
+        backwards = tuple(
+            turn.get(part, part) if isinstance(part, str) else part for part in reversed(given.args)
+        )
+        return any(
+            sides[1::2] == gold.args[1::2]
+            and all(
+                self.same_shape(one, other) for one, other in zip(sides[::2], gold.args[::2], strict=True)
+            )
+            for sides in (given.args, backwards)
+            if len(sides) == len(gold.args)
+        )
+
+
+def _by_name(node: Node, other: Node) -> Node:
+    """`(b, a) = (2, 1)` as `b = 2, a = 1`, where the other side has names as well."""
+    given = assignment(node) if node.head == "chain" else None
+    if given is None or given.label.head != "()" or given.value.head != "()":
+        return node
+    if len(given.label.args) != len(given.value.args) or "chain" not in heads(other):
+        return node
+    return Node(
+        "list",
+        tuple(
+            Node("chain", (name, "=", value))
+            for name, value in zip(given.label.args, given.value.args, strict=True)
+        ),
+    )
+
+
+def _without_domain(node: Node, other: Node) -> Node:
+    r"""`2n + 1, n \in \mathbb{Z}` without its last part, where the other side says nothing of the kind."""
+    if node.head != "list" or "set" in heads(other):
+        return node
+    kept = tuple(
+        item
+        for item in node.args
+        if not (item.head == "chain" and item.args[1:] and item.args[-1].head == "set")
+    )
+    if len(kept) in (0, len(node.args)):
+        return node
+    return kept[0] if len(kept) == 1 else Node("list", kept)
+
+
+def _is_positive(ratio: Fraction | Value) -> bool:
+    return ratio > 0 if isinstance(ratio, Fraction) else bool(ratio.is_real and ratio.fine.real > 0)

@@ -1,0 +1,189 @@
+"""Exact values: a tree without irrational parts, carried out in fractions.
+
+`exact(tree)` is None where the value is irrational, undefined or beyond the limits; nothing is ever rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from foresail.rewards.notation.tree import Node
+
+MAX_BITS = 60_000  # of a numerator or denominator
+MAX_FACTORIAL = 3_000
+
+Point = Mapping[str, Fraction]
+_NOWHERE: Point = {}
+
+
+def exact(node: Node, point: Point = _NOWHERE) -> Fraction | None:
+    """exact(parse("1/2 + 1/3")) -> 5/6; exact(parse("2x"), {"x": 3}) -> 6; exact(parse("\\sqrt2")) -> None."""
+    if node.head == "number":
+        value: Fraction = node.args[0]
+        return value
+    if node.head == "symbol":
+        return point.get(node.args[0])
+    if node.head == "base":
+        return Fraction(node.args[2])
+    rule = _RULES.get(node.head)
+    if rule is None:
+        return None
+    values = []
+    for child in node.args:
+        part = exact(child, point)
+        if part is None:
+            return None
+        values.append(part)
+    result = rule(*values)
+    return result if result is not None and _fits(result) else None
+
+
+def _fits(value: Fraction) -> bool:
+    return value.numerator.bit_length() <= MAX_BITS and value.denominator.bit_length() <= MAX_BITS
+
+
+def _add(*terms: Fraction) -> Fraction:
+    return sum(terms, Fraction(0))
+
+
+def _multiply(*factors: Fraction) -> Fraction | None:
+    product = Fraction(1)
+    for factor in factors:
+        product *= factor
+        if not _fits(product):
+            return None
+    return product
+
+
+def _divide(top: Fraction, bottom: Fraction) -> Fraction | None:
+    return top / bottom if bottom else None
+
+
+def _raise(base: Fraction, exponent: Fraction) -> Fraction | None:
+    if exponent.denominator != 1:
+        return _root(_raise(base, Fraction(exponent.numerator)), exponent.denominator)
+    power = exponent.numerator
+    if base == 0:
+        return Fraction(0) if power > 0 else None
+    if abs(base) == 1:
+        return base if power % 2 else Fraction(1)
+    size = max(base.numerator.bit_length(), base.denominator.bit_length())
+    return base**power if abs(power) * size <= MAX_BITS else None
+
+
+def _root(value: Fraction | None, index: int) -> Fraction | None:
+    """A root that happens to be rational and real: _root(8/27, 3) -> 2/3; _root(-4, 2) -> None."""
+    if value is None or value < 0 or index > 64:
+        return None
+    top, bottom = _integer_root(value.numerator, index), _integer_root(value.denominator, index)
+    return None if top is None or bottom is None else Fraction(top, bottom)
+
+
+def _integer_root(value: int, index: int) -> int | None:
+    if index == 2:
+        root = math.isqrt(value)
+    elif value.bit_length() > 1000:
+        return None
+    else:
+        root = round(value ** (1 / index))
+        root = next((near for near in (root - 1, root, root + 1) if near >= 0 and near**index == value), root)
+    return root if root**index == value else None
+
+
+def _sqrt(value: Fraction) -> Fraction | None:
+    return _root(value, 2)
+
+
+def _nth_root(value: Fraction, index: Fraction) -> Fraction | None:
+    if index.denominator != 1 or not 2 <= index.numerator <= 64:
+        return None
+    if value < 0 and index.numerator % 2:
+        root = _root(-value, index.numerator)
+        return None if root is None else -root
+    return _root(value, index.numerator)
+
+
+def _whole(value: Fraction, most: int) -> int | None:
+    return value.numerator if value.denominator == 1 and 0 <= value.numerator <= most else None
+
+
+def _factorial(value: Fraction) -> Fraction | None:
+    n = _whole(value, MAX_FACTORIAL)
+    return None if n is None else Fraction(math.factorial(n))
+
+
+def _double_factorial(value: Fraction) -> Fraction | None:
+    n = _whole(value, MAX_FACTORIAL)
+    return None if n is None else Fraction(math.prod(range(n, 0, -2)))
+
+
+def _choose(n: Fraction, k: Fraction) -> Fraction | None:
+    total, part = _whole(n, 100_000), _whole(k, 100_000)
+    if total is None or part is None or min(part, total - part) > MAX_FACTORIAL:
+        return None
+    return Fraction(math.comb(total, part))
+
+
+def _arrange(n: Fraction, k: Fraction) -> Fraction | None:
+    total, part = _whole(n, 100_000), _whole(k, MAX_FACTORIAL)
+    return None if total is None or part is None else Fraction(math.perm(total, part))
+
+
+def _gcd(*values: Fraction) -> Fraction | None:
+    return (
+        None
+        if any(v.denominator != 1 for v in values)
+        else Fraction(math.gcd(*(v.numerator for v in values)))
+    )
+
+
+def _lcm(*values: Fraction) -> Fraction | None:
+    if len(values) > 20 or any(v.denominator != 1 for v in values):
+        return None
+    return Fraction(math.lcm(*(v.numerator for v in values)))
+
+
+def _log(value: Fraction, base: Fraction) -> Fraction | None:
+    """A logarithm that is a whole number: _log(8, 2) -> 3."""
+    if base.denominator != 1 or base <= 1 or value <= 0:
+        return None
+    inverse = value < 1
+    rest, count = (1 / value if inverse else value), 0
+    if rest.denominator != 1:
+        return None
+    number = rest.numerator
+    while number % base.numerator == 0 and count < 2000:
+        number //= base.numerator
+        count += 1
+    return Fraction(-count if inverse else count) if number == 1 else None
+
+
+def _logarithm(value: Fraction, base: Fraction | None = None) -> Fraction | None:
+    """Without a base it is not known to be decimal, so only those with one are exact."""
+    return None if base is None else _log(value, base)
+
+
+_RULES: dict[str, Callable[..., Fraction | None]] = {
+    "+": _add,
+    "*": _multiply,
+    "/": _divide,
+    "^": _raise,
+    "neg": lambda value: -value,
+    "sqrt": _sqrt,
+    "root": _nth_root,
+    "!": _factorial,
+    "!!": _double_factorial,
+    "binom": _choose,
+    "perm": _arrange,
+    "abs": abs,
+    "floor": lambda value: Fraction(math.floor(value)),
+    "ceil": lambda value: Fraction(math.ceil(value)),
+    "max": lambda *values: max(values),
+    "min": lambda *values: min(values),
+    "gcd": _gcd,
+    "lcm": _lcm,
+    "log": _logarithm,
+    "%": lambda value: value / 100,
+}

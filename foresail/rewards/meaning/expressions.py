@@ -1,0 +1,246 @@
+r"""Whether two expressions are the same: by exact value, else at random points to many digits.
+
+Variables take random rational values, so a polynomial is compared exactly and a formula wherever both of
+its sides are real. The points depend on nothing but `seed`, so a verdict can be repeated.
+"""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from functools import cached_property
+
+from foresail.rewards.meaning.exact import exact
+from foresail.rewards.meaning.numeric import (
+    USUAL,
+    BeyondLimits,
+    Budget,
+    NoValue,
+    Setting,
+    Value,
+    evaluate,
+    evaluate_deeply,
+)
+from foresail.rewards.notation.tree import Node, heads, symbols
+
+POINTS = 5  # that must agree
+TRIES = 16  # points tried to find them
+LONG_DECIMAL = 10  # significant digits from which a decimal may stand for an irrational or endless value
+MAX_SYMBOLS = 40
+ARITHMETIC = frozenset(["number", "+", "*", "/", "^", "neg", "sqrt", "root", "ln", "log", "tan"])
+
+Point = dict[str, Fraction]
+
+
+class Facts:
+    """One expression with what was found out about it, each thing once."""
+
+    def __init__(self, node: Node, budget: Budget) -> None:
+        self.node = node
+        self.budget = budget
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        return frozenset(symbols(self.node))
+
+    @cached_property
+    def heads(self) -> frozenset[str]:
+        return frozenset(heads(self.node))
+
+    @cached_property
+    def exact(self) -> Fraction | None:
+        return exact(self.node)
+
+    @cached_property
+    def value(self) -> Value | None:
+        """The value of an expression without variables."""
+        return self.at({}) if not self.symbols else None
+
+    def at(self, point: Point, setting: Setting = USUAL) -> Value | None:
+        try:
+            return evaluate(self.node, point, self.budget, setting)
+        except NoValue:
+            return None
+
+    def deeply(self, point: Point, setting: Setting = USUAL) -> Value | None:
+        try:
+            return evaluate_deeply(self.node, point, self.budget, setting)
+        except NoValue:
+            return None
+
+    @cached_property
+    def is_undefined(self) -> bool:
+        """A number that is none, such as 1/0: it equals nothing, not even itself."""
+        if not self.heads <= ARITHMETIC or self.exact is not None:
+            return False
+        try:
+            evaluate(self.node, {}, self.budget)
+        except BeyondLimits:
+            return False
+        except NoValue:
+            return True
+        return False
+
+    @property
+    def decimal_digits(self) -> int:
+        """Significant digits, where the expression is nothing but a decimal (with a sign)."""
+        node = self.node.args[0] if self.node.head == "neg" else self.node
+        return node.args[1] or 0 if node.head == "number" else 0
+
+
+def same_expression(one: Facts, other: Facts, seed: str) -> bool:
+    r"""`2\sqrt3` and `\sqrt{12}`; `(x+1)^2` and `x^2+2x+1`; never `\pi` and `3.14`."""
+    if one.exact is not None and other.exact is not None:
+        return one.exact == other.exact or _rounds_to(one, other) or _rounds_to(other, one)
+    if not one.symbols and not other.symbols:
+        return _same_constant(one, other)
+    names = sorted(one.symbols | other.symbols)
+    if len(names) > MAX_SYMBOLS:
+        return False
+    decided = _same_polynomial(one, other, names, seed)
+    if decided is not None:
+        return decided
+    for base in _log_bases(one, other):
+        real = _same_function(one, other, names, seed, Setting(log_base=base, real=True))
+        if real or (real is None and _same_function(one, other, names, seed, Setting(log_base=base))):
+            return True
+    return False
+
+
+def proportional(one: Node, other: Node, seed: str, budget: Budget) -> Fraction | Value | None:
+    """The constant ratio of two expressions that are not constants themselves, or None."""
+    first, second = Facts(one, budget), Facts(other, budget)
+    names = sorted(first.symbols | second.symbols)
+    if not names or first.symbols != second.symbols or len(names) > MAX_SYMBOLS:
+        return None
+    ratio = Facts(Node("/", (one, other)), budget)
+    draw = random.Random(seed)
+    exacts: list[Fraction] = []
+    values: list[Value] = []
+    for attempt in range(TRIES):
+        point = draw_point(draw, names, attempt)
+        quotient = exact(ratio.node, point)
+        if quotient is not None:
+            exacts.append(quotient)
+            if quotient == 0 or quotient != exacts[0]:
+                return None
+        elif (value := ratio.at(point)) is not None:
+            values.append(value)
+            if value.fine == 0 or not value.equals(values[0]):
+                return None
+        if len(exacts) == POINTS or len(values) == POINTS:
+            return exacts[0] if exacts else values[0]
+    return None
+
+
+def draw_point(draw: random.Random, names: list[str], attempt: int) -> Point:
+    """Positive and negative in turns; within ±1 at times, for arcsin and its like."""
+    scale = (3, 1, 7, 1)[attempt % 4]
+    point = {name: Fraction(draw.randint(1, 997) * scale, 1009) for name in names}
+    if attempt % 2 == 0:
+        point = {name: value * draw.choice((1, -1)) for name, value in point.items()}
+        first = names[attempt // 2 % len(names)]
+        point[first] = -abs(point[first])  # so that |x| and x are told apart
+    return point
+
+
+def _same_constant(one: Facts, other: Facts) -> bool:
+    if one.value is not None and other.value is not None:
+        if _agree(one, other, {}, USUAL) or _rounds_to(one, other) or _rounds_to(other, one):
+            return True
+        if "log" not in one.heads | other.heads:
+            return False
+        return bool(_agree(one, other, {}, Setting(log_base=10)))
+    return _same_infinity(one.node, other.node)
+
+
+def _agree(one: Facts, other: Facts, point: Point, setting: Setting) -> bool | None:
+    """Whether the values are equal there; None where one has none. Blurred values get a second, deeper look."""
+    plain = not point and setting == USUAL
+    first = one.value if plain else one.at(point, setting)
+    second = (other.value if plain else other.at(point, setting)) if first is not None else None
+    if first is None or second is None:
+        return None
+    if not first.equals(second):
+        return False
+    if first.is_blurred(second) and (first.fine or second.fine):
+        first, second = one.deeply(point, setting), other.deeply(point, setting)
+        return first is not None and second is not None and first.equals(second)
+    return True
+
+
+def _same_infinity(one: Node, other: Node) -> bool:
+    first, second = _infinity_sign(one), _infinity_sign(other)
+    return first is not None and first == second
+
+
+def _infinity_sign(node: Node) -> int | None:
+    if node.head == "constant" and node.args[0] == "infinity":
+        return 1
+    if node.head == "neg":
+        sign = _infinity_sign(node.args[0])
+        return None if sign is None else -sign
+    return None
+
+
+def _rounds_to(decimal: Facts, other: Facts) -> bool:
+    """4.123105625617661 stands for the root of 17: so many digits, all of them right, can be meant no other way."""
+    digits = decimal.decimal_digits
+    if digits < LONG_DECIMAL or other.decimal_digits or decimal.exact is None:
+        return False
+    given = abs(decimal.exact)
+    unit = Fraction(10) ** (_magnitude(given) - digits + 1)
+    if other.exact is not None:
+        return abs(decimal.exact - other.exact) < unit
+    if other.value is None or not other.value.is_real:
+        return False
+    return bool(abs(other.value.fine - _as_float(decimal.exact, other.value)) < _as_float(unit, other.value))
+
+
+def _as_float(value: Fraction, like: Value) -> object:
+    context = like.fine.context
+    return context.mpf(value.numerator) / value.denominator
+
+
+def _magnitude(value: Fraction) -> int:
+    """The place of the first digit: _magnitude(123) -> 2; _magnitude(0.05) -> -2."""
+    place = len(str(value.numerator)) - len(str(value.denominator))
+    return place if value >= Fraction(10) ** place else place - 1
+
+
+def _same_polynomial(one: Facts, other: Facts, names: list[str], seed: str) -> bool | None:
+    """Exact comparison at random rational points; None where one side is not rational there."""
+    draw = random.Random(seed)
+    agreed = 0
+    for attempt in range(POINTS + 2):
+        point = draw_point(draw, names, attempt + POINTS)
+        first, second = exact(one.node, point), exact(other.node, point)
+        if first is None or second is None:
+            if agreed == 0:
+                return None
+            continue
+        if first != second:
+            return False
+        agreed += 1
+    return agreed >= 3 or None
+
+
+def _same_function(one: Facts, other: Facts, names: list[str], seed: str, setting: Setting) -> bool | None:
+    """Whether both are equal wherever both have a value; None where they hardly ever do."""
+    draw = random.Random(seed)
+    agreed = 0
+    for attempt in range(TRIES):
+        point = draw_point(draw, names, attempt)
+        same = _agree(one, other, point, setting)
+        if same is None:
+            continue
+        if not same:
+            return False
+        agreed += 1
+        if agreed >= POINTS + 2:
+            return True
+    return True if agreed >= POINTS - 1 else None
+
+
+def _log_bases(one: Facts, other: Facts) -> tuple[int, ...]:
+    return (0, 10) if "log" in one.heads | other.heads else (0,)

@@ -1,0 +1,93 @@
+r"""What a chain of relations says: an assignment (`x = 5`), an equation (`2x+3y = 5`) or an inequality."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from foresail.rewards.notation.tree import Node, symbols
+
+_FUNCTIONS_OF_LABELS = frozenset("gcd lcm max min det tr arg re im binom".split())
+
+
+class Assignment(NamedTuple):
+    """A name and the value it gets; a chain also claims that other sides are equal to it, or about equal."""
+
+    label: Node
+    value: Node
+    claims: tuple[Node, ...] = ()
+    about: tuple[Node, ...] = ()
+
+
+def assignment(chain: Node) -> Assignment | None:
+    r"""`x = 1 + 1 = 2` -> x, 2, claiming 1 + 1; `5 = x` -> x, 5; `x \in S` -> x, S; None for `2x + z = 1`."""
+    sides, signs = list(chain.args[::2]), list(chain.args[1::2])
+    if signs == ["in"] and (is_label(sides[0]) or sides[0].head == "()"):
+        return Assignment(sides[0], sides[1])
+    if not set(signs) <= {"=", "~", "->"}:
+        return None
+    first = 1 if is_label(sides[0]) else 0
+    about: tuple[Node, ...] = ()
+    if "~" in signs[first:]:  # x = 1/3 ≈ 0.33: what stands before the sign is the value
+        cut = signs.index("~", first)
+        about = () if first else tuple(sides[cut + 1 :])
+        sides, signs = sides[: cut + 1], signs[:cut]
+    if len(sides) == 2 and not is_label(sides[0]) and is_label(sides[1]) and not symbols(sides[0]):
+        sides.reverse()
+    if not is_label(sides[0]):
+        constants = [side for side in sides if not symbols(side)]
+        if len(sides) == 1:
+            return Assignment(sides[0], sides[0], (), about)
+        if len(constants) == len(sides):  # 3 + 4 = 7
+            return Assignment(sides[0], sides[-1], tuple(sides[:-1]), about)
+        if len(sides) > 2 and all(side in constants or is_label(side) for side in sides):  # 1 + 1 = x = 2
+            label = next(side for side in sides if side not in constants)
+            return Assignment(label, constants[-1], tuple(constants[:-1]))
+        return None
+    return Assignment(sides[0], sides[-1], tuple(side for side in sides[1:-1] if not is_label(side)))
+
+
+def is_label(node: Node) -> bool:
+    r"""A name for something: `x`, `AB`, `f(x)`, `|AB|`, `\frac{NO}{BO}`, `S_1 : S_2`, `(p, q)`; not `2x`."""
+    if node.head in ("symbol", "apply"):
+        return True
+    if node.head == "constant":
+        return node.args[0] in ("e", "i")
+    if node.head in ("*", "/", ":", "()", "abs"):
+        return all(is_label(part) for part in node.args)
+    if node.head in _FUNCTIONS_OF_LABELS:
+        return True
+    if node.head == "deg":
+        return is_label(node.args[0])
+    return False
+
+
+def parameter(label: Node) -> str | None:
+    """The variable a function is defined in: parameter(f(x)) -> "x"."""
+    if label.head == "apply" and len(label.args) == 2 and label.args[1].head == "symbol":
+        return str(label.args[1].args[0])
+    return None
+
+
+def same_label(one: Node, other: Node) -> bool:
+    """f(x) and f(t) name the same function; x and y are different unknowns."""
+    if parameter(one) and parameter(other):
+        return bool(one.args[0] == other.args[0])
+    return one == other
+
+
+def gap(chain: Node) -> tuple[Node, str] | None:
+    """A relation of two sides as (left - right, sign), with `>` turned into `<`."""
+    if len(chain.args) != 3:
+        return None
+    left, sign, right = chain.args
+    if sign in (">", ">="):
+        left, right, sign = right, left, sign.replace(">", "<")
+    return Node("+", (left, Node("neg", (right,)))), sign
+
+
+def rename(node: Node, old: str, new: str) -> Node:
+    if node.head == "symbol":
+        return Node("symbol", (new,)) if node.args[0] == old else node
+    return Node(
+        node.head, tuple(rename(part, old, new) if isinstance(part, Node) else part for part in node.args)
+    )

@@ -1,0 +1,135 @@
+r"""From the text of an answer to what it may mean: one tree, or several where its commas can be read in two ways.
+
+`read("1,234")` is the number 1234, or else the list 1, 234; `read("no solution")` is the empty set;
+`read("Evelyn")` a word.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from foresail.rewards.notation.characters import plain
+from foresail.rewards.notation.chinese import chinese_numeral
+from foresail.rewards.notation.grammar import MAX_LENGTH, parse
+from foresail.rewards.notation.numeral import decimal_comma
+from foresail.rewards.notation.tree import EMPTY, INFINITY, Node, Unreadable, number
+
+MAX_WRAPPINGS = 12
+
+_COMMAS = re.compile(r"\d,\d")
+_DECIMAL_COMMA = re.compile(r"[^\d,()\[\]{}<>\\|/*+^=-]*?(-?)\s*(\d+,\d+)[^\d,()\[\]{}<>\\|/*+^=]*")
+_WRAPPERS = re.compile(
+    r"\\(?:text|textbf|textit|textrm|textnormal|mathrm|mathbf|mbox|operatorname)\s*|\\(?:left|right|displaystyle)(?![a-zA-Z])"
+    r"|\\[,;:! ()\[\]]|[${}~]|\*\*|\\q?quad"
+)
+_TEXT_COMMAND = re.compile(
+    r"\\(?:text|textbf|textit|textrm|textnormal|mathrm|mathbf|mbox|operatorname)(?![a-zA-Z])"
+)
+_NOT_WORDS = re.compile(r"[\d\\^_=<>+*/|()\[\]!?']")
+_LOOSE = re.compile(r"\s+|\$|\\(?:left|right|displaystyle)(?![a-zA-Z])|\\[,;:! ]")
+_AND = re.compile(r",\s*and\b|\band\b|,")
+_EDGES = " \t\r\n.,;:!*`'\"。，"
+_ARTICLES = re.compile(r"^(?:the|a|an)\s+")
+_NUMBER_WORDS = {
+    word: value
+    for value, word in enumerate(
+        (
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+            "sixteen seventeen eighteen nineteen twenty"
+        ).split()
+    )
+}
+_MEANINGS = (
+    dict.fromkeys(
+        ["no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "nosolution",
+         "there is no solution", "there are no solutions", "无解", "空集"], EMPTY)
+    | dict.fromkeys(["all real numbers", "all reals", "all real", "real numbers", "全体实数"], Node("set", ("R",)))
+    | dict.fromkeys(["infinity", "positive infinity"], INFINITY)
+    | dict.fromkeys(["dne", "does not exist", "doesn't exist"], Node("word", ("does not exist",)))
+    | {word: number(value) for word, value in _NUMBER_WORDS.items()}
+)  # fmt: skip
+
+
+def read(text: str) -> tuple[Node, ...]:
+    r"""Every reading of an answer, likeliest first; none where the text says nothing."""
+    return _read(text) if len(text) <= 300 else _read.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> tuple[Node, ...]:
+    if len(text) > MAX_LENGTH:
+        return (Node("word", (text.strip(),)),) if text.strip() else ()
+    text = trim(text)
+    words = in_words(text)
+    if not words:
+        return ()
+    if words in _MEANINGS:
+        return (_MEANINGS[words],)
+    if words == "nan":
+        return ()
+    if (chinese := chinese_numeral(words)) is not None:
+        return (number(chinese),)
+    readings: list[Node] = []
+    for commas in _comma_readings(text):
+        try:
+            tree = parse(text, commas=commas)
+        except (Unreadable, RecursionError):
+            continue
+        if tree not in readings:
+            readings.append(tree)
+    if (decimal := _as_decimal(text)) is not None:
+        readings.append(decimal)
+    return tuple(readings) or (Node("word", (_as_words(text, words),)),)
+
+
+def trim(text: str) -> str:
+    r"""Takes off what ends a sentence or wraps a formula: trim("$42$.") -> "42"."""
+    if len(text) > MAX_LENGTH:
+        return text
+    text = plain(text).strip()
+    for _ in range(MAX_WRAPPINGS):
+        before = text
+        text = text.strip(" \t\r\n$").lstrip("& ").removesuffix("\\").rstrip()
+        if text.endswith((".", ",", ";", ":")) and not text.endswith(("...", "\\,", "\\;", "\\:", "\\.")):
+            text = text[:-1].rstrip()
+        if text.startswith(("\\(", "\\[")) and text.endswith(("\\)", "\\]")):
+            text = text[2:-2]
+        if text.startswith(("**", "__")) and text.endswith(("**", "__")) and len(text) > 4:
+            text = text[2:-2]
+        if text.startswith("`") and text.endswith("`") and len(text) > 1:
+            text = text.strip("`")
+        if text == before:
+            break
+    return text
+
+
+def in_words(text: str) -> str:
+    r"""The text without its typeface, for comparing words: in_words(r"\text{The Even} ") -> "even"."""
+    bare = " ".join(_WRAPPERS.sub(" ", text).split()).strip(_EDGES).casefold().replace(" -", "-")
+    return _ARTICLES.sub("", bare)
+
+
+def _comma_readings(text: str) -> tuple[str, ...]:
+    if not _COMMAS.search(text):
+        return ("top",)
+    return ("top", "nowhere", "everywhere") if ", " in text else ("top", "nowhere")
+
+
+def _as_words(text: str, words: str) -> str:
+    """Words in a form where order in a list does not matter; what is no words keeps its every sign."""
+    if _NOT_WORDS.search(_TEXT_COMMAND.sub("", text)):
+        return _LOOSE.sub("", text)
+    return ",".join(sorted(part.strip() for part in _AND.split(words)))
+
+
+def _as_decimal(text: str) -> Node | None:
+    """The reading with a decimal comma: "2,74 $" -> 2.74; None for "1,2", which is a list."""
+    match = _DECIMAL_COMMA.fullmatch(text) if len(text) < 100 else None
+    value = decimal_comma(match[2]) if match else None
+    if match is None or value is None:
+        return None
+    whole, _, places = match[2].partition(",")
+    if len(places) == 1 and len(whole) < 4 and whole != "0":
+        return None
+    return number(-value if match[1] else value)

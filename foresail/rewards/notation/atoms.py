@@ -1,0 +1,242 @@
+"""Atoms and powers, with the signs and units that may follow them."""
+
+from __future__ import annotations
+
+from foresail.rewards.notation.brackets import BARS
+from foresail.rewards.notation.names import MAX_WORDS, Names
+from foresail.rewards.notation.tree import (
+    CONTAINERS,
+    EMPTY,
+    INFINITY,
+    PI,
+    I,
+    Node,
+    Unreadable,
+    number,
+    symbol,
+)
+from foresail.rewards.notation.units import MULTIPLES
+from foresail.rewards.notation.vocabulary import ACCENTS, CONSTANTS, FUNCTIONS, GREEK, SEPARATORS
+
+MAX_SIGNS_BEHIND = 10  # factorials and the like on one atom
+_SETS = {f"mathbb{letter}": Node("set", (letter,)) for letter in "RZQNC"}
+_BAR_HEADS = {"lfloor": "floor", "lceil": "ceil"}
+_ORDINALS = frozenset(["th", "st", "nd", "rd"])
+_NOT_UNITS = frozenset(
+    ["not", "if", "for", "when", "where", "with", "is", "than", "but", "possibly", "maybe", "isn't"]
+)
+_OPAQUE = frozenset("sum prod int lim iint oint bigcup bigcap".split())
+
+
+class Atoms(Names):
+    """A value with what is written right behind it."""
+
+    def power(self) -> Node:
+        self.enter()
+        tree = self.atom()
+        for _ in range(MAX_SIGNS_BEHIND):
+            token = self.peek()
+            if token.kind == "^":
+                self.advance()
+                tree = self.raised(tree)
+            elif token.kind == "!":
+                self.advance()
+                double = self.peek().kind == "!" and not self.peek().spaced
+                if double:
+                    self.advance()
+                tree = Node("!!" if double else "!", (tree,))
+            elif token.kind == "%":
+                self.advance()
+                tree = Node("%", (tree,))
+            elif token.kind == "command" and token.text in ("degree", "circ"):
+                self.advance()
+                tree = Node("deg", (tree,))
+            elif token.kind == "_" and tree.head == "number":  # (1011)_2
+                tree = self.with_base(str(tree.args[0]))
+            else:
+                break
+        self.leave()
+        return tree
+
+    def raised(self, base: Node) -> Node:
+        r"""base^exponent, where `^\circ` is a degree sign and `^{\text{th}}` only an ordinal's tail."""
+        inner = self.peek(1) if self.peek().kind == "{" else self.peek()
+        if inner.kind == "command" and inner.text in ("circ", "degree"):
+            self.skip_script()
+            if self.peek().kind == "letter" and self.peek().text in "CF":
+                return Node("unit", (base, f"°{self.advance().text}"))
+            return Node("deg", (base,))
+        if inner.kind == "word" and inner.text in _ORDINALS:
+            self.skip_script()
+            return base
+        if inner.text == "prime" and base.head == "symbol":
+            return symbol(base.args[0] + "'" * self.primes())
+        self.enter()
+        exponent = self.script()
+        if self.peek().kind == "^":
+            self.advance()
+            exponent = self.raised(exponent)
+        self.leave()
+        if base.head in CONTAINERS and exponent.args[:1] in (("T",), ("\\top",)):  # (1, 2)^T
+            return base
+        return Node("^", (base, exponent))
+
+    def primes(self) -> int:
+        r"""How many \prime stand in the exponent."""
+        count = 0
+        braced = self.peek().kind == "{"
+        if braced:
+            self.advance()
+        while self.at_command("prime"):
+            self.advance()
+            count += 1
+        if braced:
+            self.expect("}")
+        return count
+
+    def script(self) -> Node:
+        """What stands after ^ or _: a group, a whole number, a signed atom."""
+        self.enter()
+        if self.peek().kind == "{":
+            tree = self.braced()
+        elif self.peek().kind in ("-", "+"):
+            negative = self.advance().kind == "-"
+            atom = self.atom()
+            tree = Node("neg", (atom,)) if negative else atom
+        else:
+            tree = self.atom()
+        self.leave()
+        return tree
+
+    def with_unit(self, tree: Node) -> Node:
+        """`5 miles per hour`, `15 cm^2`: words behind a value name its unit."""
+        words: list[str] = []
+        while True:
+            token = self.peek()
+            if token.kind == "word" and token.text in MULTIPLES and not words:
+                tree = Node("*", (tree, number(MULTIPLES[self.advance().text])))
+            elif (
+                token.kind == "word" and token.text.lower() not in SEPARATORS | _NOT_UNITS
+            ) or token.kind == "currency":
+                words.append(self.advance().text)
+            elif words and token.kind == "/" and self.peek(1).kind in ("word", "letter"):
+                self.advance()
+                words += ["/", self.advance().text]
+            elif words and token.kind == "." and self.peek(1).kind == "word":
+                self.advance()
+            else:
+                break
+            if self.peek().kind == "^" and words:
+                words[-1] += self.unit_power()
+            if len(words) > MAX_WORDS:
+                raise Unreadable("prose")
+        if words and words[0] in _ORDINALS:
+            if len(words) > 1:
+                raise Unreadable("an ordinal")
+            return tree
+        return Node("unit", (tree, " ".join(words))) if words else tree
+
+    def unit_power(self) -> str:
+        self.advance()
+        exponent = self.script()
+        if exponent.head == "neg":
+            return f"^-{exponent.args[0].args[0]}" if exponent.args[0].head == "number" else "^?"
+        return f"^{exponent.args[0]}" if exponent.head == "number" else "^?"
+
+    def starts_factor(self) -> bool:
+        """Whether an atom begins here that multiplies what came before."""
+        token = self.peek()
+        if token.kind in ("letter", "(", "{"):
+            return True
+        if token.kind == "[":
+            return "[" not in self.open[-1:] and "]" not in self.open[-1:]
+        if token.kind == "|":
+            return "|" not in self.open
+        if token.kind == "number":
+            return self.position > 0 and self.tokens[self.position - 1].kind != "number"
+        if token.kind != "command":
+            return False
+        if token.text in BARS:
+            return token.text not in ("vert", "Vert") or token.text not in self.open
+        return (
+            token.text in FUNCTIONS
+            or token.text in CONSTANTS
+            or token.text in GREEK
+            or token.text in ACCENTS
+            or token.text in _OPAQUE
+            or token.text.endswith(("frac", "binom", "dots"))
+            or token.text in ("sqrt", "begin")
+        )
+
+    def closes(self) -> bool:
+        token = self.peek()
+        if token.kind in (")", "}", r"\}", "end", "&", "row"):
+            return True
+        if token.kind == "]":
+            return bool(self.open)
+        if token.kind == "|":
+            return "|" in self.open
+        if token.kind == "[":
+            return self.open[-1:] in (["["], ["]"])
+        return token.kind == "command" and (
+            token.text in ("rangle", "rvert", "rVert", "rfloor", "rceil", "end", "mid", "rbrace")
+            or (token.text in ("vert", "Vert") and token.text in self.open)
+        )
+
+    def atom(self) -> Node:
+        self.enter()
+        tree = self.read_atom()
+        self.leave()
+        return tree
+
+    def read_atom(self) -> Node:
+        token = self.advance()
+        if token.kind == "number":
+            return self.number(token)
+        if token.kind == "letter":
+            return self.name(token.text)
+        if token.kind == "command":
+            return self.command(token.text)
+        if token.kind in ("(", "[", "]"):
+            return self.bracket(token.kind)
+        if token.kind == "{":
+            self.position -= 1
+            return self.braced()
+        if token.kind == r"\{":
+            return self.set_braces()
+        if token.kind == "|":
+            return self.bars("|", "abs")
+        if token.kind == "word":
+            return self.label(token.text)
+        raise Unreadable(f"{token.text or 'nothing'} where a value should stand")
+
+    def command(self, name: str) -> Node:
+        if name.endswith("frac"):
+            return Node("/", (self.piece(), self.piece()))
+        if name == "sqrt":
+            return self.root()
+        if name.endswith("binom"):
+            return Node("binom", (self.piece(), self.piece()))
+        if name in FUNCTIONS:
+            return self.function(FUNCTIONS[name])
+        if name in CONSTANTS:
+            return {"pi": PI, "infinity": INFINITY, "empty": EMPTY, "i": I}[CONSTANTS[name]]
+        if name in ("angle", "triangle", "square"):
+            return self.power()
+        if name in BARS:
+            return self.bars(name, _BAR_HEADS.get(name, "abs"))
+        if name in ("langle", "lbrace", "lbrack"):
+            return self.angle_brackets(name)
+        if name == "begin":
+            return self.environment()
+        if name in _SETS:
+            return _SETS[name]
+        if name in ACCENTS:
+            return self.accented(name)
+        if name in _OPAQUE:
+            return self.opaque(name)
+        if name.endswith("dots"):
+            return symbol("…")
+        if name in ("pm", "mp"):
+            return Node(name, (number(0), self.power()))
+        return self.greek(name)

@@ -1,0 +1,104 @@
+r"""Numbers and names: 1011_2, x_1, f(x), \alpha, \text{Area}."""
+
+from __future__ import annotations
+
+from foresail.rewards.notation import numeral
+from foresail.rewards.notation.functions import Functions
+from foresail.rewards.notation.tokens import Token
+from foresail.rewards.notation.tree import E, I, Node, Unreadable, number, symbol
+from foresail.rewards.notation.vocabulary import GREEK
+
+MAX_WORDS = 8  # of a label or a unit
+
+_FUNCTION_LETTERS = frozenset("fghFGH")
+_BASE_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+               "twelve": 12, "sixteen": 16}  # fmt: skip
+
+
+class Names(Functions):
+    """What stands for a value."""
+
+    def number(self, token: Token) -> Node:
+        if self.peek().kind == "_":
+            return self.with_base(token.text.replace(",", "").replace(" ", ""))
+        value = numeral.value_of(token.text)
+        if value is None:
+            raise Unreadable("a numeral beyond the limits")
+        self.after_number = self.position
+        exact = value.denominator == 1 and "." not in token.text
+        decimal = not exact and token.text.replace(".", "").replace("e", "").replace("E", "").isdigit()
+        return number(value, numeral.significant_digits(token.text) if decimal else None)
+
+    def with_base(self, digits: str) -> Node:
+        """`1011_2`: a numeral in another base."""
+        self.expect("_")
+        base_token = self.peek(1) if self.peek().kind == "{" else self.peek()
+        self.skip_script()
+        base = _BASE_WORDS.get(base_token.text) or (
+            int(base_token.text) if base_token.text[:3].isdigit() and len(base_token.text) < 3 else 0
+        )
+        value = numeral.in_base(digits, base)
+        if value is None:
+            raise Unreadable(f"{digits} is no numeral in base {base}")
+        return Node("base", (digits, base, value))
+
+    def skip_script(self) -> None:
+        if self.advance().kind == "{":
+            self.advance()
+            self.expect("}")
+
+    def name(self, letter: str) -> Node:
+        """A variable with its primes and index, or a function of that name."""
+        while self.peek().kind == "'":
+            letter += self.advance().text
+        if self.peek().kind == "_":
+            return self.indexed(letter)
+        if letter == "C" and [self.peek(k).kind for k in range(5)] == ["(", "number", ",", "number", ")"]:
+            return Node("binom", self.arguments())
+        if self.peek().kind == "(" and (letter[0] in _FUNCTION_LETTERS or self.is_definition()):
+            return Node("apply", (letter, *self.arguments()))
+        if letter == "e":
+            return E
+        return I if letter == "i" else symbol(letter)
+
+    def is_definition(self) -> bool:
+        """`P(x) =`: a name, one letter in brackets, an equals sign."""
+        shape = [self.peek(offset).kind for offset in range(4)]
+        return shape == ["(", "letter", ")", "="]
+
+    def indexed(self, letter: str) -> Node:
+        self.advance()
+        index = self.script()
+        if letter in "CPA" and self.peek().kind == "^" and index.head == "number":  # C_{10}^{3}
+            self.advance()
+            return Node("binom" if letter == "C" else "perm", (index, self.script()))
+        if index.head == "number":
+            return symbol(f"{letter}_{index.args[0]}")
+        if index.head in ("symbol", "+", "*", "neg", "/", "apply") and len(_names(index)) <= 2:
+            return Node("apply", (f"{letter}_", index))
+        return symbol(f"{letter}_{_names(index)}")
+
+    def label(self, word: str) -> Node:
+        r"""Words are a value only as the left side of `\text{Area} = 5`."""
+        words = [word]
+        while self.peek().kind in ("word", "letter") and len(words) < MAX_WORDS:
+            words.append(self.advance().text)
+        if self.peek().kind == "=" or self.at_command("approx"):
+            return symbol(" ".join(words).lower())
+        raise Unreadable("words")
+
+    def greek(self, name: str) -> Node:
+        if name not in GREEK and not name.isalpha():
+            raise Unreadable(f"unknown command {name}")
+        if self.peek().kind == "_":
+            return self.indexed(f"\\{name}")
+        return symbol(f"\\{name.removeprefix('var')}")
+
+
+def _names(index: Node) -> str:
+    """The letters of an index like `MBCN` or `max`, in order."""
+    if index.head == "symbol":
+        return str(index.args[0])
+    if index.head == "constant":
+        return str(index.args[0])
+    return "".join(_names(part) if isinstance(part, Node) else "" for part in index.args)

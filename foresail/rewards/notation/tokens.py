@@ -1,0 +1,274 @@
+r"""From text to tokens, in one pass: `tokenize(r"2\sqrt{3} \text{ cm}")` -> 2, \sqrt, {, 3, }, cm.
+
+Spacing and typeface are gone afterwards; what a letter run means (a function, a product of variables, a
+word) is decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from foresail.rewards.notation import numeral
+from foresail.rewards.notation.characters import plain
+from foresail.rewards.notation.tree import Unreadable
+from foresail.rewards.notation.units import CURRENCIES, CURRENCY_WORDS, UNITS
+from foresail.rewards.notation.vocabulary import (
+    COMMANDS,
+    DECORATION,
+    FUNCTIONS,
+    SEPARATORS,
+    SPELT,
+    TEXT,
+    split_command,
+)
+
+MAX_TOKENS = 3_000
+MAX_WORD_AS_PRODUCT = 3  # `xyz` is a product, `even` a word
+
+
+class Token(NamedTuple):
+    """`kind` is number, letter, word, command, row, or the character itself for everything else."""
+
+    kind: str
+    text: str
+    spaced: bool = False  # white space stood before it
+
+
+END = Token("end", "")
+
+_SPACING = re.compile(
+    r"\\!\s*|(?<!\\)\\[,;:> ]|~|\\q?quad|\\color\s*\{[^{}]*\}|\\textcolor\s*\{[^{}]*\}|\\[hv]space\*?\s*\{[^{}]*\}"
+    r"|\\(?:h|v)?phantom\s*\{[^{}]*\}|\\hline|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])"
+)
+_CLOCK = re.compile(r"\b([ap])\.\s?m\.?", re.IGNORECASE)
+# A braced comma belongs to the number: it groups in 14{,}916 and is the decimal sign in 2{,}5.
+_COMMA_GROUP = re.compile(r"(?<=\d)(?:\s?\{\s*,\s*\}\s?|,\\!\s*)(?:(?=(\d{3}(?!\d)))|(?=\d))")
+_EMPTY_GROUP = re.compile(r"(?<![a-zA-Z^_])\{([+=-]?|or|and)\}")
+_SPLIT_NUMERAL = re.compile(
+    r"(?<![0-9A-F])([0-9A-F]{0,20})\\(?:text|mathrm)\{([0-9A-F]{1,20})\}_"
+)  # 1\text{A}_{16}
+_NUMBERS = f"{numeral.RECURRING}|{numeral.ENDLESS}|{numeral.SPACED}"
+_REST = (
+    r"|(?P<command>\\+[A-Za-z]+\*?)|(?P<row>\\\\(?:\[-?[\d.]+\s*[a-z]{2}\])?)|(?P<escaped>\\.)"
+    r"|(?P<word>[^\W\d_]+)|(?P<space>\s+)|(?P<relation><=|>=|!=|=<|=>|==|\*\*|\+/-|\+-)|(?P<other>.)"
+)
+_SPLITTING = re.compile(rf"(?P<number>{_NUMBERS}|{numeral.POINTED}|{numeral.PLAIN}){_REST}", re.DOTALL)
+_GROUPING = re.compile(
+    rf"(?P<number>{_NUMBERS}|{numeral.GROUPED}|{numeral.POINTED}|{numeral.PLAIN}){_REST}", re.DOTALL
+)
+_BASED = re.compile(
+    r"([0-9][0-9A-F]*)_(?!\d{3})(?=\{?(?:\d|\\text|two|three|five|eight))|([0-9][0-9a-f]*)_(?=\{?16\}?(?!\d))"
+)
+_TEXT_GROUP = re.compile(r"\s*\{([^{}]*)\}")
+_BLACKBOARD = re.compile(r"\s*\{?\s*([A-Z])\s*\}?")
+_RELATIONS = {
+    "<=": "le",
+    ">=": "ge",
+    "!=": "ne",
+    "=<": "le",
+    "=>": "Rightarrow",
+    "==": "=",
+    "**": "^",
+    "+/-": "pm",
+    "+-": "pm",
+}
+_SHORT_WORDS = frozenset(
+    "per the is are was not for all any yes no Yes No odd Odd one two six ten its has".split()
+)
+
+
+def tokenize(text: str, *, commas: str = "top") -> list[Token]:
+    """`commas` says where `1,234` is one number: at the "top" level only, "everywhere" or "nowhere"."""
+    text = _COMMA_GROUP.sub(lambda comma: "" if comma[1] else ".", plain(text))
+    text = _SPACING.sub(lambda gap: "" if gap[0].startswith(r"\!") else " ", text)
+    text = _SPLIT_NUMERAL.sub(r"\1\2_", _EMPTY_GROUP.sub(r"\1", text))
+    return _Lexer(commas).run(text)
+
+
+class _Lexer:
+    def __init__(self, commas: str) -> None:
+        self.commas = commas
+        self.tokens: list[Token] = []
+        self.depth = 0
+        self.spaced = False
+
+    def run(self, text: str) -> list[Token]:
+        position = 0
+        while position < len(text):
+            groups = self.commas == "everywhere" or (self.commas == "top" and self.depth == 0)
+            if based := _BASED.match(text, position):
+                self.add("number", based[1] or based[2])
+                position = based.end() - 1
+                continue
+            match = (_GROUPING if groups else _SPLITTING).match(text, position)
+            assert match is not None
+            position = self.take(match, text)
+            if len(self.tokens) > MAX_TOKENS:
+                raise Unreadable("too long")
+        return self.tokens
+
+    def take(self, match: re.Match[str], text: str) -> int:
+        """Adds what was matched; returns where to go on."""
+        kind, found, end = match.lastgroup, match[0], match.end()
+        if kind == "space":
+            self.spaced = True
+            return end
+        if kind == "number":
+            self.add("number", found)
+        elif kind == "command":
+            return self.take_command(match, text)
+        elif kind == "row":
+            self.add("row", found)
+        elif kind == "escaped":
+            return self.take_escaped(found, end)
+        elif kind == "word":
+            self.add_letters(found)
+        elif kind == "relation":
+            name = _RELATIONS[found]
+            self.add(name if name in "=^" else "command", name)
+        else:
+            self.add_character(found)
+        return end
+
+    def take_command(self, match: re.Match[str], text: str) -> int:
+        slashes = len(match[0]) - len(match[0].lstrip("\\"))
+        name = match[0].lstrip("\\").rstrip("*")
+        if slashes > 1 and not (slashes == 2 and split_command(name)[0] in COMMANDS):
+            # `\\x` ends a row before x; `\\\frac` ends one before \frac; `\\frac` is \frac escaped twice.
+            self.add("row", "\\\\")
+            return match.start() + 2
+        name, rest = split_command(name)
+        end = match.end() - len(rest)
+        if name in TEXT and text.startswith(r"{\$}", end):
+            self.add("currency", "dollars")
+            return end + 4
+        if name in TEXT and (group := _TEXT_GROUP.match(text, end)) and "\\" not in group[1]:
+            self.add_text(group[1])
+            return group.end()
+        if name in ("cr", "newline"):
+            self.add("row", name)
+            return end
+        if name == "slash":
+            self.add("/", "/")
+            return end
+        if name == "mathbb" and (group := _BLACKBOARD.match(text, end)):
+            self.add("command", f"mathbb{group[1]}")
+            return group.end()
+        if name in DECORATION or name in TEXT:
+            if name in ("left", "right") and text[end : end + 1] == ".":
+                end += 1  # an invisible bracket
+            return end
+        self.add("command", name)
+        if name in ("langle", "rangle"):
+            self.depth += 1 if name == "langle" else -1
+        return end
+
+    def take_escaped(self, found: str, end: int) -> int:
+        char = found[1]
+        if char in "{}":
+            self.depth += 1 if char == "{" else -1
+            self.add(found, found)
+        elif char.isdigit() or char == "-":  # a row break that lost its second backslash: `1\2`
+            self.add("row", "\\")
+            return end - 1
+        elif char == "|":
+            self.add("command", "Vert")
+        elif char == "%":
+            self.add("%", "%")
+        elif char == "$":
+            self.add("currency", "dollars")
+        elif char in ",;:!>":
+            self.spaced = True
+        elif char not in "()[]&_'\"` \n":
+            self.add("other", char)
+        return end
+
+    def add_character(self, char: str) -> None:
+        if char == "$" or char.isspace():
+            return
+        if char in CURRENCIES:
+            self.add("currency", CURRENCIES[char])
+            return
+        if char in "([":
+            self.depth += 1
+        elif char in ")]":
+            self.depth -= 1
+        self.add(char, char)
+
+    def add_letters(self, run: str) -> None:
+        """A run of letters outside any text command."""
+        if run in SPELT:
+            self.add_name(SPELT[run])
+        elif run.isascii() and len(run) > 1 and _runs_on(run):
+            self.add("word", run[: _runs_on(run)])
+            self.add_letters(run[_runs_on(run) :])
+        elif len(run) == 1 and run.isascii():
+            self.add("letter", run)
+        elif self.is_word(run):
+            self.add("word", run)
+        elif _is_product(run):
+            for letter in run:
+                self.add("letter", letter)
+        else:
+            self.add("word", run)
+
+    def is_word(self, run: str) -> bool:
+        after_value = bool(self.tokens) and self.tokens[-1].kind in ("number", "}", ")", "word", "/")
+        if run in UNITS and (after_value or run in CURRENCY_WORDS):
+            return True
+        return run.lower() in SEPARATORS or run in _SHORT_WORDS or not run.isascii()
+
+    def add_text(self, content: str) -> None:
+        r"""What stood in \text{…}: words stay words, but `\text{13}` and `\text{C}` say what they say."""
+        bare = content.strip()
+        letter = bare.strip("().:")
+        if len(letter) == 1 and letter.isalpha() and letter.isascii() and content == bare:
+            self.add("letter", letter)
+            return
+        if content in FUNCTIONS:
+            self.add("command", bare)
+            return
+        content = _CLOCK.sub(r"\1m", content)
+        for piece in re.finditer(
+            r"(\d[\d,]*\.?\d*)|([^\W\d_]+(?:['-][^\W\d_]+)*)|(\s+)|(.)", content, re.DOTALL
+        ):
+            number, word, space, other = piece.groups()
+            if space:
+                self.spaced = True
+            elif number:
+                self.add("number", number.rstrip(","))
+                if number.endswith(","):
+                    self.add(",", ",")
+            elif word:
+                if word.isupper() and self.tokens[-1:] in ([], [Token(",", ",")]):  # options: \text{A, C}
+                    self.add_letters(word)
+                elif word in ("percent", "percentage", "pct", "degrees", "degree"):
+                    self.add_name(SPELT[word])
+                else:
+                    self.add("word", word)
+            elif other not in "$\\" and not (other == "." and piece.end() == len(content)):
+                self.add_character(other)
+        self.spaced = True
+
+    def add_name(self, name: str) -> None:
+        self.add(name if name == "%" else "command", name)
+
+    def add(self, kind: str, text: str) -> None:
+        self.tokens.append(Token(kind, text, self.spaced))
+        self.spaced = False
+
+
+def _is_product(run: str) -> bool:
+    """Letters side by side are factors in `xyz`, `ABCD` and `xxxx`, and a word in `even` and `Amy`."""
+    if run.isupper() or len(set(run)) <= 2:
+        return True
+    return len(run) <= MAX_WORD_AS_PRODUCT and not (len(run) == 3 and run.istitle())
+
+
+def _runs_on(run: str) -> int:
+    """Where a separator glued to the next name ends: _runs_on("orW") -> 2; 0 where there is none."""
+    for word in ("and", "or"):
+        if run.startswith(word) and run[len(word) :] and not run.islower():
+            return len(word)
+    return 0

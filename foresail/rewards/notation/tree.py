@@ -1,0 +1,58 @@
+r"""What an answer says, as a tree: `2x+1` -> ("+", ("*", 2, x), 1).
+
+Heads: `number` (a Fraction and, for a decimal, how many digits it gives), `symbol`, `constant` (pi, e, i,
+infinity), `word`; the operations `+ * / ^ neg ! !!`, `pm`/`mp` (a ± b), function names; `apply` (an
+unknown function or an indexed name); the containers `()`, `[]`, `(]`, `[)`, `{}`, `braces` (bare, as in
+`{1,2}`), `list` (nothing around), `matrix` of `row`s; `chain` (a relation: side, sign, side, …);
+`union`, `intersect`, `minus`; `unit` (a value and its unit), `%`, `deg`, `:`, `base`, `mod`; `opaque` (a sum, an
+integral or the like, which is compared but not carried out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+
+class Unreadable(Exception):
+    """The text is no mathematics this reader knows; it is compared as text."""
+
+
+class Node(NamedTuple):
+    """A head and what it holds: nodes, or plain values in the leaves."""
+
+    head: str
+    args: tuple[Any, ...] = ()
+
+
+def number(value: Fraction | int, digits: int | None = None) -> Node:
+    return Node("number", (Fraction(value), digits))
+
+
+def symbol(name: str) -> Node:
+    return Node("symbol", (name,))
+
+
+PI, E, I, INFINITY = (Node("constant", (name,)) for name in ("pi", "e", "i", "infinity"))
+EMPTY = Node("{}", ())
+ZERO = number(0)
+
+CONTAINERS = frozenset(["()", "[]", "(]", "[)", "{}", "braces", "list"])
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and every node below it."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(child for child in node.args if isinstance(child, Node))
+
+
+def symbols(node: Node) -> set[str]:
+    return {part.args[0] for part in walk(node) if part.head == "symbol"}
+
+
+def heads(node: Node) -> set[str]:
+    return {part.head for part in walk(node)}

@@ -1,0 +1,127 @@
+"""Units: which words are units, and when two measures are the same.
+
+A unit only decorates an answer: `5 cm` is right where `5` is asked. Where both sides name one they must
+agree, after conversion if need be: `5 km` is `5000 m` and never `5 m`.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import NamedTuple
+
+CURRENCIES = {"€": "euros", "£": "pounds sterling", "¥": "yen", "₹": "rupees", "¢": "cents", "₽": "roubles",
+              "₩": "won", "₫": "dong", "฿": "baht"}  # fmt: skip
+CURRENCY_WORDS = frozenset(["USD", "EUR", "RMB", "CNY", "INR", "JPY", "Rs"])
+MULTIPLES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
+             "万": 10**4, "亿": 10**8, "百万": 10**6}  # fmt: skip
+_METRIC: dict[str, Fraction | int] = {
+    "": 1,
+    "k": 1000,
+    "d": Fraction(1, 10),
+    "c": Fraction(1, 100),
+    "m": Fraction(1, 1000),
+}
+_LONG = {"": "", "k": "kilo", "d": "deci", "c": "centi", "m": "milli"}
+
+
+class Measure(NamedTuple):
+    """How many of the dimension's base units it is, and the dimension as sorted (name, power) pairs."""
+
+    factor: Fraction
+    dimension: tuple[tuple[str, int], ...]
+
+
+def _table() -> dict[str, tuple[Fraction, str]]:
+    units: dict[str, tuple[Fraction, str]] = {}
+
+    def add(names: str, factor: Fraction | int, dimension: str) -> None:
+        for name in names.split():
+            units[name] = (Fraction(factor), dimension)
+
+    for short, factor in _METRIC.items():
+        long = _LONG[short]
+        add(f"{short}m {long}meter {long}meters {long}metre {long}metres", Fraction(factor), "length")
+        add(f"{short}g {long}gram {long}grams", Fraction(factor), "mass")
+        add(
+            f"{short}L {short}l {long}liter {long}liters {long}litre {long}litres", Fraction(factor), "volume"
+        )
+    add("inch inches", Fraction(254, 10000), "length")
+    add("ft foot feet", Fraction(3048, 10000), "length")
+    add("yd yds yard yards", Fraction(9144, 10000), "length")
+    add("mi mile miles", Fraction(1609344, 1000), "length")
+    add("nm nanometer nanometers", Fraction(1, 10**9), "length")
+    add("lb lbs pound pounds", Fraction(45359237, 100000), "mass")
+    add("oz ounce ounces", Fraction(45359237, 1600000), "mass")
+    add("ton tons tonne tonnes", 10**6, "mass")
+    add("s sec secs second seconds 秒", 1, "time")
+    add("min mins minute minutes 分钟", 60, "time")
+    add("h hr hrs hour hours 小时", 3600, "time")
+    add("day days 天", 86400, "time")
+    add("week weeks", 604800, "time")
+    add("month months", 1, "month")
+    add("yr yrs year years 年", 12, "month")
+    add("cent cents ¢", Fraction(1, 100), "money")
+    add("dollar dollars USD usd buck bucks 美元", 1, "money")
+    add("euro euros EUR", 1, "money-EUR")
+    add("yuan RMB CNY 元", 1, "money-CNY")
+    add("rupee rupees INR Rs", 1, "money-INR")
+    add("yen JPY 円", 1, "money-JPY")
+    add("米", 1, "length")
+    add("厘米", Fraction(1, 100), "length")
+    add("千米 公里", 1000, "length")
+    add("克", 1, "mass")
+    add("千克 公斤", 1000, "mass")
+    add("rad radian radians", 1, "angle")
+    add("N newton newtons", 1, "force")
+    add("J joule joules", 1, "energy")
+    add("W watt watts", 1, "power")
+    add("V volt volts", 1, "voltage")
+    add("Hz hertz", 1, "frequency")
+    add("K kelvin kelvins", 1, "temperature")
+    add("mol mole moles", 1, "amount")
+    return units
+
+
+_MEASURES = _table()
+# Letters that are variables far more often than units count as units only inside \text{…} or after a space.
+UNITS = frozenset(name for name in _MEASURES if len(name) > 1) | {"mph", "kph", "kmh"}
+
+_SHORTHAND = {"mph": "mile/hour", "kph": "km/hour", "kmh": "km/hour"}
+_FACTOR = re.compile(r"([^\s^/*]+)(?:\^(-?\d+))?")
+
+
+def measure(name: str) -> Measure | None:
+    """measure("cm^2") -> (1/10000, length²); measure("apples") -> None; measure("km/h") -> length/time."""
+    name = _SHORTHAND.get(name, name)
+    factor, powers = Fraction(1), dict[str, int]()
+    for place, part in enumerate(re.split(r"/|\bper\b", name)):
+        for word, power in _FACTOR.findall(part):
+            if word == "square" or word == "cubic":
+                return measure(
+                    re.sub(rf"\b{word} (\S+)", r"\1^2" if word == "square" else r"\1^3", name, count=1)
+                )
+            if word not in _MEASURES:
+                return None
+            size, dimension = _MEASURES[word]
+            exponent = (int(power) if power else 1) * (1 if place == 0 else -1)
+            if abs(exponent) > 9:
+                return None
+            factor *= size**exponent
+            powers[dimension] = powers.get(dimension, 0) + exponent
+    if powers.get("volume"):  # a litre is a cubic decimetre
+        litres = powers.pop("volume")
+        powers["length"] = powers.get("length", 0) + 3 * litres
+        factor *= Fraction(1, 1000) ** litres
+    return Measure(factor, tuple(sorted((name, power) for name, power in powers.items() if power)))
+
+
+def same_noun(one: str, other: str) -> bool:
+    """Units no table knows: same_noun("apples", "apple") -> True; same_noun("apples per day", "apples") -> True."""
+    first, second = _stems(one), _stems(other)
+    return first <= second or second <= first
+
+
+def _stems(name: str) -> set[str]:
+    words = re.findall(r"[^\W\d_]+", name.lower())
+    return {word.removesuffix("es") if word.endswith("ches") else word.removesuffix("s") for word in words}

@@ -1,0 +1,316 @@
+"""A pool of processes gives every response a verdict, whatever its grader does."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from graders_for_pools import Unloadable, obey
+
+from foresail.records import FAILURES, Problem, Verdict
+from foresail.rewards.pool import GradingPool, PoolClosed, describe_exit
+
+PATIENCE = 30.0
+PROBLEM = Problem(id="p", prompt=(), answer="7")
+
+
+@pytest.fixture
+def pool() -> Iterator[GradingPool]:
+    with GradingPool(obey, workers=2, seconds=PATIENCE) as pool:
+        yield pool
+
+
+def grade(pool: GradingPool, response: str) -> Verdict:
+    return pool.submit(PROBLEM, response).result(PATIENCE)
+
+
+def is_running(pid: int) -> bool:
+    """Neither gone nor a zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while is_running(pid):
+        assert time.monotonic() < deadline, f"process {pid} is still there"
+        time.sleep(0.01)
+
+
+def children() -> set[int]:
+    """Of all threads of this process, zombies included."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.add(int(stat.parent.name))
+    return found
+
+
+# Verdicts.
+
+
+def test_verdicts_come_back_each_to_its_own_response(pool: GradingPool) -> None:
+    futures = [pool.submit(PROBLEM, f"echo {number}") for number in range(300)]
+    assert [future.result(PATIENCE).detail for future in futures] == [str(number) for number in range(300)]
+
+
+def test_grading_happens_elsewhere_and_workers_stay(pool: GradingPool) -> None:
+    pids = {grade(pool, "pid").detail for _ in range(20)}
+    assert 1 <= len(pids) <= 2 and str(os.getpid()) not in pids
+
+
+def test_workers_import_nothing_heavy(pool: GradingPool) -> None:
+    modules = set(grade(pool, "modules").detail.split())
+    assert "foresail.rewards.worker" in modules
+    assert modules & {"torch", "numpy", "pydantic", "sympy", "tokenizers", "transformers"} == set()
+
+
+def test_an_error_is_a_crash_with_its_last_line(pool: GradingPool, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        verdicts = [grade(pool, "raise the roof") for _ in range(3)]
+    for verdict in verdicts:
+        assert verdict.status == "crashed" and verdict.score == 0.0
+        assert verdict.detail.startswith("KeyError: 'the roof' (graders_for_pools.py:")
+    (record,) = caplog.records  # the whole traceback, once
+    assert "Traceback" in record.getMessage() and "the roof" in record.getMessage()
+
+
+def test_sys_exit_is_a_crash_and_kills_no_worker(pool: GradingPool) -> None:
+    before = [grade(pool, "pid").detail for _ in range(4)]
+    verdict = grade(pool, "exit 3")
+    assert verdict.status == "crashed" and "SystemExit: 3" in verdict.detail
+    assert grade(pool, "pid").detail in before
+
+
+def test_a_slow_grader_is_a_timeout_and_its_worker_is_replaced() -> None:
+    with GradingPool(obey, workers=1, seconds=1.0) as pool:
+        first = int(grade(pool, "pid").detail)
+        for response in ("sleep 600", "spin"):
+            verdict = grade(pool, response)
+            assert verdict.status == "timeout" and "1 s" in verdict.detail
+        assert grade(pool, "echo on").detail == "on"
+        wait_until_gone(first)
+
+
+def test_waiting_in_the_queue_is_no_timeout() -> None:
+    with GradingPool(obey, workers=1, seconds=2.0) as pool:
+        futures = [pool.submit(PROBLEM, "sleep 0.5") for _ in range(6)]
+        assert {future.result(PATIENCE).status for future in futures} == {"correct"}
+
+
+def test_a_dead_worker_is_replaced_and_its_item_tried_once_more(pool: GradingPool, tmp_path: Path) -> None:
+    assert grade(pool, f"once {tmp_path / 'mark'}").status == "correct"
+    assert (tmp_path / "mark").exists()  # it did die
+
+
+@pytest.mark.parametrize(
+    ("response", "words"), [("die 3", "exit code 3"), ("kill 9", "SIGKILL"), ("kill 11", "SIGSEGV")]
+)
+def test_an_item_that_kills_twice_is_a_crash(pool: GradingPool, response: str, words: str) -> None:
+    others = [pool.submit(PROBLEM, f"echo {number}") for number in range(20)]
+    verdict = grade(pool, response)
+    assert verdict.status == "crashed" and "died twice" in verdict.detail and words in verdict.detail
+    assert [other.result(PATIENCE).detail for other in others] == [str(number) for number in range(20)]
+
+
+def test_a_worker_killed_while_idle_is_not_missed(pool: GradingPool) -> None:
+    for _ in range(3):
+        os.kill(int(grade(pool, "pid").detail), signal.SIGKILL)
+        assert grade(pool, "echo still here").detail == "still here"
+
+
+def test_every_future_gets_a_verdict_in_a_storm(tmp_path: Path) -> None:
+    words = [
+        "echo a",
+        "raise b",
+        "die 1",
+        "exit 2",
+        "sleep 0.01",
+        f"once {tmp_path / 'm'}",
+        "kill 15",
+        "spin",
+    ]
+    with GradingPool(obey, workers=2, seconds=2.0) as pool:
+        futures = [pool.submit(PROBLEM, word) for word in words * 2]
+        statuses = [future.result(PATIENCE * 2).status for future in futures]
+    expected = ["correct", "crashed", "crashed", "crashed", "correct", "correct", "crashed", "timeout"]
+    assert statuses == expected * 2
+
+
+# Loading.
+
+
+def test_check_passes_for_a_grader_that_loads(pool: GradingPool) -> None:
+    pool.check()
+    pool.check()  # also when a worker is there already
+    assert grade(pool, "echo on").detail == "on"
+
+
+def test_a_grader_that_cannot_be_loaded_is_told_at_once() -> None:
+    with GradingPool(Unloadable("raise no such file"), workers=1, seconds=5) as pool:
+        with pytest.raises(ValueError, match="cannot be loaded: KeyError: 'no such file'"):
+            pool.check()
+        futures = [pool.submit(PROBLEM, "x") for _ in range(50)]
+        verdicts = {future.result(PATIENCE) for future in futures}
+        assert {verdict.status for verdict in verdicts} == {"crashed"}
+
+
+def test_dying_while_loading_is_a_crash() -> None:
+    with GradingPool(Unloadable("die 4"), workers=1, seconds=5) as pool:
+        assert "exit code 4" in grade(pool, "x").detail
+        with pytest.raises(ValueError, match="died twice; exit code 4"):
+            pool.check()
+
+
+def test_a_pool_of_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        GradingPool(obey, workers=0, seconds=1)
+
+
+# Callers.
+
+
+def test_many_threads_may_submit(pool: GradingPool) -> None:
+    def ask(number: int) -> bool:
+        return grade(pool, f"echo {number}").detail == str(number)
+
+    with ThreadPoolExecutor(16) as threads:
+        assert all(threads.map(ask, range(200)))
+
+
+def test_an_event_loop_is_not_blocked(pool: GradingPool) -> None:
+    async def both() -> tuple[str, list[str]]:
+        order: list[str] = []
+
+        async def slow() -> str:
+            verdict = await asyncio.wrap_future(pool.submit(PROBLEM, "sleep 0.5"))
+            order.append("verdict")
+            return verdict.status
+
+        async def ticking() -> None:
+            await asyncio.sleep(0)
+            order.append("tick")
+
+        status, _ = await asyncio.gather(slow(), ticking())
+        return status, order
+
+    assert asyncio.run(both()) == ("correct", ["tick", "verdict"])
+
+
+def test_a_cancelled_future_is_skipped() -> None:
+    with GradingPool(obey, workers=1, seconds=PATIENCE) as pool:
+        first = pool.submit(PROBLEM, "sleep 0.3")
+        second = pool.submit(PROBLEM, "die 1")
+        assert second.cancel()
+        third = pool.submit(PROBLEM, "echo c")
+        assert first.result(PATIENCE).status == "correct" and third.result(PATIENCE).detail == "c"
+        with pytest.raises(CancelledError):
+            second.result(PATIENCE)
+
+
+# Leaving nothing behind.
+
+
+def test_closing_kills_everything_and_tells_those_who_wait(tmp_path: Path) -> None:
+    pool = GradingPool(obey, workers=2, seconds=600)
+    idle = int(grade(pool, "pid").detail)
+    running = pool.submit(PROBLEM, f"child {tmp_path / 'child'}")
+    queued = [pool.submit(PROBLEM, "sleep 600") for _ in range(5)]
+    while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
+        time.sleep(0.01)
+    pool.close()
+    for future in (running, *queued):
+        with pytest.raises(PoolClosed):
+            future.result(PATIENCE)
+    wait_until_gone(idle)
+    wait_until_gone(int((tmp_path / "child").read_text()))  # what a worker started goes with it
+    with pytest.raises(PoolClosed, match="open a new one"):
+        pool.submit(PROBLEM, "echo")
+    pool.close()  # again does nothing
+
+
+def test_a_pool_that_was_never_used_starts_nothing() -> None:
+    before = children()
+    with GradingPool(obey, workers=4, seconds=PATIENCE) as pool:
+        assert children() == before
+        worker = int(grade(pool, "pid").detail)
+        assert children() == before | {worker}  # one item, one worker
+    assert children() == before
+
+
+def test_no_zombies_threads_or_descriptors_are_left() -> None:
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    gc.collect()
+    before, threads, processes = descriptors(), threading.active_count(), children()
+    for _ in range(3):
+        with GradingPool(obey, workers=2, seconds=1.0) as pool:
+            futures = [pool.submit(PROBLEM, word) for word in ("echo", "die 1", "spin", "raise") * 2]
+            assert sum(future.result(PATIENCE).status in FAILURES for future in futures) == 6
+    assert (descriptors(), threading.active_count(), children()) == (before, threads, processes)
+
+
+def test_workers_die_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    """Even while a grader spins: nobody is there to close the pool."""
+    script = tmp_path / "holder.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from graders_for_pools import obey\n"
+        "from foresail.records import Problem\n"
+        "from foresail.rewards.pool import GradingPool\n"
+        "pool = GradingPool(obey, workers=1, seconds=600)\n"
+        "problem = Problem(id='', prompt=(), answer='')\n"
+        "print(pool.submit(problem, 'pid').result().detail, flush=True)\n"
+        "pool.submit(problem, 'spin').result()\n"
+    )
+    root = str(Path(__file__).parents[2])
+    env = {**os.environ, "PYTHONPATH": root}
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=env
+    ) as holder:
+        assert holder.stdout is not None
+        worker = int(holder.stdout.readline())
+        assert is_running(worker)
+        holder.kill()
+    wait_until_gone(worker)
+
+
+def test_a_process_that_just_ends_needs_no_close(tmp_path: Path) -> None:
+    """And a script without `if __name__ == "__main__"` is not run again by its workers."""
+    script = tmp_path / "plain.py"
+    script.write_text(
+        "from foresail.records import Problem\n"
+        "from foresail.rewards.grader import grade_exact\n"
+        "from foresail.rewards.pool import GradingPool\n"
+        "print('once')\n"
+        "pool = GradingPool(grade_exact, workers=2, seconds=60)\n"
+        "print(pool.submit(Problem(id='', prompt=(), answer='7'), '7').result().status)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=env, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (0, "once\ncorrect\n"), done.stderr
+
+
+def test_exit_codes_in_words() -> None:
+    assert describe_exit(3) == "exit code 3"
+    assert describe_exit(-11) == "killed by SIGSEGV"
+    assert describe_exit(-9) == "killed by SIGKILL, perhaps for want of memory"
+    assert describe_exit(-250) == "killed by signal 250"
