@@ -128,3 +128,12 @@ def test_measures():
     assert measure("square feet") == measure("ft^2")
     assert measure("litres").dimension == measure("cm^3").dimension
     assert measure("apples") is None
+
+
+@given(
+    st.from_regex(
+        r"-?(\d{1,6}|\d{1,4}\.\d{1,6}|\\[dt]?frac\{-?\d{1,4}\}\{\d{1,4}\})(\\?%)?", fullmatch=True
+    ).filter(str.isascii)
+)
+def test_the_short_way_to_simple_numbers_ends_where_the_grammar_does(text: str):
+    assert read(text)[0] == parse(text)

@@ -7,16 +7,21 @@ r"""From the text of an answer to what it may mean: one tree, or several where i
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from functools import lru_cache
 
 from foresail.rewards.notation.characters import plain
 from foresail.rewards.notation.chinese import chinese_numeral
 from foresail.rewards.notation.grammar import MAX_LENGTH, parse
-from foresail.rewards.notation.numeral import decimal_comma
+from foresail.rewards.notation.numeral import decimal_comma, significant_digits
 from foresail.rewards.notation.tree import EMPTY, INFINITY, Node, Unreadable, number
 
 MAX_WRAPPINGS = 12
 
+_SIMPLE = re.compile(
+    r"\$?(-?)(?:(\d{1,18})|(\d{1,18}\.\d{1,18})|\\[dt]?frac\{(-?\d{1,18})\}\{(\d{1,18})\})(\\?%)?\$?",
+    re.ASCII,
+)
 _COMMAS = re.compile(r"\d,\d")
 _DECIMAL_COMMA = re.compile(r"[^\d,()\[\]{}<>\\|/*+^=-]*?(-?)\s*(\d+,\d+)[^\d,()\[\]{}<>\\|/*+^=]*")
 _WRAPPERS = re.compile(
@@ -60,6 +65,8 @@ def read(text: str) -> tuple[Node, ...]:
 def _read(text: str) -> tuple[Node, ...]:
     if len(text) > MAX_LENGTH:
         return (Node("word", (text.strip(),)),) if text.strip() else ()
+    if (simple := _SIMPLE.fullmatch(text)) is not None:
+        return (_read_simple(simple),)
     text = trim(text)
     words = in_words(text)
     if not words:
@@ -81,6 +88,23 @@ def _read(text: str) -> tuple[Node, ...]:
     if (decimal := _as_decimal(text)) is not None:
         readings.append(decimal)
     return tuple(readings) or (Node("word", (_as_words(text, words),)),)
+
+
+def _read_simple(match: re.Match[str]) -> Node:
+    """The tree that the grammar would build, for the numbers that make up most answers."""
+    sign, whole, decimal, top, bottom, percent = match.groups()
+    if top is not None:
+        negative = top.startswith("-")
+        above = number(int(top.lstrip("-")))
+        tree = Node("/", (Node("neg", (above,)) if negative else above, number(int(bottom))))
+    elif decimal is not None:
+        value = Fraction(decimal)
+        tree = number(value, significant_digits(decimal))
+    else:
+        tree = number(int(whole))
+    if percent:
+        tree = Node("%", (tree,))
+    return Node("neg", (tree,)) if sign else tree
 
 
 def trim(text: str) -> str:
