@@ -20,7 +20,7 @@ from foresail.records import Message, Problem
 from foresail.rewards.extract import last_box
 
 # Tried in this order; a dot reaches into a column. verl's come first: its files also have looser names.
-PROMPT_KEYS = ("prompt", "problem", "question", "input", "query", "instruction")
+PROMPT_KEYS = ("prompt", "problem", "question", "input", "query", "instruction", "text")
 ANSWER_KEYS = (
     "reward_model.ground_truth",
     "answer",
@@ -29,6 +29,13 @@ ANSWER_KEYS = (
     "final_answer",
     "target",
     "solution",
+    # code problems: what a program is held against is its tests
+    "tests",
+    "test",
+    "test_list",
+    "test_cases",
+    "input_output",
+    "plus_input",
 )
 ID_KEYS = ("id", "unique_id", "problem_id", "task_id", "uid")
 ABSENT = object()
@@ -92,7 +99,12 @@ def to_problem(
         prompt=to_prompt(prompt, row.place),
         answer=to_answer(look_up(row, answer_key, "answer")),
         source=str(row.columns.get("data_source") or name),
-        extra={key: value for key, value in row.columns.items() if key != prompt_key},
+        # a prompt of messages stays there too: reward functions of TRL get it as it came
+        extra={
+            key: value
+            for key, value in row.columns.items()
+            if key != prompt_key or not isinstance(value, str)
+        },
     )
 
 

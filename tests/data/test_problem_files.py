@@ -12,6 +12,7 @@ import pytest
 from foresail.data.problems import load_problems
 from foresail.recipe.parts import Problems
 from foresail.records import Message, Problem
+from foresail.rewards.code_rows import read_task
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "math"
 VERL = {
@@ -86,7 +87,21 @@ def test_verl_rows_from_parquet(tmp_path: Path) -> None:
         Message(role="user", content="2+2?"),
     )
     assert (first.id, first.source, first.answer, second.answer) == ("train:0", "openai/gsm8k", "4", "5")
-    assert first.extra == {key: value for key, value in VERL.items() if key != "prompt"}
+    assert first.extra == VERL  # the messages too, for reward functions that want them
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "def add(a, b):", "test": "def check(f):\n    assert f(1, 2) == 3", "entry_point": "add"},
+        {"text": "Add two numbers.", "test_list": ["assert add(1, 2) == 3"]},
+        {"problem": "Add them.", "tests": [{"input": "1 2", "output": "3"}]},
+    ],
+)
+def test_code_problems_are_held_against_their_tests(tmp_path: Path, row: dict) -> None:
+    problem = load_row(tmp_path, row)
+    assert problem.answer
+    assert len(read_task({"prompt": problem.prompt[0].content, **problem.extra}).tests) == 1
 
 
 def test_trl_rows_keep_every_other_column(tmp_path: Path) -> None:
