@@ -136,6 +136,19 @@ class Loss(Part):
     )
 
 
+class Code(Part):
+    """How programs are judged, where the grader is `code`."""
+
+    scheme: Literal["all", "strict", "soft"] = Field(
+        "all", description="a program that passes some tests is worth nothing; or by levels of difficulty"
+    )
+    seconds: float = Field(10.0, gt=0, description="seconds a test may take")
+    memory_mb: int = Field(512, gt=0, description="memory a test may take")
+    isolation: Literal["namespaces", "landlock", "bubblewrap", "none"] | None = Field(
+        None, description="how programs are confined; default: the strongest that holds here"
+    )
+
+
 class Reward(Part):
     """From verdicts to rewards."""
 
@@ -157,11 +170,7 @@ class Reward(Part):
     time_limit: float | None = Field(
         None, gt=0, description="seconds a verdict may take there; default: 60, for code an hour"
     )
-    scheme: Literal["all", "strict", "soft"] = Field(
-        "all", description="code that passes some tests: worth nothing; or by levels of difficulty"
-    )
-    test_seconds: float | None = Field(None, gt=0, description="code: seconds a test may take; default: 10")
-    test_memory_mb: int | None = Field(None, gt=0, description="code: memory of a test; default: 512")
+    code: Code = Code()
     overlong_buffer: int = Field(0, ge=0, description="tokens before the limit where a penalty grows; 0: off")
     overlong_factor: float = Field(1.0, ge=0, description="penalty at the limit")
     format_weight: float = Field(

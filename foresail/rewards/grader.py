@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,12 +25,12 @@ def find_grader(settings: Reward) -> Grader:
     if settings.own_function:
         return PeerFunction(name=settings.grader, threshold=settings.threshold)
     if settings.grader == "code":
-        from foresail.rewards.code_grader import CodeGrader
-        from foresail.rewards.program import Limits
+        from foresail.rewards.programs.grader import CodeGrader
+        from foresail.rewards.programs.program import Limits
 
-        usual = Limits()
-        seconds, memory = settings.test_seconds or usual.seconds, settings.test_memory_mb or usual.memory_mb
-        return CodeGrader(scheme=settings.scheme, limits=replace(usual, seconds=seconds, memory_mb=memory))
+        code = settings.code
+        limits = Limits(seconds=code.seconds, memory_mb=code.memory_mb)
+        return CodeGrader(scheme=code.scheme, limits=limits, isolation=code.isolation)
     return grade_exact if settings.grader == "exact" else partial(math.grade_problem, accept=settings.accept)
 
 

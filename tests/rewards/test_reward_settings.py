@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.recipe.parts import GRADERS, Reward
+from foresail.recipe.parts import GRADERS, Code, Reward
 from foresail.records import FAILURES, Message, Problem, Verdict
 from foresail.rewards.grader import find_ballot, find_grader, reward
 from foresail.rewards.peers import PeerFunction
-from foresail.rewards.program import Limits
+from foresail.rewards.programs.program import Limits
 from foresail.rewards.shaping import overlong_penalty
 
 CORRECT = Verdict(status="correct", score=1.0)
@@ -39,7 +39,7 @@ def test_settings_reach_their_grader():
     problem = Problem(id="1", prompt=(), answer="7")
     for accept, status in {"boxed": "unparsable", "stated": "correct", "any": "correct"}.items():
         assert find_grader(Reward(accept=accept))(problem, "The answer is 7.").status == status
-    code = find_grader(Reward(grader="code", scheme="soft", test_seconds=2.5, test_memory_mb=64))
+    code = find_grader(Reward(grader="code", code=Code(scheme="soft", seconds=2.5, memory_mb=64)))
     assert (code.scheme, code.limits.seconds, code.limits.memory_mb) == ("soft", 2.5, 64)
     assert find_grader(Reward(grader="code")).limits == Limits()
     assert find_grader(Reward(grader="a.py:f", threshold=0.5)) == PeerFunction(name="a.py:f", threshold=0.5)

@@ -1,0 +1,49 @@
+"""From source to something that runs, once per program and confined: bytecode for Python, a binary for C++."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from foresail.rewards.programs.program import Limits, Program
+from foresail.rewards.sandbox.memory import collecting, hold, holding, reopen
+from foresail.rewards.sandbox.paths import COMPILER
+from foresail.rewards.sandbox.trial import NOTHING, Runnable, shorten, to_bytes
+from foresail.rewards.sandbox.worker import Spawn, Worker
+
+BINARY_LIMITS = Limits(seconds=30, memory_mb=1024, output_bytes=64 << 20, file_mb=64, files=64, processes=8)
+
+
+class NotCompiled(Exception):
+    """The program's fault, in the compiler's words."""
+
+
+def check_compiler() -> None:
+    if shutil.which(COMPILER) is None:
+        raise FileNotFoundError(
+            f"C++ programs need {COMPILER}, which is not installed (Debian: apt install g++)"
+        )
+
+
+def build(worker: Worker, program: Program, limits: Limits) -> Runnable:
+    """The program, compiled for several tests. Raises NotCompiled."""
+    python = program.language == "python"
+    spawn_limits = limits if python else BINARY_LIMITS
+    with holding(to_bytes(program.source)) as (source,), collecting(2) as (errors, result):
+        descriptors = (source, NOTHING, errors, errors, result)
+        role = "compile" if python else "build"
+        (ended,) = worker.run(Spawn(role=role, limits=spawn_limits, descriptors=descriptors))
+        if ended.status or ended.timed_out:
+            limit = f"time limit {spawn_limits.seconds:g} s" if ended.timed_out else f"status {ended.status}"
+            raise NotCompiled(f"does not compile: {shorten(read_head(errors), 200) or limit}")
+        return Runnable(descriptor=reopen(result), compiled=True, role="main" if python else "binary")
+
+
+def as_source(program: Program) -> Runnable:
+    """A Python program for one test, which may as well compile it itself."""
+    return Runnable(descriptor=hold(to_bytes(program.source)), compiled=False, role="main")
+
+
+def read_head(descriptor: int) -> str:
+    """A compiler's first error is the telling one."""
+    return os.pread(descriptor, 2000, 0).decode("utf-8", "replace")

@@ -1,0 +1,12 @@
+"""What a judge and its zygote say to each other.
+
+An order is a list of dicts, one per process to start, by `marshal`: the zygote trusts its judge. The judge, who
+trusts nobody, gets fixed records back: nothing that it reads from there can be more than four numbers.
+"""
+
+from __future__ import annotations
+
+import struct
+
+STARTED, FAILED = b"+", b"-"  # first byte of every answer; what follows FAILED is the reason
+ENDED = struct.Struct("=i?qd")  # wait status, whether time ran out, peak memory in KB, processor seconds

@@ -1,0 +1,275 @@
+"""The warm process: holds the standard library and nothing else, and forks one confined process per test.
+
+It reads only orders (a role, limits, descriptors); programs, inputs and outputs pass through descriptors that it
+hands on unread, so no fork finds another test's data in its memory.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import _sitebuiltins
+import builtins
+import fcntl
+import gc
+import importlib
+import marshal
+import os
+import posix
+import random
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, Protocol
+
+from foresail.rewards.sandbox import kernel, stage
+from foresail.rewards.sandbox.fallback import Boxed, Restricted, Unconfined
+from foresail.rewards.sandbox.namespaces import Namespaces
+from foresail.rewards.sandbox.orders import ENDED, FAILED, STARTED
+
+Order = list[dict[str, Any]]  # one entry per process to start
+
+PACKAGE = os.path.abspath(__file__ + "/../../../..")
+PLACES = (3, 0, 1, 2, 4)  # of the program, input, output, errors and the channel, in the order they arrive
+READY = b"r"
+LONGEST_START = 8.0  # seconds that a child may take to confine itself, beyond its program's own
+PRELOADED = (
+    "array atexit bisect cmath collections collections.abc copy datetime decimal fractions functools heapq io"
+    " itertools json math operator queue random re resource signal statistics string sys threading time types"
+    " typing"
+).split()
+
+
+class Confinement(Protocol):
+    """How a level of isolation goes about it. `Namespaces` is the one to read first."""
+
+    def __init__(self, packages: tuple[str, ...]) -> None: ...
+
+    def start(self) -> str:
+        """Once, in the zygote: all that can be done beforehand. Says what protects us."""
+
+    def prepare(self, order: Order) -> None:
+        """Before the forks of one order."""
+
+    def fork(self) -> int: ...
+
+    def confine(self, wanted: dict[str, Any]) -> None:
+        """In the new process, before it sees a program."""
+
+    def kill(self, pid: int) -> None: ...
+
+    def clean(self) -> None:
+        """After an order: no process and no file of it stays."""
+
+    def stop(self) -> None:
+        """When the zygote ends."""
+
+
+LEVELS: dict[str, type[Confinement]] = {
+    "namespaces": Namespaces,
+    "landlock": Restricted,
+    "bubblewrap": Boxed,
+    "none": Unconfined,
+}
+
+
+class Child:
+    """A process at work, and how it ended."""
+
+    __slots__ = ("allowed", "deadline", "peak_kb", "pid", "seconds", "started", "status", "timed_out")
+
+    def __init__(self, pid: int, started: float, allowed: float) -> None:
+        self.pid = pid
+        self.started = started
+        self.allowed = allowed
+        self.deadline = started + allowed
+        self.status: int | None = None
+        self.timed_out = False
+        self.peak_kb = 0
+        self.seconds = 0.0
+
+
+class Zygote:
+    """Carries out one order at a time until the judge hangs up.
+
+    After a fork every page the zygote writes to is copied, and in Python to read an object is to write to it. So
+    the loop keeps to builtin functions and small records: with `json` and the enums of `signal` it was much slower.
+    """
+
+    def __init__(self, link: socket.socket, confinement: Confinement) -> None:
+        self.link = link
+        self.confinement = confinement
+        self.said = b""
+        while os.open(os.devnull, os.O_RDONLY) <= max(PLACES):
+            pass  # these numbers stay taken, so that nothing arrives on one that a child will reuse
+        self.ready_in, self.ready_out = map(kernel.lift, os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC))
+        # A judge that dies while a test runs is noticed by a signal, as the end of the test is.
+        self.signals = (signal.SIGCHLD.value, signal.SIGIO.value)
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, self.signals)
+        fcntl.fcntl(link, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(link, fcntl.F_SETFL, fcntl.fcntl(link, fcntl.F_GETFL) | os.O_ASYNC)
+
+    def work(self) -> None:
+        stage.rehearse()
+        gc.collect()
+        gc.freeze()  # a collection in a child would touch, and so copy, every page
+        gc.disable()
+        room = socket.CMSG_SPACE(4 * 4 * len(PLACES))
+        while True:
+            message, extra, _, _ = self.link.recvmsg(1 << 16, room)
+            if not message:
+                return
+            descriptors = list(memoryview(extra[0][2]).cast("i"))
+            children = self.spawn(marshal.loads(message), descriptors)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            self.wait(children)
+            self.confinement.clean()
+            self.link.send(self.report(children))
+
+    # Starting.
+
+    def spawn(self, order: Order, descriptors: list[int]) -> list[Child]:
+        """Two of one order talk to each other: each gets an end of a channel that nobody else holds."""
+        self.confinement.prepare(order)
+        ends = [end.detach() for end in socket.socketpair()] if len(order) == 2 else []
+        children = []
+        for at, wanted in enumerate(order):
+            own, descriptors = descriptors[: wanted["descriptors"]], descriptors[wanted["descriptors"] :]
+            own += ends[at : at + 1]
+            started = time.monotonic()
+            pid = self.confinement.fork()
+            if pid == 0:
+                self.become(wanted, own)
+            children.append(Child(pid, started, wanted["limits"]["seconds"]))
+        for end in ends:
+            os.close(end)
+        return children
+
+    def become(self, wanted: dict[str, Any], descriptors: list[int]) -> None:
+        """The child's whole life; it never returns into the zygote's loop.
+
+        Word that it is ready goes out before the program runs, on a pipe that is closed by then: a program
+        cannot pass its own failure off as the sandbox's.
+        """
+        try:
+            for place, descriptor in zip(PLACES, descriptors, strict=False):
+                os.dup2(descriptor, place)
+            self.confinement.confine(wanted)
+            os.closerange(max(PLACES[: len(descriptors)]) + 1, self.ready_out)
+            os.closerange(self.ready_out + 1, kernel.MOST_DESCRIPTORS)
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+            os.write(self.ready_out, READY)
+            os.close(self.ready_out)
+            gc.enable()
+        except BaseException as error:
+            os.write(self.ready_out, f"{type(error).__name__}: {error}".encode()[:300])
+            os._exit(1)
+        try:
+            os._exit(stage.ROLES[wanted["role"]](wanted["compiled"]))
+        finally:
+            os._exit(1)
+
+    # Waiting.
+
+    def wait(self, children: list[Child]) -> None:
+        """Until the last child ends; the others only serve it."""
+        last = children[-1]
+        while last.status is None:
+            now = time.monotonic()
+            due = now + 1
+            for child in children:
+                if child.status is None and not child.timed_out:
+                    if now >= child.deadline:
+                        self.end_or_extend(child, now, len(children))
+                    due = min(due, child.deadline)
+            if due > now and _signal.sigtimedwait(self.signals, due - now) and self.deserted():
+                self.confinement.stop()
+                os._exit(0)  # the children go with us
+            self.reap(children, os.WNOHANG)
+        self.await_ready(children)
+        for child in children:
+            if child.status is None:
+                self.confinement.kill(child.pid)
+        self.reap(children, 0)
+
+    def await_ready(self, children: list[Child]) -> None:
+        """A script that does not even compile ends before its program has begun: no fault of the sandbox's."""
+        self.listen()
+        while len(self.said) < len(children) and time.monotonic() < children[0].started + LONGEST_START:
+            select.select([self.ready_in], [], [], 0.1)
+            self.listen()
+            self.reap(children, os.WNOHANG)
+            if all(child.status is not None for child in children):
+                break
+
+    def end_or_extend(self, child: Child, now: float, expected: int) -> None:
+        """Time is up; but on a busy machine a child may not have come as far as its program yet."""
+        self.listen()
+        if len(self.said) < expected and now < child.started + LONGEST_START:
+            child.deadline = now + child.allowed
+        else:
+            child.timed_out = True
+            self.confinement.kill(child.pid)
+
+    def listen(self) -> None:
+        try:  # noqa: SIM105 - `suppress` is one more object to touch
+            self.said += os.read(self.ready_in, 1 << 12)
+        except BlockingIOError:
+            pass
+
+    def deserted(self) -> bool:
+        try:
+            return not self.link.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+
+    def reap(self, children: list[Child], options: int) -> None:
+        for child in children:
+            if child.status is None:
+                pid, status, usage = os.wait4(child.pid, options)
+                if pid:
+                    child.status, child.peak_kb = status, usage.ru_maxrss
+                    child.seconds = usage.ru_utime + usage.ru_stime
+
+    def report(self, children: list[Child]) -> bytes:
+        self.listen()
+        said, self.said = self.said, b""
+        if said != READY * len(children):
+            return FAILED + (said or b"a process ended before it was ready")
+        records = [ENDED.pack(c.status, c.timed_out, c.peak_kb, c.seconds) for c in children]
+        return STARTED + b"".join(records)
+
+
+def preload(packages: tuple[str, ...]) -> None:
+    """Imports what programs import, and makes the interpreter look as a fresh one would."""
+    sys.path[:] = [entry for entry in sys.path if entry != PACKAGE]
+    sys.path += dict.fromkeys(os.path.dirname(package) for package in packages)
+    for name in (*PRELOADED, *map(os.path.basename, packages)):
+        if not name.endswith(".libs"):
+            importlib.import_module(name)
+    os.register_at_fork = posix.register_at_fork  # see `boot`
+    builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")  # what `site` would have added
+    builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
+    random.seed(0)  # so that a verdict can be had again
+    for name in [name for name in sys.modules if name.startswith("foresail")]:
+        del sys.modules[name]  # a program shall not find us by name
+
+
+def main(descriptor: int, level: str, packages: tuple[str, ...]) -> None:
+    """Confines itself, says how, and goes to work."""
+    link = socket.socket(fileno=kernel.lift(descriptor))
+    confinement = LEVELS[level](packages)
+    try:
+        isolation = confinement.start()
+        preload(packages)
+        zygote = Zygote(link, confinement)
+        link.send(STARTED + isolation.encode())
+    except BaseException as error:
+        link.send(FAILED + f"{type(error).__name__}: {error}".encode())
+        return
+    try:
+        zygote.work()
+    finally:
+        confinement.stop()
