@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from foresail.rewards.statements import last_statement, last_value
+from foresail.rewards.statements import last_value, stated_answers
 
 Accept = Literal["boxed", "stated", "any"]
 Rule = Literal["boxed", "stated", "last value"]
@@ -23,9 +23,15 @@ _SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 
 _TOGETHER = re.compile(r"\band\b|\bor\b|[,;&]|与|和|或|、|，|；", re.IGNORECASE)
 _ALTERNATIVE = re.compile(
-    r"\balternativ|\bor\b|\beither\b|\b(?:could|might|may)\s+(?:also\s+)?be\b|\bpossibl[ey]\b|\banother\b|或者",
+    r"\balternativ|\bor\b|\beither\b|\b(?:could|might|may)\s+(?:also\s+)?be\b|\bpossibl[ey]\b|\banother\b|或者"
+    r"|\bv(?:ersu)?s\b|\botherwise\b|\belse\b|\bif not\b|\bif (?:that|this|it) (?:is|does)(?: not|n't)"
+    r"|\b(?:option|answer|solution|candidate|guess|possibility)\s*\#?\d",
     re.IGNORECASE,
 )
+# "If n is even, … If n is odd, …": two boxes that each depend on something.
+_CONDITION = re.compile(r"\b(?:if|when|assuming|provided)\b[^.\n]{0,80}\Z", re.IGNORECASE)
+_CONTRAST = re.compile(r"\bbut\b|\bhowever\b|\byet\b|\bthen I\b", re.IGNORECASE)
+_ENUMERATOR = re.compile(r"\n\s*\(?(?:\d+|[a-zA-Z])[.):]")
 _CORRECTION = re.compile(
     r"\bwait\b|\bwrong\b|\bmistake|\bactually\b|\binstead\b|\bcorrect(?:ed|ion|ing)\b|\bre-?check|\brecomput"
     r"|\bhmm|\boops\b|\brather\b|\bsorry\b|\bincorrect\b|\berror\b|\bno\s*[,:;—-]|\bshould (?:have been|be)\b"
@@ -35,11 +41,13 @@ _CORRECTION = re.compile(
 _PARTS = re.compile(r"\b(?:second|third|next|part|case)\b|\((?:i{1,3}|[a-e]|\d)\)", re.IGNORECASE)
 _SAME_AGAIN = re.compile(
     r"^[\s$\\()\[\]]*(?:=|\\approx|≈|\\Rightarrow|⇒|\\to|→)[\s$\\()\[\]]*$"
-    r"|\b(?:that is|i\.e\.|equivalently|which (?:is|equals)|namely|in other words)\b", re.IGNORECASE
+    r"|(?<!\bif )\bthat is\b(?! not)"
+    r"|\b(?:i\.e\.|equivalently|which (?:is|equals)|namely|in other words)\b", re.IGNORECASE
 )  # fmt: skip
 _WORDY = re.compile(r"[^\W\d_]{2,}|\d")
 _TYPEFACE = re.compile(r"\\[a-zA-Z]+")
 _WINDOW = 20_000  # characters around the last box that are looked at
+_MOST = 64  # boxes that are looked at for belonging together
 _NEAR, _FAR = 60, 400  # characters between two boxes that belong together, or may be offered as alternatives
 
 
@@ -72,8 +80,8 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
     final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
     if _BOX_COMMAND.search(final):
         return from_boxes(final)
-    if accept != "boxed" and (stated := last_statement(final)) is not None:
-        return Extracted(stated, "stated")
+    if accept != "boxed" and (stated := stated_answers(final)):
+        return Extracted(", ".join(stated), "stated", stated, stated)
     if accept == "any" and (value := last_value(final)) is not None:
         return Extracted(value, "last value")
     return None
@@ -92,8 +100,10 @@ def from_boxes(text: str) -> Extracted | None:
         bare = [box[1] for box in _BARE_BOX.finditer(text)]
         return Extracted(bare[-1], "boxed") if bare else None
     run = [found[-1]]
-    for earlier in reversed(found[:-1]):
-        if not _belong_together(text[earlier.end : run[0].start]):
+    for earlier in reversed(found[-_MOST:-1]):
+        between = text[earlier.end : run[0].start]
+        before = text[max(0, earlier.start - _FAR) : earlier.start]
+        if not _belong_together(between) and not (_CONDITION.search(before) and _CONDITION.search(between)):
             break
         run.insert(0, earlier)
     answers = list(dict.fromkeys(box.text for box in run))
@@ -153,8 +163,9 @@ def _belong_together(between: str) -> bool:
     if len(between) <= _NEAR:
         if _PARTS.search(between):
             return True
-        bare = _TYPEFACE.sub(" ", between)
-        if _TOGETHER.search(between) and not re.search(r"[.!?。]\s", between):
+        bare = _ENUMERATOR.sub(" ", _TYPEFACE.sub(" ", between))
+        new_sentence = re.search(r"[.!?。]\s", between) or _CONTRAST.search(between)
+        if _TOGETHER.search(between) and not new_sentence:
             return True
         if not _WORDY.search(bare) and "\n\n" not in between.strip(" "):
             return True

@@ -13,9 +13,10 @@ from functools import partial
 
 from foresail.records import Problem, Verdict
 from foresail.rewards.extract import Accept, Extracted, extract, from_boxes
+from foresail.rewards.meaning.budget import Exhausted
 from foresail.rewards.meaning.compare import Comparison
 from foresail.rewards.meaning.last_resort import Undecided
-from foresail.rewards.notation.answer import in_words, read, trim
+from foresail.rewards.notation.answer import in_words, read, same_words, trim
 from foresail.rewards.notation.tree import CONTAINERS, Node
 from foresail.rewards.pool import GradingPool
 from foresail.rewards.statements import last_statement
@@ -28,6 +29,13 @@ _STATED = re.compile(r"^\s*(?:####|(?:the |final |the final )?answer\b)", re.IGN
 _INTEGER = re.compile(r"[+-]?\d{1,4000}\Z", re.ASCII)
 _CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[.:)]|\Z)")
 _TYPEFACE = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*+\{([^{}]*)\}")
+_OTHER_OPTION = re.compile(
+    r"\A(?:\s*(?:or\b|and\b|[,;&])|[+/*^=-])"  # (C) or 17
+    r"|(?:^|[\s(,;/])\(?[A-Z]\s*[.:)]|(?:^|\bor\b|\band\b|[,;/&])\s*\(?[A-Z]\)?\s*\Z"
+)
+_LETTERED = re.compile(
+    r"\s*\([A-J]\)(?:\\[ ,;:]|[~\s])+(?=\S)|\\(?:text(?:bf)?|math(?:bf|rm))\s*\{\s*\([A-J]\)\s*\}"
+)
 _OPTION = re.compile(r"(?:option|choice|answer)\s+\(?([a-z])\)?\Z")
 
 
@@ -45,8 +53,12 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
         return Verdict(status="unparsable", score=0.0, detail=f"no {_WANTED[accept]} after the thinking")
     try:
         same, rule, extracted = _decide(extracted, gold, readings)
+    except Exhausted:
+        same, rule = False, "nothing, for that would be too much work"
     except Undecided as error:
         return Verdict(status="timeout", score=0.0, detail=str(error))
+    except RecursionError:  # depths are bounded here, but the caller's own stack may be deep already
+        return Verdict(status="crashed", score=0.0, detail="called from too deep a stack")
     if rule == "empty":
         return Verdict(status="unparsable", score=0.0, detail=f"{extracted.rule} answer is empty")
     return _verdict(same, extracted, gold, rule)
@@ -88,10 +100,13 @@ def ballot(response: str, *, accept: Accept = "any") -> str | None:
     if not extracted or not readings:
         return None
     facts = Comparison("ballot").facts(readings[0])
-    if facts.exact is not None:
-        return str(facts.exact)
-    if not facts.symbols and facts.value is not None:
-        return str(facts.value.fine.context.nstr(facts.value.fine, 15))
+    try:
+        if facts.exact is not None:
+            return str(facts.exact)
+        if not facts.symbols and facts.value is not None:
+            return str(facts.value.fine.context.nstr(facts.value.fine, 15))
+    except (Exhausted, ValueError):  # str of an integer of more than 4,300 digits
+        pass
     return in_words(extracted.text).replace(" ", "")
 
 
@@ -116,15 +131,21 @@ def _compare(given: str, gold: str, gold_readings: tuple[Node, ...]) -> tuple[bo
     readings = read(given)
     if not readings:
         return False, "empty"
-    if (choice := _choice(gold_readings[0])) is not None and (chosen := _chosen(one)) is not None:
+    choice = _choice(gold_readings[0])
+    if choice is not None and (chosen := _chosen(one)) is not None:
         return chosen == choice, "choice"
     comparison = Comparison(other)
     if readings[0] == gold_readings[0] and not comparison.is_undefined(readings[0]):
         return True, "the same"
-    for gold_reading in gold_readings:
-        for reading in readings:
+    for gold_place, gold_reading in enumerate(gold_readings):
+        # 1,000 and 1,000,000 would be the same lists: one side must mean what it says first
+        for reading in readings if gold_place == 0 else readings[:1]:
             if comparison.same(reading, gold_reading):
                 return True, comparison.rule
+    if choice is None and (value := _value_of_option(one)):
+        return _compare(value, gold, gold_readings)
+    if "word" in (readings[0].head, gold_readings[0].head) and same_words(one, other):
+        return True, "words"
     if readings[0].head == "word" and (stated := _stated_inside(one)) is not None:
         return _compare(stated, gold, gold_readings)
     return False, comparison.rule
@@ -134,11 +155,7 @@ def _stated_inside(text: str) -> str | None:
     r"""A box that holds a sentence: `\text{The answer is } 42` -> 42."""
     bare = _TYPEFACE.sub(r"\1", text)
     stated = last_statement(bare) if len(bare) <= 10 * SHOWN else None
-    return (
-        stated
-        if stated is not None and len(stated) < len(bare) and read(stated)[:1] != read(bare)[:1]
-        else None
-    )
+    return stated if stated is not None and len(stated) < len(bare) else None
 
 
 def _choice(gold: Node) -> str | None:
@@ -150,10 +167,19 @@ def _choice(gold: Node) -> str | None:
 def _chosen(text: str) -> str | None:
     bare = _TYPEFACE.sub(r"\1", text).strip().lstrip("选")
     if match := _CHOICE.match(bare):
-        return match[1]
+        return None if _OTHER_OPTION.search(bare[match.end() :]) else match[1]
     if match := _OPTION.match(in_words(text)):
         return match[1].upper()
     return None
+
+
+def _value_of_option(text: str) -> str:
+    r"""The 7 of `\textbf{(C)}\ 7`; empty where no letter leads."""
+    if whole := _TYPEFACE.fullmatch(text):
+        text = whole[1]
+    letter = _LETTERED.match(text) if len(text) <= 10 * SHOWN else None
+    value = text[letter.end() :] if letter else ""
+    return "" if _LETTERED.match(value) else value
 
 
 def _is_list(gold: Node) -> bool:

@@ -12,6 +12,7 @@ from foresail.rewards.notation.answer import read
 
 TAIL = 3_000  # characters at the end that are searched
 LONG_SENTENCE = 500  # of which only the end is looked at
+NEARBY = 120  # characters before a statement in which it may have been made already
 SHORT = 200  # a response that may be an answer and nothing else
 
 _HASHES = re.compile(r"^[ \t]*+####(?!#)(.*)$", re.MULTILINE)
@@ -27,10 +28,15 @@ _SENTENCE_END = re.compile(r"[.!](?=\s|$)|[。！]|\n")
 _DISPLAY = re.compile(r"\s*(\\\[.*?\\\]|\$\$.*?\$\$|\\\(.*?\\\)|\$[^$]*\$(?!\d))", re.DOTALL)
 _DOUBT = re.compile(
     r"\bnot sure\b|\bunsure\b|\bdo(?:n't| not) know\b|\bno idea\b|\bgive up\b|\bguess\b|\bcannot\b|\bcan't\b"
-    r"|\bunable\b|\bmaybe\b|\bperhaps\b|\bconsider(?:ed|ing)?\b|\bcontradiction\b|不知道|不确定",
+    r"|\bunable\b|\b(?:might|could|may) be\s+[-$\d\\(]|\bprobably\b|\bpossibly\b"
+    r"|\bmaybe\b|\bperhaps\b|\bconsider(?:ed|ing)?\b|\bcontradiction\b|不知道|不确定",
     re.IGNORECASE,
 )
-_DENIAL = re.compile(r"(?:\bnot|n't|≠|\\neq?)\s*[$({]*$", re.IGNORECASE)
+# "x + 7" ends on a part of a formula, "not 7" on what is ruled out.
+_DENIAL = re.compile(r"(?:\bnot|n't|≠|\\neq?|[+*/^×÷])\s*[$({]*$", re.IGNORECASE)
+_OFFERED = re.compile(
+    r"[^\w#]*(?:(?:alternatively|or|or else|possibly|another)\W*)?(?:so\s+|and\s+)?(?:the\s+)?", re.IGNORECASE
+)
 _BOUND = re.compile(
     r"\b(?:at (?:least|most)|(?:greater|less|more|fewer|larger|smaller|other) than|not necessarily"
     r"|above|below|between)\s*[$(]*$", re.IGNORECASE
@@ -42,6 +48,7 @@ _NUMBER = (
     r"[-−]?\s?(?:[$€£¥₹]\s?)?(?<![\w.^{_])(?:\d[\d,.]*\d|\d|\.\d+)(?:\s*/\s*\d+)?"
     r"(?:\s?\\?%|\s?(?:percent|pct)\b)?"
 )
+_PROSE = re.compile(r"(?<![\\a-zA-Z{])[a-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}\b")
 _ONE_WORD = re.compile(r"[^\W\d_]+[.!]?|\$+[^$]+\$+[.]?")
 _VALUES = re.compile(
     r"\\\[(.+?)\\\]|\$\$(.+?)\$\$|\\\((.+?)\\\)|\$([^$]+)\$(?!\d)"
@@ -53,14 +60,30 @@ _VALUES = re.compile(
 
 def last_statement(text: str) -> str | None:
     """What the last "the answer is …", "Answer: …" or "#### …" says; None without one."""
+    return ", ".join(stated_answers(text)) or None
+
+
+def stated_answers(text: str) -> tuple[str, ...]:
+    """The last statement, and those it stands beside: "The answer is 8. Or the answer is 7." -> 8, 7."""
     tail = text[-TAIL:]
     if tagged := _TAGGED.findall(tail):
-        return ", ".join(dict.fromkeys(answer.strip() for answer in tagged)) or None
+        return tuple(dict.fromkeys(answer.strip() for answer in tagged if answer.strip()))
+    answers: list[str] = []
+    later = len(tail)
     for start, end in _cues_from_the_end(tail):
         sentence = _first_sentence(tail[end:])
-        if sentence and not sentence.endswith("?") and not _SUPPOSED.search(tail[max(0, start - 60) : start]):
-            return (None if _DOUBT.search(sentence) else value_in(sentence)) or sentence
-    return None
+        if not sentence or sentence.endswith("?") or _SUPPOSED.search(tail[max(0, start - 60) : start]):
+            continue
+        if answers and sentence not in tail[end:later]:  # Final answer: The final answer is 7
+            continue
+        if answers and not _OFFERED.fullmatch(tail[end:later].replace(sentence, "", 1)):
+            break
+        answers.insert(0, (None if _DOUBT.search(sentence) else value_in(sentence)) or sentence)
+        nearby = tail[max(0, start - NEARBY) : start].lower()
+        if tail.startswith("#", start) or not ("answer" in nearby or "option" in nearby or "答案" in nearby):
+            break
+        later = start
+    return tuple(dict.fromkeys(answers))
 
 
 def _cues_from_the_end(text: str) -> Iterator[tuple[int, int]]:
@@ -109,6 +132,8 @@ def value_in(sentence: str) -> str | None:
 
 
 def _is_mathematics(text: str) -> bool:
+    if _PROSE.search(text):
+        return False
     readings = read(text)
     return bool(readings) and readings[0].head != "word"
 
@@ -119,7 +144,7 @@ def _first_sentence(text: str) -> str:
         return display[1]
     text = text.lstrip()
     end = _SENTENCE_END.search(text)
-    return (text[: end.start()] if end else text).strip()
+    return (text[: end.start()] if end else text).strip().rstrip("*")
 
 
 def _sentences(text: str) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from foresail.data.problems import load_problems
 from foresail.recipe.parts import Problems
 from foresail.records import Message, Problem
-from foresail.rewards.code_rows import read_task
+from foresail.rewards.programs.rows import read_task
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "math"
 VERL = {

@@ -5,9 +5,10 @@ from fractions import Fraction
 
 import pytest
 
+from foresail.rewards.meaning.budget import Budget, Exhausted
 from foresail.rewards.meaning.exact import exact
 from foresail.rewards.meaning.last_resort import Assistant, Undecided
-from foresail.rewards.meaning.numeric import BeyondLimits, Budget, NoValue, evaluate
+from foresail.rewards.meaning.numeric import BeyondLimits, NoValue, evaluate
 from foresail.rewards.meaning.real_sets import real_set, same_set
 from foresail.rewards.meaning.rewriting import with_free_signs, with_matrices_done, without_signs
 from foresail.rewards.notation.grammar import parse
@@ -65,8 +66,8 @@ def test_poles_and_unknown_names_have_no_value():
     for text in ("1/0", r"\ln 0", r"\infty", "0^0"):
         with pytest.raises(NoValue):
             value(text)
-    with pytest.raises(BeyondLimits):
-        evaluate(parse("+".join(["1"] * 400)), {}, Budget(steps=300))
+    with pytest.raises(Exhausted):
+        evaluate(parse("+".join(["1"] * 400)), {}, Budget(300))
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,11 @@ from foresail.rewards.meaning.relations import assignment
 from foresail.rewards.notation.tree import CONTAINERS, Node, heads, symbols
 
 MAX_ITEMS = 256  # of a list or a set
+PAIR = 25  # work to compare two items, beside that for their values
 
 _INEQUALITIES = frozenset(["<", ">", "<=", ">=", "!="])
 _INTERVALS = frozenset(["()", "[]", "(]", "[)"])
+_COORDINATES = frozenset([("x",), ("y",), ("z",)])
 _UNORDERED = frozenset(["{}", "list", "braces"])
 _SETS = frozenset(["union", "intersect", "minus", "set", "{}", "()", "[]", "(]", "[)", "chain", "list"])
 
@@ -57,7 +59,7 @@ class Collections(Quantities):
         if "braces" in (mine, theirs) or "list" in (mine, theirs):
             if {mine, theirs} & {"(]", "[)"} or ("[]" in (mine, theirs) and len(given_items) == 2):
                 return False
-            return self.same_sequence(_values(given_items), _values(gold_items))
+            return self.same_sequence(_in_order(given_items), _in_order(gold_items))
         if mine in _INTERVALS and theirs in _INTERVALS:
             pair = len(given_items) == 2 and len(gold_items) == 2
             return (mine == theirs or not pair) and self.same_sequence(given_items, gold_items)
@@ -103,6 +105,7 @@ class Collections(Quantities):
 
     def same_item(self, given: Node, gold: Node) -> bool:
         """Inside a collection {2} is not 2."""
+        self.budget.spend(PAIR)
         return (given.head == "{}") == (gold.head == "{}") and self.same(given, gold)
 
     def same_matrix(self, given: Node, gold: Node) -> bool:
@@ -148,6 +151,13 @@ def _values(items: tuple[Node, ...]) -> tuple[Node, ...]:
         given = assignment(item) if item.head == "chain" else None
         values.append(given.value if given is not None else item)
     return tuple(values)
+
+
+def _in_order(items: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The values as coordinates: y = 2, x = 1 -> 1, 2, because everybody puts x before y."""
+    if _labelled(items) and all(item.args[0].args[:1] in _COORDINATES for item in items):
+        items = tuple(sorted(items, key=lambda item: str(item.args[0].args[0])))
+    return _values(items)
 
 
 def _labelled(items: tuple[Node, ...]) -> bool:

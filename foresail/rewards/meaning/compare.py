@@ -13,7 +13,7 @@ from typing import Any
 from foresail.rewards.meaning.collections import Collections
 from foresail.rewards.meaning.expressions import proportional
 from foresail.rewards.meaning.numeric import Value
-from foresail.rewards.meaning.real_sets import place
+from foresail.rewards.meaning.places import place
 from foresail.rewards.meaning.relations import (
     Assignment,
     assignment,
@@ -22,6 +22,7 @@ from foresail.rewards.meaning.relations import (
     parameter,
     rename,
     same_label,
+    sum_of_names,
 )
 from foresail.rewards.meaning.rewriting import with_free_signs, with_matrices_done, without_signs
 from foresail.rewards.notation.tree import CONTAINERS, Node, heads, symbols
@@ -52,7 +53,7 @@ class Comparison(Collections):
             return self.same_container(given, gold)
         if given.head == "matrix" or gold.head == "matrix":
             return self.same_matrix(given, gold)
-        if given.head == ":" or gold.head == ":":
+        if ":" in (given.head, gold.head) and "unit" not in (given.head, gold.head):
             return self.same_ratio(given, gold)
         return self.same_quantity(given, gold)
 
@@ -71,6 +72,8 @@ class Comparison(Collections):
             return self.same_equation(given, gold)
         if left is not None:
             return self.same(left.value, gold)
+        if (total := sum_of_names(given) if given.head == "chain" else None) is not None:
+            return not symbols(gold) and self.same(total, gold)
         return right is not None and self.same(given, right.value)
 
     def holds(self, given: Assignment) -> bool:
@@ -85,6 +88,8 @@ class Comparison(Collections):
         if same_label(label, gold_label):
             mine, theirs = parameter(label), parameter(gold_label)
             if mine and theirs and mine != theirs:
+                if theirs in symbols(value):  # f(y) = x
+                    return False
                 value = rename(value, mine, theirs)
             return self.same(value, gold_value)
         if not is_label(label) or not is_label(gold_label) or label.head == "()" or gold_label.head == "()":

@@ -6,20 +6,27 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
+from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.notation.tree import Node
 
 MAX_BITS = 60_000  # of a numerator or denominator
 MAX_FACTORIAL = 3_000
+_COUNTING = frozenset(["!", "!!", "binom", "perm"])
 
 Point = Mapping[str, Fraction]
 _NOWHERE: Point = {}
 
 
-def exact(node: Node, point: Point = _NOWHERE) -> Fraction | None:
+def exact(node: Node, point: Point = _NOWHERE, budget: Budget | None = None) -> Fraction | None:
     """exact(parse("1/2 + 1/3")) -> 5/6; exact(parse("2x"), {"x": 3}) -> 6; exact(parse("\\sqrt2")) -> None."""
+    return _exact(node, point, budget or Budget())
+
+
+def _exact(node: Node, point: Point, budget: Budget) -> Fraction | None:
     if node.head == "number":
         value: Fraction = node.args[0]
         return value
@@ -32,29 +39,38 @@ def exact(node: Node, point: Point = _NOWHERE) -> Fraction | None:
         return None
     values = []
     for child in node.args:
-        part = exact(child, point)
+        part = _exact(child, point, budget)
         if part is None:
             return None
         values.append(part)
+    if node.head in ("+", "*") and len(values) > 1:
+        return _accumulate(values, operator.add if node.head == "+" else operator.mul, budget)
+    if node.head in _COUNTING:
+        budget.spend(min(abs(round(values[0])), MAX_BITS) // 10)
     result = rule(*values)
-    return result if result is not None and _fits(result) else None
+    if result is None or not _fits(result):
+        return None
+    budget.spend(1 + result.numerator.bit_length() // 32 + _reducing(result))
+    return result
+
+
+def _accumulate(values: list[Fraction], combine: Callable[..., Fraction], budget: Budget) -> Fraction | None:
+    total = values[0]
+    for value in values[1:]:
+        budget.spend(2 + _reducing(total) + _reducing(value))
+        total = combine(total, value)
+        if not _fits(total):
+            return None
+    return total
+
+
+def _reducing(value: Fraction) -> int:
+    """What it costs to keep a fraction in lowest terms: as the square of its length."""
+    return (value.denominator.bit_length() // 600) ** 2
 
 
 def _fits(value: Fraction) -> bool:
     return value.numerator.bit_length() <= MAX_BITS and value.denominator.bit_length() <= MAX_BITS
-
-
-def _add(*terms: Fraction) -> Fraction:
-    return sum(terms, Fraction(0))
-
-
-def _multiply(*factors: Fraction) -> Fraction | None:
-    product = Fraction(1)
-    for factor in factors:
-        product *= factor
-        if not _fits(product):
-            return None
-    return product
 
 
 def _divide(top: Fraction, bottom: Fraction) -> Fraction | None:
@@ -166,8 +182,8 @@ def _logarithm(value: Fraction, base: Fraction | None = None) -> Fraction | None
 
 
 _RULES: dict[str, Callable[..., Fraction | None]] = {
-    "+": _add,
-    "*": _multiply,
+    "+": lambda value: value,  # several values are accumulated
+    "*": lambda value: value,
     "/": _divide,
     "^": _raise,
     "neg": lambda value: -value,

@@ -10,11 +10,11 @@ import random
 from fractions import Fraction
 from functools import cached_property
 
+from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.exact import exact
 from foresail.rewards.meaning.numeric import (
     USUAL,
     BeyondLimits,
-    Budget,
     NoValue,
     Setting,
     Value,
@@ -38,6 +38,7 @@ class Facts:
     def __init__(self, node: Node, budget: Budget) -> None:
         self.node = node
         self.budget = budget
+        self.values: dict[object, Value | None] = {}  # an item of a list is compared with many others
 
     @cached_property
     def symbols(self) -> frozenset[str]:
@@ -49,18 +50,24 @@ class Facts:
 
     @cached_property
     def exact(self) -> Fraction | None:
-        return exact(self.node)
+        return exact(self.node, budget=self.budget)
 
     @cached_property
     def value(self) -> Value | None:
         """The value of an expression without variables."""
         return self.at({}) if not self.symbols else None
 
+    def exactly(self, point: Point) -> Fraction | None:
+        return exact(self.node, point, self.budget)
+
     def at(self, point: Point, setting: Setting = USUAL) -> Value | None:
-        try:
-            return evaluate(self.node, point, self.budget, setting)
-        except NoValue:
-            return None
+        key = (tuple(point.items()), setting)
+        if key not in self.values:
+            try:
+                self.values[key] = evaluate(self.node, point, self.budget, setting)
+            except NoValue:
+                self.values[key] = None
+        return self.values[key]
 
     def deeply(self, point: Point, setting: Setting = USUAL) -> Value | None:
         try:
@@ -119,7 +126,7 @@ def proportional(one: Node, other: Node, seed: str, budget: Budget) -> Fraction 
     values: list[Value] = []
     for attempt in range(TRIES):
         point = draw_point(draw, names, attempt)
-        quotient = exact(ratio.node, point)
+        quotient = ratio.exactly(point)
         if quotient is not None:
             exacts.append(quotient)
             if quotient == 0 or quotient != exacts[0]:
@@ -135,7 +142,7 @@ def proportional(one: Node, other: Node, seed: str, budget: Budget) -> Fraction 
 
 def draw_point(draw: random.Random, names: list[str], attempt: int) -> Point:
     """Positive and negative in turns; within ±1 at times, for arcsin and its like."""
-    scale = (3, 1, 7, 1)[attempt % 4]
+    scale = (3, 1, 7, 1, 1, 3, 1, 7)[attempt % 8]
     point = {name: Fraction(draw.randint(1, 997) * scale, 1009) for name in names}
     if attempt % 2 == 0:
         point = {name: value * draw.choice((1, -1)) for name, value in point.items()}
@@ -190,8 +197,8 @@ def _rounds_to(decimal: Facts, other: Facts) -> bool:
         return False
     given = abs(decimal.exact)
     unit = Fraction(10) ** (_magnitude(given) - digits + 1)
-    if other.exact is not None:
-        return abs(decimal.exact - other.exact) < unit
+    if other.exact is not None:  # an integer has an end, so it must be given in full
+        return other.exact.denominator > 1 and abs(decimal.exact - other.exact) < unit
     if other.value is None or not other.value.is_real:
         return False
     return bool(abs(other.value.fine - _as_float(decimal.exact, other.value)) < _as_float(unit, other.value))
@@ -204,8 +211,12 @@ def _as_float(value: Fraction, like: Value) -> object:
 
 def _magnitude(value: Fraction) -> int:
     """The place of the first digit: _magnitude(123) -> 2; _magnitude(0.05) -> -2."""
-    place = len(str(value.numerator)) - len(str(value.denominator))
-    return place if value >= Fraction(10) ** place else place - 1
+    place = round((value.numerator.bit_length() - value.denominator.bit_length()) * 0.30103)
+    while Fraction(10) ** (place + 1) <= value:
+        place += 1
+    while value < Fraction(10) ** place:
+        place -= 1
+    return place
 
 
 def _same_polynomial(one: Facts, other: Facts, names: list[str], seed: str) -> bool | None:
@@ -214,7 +225,7 @@ def _same_polynomial(one: Facts, other: Facts, names: list[str], seed: str) -> b
     agreed = 0
     for attempt in range(POINTS + 2):
         point = draw_point(draw, names, attempt + POINTS)
-        first, second = exact(one.node, point), exact(other.node, point)
+        first, second = one.exactly(point), other.exactly(point)
         if first is None or second is None:
             if agreed == 0:
                 return None

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from foresail.rewards.notation.tree import Node, walk
+from foresail.rewards.meaning.budget import Budget
+from foresail.rewards.notation.tree import Node
 
 COARSE, FINE, DEEP = 40, 140, 1500  # decimal digits
-DEEP_COST = 20  # steps for one node at the deepest
-MAX_STEPS = 20_000  # evaluations of one node that one verdict may cost
 MAX_EXPONENT = 10**9  # of a power; what lies beyond is no number here
 MAX_ARGUMENT = 10**7  # of exp, trigonometric functions and factorials
 
@@ -27,23 +26,11 @@ _local = threading.local()
 
 
 class NoValue(Exception):
-    """There is no number: a pole, an unknown function, or more work than a verdict may cost."""
+    """There is no number: a pole, an unknown function."""
 
 
 class BeyondLimits(NoValue):
-    """There may be a number, but it is too large or too costly to look at."""
-
-
-class Budget:
-    """How much work a verdict may still cost; shared by all evaluations it needs."""
-
-    def __init__(self, steps: int = MAX_STEPS) -> None:
-        self.steps = steps
-
-    def spend(self, steps: int = 1) -> None:
-        self.steps -= steps
-        if self.steps < 0:
-            raise BeyondLimits("too much work")
+    """There may be a number, but it is too large to look at."""
 
 
 class Value:
@@ -90,7 +77,6 @@ def evaluate_deeply(
     node: Node, point: Mapping[str, Fraction], budget: Budget, setting: Setting = USUAL
 ) -> Value:
     """The same with ten times the digits, for values that came out blurred."""
-    budget.spend(DEEP_COST * sum(1 for _ in walk(node)))
     coarse = _run(node, point, budget, setting, _context(FINE))
     return Value(coarse, _run(node, point, budget, setting, _context(DEEP)), DEEP - FINE, DEEP)
 
@@ -104,12 +90,13 @@ def _context(digits: int) -> Any:
 
         contexts[digits] = MPContext()
         contexts[digits].dps = digits
+        contexts[digits].costs = _DEEP_COSTS if digits > FINE else _COSTS
     return contexts[digits]
 
 
 def _run(node: Node, point: Mapping[str, Fraction], budget: Budget, setting: Setting, ctx: Any) -> Any:
-    budget.spend()
     head = node.head
+    budget.spend(ctx.costs.get(head, 4))
     if head == "number":
         value = node.args[0]
         return ctx.mpf(value.numerator) / value.denominator
@@ -218,6 +205,7 @@ def _rounded(name: str) -> Callable[..., Any]:
     return lambda ctx, value: getattr(ctx, name)(_real(ctx, value))
 
 
+_GROWING = ("!", "!!", "gamma", "binom", "perm")
 _RULES: dict[str, Callable[..., Any]] = {
     "+": lambda ctx, *terms: sum(terms, ctx.mpf(0)),
     "*": lambda ctx, *factors: ctx.fprod(factors),
@@ -230,6 +218,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "abs": lambda ctx, value: abs(value),
     "!": _of("factorial"),
     "!!": _of("fac2"),
+    "gamma": _of("gamma"),
     "binom": lambda ctx, n, k: ctx.binomial(_bounded(ctx, n), _bounded(ctx, k)),
     "perm": lambda ctx, n, k: ctx.ff(_bounded(ctx, n), _bounded(ctx, k)),
     "floor": _rounded("floor"),
@@ -253,3 +242,11 @@ _RULES: dict[str, Callable[..., Any]] = {
 }
 _RULES |= {name: _of(name) for name in "sin cos tan cot sec csc sinh cosh tanh coth sech csch".split()}
 _RULES |= {f"arc{short}": _of(f"a{short}") for short in "sin cos tan sec csc sinh cosh tanh".split()}
+
+# About the microseconds that one node takes, where that is more than the usual few.
+_HARD = _RULES.keys() - set("+ * / neg % deg abs floor ceil sgn max min re im conj arg sqrt".split())
+_COSTS = dict.fromkeys(_HARD, 25) | {"sqrt": 10, "apply": 15, "opaque": 15}
+_COSTS |= dict.fromkeys(["^", "root", "cbrt"], 40)
+_COSTS |= dict.fromkeys(_GROWING, 150)
+_DEEP_COSTS = dict.fromkeys(_HARD, 2_500) | {"sqrt": 200} | dict.fromkeys(["^", "root", "cbrt"], 6_000)
+_DEEP_COSTS |= dict.fromkeys(_GROWING, 120_000)

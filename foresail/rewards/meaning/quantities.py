@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.expressions import Facts, same_expression
 from foresail.rewards.meaning.last_resort import ASSISTANT
-from foresail.rewards.meaning.numeric import Budget
 from foresail.rewards.notation.tree import Node, heads
 from foresail.rewards.notation.units import measure, same_noun
 
 _RADIANS = frozenset(["rad", "radian", "radians"])
+_CLOCK = frozenset(["am", "pm"])
 _UNIT_LETTERS = frozenset("mgshLl")
 # Restating the problem is not an answer: `\\gcd(12, 18)` where 6 is asked.
 _RESTATING = frozenset(["gcd", "lcm", "opaque", "max", "min"])
@@ -59,6 +60,9 @@ class Quantities:
         theirs, their_unit = gold.args if gold.head == "unit" else (gold, "")
         if "deg" in (mine.head, theirs.head) and {my_unit, their_unit} & _RADIANS:
             return self.same_value(mine, theirs)
+        if {my_unit, their_unit} & _CLOCK and mine.head == theirs.head == ":":  # a time is no ratio
+            half = not (my_unit and their_unit) or my_unit == their_unit
+            return half and len(mine.args) == len(theirs.args) and all(map(self.same, mine.args, theirs.args))
         if not (my_unit and their_unit):
             return self.same(mine, theirs)
         one, other = measure(my_unit), measure(their_unit)

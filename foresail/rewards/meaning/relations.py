@@ -56,9 +56,18 @@ def is_label(node: Node) -> bool:
         return all(is_label(part) for part in node.args)
     if node.head in _FUNCTIONS_OF_LABELS:
         return True
-    if node.head == "deg":
+    if node.head in ("deg", "conj"):
         return is_label(node.args[0])
     return False
+
+
+def sum_of_names(chain: Node) -> Node | None:
+    """The number in `m + n = 7`, which answers a question for m + n; None for `2x = 14` or `x + 1 = 8`."""
+    if len(chain.args) != 3 or chain.args[1] != "=" or symbols(chain.args[2]):
+        return None
+    left = chain.args[0]
+    terms = [term.args[0] if term.head == "neg" else term for term in left.args] if left.head == "+" else []
+    return chain.args[2] if terms and all(is_label(term) for term in terms) else None
 
 
 def parameter(label: Node) -> str | None:

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from foresail.rewards.notation.characters import plain
 from foresail.rewards.notation.chinese import chinese_numeral
+from foresail.rewards.notation.english import english_numeral
 from foresail.rewards.notation.grammar import MAX_LENGTH, parse
 from foresail.rewards.notation.numeral import decimal_comma, significant_digits
 from foresail.rewards.notation.tree import EMPTY, INFINITY, Node, Unreadable, number
@@ -25,34 +26,22 @@ _SIMPLE = re.compile(
 _COMMAS = re.compile(r"\d,\d")
 _DECIMAL_COMMA = re.compile(r"[^\d,()\[\]{}<>\\|/*+^=-]*?(-?)\s*(\d+,\d+)[^\d,()\[\]{}<>\\|/*+^=]*")
 _WRAPPERS = re.compile(
-    r"\\(?:text|textbf|textit|textrm|textnormal|mathrm|mathbf|mbox|operatorname)\s*|\\(?:left|right|displaystyle)(?![a-zA-Z])"
+    r"\\(?:text|textbf|textit|textrm|textnormal|mathrm|mathbf|mbox|operatorname|left|right|displaystyle)(?![a-zA-Z])\s*"
     r"|\\[,;:! ()\[\]]|[${}~]|\*\*|\\q?quad"
-)
-_TEXT_COMMAND = re.compile(
-    r"\\(?:text|textbf|textit|textrm|textnormal|mathrm|mathbf|mbox|operatorname)(?![a-zA-Z])"
 )
 _NOT_WORDS = re.compile(r"[\d\\^_=<>+*/|()\[\]!?']")
 _LOOSE = re.compile(r"\s+|\$|\\(?:left|right|displaystyle)(?![a-zA-Z])|\\[,;:! ]")
 _AND = re.compile(r",\s*and\b|\band\b|,")
 _EDGES = " \t\r\n.,;:!*`'\"。，"
 _ARTICLES = re.compile(r"^(?:the|a|an)\s+")
-_NUMBER_WORDS = {
-    word: value
-    for value, word in enumerate(
-        (
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-            "sixteen seventeen eighteen nineteen twenty"
-        ).split()
-    )
-}
 _MEANINGS = (
     dict.fromkeys(
         ["no solution", "no solutions", "no real solution", "no real solutions", "none", "empty set", "nosolution",
          "there is no solution", "there are no solutions", "无解", "空集"], EMPTY)
-    | dict.fromkeys(["all real numbers", "all reals", "all real", "real numbers", "全体实数"], Node("set", ("R",)))
+    | dict.fromkeys(["all real numbers", "all reals", "all real", "all real x", "real numbers", "全体实数"],
+                    Node("set", ("R",)))
     | dict.fromkeys(["infinity", "positive infinity"], INFINITY)
     | dict.fromkeys(["dne", "does not exist", "doesn't exist"], Node("word", ("does not exist",)))
-    | {word: number(value) for word, value in _NUMBER_WORDS.items()}
 )  # fmt: skip
 
 
@@ -75,8 +64,9 @@ def _read(text: str) -> tuple[Node, ...]:
         return (_MEANINGS[words],)
     if words == "nan":
         return ()
-    if (chinese := chinese_numeral(words)) is not None:
-        return (number(chinese),)
+    for numeral in (chinese_numeral, english_numeral):
+        if (spelt := numeral(words)) is not None:
+            return (number(spelt),)
     readings: list[Node] = []
     for commas in _comma_readings(text):
         try:
@@ -134,6 +124,13 @@ def in_words(text: str) -> str:
     return _ARTICLES.sub("", bare)
 
 
+def same_words(one: str, other: str) -> bool:
+    r"""Words without regard to case and typeface: same_words("EVEN", r"\textbf{Even}") -> True."""
+    if any(_NOT_WORDS.search(_WRAPPERS.sub(" ", text)) for text in (one, other)):
+        return False
+    return in_words(one) == in_words(other)
+
+
 def _comma_readings(text: str) -> tuple[str, ...]:
     if not _COMMAS.search(text):
         return ("top",)
@@ -142,7 +139,7 @@ def _comma_readings(text: str) -> tuple[str, ...]:
 
 def _as_words(text: str, words: str) -> str:
     """Words in a form where order in a list does not matter; what is no words keeps its every sign."""
-    if _NOT_WORDS.search(_TEXT_COMMAND.sub("", text)):
+    if _NOT_WORDS.search(_WRAPPERS.sub(" ", text)):
         return _LOOSE.sub("", text)
     return ",".join(sorted(part.strip() for part in _AND.split(words)))
 

@@ -15,16 +15,13 @@ from foresail.rewards.notation.tree import (
     number,
     symbol,
 )
-from foresail.rewards.notation.units import MULTIPLES
+from foresail.rewards.notation.units import MULTIPLES, NOT_UNITS
 from foresail.rewards.notation.vocabulary import ACCENTS, CONSTANTS, FUNCTIONS, GREEK, SEPARATORS
 
 MAX_SIGNS_BEHIND = 10  # factorials and the like on one atom
 _SETS = {f"mathbb{letter}": Node("set", (letter,)) for letter in "RZQNC"}
 _BAR_HEADS = {"lfloor": "floor", "lceil": "ceil"}
 _ORDINALS = frozenset(["th", "st", "nd", "rd"])
-_NOT_UNITS = frozenset(
-    ["not", "if", "for", "when", "where", "with", "is", "than", "but", "possibly", "maybe", "isn't"]
-)
 _OPAQUE = frozenset("sum prod int lim iint oint bigcup bigcap".split())
 
 
@@ -110,13 +107,14 @@ class Atoms(Names):
 
     def with_unit(self, tree: Node) -> Node:
         """`5 miles per hour`, `15 cm^2`: words behind a value name its unit."""
-        words: list[str] = []
+        words: list[str] = self.bracketed_unit()
         while True:
             token = self.peek()
             if token.kind == "word" and token.text in MULTIPLES and not words:
-                tree = Node("*", (tree, number(MULTIPLES[self.advance().text])))
+                factors = tree.args if tree.head == "*" else (tree,)
+                tree = Node("*", (*factors, number(MULTIPLES[self.advance().text])))
             elif (
-                token.kind == "word" and token.text.lower() not in SEPARATORS | _NOT_UNITS
+                token.kind == "word" and token.text.lower() not in SEPARATORS | NOT_UNITS
             ) or token.kind == "currency":
                 words.append(self.advance().text)
             elif words and token.kind == "/" and self.peek(1).kind in ("word", "letter"):
@@ -124,17 +122,33 @@ class Atoms(Names):
                 words += ["/", self.advance().text]
             elif words and token.kind == "." and self.peek(1).kind == "word":
                 self.advance()
+            elif words and self.at_command("cdot") and self.peek(1).kind in ("word", "letter"):
+                self.advance()
+                words.append(self.advance().text)
             else:
                 break
             if self.peek().kind == "^" and words:
                 words[-1] += self.unit_power()
             if len(words) > MAX_WORDS:
                 raise Unreadable("prose")
+        if "times" in words[:-1]:  # `3 times` counts; `3 times ten` multiplies
+            raise Unreadable("a product in words")
         if words and words[0] in _ORDINALS:
             if len(words) > 1:
                 raise Unreadable("an ordinal")
             return tree
         return Node("unit", (tree, " ".join(words))) if words else tree
+
+    def bracketed_unit(self) -> list[str]:
+        r"""`7 \text{ (square cm)}`"""
+        length = 0
+        while self.peek().kind == "(" and self.peek(length + 1).kind == "word":
+            length += 1
+        words = [self.peek(place).text for place in range(1, length + 1)]
+        if not words or self.peek(length + 1).kind != ")" or not (SEPARATORS | NOT_UNITS).isdisjoint(words):
+            return []
+        self.position += length + 2
+        return words
 
     def unit_power(self) -> str:
         self.advance()
@@ -146,8 +160,10 @@ class Atoms(Names):
     def starts_factor(self) -> bool:
         """Whether an atom begins here that multiplies what came before."""
         token = self.peek()
-        if token.kind in ("letter", "(", "{"):
+        if token.kind in ("letter", "{"):
             return True
+        if token.kind == "(":  # words in brackets are a unit
+            return self.peek(1).kind != "word"
         if token.kind == "[":
             return "[" not in self.open[-1:] and "]" not in self.open[-1:]
         if token.kind == "|":

@@ -3,7 +3,7 @@ r"""Brackets of every kind: (…), […], \{…\}, |…|, \langle…\rangle, and
 from __future__ import annotations
 
 from foresail.rewards.notation.cursor import Levels
-from foresail.rewards.notation.tree import Node, Unreadable
+from foresail.rewards.notation.tree import Node, Unreadable, is_condition, join
 
 BARS = {
     "lvert": "rvert",
@@ -29,6 +29,8 @@ class Brackets(Levels):
         head = ("(" if opening in "(]" else "[") + (")" if closing in ")[" else "]")
         if len(items) == 1 and head in ("()", "[]"):
             return items[0]
+        if head == "()" and items and all(map(is_condition, items)):  # (x > 1 and x < 3)
+            return join("intersect", items)
         if not items or (head in ("(]", "[)") and len(items) != 2):
             raise Unreadable("brackets around nothing")
         return Node(head, tuple(items))

@@ -7,8 +7,12 @@ from foresail.rewards.notation.tokens import Token
 from foresail.rewards.notation.tree import PI, Node, Unreadable, number
 from foresail.rewards.notation.vocabulary import FUNCTIONS
 
+_ONE = range(1, 2)
 _INVERSES = frozenset("sin cos tan cot sec csc sinh cosh tanh".split())
-_MANY = frozenset(["max", "min", "gcd", "lcm"])
+_ARGUMENTS = dict.fromkeys(["max", "min", "gcd", "lcm"], range(1, 100)) | {
+    "log": range(1, 3),  # log(8, 2)
+    "binom": range(2, 3),
+}
 
 
 class Functions(Brackets):
@@ -73,7 +77,7 @@ class Functions(Brackets):
             arguments = group.args if group.head in ("{}", "braces") else (group,)
         else:
             arguments = (self.loose_argument(),)
-        if not arguments or (len(arguments) > 1 and head not in _MANY):
+        if len(arguments) not in _ARGUMENTS.get(head, _ONE):
             raise Unreadable(f"{head} of so many things")
         return arguments
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from foresail.rewards.notation.atoms import Atoms
 from foresail.rewards.notation.tokens import Token, tokenize
-from foresail.rewards.notation.tree import ZERO, Node, Unreadable
+from foresail.rewards.notation.tree import ZERO, Node, Unreadable, is_condition, join
 from foresail.rewards.notation.vocabulary import RELATIONS, SEPARATORS
 
 MAX_LENGTH = 20_000  # characters of an answer that are read; longer ones are compared as text
 
 MAX_SIGNS = 6  # of ± in one sum
-MAX_DIVISIONS = 40  # in one product
+MAX_SETS = 60  # in one union
+MAX_DIVISIONS = 40  # in one product, moduli included
 
 _SET_SIGNS = {"cup": "union", "cap": "intersect", "setminus": "minus", "backslash": "minus"}
-_FILLERS = frozenset(
-    ["about", "approximately", "roughly", "exactly", "around", "约", "大约", "RM", "USD", "Rs"]
-)
 
 
 def parse(text: str, *, commas: str = "top") -> Node:
@@ -62,7 +60,7 @@ class Grammar(Atoms):
         if len(filled) > 1 and any(len(group) > 1 for group in filled):  # p=5,q=2;p=7,q=2 or (0;0;0)
             return [group[0] if len(group) == 1 else Node("list", tuple(group)) for group in filled]
         items = [item for group in filled for item in group]
-        return [_either(items)] if either and any(map(_is_inequality, items)) else items
+        return [join("union", items)] if either and any(map(is_condition, items)) else items
 
     def skip_separators(self) -> None:
         while self.at_separator() or self.peek().kind == ";":
@@ -79,8 +77,7 @@ class Grammar(Atoms):
     def relation(self) -> Node:
         """side (sign side)*: `x = 1 + 1 = 2`, `1 < x \\le 3`, `x \\in [0, 1]`."""
         self.enter()
-        while self.peek().kind == "word" and self.peek().text in _FILLERS:
-            self.advance()
+        self.skip_lead()
         if self.peek().kind == "<" and self.tokens[-1].kind == ">" and not self.open:  # <1, 2, 3>
             return self.pointed_brackets()
         sides: list[Node | str] = [] if self.relation_sign() is None else [ZERO]
@@ -117,10 +114,12 @@ class Grammar(Atoms):
         return None
 
     def set_expression(self) -> Node:
-        left = self.ratio()
+        left, signs = self.ratio(), 0
         while (self.peek().kind == "command" and self.peek().text in _SET_SIGNS) or self.at_letter_union():
             head = _SET_SIGNS.get(self.advance().text, "union")
-            left = Node(head, (left, self.ratio()))
+            left, signs = Node(head, (left, self.ratio())), signs + 1
+            if signs > MAX_SETS:
+                raise Unreadable("too many sets")
         return left
 
     def at_letter_union(self) -> bool:
@@ -134,12 +133,18 @@ class Grammar(Atoms):
 
     def ratio(self) -> Node:
         parts = [self.sum()]
-        while (self.peek().kind == ":" and self.open[-1:] != [r"\{"]) or self.at_command("colon"):
+        while self.at_colon():
             self.advance()
             parts.append(self.sum())
         if len(parts) > 1 and parts[-1].head == "unit":  # 8:34 pm
             return Node("unit", (Node(":", (*parts[:-1], parts[-1].args[0])), parts[-1].args[1]))
         return parts[0] if len(parts) == 1 else Node(":", tuple(parts))
+
+    def at_colon(self) -> bool:
+        token = self.peek()
+        if token.kind == ":":
+            return self.open[-1:] != [r"\{"]
+        return self.at_command("colon") or (token.kind == "word" and token.text == "to")
 
     def sum(self) -> Node:
         self.enter()
@@ -202,17 +207,18 @@ class Grammar(Atoms):
             elif token.kind == "/" or (token.kind == "command" and token.text == "div"):
                 self.advance()
                 divisions += 1
-                if divisions > MAX_DIVISIONS:
-                    raise Unreadable("too many divisions")
                 tree = Node("/", (tree, self.signed_power()))
             elif self.starts_mixed_fraction(tree):
                 tree = _mixed(tree, self.mixed_fraction())
             elif token.kind == "command" and token.text in ("bmod", "mod", "pmod"):
+                divisions += 1
                 tree = self.modulus(tree)
             elif self.starts_factor() and not self.at_letter_union():
                 tree = _multiply(tree, self.power())
             else:
                 return self.with_unit(tree)
+            if divisions > MAX_DIVISIONS:
+                raise Unreadable("too many divisions")
 
     def signed_power(self) -> Node:
         negative = False
@@ -263,18 +269,6 @@ class Grammar(Atoms):
 
 
 _TIMES = frozenset("times cdot ast star cdotp centerdot bullet".split())
-
-
-def _is_inequality(node: Node) -> bool:
-    return node.head == "chain" and bool({"<", ">", "<=", ">="} & set(node.args[1::2]))
-
-
-def _either(items: list[Node]) -> Node:
-    """`x < 1 or x > 3`: what any of the items allows."""
-    union = items[0]
-    for item in items[1:]:
-        union = Node("union", (union, item))
-    return union
 
 
 def _add(tree: Node | None, terms: list[Node]) -> Node | None:

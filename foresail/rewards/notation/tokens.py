@@ -41,7 +41,7 @@ _SPACING = re.compile(
     r"\\!\s*|(?<!\\)\\[,;:> ]|~|\\q?quad|\\color\s*\{[^{}]*\}|\\textcolor\s*\{[^{}]*\}|\\[hv]space\*?\s*\{[^{}]*\}"
     r"|\\(?:h|v)?phantom\s*\{[^{}]*\}|\\hline|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])"
 )
-_CLOCK = re.compile(r"\b([ap])\.\s?m\.?", re.IGNORECASE)
+_CLOCK = re.compile(r"(:\s*\d\d\s*(?:\\text\s*\{)?\s*)([ap])\.?\s?m\b\.?", re.IGNORECASE)  # 4:40 a.m.
 # A braced comma belongs to the number: it groups in 14{,}916 and is the decimal sign in 2{,}5.
 _COMMA_GROUP = re.compile(r"(?<=\d)(?:\s?\{\s*,\s*\}\s?|,\\!\s*)(?:(?=(\d{3}(?!\d)))|(?=\d))")
 _EMPTY_GROUP = re.compile(r"(?<![a-zA-Z^_])\{([+=-]?|or|and)\}")
@@ -57,6 +57,7 @@ _SPLITTING = re.compile(rf"(?P<number>{_NUMBERS}|{numeral.POINTED}|{numeral.PLAI
 _GROUPING = re.compile(
     rf"(?P<number>{_NUMBERS}|{numeral.GROUPED}|{numeral.POINTED}|{numeral.PLAIN}){_REST}", re.DOTALL
 )
+_SINGLE = re.compile(rf"(?P<number>{numeral.PLAIN}){_REST}", re.DOTALL)  # \log_2 128: an index has no groups
 _BASED = re.compile(
     r"([0-9][0-9A-F]*)_(?!\d{3})(?=\{?(?:\d|\\text|two|three|five|eight))|([0-9][0-9a-f]*)_(?=\{?16\}?(?!\d))"
 )
@@ -73,6 +74,7 @@ _RELATIONS = {
     "+/-": "pm",
     "+-": "pm",
 }
+_BOLD = frozenset("mathbf boldsymbol bm mathit mathnormal".split())
 _SHORT_WORDS = frozenset(
     "per the is are was not for all any yes no Yes No odd Odd one two six ten its has".split()
 )
@@ -83,6 +85,8 @@ def tokenize(text: str, *, commas: str = "top") -> list[Token]:
     text = _COMMA_GROUP.sub(lambda comma: "" if comma[1] else ".", plain(text))
     text = _SPACING.sub(lambda gap: "" if gap[0].startswith(r"\!") else " ", text)
     text = _SPLIT_NUMERAL.sub(r"\1\2_", _EMPTY_GROUP.sub(r"\1", text))
+    if ":" in text:
+        text = _CLOCK.sub(_clock, text)
     return _Lexer(commas).run(text)
 
 
@@ -96,17 +100,22 @@ class _Lexer:
     def run(self, text: str) -> list[Token]:
         position = 0
         while position < len(text):
-            groups = self.commas == "everywhere" or (self.commas == "top" and self.depth == 0)
             if based := _BASED.match(text, position):
                 self.add("number", based[1] or based[2])
                 position = based.end() - 1
                 continue
-            match = (_GROUPING if groups else _SPLITTING).match(text, position)
+            match = self.pattern().match(text, position)
             assert match is not None
             position = self.take(match, text)
             if len(self.tokens) > MAX_TOKENS:
                 raise Unreadable("too long")
         return self.tokens
+
+    def pattern(self) -> re.Pattern[str]:
+        if self.tokens and self.tokens[-1].kind in "_^":
+            return _SINGLE
+        groups = self.commas == "everywhere" or (self.commas == "top" and self.depth == 0)
+        return _GROUPING if groups else _SPLITTING
 
     def take(self, match: re.Match[str], text: str) -> int:
         """Adds what was matched; returns where to go on."""
@@ -143,7 +152,7 @@ class _Lexer:
         if name in TEXT and text.startswith(r"{\$}", end):
             self.add("currency", "dollars")
             return end + 4
-        if name in TEXT and (group := _TEXT_GROUP.match(text, end)) and "\\" not in group[1]:
+        if name in TEXT and (group := _TEXT_GROUP.match(text, end)) and not _is_formula(name, group[1]):
             self.add_text(group[1])
             return group.end()
         if name in ("cr", "newline"):
@@ -229,7 +238,6 @@ class _Lexer:
         if content in FUNCTIONS:
             self.add("command", bare)
             return
-        content = _CLOCK.sub(r"\1m", content)
         for piece in re.finditer(
             r"(\d[\d,]*\.?\d*)|([^\W\d_]+(?:['-][^\W\d_]+)*)|(\s+)|(.)", content, re.DOTALL
         ):
@@ -257,6 +265,17 @@ class _Lexer:
     def add(self, kind: str, text: str) -> None:
         self.tokens.append(Token(kind, text, self.spaced))
         self.spaced = False
+
+
+def _is_formula(name: str, content: str) -> bool:
+    r"""`\mathbf{2x+1}`: mathematics that is only set in bold."""
+    return "\\" in content or (name in _BOLD and not content.replace(" ", "").isalpha())
+
+
+def _clock(time: re.Match[str]) -> str:
+    r"""`2:30 p.m.` and `2:30 \text{ p.m.}` both get the word pm."""
+    half = f"{time[2].lower()}m"
+    return time[1] + half if "text" in time[1] else rf"{time[1]}\text{{{half}}}"
 
 
 def _is_product(run: str) -> bool:

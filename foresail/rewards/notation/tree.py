@@ -41,6 +41,24 @@ ZERO = number(0)
 CONTAINERS = frozenset(["()", "[]", "(]", "[)", "{}", "braces", "list"])
 
 
+_INEQUALITIES = frozenset(["<", ">", "<=", ">="])
+
+
+def is_condition(node: Node) -> bool:
+    """An inequality, or several of them joined."""
+    if node.head in ("union", "intersect"):
+        return any(is_condition(part) for part in node.args)
+    return node.head == "chain" and not _INEQUALITIES.isdisjoint(node.args[1::2])
+
+
+def join(head: str, items: list[Node]) -> Node:
+    """`x < 1 or x > 3` as a union, `x > 1 and x < 3` as an intersection."""
+    joined = items[0]
+    for item in items[1:]:
+        joined = Node(head, (joined, item))
+    return joined
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and every node below it."""
     stack = [node]

@@ -13,8 +13,24 @@ from typing import NamedTuple
 CURRENCIES = {"€": "euros", "£": "pounds sterling", "¥": "yen", "₹": "rupees", "¢": "cents", "₽": "roubles",
               "₩": "won", "₫": "dong", "฿": "baht"}  # fmt: skip
 CURRENCY_WORDS = frozenset(["USD", "EUR", "RMB", "CNY", "INR", "JPY", "Rs"])
-MULTIPLES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-             "万": 10**4, "亿": 10**8, "百万": 10**6}  # fmt: skip
+MULTIPLES: dict[str, Fraction | int] = {
+    "dozen": 12, "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
+    "万": 10**4, "亿": 10**8, "百万": 10**6, "half": Fraction(1, 2), "halves": Fraction(1, 2),
+    "thirds": Fraction(1, 3), "fourths": Fraction(1, 4), "fifths": Fraction(1, 5), "sixths": Fraction(1, 6),
+    "sevenths": Fraction(1, 7), "eighths": Fraction(1, 8), "ninths": Fraction(1, 9), "tenths": Fraction(1, 10),
+    "hundredths": Fraction(1, 100), "thousandths": Fraction(1, 1000),
+}  # fmt: skip
+# Words beside a value that take it back, bound it or leave it open: `7 at most`, `is not 7`.
+DOUBTS = frozenset(
+    (
+        "least most unless not no nope none never wrong incorrect false guess possibly probably perhaps maybe "
+        "might could actually either neither nor except instead rather versus vs but if than isn't don't"
+    ).split()
+)
+# Words behind a value that are no unit: `7 minus one`, `7 squared`, `7 is wrong`.
+NOT_UNITS = DOUBTS | frozenset(
+    "plus minus over divided squared cubed factorial point negative to through for when where with is are".split()
+)
 _METRIC: dict[str, Fraction | int] = {
     "": 1,
     "k": 1000,

@@ -14,7 +14,8 @@ FUNCTIONS: dict[str, str] = {
     "arcosh": "arccosh", "artanh": "arctanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
     "tg": "tan", "ctg": "cot", "cosec": "csc", "arctg": "arctan", "arcctg": "arccot", "lg": "lg", "lb": "lb",
     "ceiling": "ceil", "sign": "sgn", "sgn": "sgn", "cbrt": "cbrt", "Re": "re", "Im": "im", "trace": "tr",
-    "GCD": "gcd", "LCM": "lcm", "cis": "cis",
+    "GCD": "gcd", "LCM": "lcm", "cis": "cis", "Abs": "abs", "Max": "max", "Min": "min", "factorial": "!",
+    "binomial": "binom",
 }  # fmt: skip
 
 CONSTANTS = {"pi": "pi", "infty": "infinity", "infinity": "infinity", "inf": "infinity", "oo": "infinity",
@@ -74,8 +75,9 @@ SPELT = (
        "frac": "frac", "dfrac": "frac", "binom": "binom", "cdot": "cdot", "times": "times", "union": "cup",
        "cup": "cup", "emptyset": "emptyset", "leq": "le", "geq": "ge", "neq": "ne", "degree": "degree",
        "degrees": "degree", "deg": "degree", "percent": "%", "percentage": "%", "pct": "%",
-       "theta": "theta", "alpha": "alpha", "beta": "beta", "gamma": "gamma", "lambda": "lambda",
-       "omega": "omega", "phi": "phi", "mod": "bmod", "choose": "choose", "pm": "pm", "in": "in"}
+       "mod": "bmod", "choose": "choose", "pm": "pm", "in": "in"}
+    | {name: name for name in (
+        "alpha beta gamma delta epsilon theta kappa lambda rho sigma tau phi psi omega").split()}
 )  # fmt: skip
 
 SEPARATORS = frozenset(["and", "or", "und", "oder", "et", "ou", "和", "或", "及", "与", "或者", "以及"])
