@@ -78,7 +78,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--no-peer", action="store_true", help="measure Foresail alone")
     parser.add_argument("--peer-unlimited", action="store_true", help="switch Math-Verify's time limits off")
     parser.add_argument(
-        "--pairs", type=int, default=1000, help="pairs a set, at most; label agreement takes all"
+        "--pairs", type=int, default=3000, help="pairs a set, at most; label agreement takes all"
     )
     parser.add_argument("--quick", action="store_true", help="100 pairs a set")
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=SECTIONS)

@@ -77,8 +77,9 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
     final = final_text(response)
     if final is None:
         return None
-    final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
-    if _BOX_COMMAND.search(final):
+    if "<|" in final or "</s>" in final:
+        final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
+    if ("box" in final or "Box" in final) and _BOX_COMMAND.search(final):
         return from_boxes(final)
     if accept != "boxed" and (stated := stated_answers(final)):
         return Extracted(", ".join(stated), "stated", stated, stated)

@@ -125,6 +125,8 @@ def right_answer(answer: str) -> str:
 
 def _compare(given: str, gold: str, gold_readings: tuple[Node, ...]) -> tuple[bool, str]:
     """Whether they mean the same, and by which rule."""
+    if _INTEGER.match(given) and _INTEGER.match(gold):
+        return int(given) == int(gold), "integer"
     one, other = trim(given), trim(gold)
     if _INTEGER.match(one) and _INTEGER.match(other):
         return int(one) == int(other), "integer"

@@ -43,6 +43,8 @@ _BOUND = re.compile(
 )  # fmt: skip
 _SUPPOSED = re.compile(r"\b(?:if|suppose|assume|assuming|whether)\b[^.\n]*\Z", re.IGNORECASE)
 _SUPPOSITION = re.compile(r"\s*(?:suppose|assume|if|say)\b", re.IGNORECASE)
+_BARE_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
+_COMMA_GROUP = re.compile(r"\s?\{\s*,\s*\}\s?")
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _NUMBER = (
     r"[-−]?\s?(?:[$€£¥₹]\s?)?(?<![\w.^{_])(?:\d[\d,.]*\d|\d|\.\d+)(?:\s*/\s*\d+)?"
@@ -66,24 +68,36 @@ def last_statement(text: str) -> str | None:
 def stated_answers(text: str) -> tuple[str, ...]:
     """The last statement, and those it stands beside: "The answer is 8. Or the answer is 7." -> 8, 7."""
     tail = text[-TAIL:]
-    if tagged := _TAGGED.findall(tail):
+    if "</" in tail and (tagged := _TAGGED.findall(tail)):
         return tuple(dict.fromkeys(answer.strip() for answer in tagged if answer.strip()))
     answers: list[str] = []
     later = len(tail)
     for start, end in _cues_from_the_end(tail):
         sentence = _first_sentence(tail[end:])
-        if not sentence or sentence.endswith("?") or _SUPPOSED.search(tail[max(0, start - 60) : start]):
+        if not sentence or sentence.endswith("?") or _is_supposed(tail, start):
             continue
         if answers and sentence not in tail[end:later]:  # Final answer: The final answer is 7
             continue
         if answers and not _OFFERED.fullmatch(tail[end:later].replace(sentence, "", 1)):
             break
-        answers.insert(0, (None if _DOUBT.search(sentence) else value_in(sentence)) or sentence)
+        answers.insert(0, sentence if _BARE_NUMBER.fullmatch(sentence) else _stated_value(sentence))
         nearby = tail[max(0, start - NEARBY) : start].lower()
         if tail.startswith("#", start) or not ("answer" in nearby or "option" in nearby or "答案" in nearby):
             break
         later = start
     return tuple(dict.fromkeys(answers))
+
+
+def _stated_value(sentence: str) -> str:
+    """The value the sentence ends on; where it doubts, or has none, its words."""
+    return (None if _DOUBT.search(sentence) else value_in(sentence)) or sentence
+
+
+def _is_supposed(text: str, cue: int) -> bool:
+    """Whether the statement at `cue` is only assumed: "If the answer is 7, …"."""
+    if cue == 0 or text[cue - 1] == "\n":
+        return False
+    return _SUPPOSED.search(text, max(0, cue - 60), cue) is not None
 
 
 def _cues_from_the_end(text: str) -> Iterator[tuple[int, int]]:
@@ -118,7 +132,8 @@ def last_value(text: str) -> str | None:
 def value_in(sentence: str) -> str | None:
     """The value a sentence ends on: value_in("The volume of $ABC$ is 120") -> "120"."""
     sentence = sentence[-LONG_SENTENCE:]
-    sentence = re.sub(r"\s?\{\s*,\s*\}\s?", ",", sentence)
+    if "{" in sentence:
+        sentence = _COMMA_GROUP.sub(",", sentence)
     if _is_mathematics(sentence):
         return sentence
     values = list(_VALUES.finditer(sentence))

@@ -99,8 +99,8 @@ def _read_simple(match: re.Match[str]) -> Node:
 
 def trim(text: str) -> str:
     r"""Takes off what ends a sentence or wraps a formula: trim("$42$.") -> "42"."""
-    if len(text) > MAX_LENGTH:
-        return text
+    if len(text) > MAX_LENGTH or text.isalnum():
+        return plain(text)
     text = plain(text).strip()
     for _ in range(MAX_WRAPPINGS):
         before = text
