@@ -72,7 +72,13 @@ def plain(text: str) -> str:
         return text
     text = _EATEN.sub(lambda eaten: "\\" + _LETTERS[eaten[0][-1]], text)
     text = _SCRIPTS.sub(_unscript, text)
-    return _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0], "")), text.translate(_TABLE))
+    text = text.translate(_TABLE)
+    digits = set(_DIGIT.findall(text))
+    return (
+        text.translate({ord(digit): str(unicodedata.decimal(digit, "")) for digit in digits})
+        if digits
+        else text
+    )
 
 
 def _unscript(run: re.Match[str]) -> str:
