@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -58,12 +59,8 @@ def main() -> None:
     options = read_options()
     machine = {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    figures: dict[str, Any] = {
-        **machine,
-        "speed": measure_speed(options),
-        "gold": check_gold(options),
-        "mutants": check_mutants(options),
-    }
+    parts = {"speed": measure_speed, "gold": check_gold, "mutants": check_mutants}
+    figures = {**machine, **{part: parts[part](options) for part in options.parts}}
     print(json.dumps(figures))
 
 
@@ -71,6 +68,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--parts", nargs="+", default=["speed", "gold", "mutants"], help="those to run")
     parser.add_argument("--tests", type=int, default=300, help="tests per set in the speed part")
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each side")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="for gold and mutants")
@@ -102,9 +100,9 @@ def measure_speed(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def draw_pairs(problems: Sequence[Solved], count: int) -> list[Pair]:
-    """Single tests with their gold programs, drawn over the whole set."""
-    pairs = [(p.program(), test) for p in problems if p.language == "python" for test in p.task.tests]
-    return random.Random(0).sample(pairs, min(count, len(pairs)))
+    """Tests with their gold programs, problem by problem, until there are `count`; at most 20 of a problem."""
+    drawn = random.Random(0).sample([p for p in problems if p.language == "python"], len(problems) // 2)
+    return [(p.program(), test) for p in drawn for test in p.task.tests[:20]][:count]
 
 
 def keep_quick(pairs: list[Pair], options: argparse.Namespace) -> list[Pair]:
@@ -155,8 +153,9 @@ def compare_speed(name: str, pairs: list[Pair], options: argparse.Namespace) -> 
 
 
 def by_judge(judge: Judge, pairs: Sequence[Pair]) -> list[bool]:
-    verdicts = judge.judge_many([(program, [test]) for program, test in pairs])
-    return [verdict.status == "correct" for (verdict,) in verdicts]
+    """All tests of a program in one go, as a grader has them."""
+    jobs = [(program, [test for _, test in group]) for program, group in groupby(pairs, lambda pair: pair[0])]
+    return [verdict.status == "correct" for verdicts in judge.judge_many(jobs) for verdict in verdicts]
 
 
 def by_process(pairs: Sequence[Pair], folder: Path, threads: int) -> list[bool]:

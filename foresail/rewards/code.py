@@ -30,6 +30,7 @@ from foresail.rewards.sandbox.worker import Worker, WorkerDied
 
 Result = TypeVar("Result")
 DEFAULT_LIMITS = Limits()
+FEW = 3  # tests for which a process that compiles beforehand costs more than it saves
 LANGUAGES = get_args(Language)
 
 
@@ -72,8 +73,8 @@ class Judge:
         """One verdict per test, in order; fewer when stopped, the last of them being the failure."""
         check_tests(program, tests)
         try:
-            single = program.language == "python" and len(tests) == 1
-            runnable = as_source(program) if single else self.attempt(lambda w: build(w, program, limits))
+            few = program.language == "python" and len(tests) <= FEW
+            runnable = as_source(program) if few else self.attempt(lambda w: build(w, program, limits))
         except (NotCompiled, WorkerDied) as error:
             verdict = wrong(str(error)) if isinstance(error, NotCompiled) else crashed(error)
             return [verdict] * (1 if stop_at_first_failure else len(tests))

@@ -22,7 +22,7 @@ from typing import Any
 
 from foresail.rewards.sandbox.peer import Peer
 from foresail.rewards.sandbox.probe import probe
-from foresail.rewards.sandbox.script import run_checker, run_script, say
+from foresail.rewards.sandbox.script import read_names, run_checker, run_script, say
 from foresail.rewards.sandbox.wire import Decoder, Encoder
 
 PROGRAM, CHANNEL = 3, 4
@@ -104,6 +104,11 @@ def rehearse() -> None:
     for _ in range(100):
         code = marshal.loads(marshal.dumps(compile("print(len(str(7 ** 7)))", "program.py", "exec")))
         finish(partial(exec, code, new_namespace("__main__")))
+        request = json.loads(json.dumps({"function": "f", "with": Encoder().encode([[1, "a", [2.5]], {}])}))
+        arguments, keywords = Decoder({}).decode(request["with"])
+        value = find_function(request["function"], {"f": lambda *parts: list(parts)})(*arguments, **keywords)
+        Encoder().encode(value).encode()
+        read_names("assert f(1, [2]) == {'a': (3,)}")
     sys.modules["__main__"], sys.argv = main, arguments
 
 
