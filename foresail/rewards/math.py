@@ -18,6 +18,7 @@ from foresail.rewards.meaning.compare import Comparison
 from foresail.rewards.meaning.last_resort import Undecided
 from foresail.rewards.notation.answer import in_words, read, same_words, trim
 from foresail.rewards.notation.tree import CONTAINERS, Node
+from foresail.rewards.options import option_asked, option_chosen, value_of_option, without_typeface
 from foresail.rewards.pool import GradingPool
 from foresail.rewards.statements import last_statement
 
@@ -27,16 +28,6 @@ SHOWN = 60  # characters of each side that `detail` keeps
 
 _STATED = re.compile(r"^\s*(?:####|(?:the |final |the final )?answer\b)", re.IGNORECASE | re.MULTILINE)
 _INTEGER = re.compile(r"[+-]?\d{1,4000}\Z", re.ASCII)
-_CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[.:)]|\Z)")
-_TYPEFACE = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*+\{([^{}]*)\}")
-_OTHER_OPTION = re.compile(
-    r"\A(?:\s*(?:or\b|and\b|[,;&])|[+/*^=-])"  # (C) or 17
-    r"|(?:^|[\s(,;/])\(?[A-Z]\s*[.:)]|(?:^|\bor\b|\band\b|[,;/&])\s*\(?[A-Z]\)?\s*\Z"
-)
-_LETTERED = re.compile(
-    r"\s*\([A-J]\)(?:\\[ ,;:]|[~\s])+(?=\S)|\\(?:text(?:bf)?|math(?:bf|rm))\s*\{\s*\([A-J]\)\s*\}"
-)
-_OPTION = re.compile(r"(?:option|choice|answer)\s+\(?([a-z])\)?\Z")
 
 
 def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
@@ -133,8 +124,8 @@ def _compare(given: str, gold: str, gold_readings: tuple[Node, ...]) -> tuple[bo
     readings = read(given)
     if not readings:
         return False, "empty"
-    choice = _choice(gold_readings[0])
-    if choice is not None and (chosen := _chosen(one)) is not None:
+    choice = option_asked(gold_readings[0])
+    if choice is not None and (chosen := option_chosen(one)) is not None:
         return chosen == choice, "choice"
     comparison = Comparison(other)
     if readings[0] == gold_readings[0] and not comparison.is_undefined(readings[0]):
@@ -144,7 +135,7 @@ def _compare(given: str, gold: str, gold_readings: tuple[Node, ...]) -> tuple[bo
         for reading in readings if gold_place == 0 else readings[:1]:
             if comparison.same(reading, gold_reading):
                 return True, comparison.rule
-    if choice is None and (value := _value_of_option(one)):
+    if choice is None and (value := value_of_option(one)):
         return _compare(value, gold, gold_readings)
     if "word" in (readings[0].head, gold_readings[0].head) and same_words(one, other):
         return True, "words"
@@ -155,33 +146,9 @@ def _compare(given: str, gold: str, gold_readings: tuple[Node, ...]) -> tuple[bo
 
 def _stated_inside(text: str) -> str | None:
     r"""A box that holds a sentence: `\text{The answer is } 42` -> 42."""
-    bare = _TYPEFACE.sub(r"\1", text)
+    bare = without_typeface(text)
     stated = last_statement(bare) if len(bare) <= 10 * SHOWN else None
     return stated if stated is not None and len(stated) < len(bare) else None
-
-
-def _choice(gold: Node) -> str | None:
-    """The letter of a multiple-choice answer."""
-    name = gold.args[0] if gold.head == "symbol" else ""
-    return name if len(name) == 1 and name.isupper() else None
-
-
-def _chosen(text: str) -> str | None:
-    bare = _TYPEFACE.sub(r"\1", text).strip().lstrip("选")
-    if match := _CHOICE.match(bare):
-        return None if _OTHER_OPTION.search(bare[match.end() :]) else match[1]
-    if match := _OPTION.match(in_words(text)):
-        return match[1].upper()
-    return None
-
-
-def _value_of_option(text: str) -> str:
-    r"""The 7 of `\textbf{(C)}\ 7`; empty where no letter leads."""
-    if whole := _TYPEFACE.fullmatch(text):
-        text = whole[1]
-    letter = _LETTERED.match(text) if len(text) <= 10 * SHOWN else None
-    value = text[letter.end() :] if letter else ""
-    return "" if _LETTERED.match(value) else value
 
 
 def _is_list(gold: Node) -> bool:
