@@ -1,20 +1,26 @@
 """From assert scripts to single tests: the way HumanEval, MBPP and LeetCode data write what they expect.
 
-`assert f(1, 2) == 3` says no more than a call and its value, so it becomes a `CallTest`. Everything else stays a
-script, and so does `assert f(1) == [2]`: a call that returns the tuple `(2,)` would do for a `CallTest`, but not
-for Python's `==`. A list of asserts is split, one test each, wherever that cannot change what they mean; a script
+`assert f(1, 2) == 3` says no more than a call and its value, so it becomes a strict `CallTest`. Everything else
+stays a script. A list of asserts is split, one test each, wherever that cannot change what they mean; a script
 that builds up state from line to line stays whole.
 """
 
 from __future__ import annotations
 
 import ast
+import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from foresail.rewards.programs.evalplus import split_pairs
 from foresail.rewards.programs.program import AssertTest, CallTest, Test
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+}  # fmt: skip
+_LARGEST = 10**30
 
 # Builtins that leave nothing behind and call nothing of the program's.
 _PURE = frozenset(
@@ -90,14 +96,28 @@ def to_call(statement: ast.stmt, aliases: dict[str, str], own: frozenset[str]) -
     if function is None or not isinstance(left, ast.Call):
         return None
     try:
-        arguments = tuple(ast.literal_eval(argument) for argument in left.args)
-        keywords = {k.arg: ast.literal_eval(k.value) for k in left.keywords if k.arg is not None}
-        expected = ast.literal_eval(right)
+        arguments = tuple(read_data(argument) for argument in left.args)
+        keywords = {k.arg: read_data(k.value) for k in left.keywords if k.arg is not None}
+        expected = read_data(right)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None  # an expression, not data
     if len(keywords) < len(left.keywords):
         return None  # f(**table)
     return CallTest(function=function, arguments=arguments, keywords=keywords, expected=expected, strict=True)
+
+
+def read_data(node: ast.expr) -> Any:
+    """A literal, or arithmetic on plain numbers: `2.0 / 3.0` -> 0.666…; `x + 1` is a ValueError."""
+    operation = _ARITHMETIC.get(type(node.op)) if isinstance(node, ast.BinOp) else None
+    if operation is None or not isinstance(node, ast.BinOp):
+        return ast.literal_eval(node)
+    left, right = read_data(node.left), read_data(node.right)
+    if not all(type(value) in (int, float) and abs(value) < _LARGEST for value in (left, right)):
+        return ast.literal_eval(node)  # 1 + 2j
+    try:
+        return operation(left, right)
+    except ArithmeticError as error:
+        raise ValueError(str(error)) from None
 
 
 def called_name(call: ast.expr, aliases: dict[str, str], own: frozenset[str]) -> str | None:
