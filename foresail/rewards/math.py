@@ -47,7 +47,7 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
     except Exhausted:
         same, rule = False, "nothing, for that would be too much work"
     except Undecided as error:
-        return Verdict(status="timeout", score=0.0, detail=str(error))
+        return Verdict(status=error.status, score=0.0, detail=str(error))
     except RecursionError:  # depths are bounded here, but the caller's own stack may be deep already
         return Verdict(status="crashed", score=0.0, detail="called from too deep a stack")
     if rule == "empty":

@@ -44,6 +44,22 @@ def test_a_number_that_is_none_equals_nothing():
     assert grade(r"\boxed{0^0}", "0^0").status == "wrong"
 
 
+@pytest.mark.parametrize("gold", [r"\int_0^1 x", r"\sum_k k"])
+def test_what_sympy_cannot_work_out_is_nobodys_wrong_answer(gold: str):
+    assert grade(r"\boxed{7}", gold).status == "ungradable"
+
+
+@pytest.mark.parametrize(
+    "form", ["{}", "({})_2", "x_{{{}}}", r"5\text{{ cm}}^{{{}}}", r"\frac{{1}}{{{}}}", "0.{}"]
+)
+@pytest.mark.parametrize("gold", ["7", "x^2", r"\sum_{k=1}^{10} k"])
+def test_numbers_that_python_will_not_write_are_graded_all_the_same(form: str, gold: str):
+    answer = form.format("1" * 5000)
+    assert grade(rf"\boxed{{{answer}}}", gold).status == "wrong"
+    assert grade(r"\boxed{7}", answer).status == "wrong"
+    assert ballot(rf"\boxed{{{answer}}}")
+
+
 def test_a_worked_solution_may_stand_for_the_answer():
     assert grade(r"\boxed{7}", r"We add and get $\boxed{7}$.").status == "correct"
     assert grade(r"\boxed{7}", "3 + 4 = 7\n#### 7").status == "correct"

@@ -1,6 +1,5 @@
 """When two trees mean the same: the parts of the comparison, each with cases that decide it."""
 
-import time
 from fractions import Fraction
 
 import pytest
@@ -115,10 +114,9 @@ def test_sympy_answers_from_its_own_process_and_can_be_killed():
         assert assistant.same(parse("55"), parse(r"\sum_{k=1}^{10} k"), seconds=60)
         assert not assistant.same(parse("54"), parse(r"\sum_{k=1}^{10} k"), seconds=60)
         first = assistant.process
-        began = time.monotonic()
-        with pytest.raises(Undecided):
+        with pytest.raises(Undecided) as undecided:
             assistant.same(parse("1"), parse(r"\int_0^1 e^{\sin(x^{x^x})\ln(x)} dx"), seconds=0.05)
-        assert time.monotonic() - began < 30
+        assert undecided.value.status == "timeout"
         assert first is not None
         assert first.poll() is not None
         assert assistant.same(parse("120"), parse(r"\prod_{k=1}^{5} k"), seconds=60)

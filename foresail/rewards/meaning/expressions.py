@@ -52,7 +52,7 @@ class Facts:
     def exact(self) -> Fraction | None:
         return exact(self.node, budget=self.budget)
 
-    @cached_property
+    @property
     def value(self) -> Value | None:
         """The value of an expression without variables."""
         return self.at({}) if not self.symbols else None
@@ -163,9 +163,8 @@ def _same_constant(one: Facts, other: Facts) -> bool:
 
 def _agree(one: Facts, other: Facts, point: Point, setting: Setting) -> bool | None:
     """Whether the values are equal there; None where one has none. Blurred values get a second, deeper look."""
-    plain = not point and setting == USUAL
-    first = one.value if plain else one.at(point, setting)
-    second = (other.value if plain else other.at(point, setting)) if first is not None else None
+    first = one.at(point, setting)
+    second = other.at(point, setting) if first is not None else None
     if first is None or second is None:
         return None
     if not first.equals(second):

@@ -21,10 +21,10 @@ from foresail.rewards.meaning.places import (
     place,
     to_fraction,
 )
-from foresail.rewards.notation.tree import Node, symbol, symbols, walk
+from foresail.rewards.notation.tree import Node, rebuild, symbol, symbols, walk
 
-Unknown = "\0unknown"
-_X = symbol(Unknown)
+UNKNOWN = "\0unknown"
+_X = symbol(UNKNOWN)
 MAX_CROSSINGS = 6  # that are looked for
 HALVINGS = 12  # of a cell of the grid in which the sign changes
 SECANTS = 10  # steps from there to a hundred digits
@@ -65,7 +65,7 @@ def _with_one_unknown(sides: tuple[Node, ...]) -> tuple[Node, ...] | None:
         label = next(iter(labels))
         sides = tuple(_replace(side, label) for side in sides)
     names = {name for side in sides for name in symbols(side)}
-    if len(names) != 1 or (labels and Unknown not in names):
+    if len(names) != 1 or (labels and UNKNOWN not in names):
         return None
     name = symbol(next(iter(names)))
     return tuple(_replace(side, name) for side in sides)
@@ -73,10 +73,8 @@ def _with_one_unknown(sides: tuple[Node, ...]) -> tuple[Node, ...] | None:
 
 def _replace(node: Node, old: Node) -> Node:
     if node == old:
-        return symbol(Unknown)
-    return Node(
-        node.head, tuple(_replace(part, old) if isinstance(part, Node) else part for part in node.args)
-    )
+        return _X
+    return rebuild(node, lambda part: _replace(part, old))
 
 
 def _link(left: Node, sign: str, right: Node, budget: Budget) -> RealSet:
@@ -86,11 +84,11 @@ def _link(left: Node, sign: str, right: Node, budget: Budget) -> RealSet:
     @cache
     def value_at(x: Fraction) -> Fraction | None:
         budget.spend(LOOK)
-        value = exact(gap, {Unknown: x}, budget)
+        value = exact(gap, {UNKNOWN: x}, budget)
         if value is not None:  # x itself may be a root rounded to a hundred digits
             return value if abs(value) > CLOSE * abs(x) else Fraction(0)
         try:
-            number = evaluate(gap, {Unknown: x}, budget)
+            number = evaluate(gap, {UNKNOWN: x}, budget)
         except NoValue:
             return None
         if not number.is_real:
@@ -129,7 +127,7 @@ def _order(one: Fraction, other: Fraction) -> int:
 
 
 def _linear_root(gap: Node, budget: Budget) -> Fraction | None:
-    values = [exact(gap, {Unknown: Fraction(x)}, budget) for x in (0, 1, 2, 7)]
+    values = [exact(gap, {UNKNOWN: Fraction(x)}, budget) for x in (0, 1, 2, 7)]
     if any(value is None for value in values):
         return None
     zero, one, two, seven = (value for value in values if value is not None)

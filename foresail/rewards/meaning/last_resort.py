@@ -2,7 +2,7 @@ r"""sympy in a process of its own, for right answers that hold a sum, an integra
 
 Only the right answer can send work here: a response that restates such a thing instead of working it out is
 wrong already. The process stays warm, gets trees (never text to evaluate) and is killed when it takes too
-long, which makes the verdict a `timeout` and never a score.
+long. What it cannot decide is a failure (`timeout`, `crashed`, `ungradable`) and never a score.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ import time
 from fractions import Fraction
 from typing import Any
 
+from foresail.records import Status
 from foresail.rewards.notation.tree import Node
 
 SECONDS = 0.8  # for one question, the start of the process included
 
 
 class Undecided(Exception):
-    """No verdict in time."""
+    """Nobody can say; `status` tells whose fault that is, and it is never the response's."""
+
+    def __init__(self, status: Status, why: str) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class Assistant:
@@ -36,16 +41,23 @@ class Assistant:
         self.owner = 0
 
     def same(self, given: Node, gold: Node, seconds: float = SECONDS) -> bool:
-        """Whether sympy finds both equal. Raises Undecided at the time limit or when the worker dies."""
+        """Whether sympy finds both equal. Raises Undecided where it cannot say or takes too long."""
         deadline = time.monotonic() + seconds
         question = json.dumps([_to_json(given), _to_json(gold)]).encode() + b"\n"
         with self.lock:
             process = self.ready()
             try:
                 answer = _ask(process, question, deadline)
-            except (OSError, TimeoutError) as error:
+            except TimeoutError:
                 self.kill()
-                raise Undecided(f"no answer from sympy: {error}") from None
+                raise Undecided(
+                    "timeout", f"sympy took longer than {seconds:g} s on the right answer"
+                ) from None
+            except OSError as error:
+                self.kill()
+                raise Undecided("crashed", f"the sympy process died: {error}") from None
+        if answer == b"unknown\n":
+            raise Undecided("ungradable", "sympy cannot work out the right answer")
         return answer == b"same\n"
 
     def ready(self) -> subprocess.Popen[bytes]:
@@ -83,10 +95,10 @@ def _ask(process: subprocess.Popen[bytes], question: bytes, deadline: float) -> 
         selector.register(process.stdout, selectors.EVENT_READ)
         while not answer.endswith(b"\n"):
             if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise TimeoutError("time limit")
+                raise TimeoutError
             chunk = os.read(process.stdout.fileno(), 64)
             if not chunk:
-                raise OSError("it died")
+                raise OSError("the pipe closed")
             answer += chunk
     return answer
 
@@ -94,7 +106,8 @@ def _ask(process: subprocess.Popen[bytes], question: bytes, deadline: float) -> 
 def _to_json(node: Any) -> Any:
     if isinstance(node, Node):
         return [node.head, *map(_to_json, node.args)]
-    return {"n": str(node.numerator), "d": str(node.denominator)} if isinstance(node, Fraction) else node
+    # hexadecimal: Python refuses to write, and to read, more than 4,300 decimal digits
+    return [f"{node.numerator:x}", f"{node.denominator:x}"] if isinstance(node, Fraction) else node
 
 
 ASSISTANT = Assistant()

@@ -40,6 +40,10 @@ def intersection(parts: Sequence[RealSet]) -> RealSet:
     return RealSet(_breaks(parts), lambda x: all(part.contains(x) for part in parts), _complete(parts))
 
 
+def complement(part: RealSet) -> RealSet:
+    return RealSet(part.breaks, lambda x: not part.contains(x), part.complete)
+
+
 def _breaks(parts: Sequence[RealSet]) -> tuple[Fraction, ...]:
     return tuple(point for part in parts for point in part.breaks)
 

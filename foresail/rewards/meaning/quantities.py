@@ -7,6 +7,7 @@ from fractions import Fraction
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.expressions import Facts, same_expression
 from foresail.rewards.meaning.last_resort import ASSISTANT
+from foresail.rewards.meaning.symbolic import HEADS
 from foresail.rewards.notation.tree import Node, heads
 from foresail.rewards.notation.units import measure, same_noun
 
@@ -15,12 +16,6 @@ _CLOCK = frozenset(["am", "pm"])
 _UNIT_LETTERS = frozenset("mgshLl")
 # Restating the problem is not an answer: `\\gcd(12, 18)` where 6 is asked.
 _RESTATING = frozenset(["gcd", "lcm", "opaque", "max", "min"])
-_SYMBOLIC = frozenset(
-    (
-        "number symbol constant + * / ^ neg sqrt root ! binom abs ln log exp sin cos tan cot arcsin arccos arctan "
-        "opaque"
-    ).split()
-)
 
 
 class Quantities:
@@ -125,7 +120,7 @@ class Quantities:
             return False
         if same_expression(self.facts(given), self.facts(gold), self.seed):
             return True
-        if "opaque" in self.facts(gold).heads and self.facts(given).heads <= _SYMBOLIC:
+        if "opaque" in self.facts(gold).heads and self.facts(given).heads <= HEADS:
             self.rule = "sympy"
             return ASSISTANT.same(given, gold)
         return False

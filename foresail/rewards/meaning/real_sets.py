@@ -6,7 +6,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 
@@ -18,6 +17,7 @@ from foresail.rewards.meaning.places import (
     LOOK,
     RealSet,
     close,
+    complement,
     end,
     intersection,
     place,
@@ -87,12 +87,9 @@ def _combine(head: str, args: tuple[Node, ...], budget: Budget) -> RealSet | Non
     one, other = real_set(args[0], budget), real_set(args[1], budget)
     if one is None or other is None:
         return None
-    rules: dict[str, Callable[[Fraction], bool]] = {
-        "union": lambda x: one.contains(x) or other.contains(x),
-        "intersect": lambda x: one.contains(x) and other.contains(x),
-        "minus": lambda x: one.contains(x) and not other.contains(x),
-    }
-    return RealSet(one.breaks + other.breaks, rules[head], one.complete and other.complete)
+    if head == "union":
+        return union([one, other])
+    return intersection([one, other if head == "intersect" else complement(other)])
 
 
 def _alternatives(items: tuple[Node, ...], budget: Budget) -> RealSet | None:
@@ -120,9 +117,7 @@ def _from_chain(chain: Node, budget: Budget) -> RealSet | None:
         return real_set(sides[1], budget)
     if signs == ("notin",):
         inner = real_set(sides[1], budget)
-        return (
-            None if inner is None else RealSet(inner.breaks, lambda x: not inner.contains(x), inner.complete)
-        )
+        return None if inner is None else complement(inner)
     return solution_set(chain, budget)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from foresail.rewards.notation.tree import Node, symbols
+from foresail.rewards.notation.tree import Node, rebuild, symbols
 
 _FUNCTIONS_OF_LABELS = frozenset("gcd lcm max min det tr arg re im binom".split())
 
@@ -97,6 +97,4 @@ def gap(chain: Node) -> tuple[Node, str] | None:
 def rename(node: Node, old: str, new: str) -> Node:
     if node.head == "symbol":
         return Node("symbol", (new,)) if node.args[0] == old else node
-    return Node(
-        node.head, tuple(rename(part, old, new) if isinstance(part, Node) else part for part in node.args)
-    )
+    return rebuild(node, lambda part: rename(part, old, new))

@@ -2,9 +2,10 @@ r"""The sign ± and arithmetic on matrices: rewritten before anything is compare
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
-from foresail.rewards.notation.tree import Node, heads
+from foresail.rewards.notation.tree import Node, heads, rebuild
 
 MAX_SIGNS = 4
 
@@ -14,9 +15,7 @@ def without_signs(node: Node) -> Node:
     if not {"pm", "mp"} & heads(node):
         return node
     if node.head == "chain":
-        return Node(
-            "chain", tuple(without_signs(part) if isinstance(part, Node) else part for part in node.args)
-        )
+        return rebuild(node, without_signs)
     if node.head in ("list", "{}", "braces"):
         return Node(node.head, _spread(node.args))
     return Node("list", tuple(_choose(node, sign) for sign in (1, -1)))
@@ -43,9 +42,7 @@ def _choose(node: Node, sign: int) -> Node:
         left, right = (_choose(part, sign) for part in node.args)
         plus = (node.head == "pm") == (sign > 0)
         return Node("+", (left, right if plus else Node("neg", (right,))))
-    return Node(
-        node.head, tuple(_choose(part, sign) if isinstance(part, Node) else part for part in node.args)
-    )
+    return rebuild(node, lambda part: _choose(part, sign))
 
 
 def _choose_each(node: Node, signs: list[int]) -> Node:
@@ -54,9 +51,7 @@ def _choose_each(node: Node, signs: list[int]) -> Node:
         plus = signs.pop() > 0
         right = _choose_each(node.args[1], signs)
         return Node("+", (left, right if plus else Node("neg", (right,))))
-    return Node(
-        node.head, tuple(_choose_each(part, signs) if isinstance(part, Node) else part for part in node.args)
-    )
+    return rebuild(node, lambda part: _choose_each(part, signs))
 
 
 def _count(node: Node) -> int:
@@ -68,7 +63,7 @@ def with_matrices_done(node: Node) -> Node:
     """Sums, multiples and products of matrices carried out entry by entry."""
     if "matrix" not in heads(node) or node.head == "matrix":
         return node
-    parts = tuple(with_matrices_done(part) if isinstance(part, Node) else part for part in node.args)
+    parts = rebuild(node, with_matrices_done).args
     matrices = [part for part in parts if isinstance(part, Node) and part.head == "matrix"]
     if not matrices:
         return Node(node.head, parts)
@@ -103,10 +98,8 @@ def _determinant(rows: list[tuple[Node, ...]]) -> Node:
     return Node("+", tuple(terms))
 
 
-def _map(matrix: Node, change) -> Node:  # type: ignore[no-untyped-def]
-    return Node(
-        "matrix", tuple(Node("row", tuple(change(entry) for entry in row.args)) for row in matrix.args)
-    )
+def _map(matrix: Node, change: Callable[[Node], Node]) -> Node:
+    return rebuild(matrix, lambda row: rebuild(row, change))
 
 
 def _shape(matrix: Node) -> tuple[int, int]:

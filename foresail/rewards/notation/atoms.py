@@ -14,6 +14,7 @@ from foresail.rewards.notation.tree import (
     Unreadable,
     number,
     symbol,
+    write,
 )
 from foresail.rewards.notation.units import MULTIPLES, NOT_UNITS
 from foresail.rewards.notation.vocabulary import ACCENTS, CONSTANTS, FUNCTIONS, GREEK, SEPARATORS
@@ -49,7 +50,7 @@ class Atoms(Names):
                 self.advance()
                 tree = Node("deg", (tree,))
             elif token.kind == "_" and tree.head == "number":  # (1011)_2
-                tree = self.with_base(str(tree.args[0]))
+                tree = self.with_base(write(tree.args[0]))
             else:
                 break
         self.leave()
@@ -153,9 +154,8 @@ class Atoms(Names):
     def unit_power(self) -> str:
         self.advance()
         exponent = self.script()
-        if exponent.head == "neg":
-            return f"^-{exponent.args[0].args[0]}" if exponent.args[0].head == "number" else "^?"
-        return f"^{exponent.args[0]}" if exponent.head == "number" else "^?"
+        sign, size = ("-", exponent.args[0]) if exponent.head == "neg" else ("", exponent)
+        return f"^{sign}{write(size.args[0])}" if size.head == "number" else "^?"
 
     def starts_factor(self) -> bool:
         """Whether an atom begins here that multiplies what came before."""

@@ -54,7 +54,7 @@ class Brackets(Levels):
         items = self.group_items()
         if self.at_command("choose", "over") and len(items) == 1:
             head = "binom" if self.advance().text == "choose" else "/"
-            items = [Node(head, (items[0], self.expression()))]
+            items = [Node(head, (items[0], self.sum()))]
         self.open.pop()
         self.expect("}")
         return items[0] if len(items) == 1 else Node("braces", tuple(items))
@@ -77,7 +77,7 @@ class Brackets(Levels):
 
     def bars(self, name: str, head: str) -> Node:
         self.open.append(name)
-        tree = self.expression()
+        tree = self.sum()
         self.open.pop()
         closing = self.advance()
         if closing.text != BARS.get(name, name):
@@ -108,7 +108,7 @@ class Brackets(Levels):
             elif self.peek().kind in ("&", ","):
                 self.advance()
             else:
-                rows[-1].append(self.any_relation())
+                rows[-1].append(self.relation())
         self.advance()
         self.environment_name()
         self.open.pop()

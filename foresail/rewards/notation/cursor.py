@@ -59,10 +59,10 @@ class Levels(Cursor):
     def group_items(self) -> list[Node]:  # grammar
         raise NotImplementedError
 
-    def any_relation(self) -> Node:  # grammar
+    def relation(self) -> Node:  # grammar
         raise NotImplementedError
 
-    def expression(self) -> Node:  # grammar
+    def sum(self) -> Node:  # grammar
         raise NotImplementedError
 
     def power(self) -> Node:  # atoms

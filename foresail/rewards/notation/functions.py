@@ -34,7 +34,7 @@ class Functions(Brackets):
         if self.peek().kind == "[":
             self.advance()
             self.open.append("[")
-            index = self.expression()
+            index = self.sum()
             self.open.pop()
             self.expect("]")
             return Node("root", (self.script(), index))

@@ -261,12 +261,6 @@ class Grammar(Atoms):
     def group_items(self) -> list[Node]:
         return [] if self.closes() else self.items()
 
-    def expression(self) -> Node:
-        return self.sum()
-
-    def any_relation(self) -> Node:
-        return self.relation()
-
 
 _TIMES = frozenset("times cdot ast star cdotp centerdot bullet".split())
 

@@ -7,15 +7,13 @@ from typing import Any
 from foresail.rewards.notation import numeral
 from foresail.rewards.notation.functions import Functions
 from foresail.rewards.notation.tokens import Token
-from foresail.rewards.notation.tree import E, I, Node, Unreadable, number, symbol
-from foresail.rewards.notation.units import DOUBTS
+from foresail.rewards.notation.tree import E, I, Node, Unreadable, number, symbol, write
+from foresail.rewards.notation.units import CURRENCY_WORDS, DOUBTS
 from foresail.rewards.notation.vocabulary import GREEK
 
 MAX_WORDS = 8  # of a label or a unit
 
-_FILLERS = frozenset(
-    ["about", "approximately", "roughly", "exactly", "around", "约", "大约", "RM", "USD", "Rs"]
-)
+_FILLERS = CURRENCY_WORDS | {"about", "approximately", "roughly", "exactly", "around", "约", "大约", "RM"}
 _COPULAS = frozenset(["is", "are", "equals"])
 _FUNCTION_LETTERS = frozenset("fghFGH")
 _GREEK_FUNCTIONS = frozenset("Gamma zeta Phi Psi psi phi varphi Theta".split())
@@ -92,7 +90,7 @@ class Names(Functions):
             self.advance()
             return Node("binom" if letter == "C" else "perm", (index, self.script()))
         if index.head == "number":
-            return symbol(f"{letter}_{index.args[0]}")
+            return symbol(f"{letter}_{write(index.args[0])}")
         if index.head in ("symbol", "+", "*", "neg", "/", "apply") and len(_names(index)) <= 2:
             return Node("apply", (f"{letter}_", index))
         return symbol(f"{letter}_{_names(index)}")

@@ -10,7 +10,7 @@ integral or the like, which is compared but not carried out).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -32,6 +32,13 @@ def number(value: Fraction | int, digits: int | None = None) -> Node:
 
 def symbol(name: str) -> Node:
     return Node("symbol", (name,))
+
+
+def write(value: Fraction) -> str:
+    """A number as part of a name. Python refuses to write more than 4,300 digits, so long ones are unreadable."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > 10_000:
+        raise Unreadable("a number too long to write")
+    return str(value)
 
 
 PI, E, I, INFINITY = (Node("constant", (name,)) for name in ("pi", "e", "i", "infinity"))
@@ -57,6 +64,11 @@ def join(head: str, items: list[Node]) -> Node:
     for item in items[1:]:
         joined = Node(head, (joined, item))
     return joined
+
+
+def rebuild(node: Node, change: Callable[[Node], Node]) -> Node:
+    """The node with every part changed; plain values in it stay."""
+    return Node(node.head, tuple(change(part) if isinstance(part, Node) else part for part in node.args))
 
 
 def walk(node: Node) -> Iterator[Node]:

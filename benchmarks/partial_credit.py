@@ -7,8 +7,8 @@ gold program with probability `s`, otherwise, with even chances, nothing of use 
 Levels come from rollouts of all solvers, as several models would give them. The share of groups with unequal
 rewards then follows exactly from the pool, without further sampling. The last line is JSON.
 
-    python benchmarks/test_difficulty.py            # 300 LeetCode problems, and the contest ones
-    python benchmarks/test_difficulty.py --quick
+    python benchmarks/partial_credit.py            # 300 LeetCode problems, and the contest ones
+    python benchmarks/partial_credit.py --quick
 """
 
 from __future__ import annotations
