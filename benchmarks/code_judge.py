@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from statistics import median
@@ -36,7 +37,7 @@ from mutants import OPERATORS, Mutant, mutate
 
 from foresail.rewards.code import Judge
 from foresail.rewards.programs.compare import same_output
-from foresail.rewards.programs.program import CallTest, Limits, Program, StdinTest, Test
+from foresail.rewards.programs.program import AssertTest, CallTest, Limits, Program, StdinTest, Test
 from foresail.rewards.programs.task import write_literal
 
 SETS = ("humaneval", "humaneval+", "mbpp", "mbpp+", "leetcode", "contests")
@@ -59,7 +60,7 @@ def main() -> None:
     options = read_options()
     machine = {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    parts = {"speed": measure_speed, "gold": check_gold, "mutants": check_mutants}
+    parts = {"trivial": measure_trivial, "speed": measure_speed, "gold": check_gold, "mutants": check_mutants}
     figures = {**machine, **{part: parts[part](options) for part in options.parts}}
     print(json.dumps(figures))
 
@@ -68,7 +69,9 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parts", nargs="+", default=["speed", "gold", "mutants"], help="those to run")
+    parser.add_argument(
+        "--parts", nargs="+", default=["trivial", "speed", "gold", "mutants"], help="those to run"
+    )
     parser.add_argument("--tests", type=int, default=300, help="tests per set in the speed part")
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds of each side")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="for gold and mutants")
@@ -88,6 +91,35 @@ def read_options() -> argparse.Namespace:
 
 
 # Speed.
+
+
+def measure_trivial(options: argparse.Namespace) -> dict[str, float]:
+    """Milliseconds of a test that computes nothing, by kind, and of a fresh process: what judging itself costs."""
+    program, function = Program(source="print(int(input()) * 2)"), Program(source="def f(x): return x + 1")
+    tests: dict[str, tuple[Program, Test]] = {
+        "stdin": (program, StdinTest(input="2", output="4")),
+        "call": (function, CallTest(function="f", arguments=(1,), expected=2)),
+        "assert": (function, AssertTest(script="assert f(1) == 2")),
+    }
+    figures = {}
+    with Judge(isolation=options.isolation) as judge, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.py"
+        path.write_text(program.source)
+        ways: dict[str, Callable[[], object]] = {
+            kind: partial(judge.judge, source, [test] * 20) for kind, (source, test) in tests.items()
+        }
+        ways["fresh python"] = partial(
+            subprocess.run, [sys.executable, path], input=b"2", capture_output=True, check=True
+        )
+        for name, run in ways.items():
+            times = []
+            for _ in range(20):
+                start = time.perf_counter()
+                run()
+                times.append((time.perf_counter() - start) * 1000 / (20 if name in tests else 1))
+            figures[name] = round(median(times), 2)
+    print(f"a trivial test, ms: {figures}")
+    return figures
 
 
 def measure_speed(options: argparse.Namespace) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Responses and gold answers for `math_verifier.py`, from the public files of the shared data folder."""
+"""Responses and right answers for `math_verifier.py`, from the public files of the shared data folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,7 +146,7 @@ def respell(answer: str) -> str:
     return spaced.replace("\\frac", "\\dfrac").replace(",", ",\\ ")
 
 
-# Cases and gold answers.
+# Cases.
 
 
 def case_files(data: Path) -> dict[str, list[Pair]]:
@@ -171,21 +171,3 @@ def settled(rows: Iterable[dict[str, Any]]) -> list[Pair]:
         for index, row in enumerate(rows)
         if not row.get("debatable")
     ]
-
-
-def gold_answers(data: Path) -> dict[str, list[tuple[str, str | None]]]:
-    """(answer, worked solution or None) of every problem of five public sets."""
-    readers: dict[str, tuple[str, Callable[[dict[str, Any]], tuple[str, str | None]]]] = {
-        "MATH train": ("MATH/train7500", lambda row: (row["answer"], row["solution"])),
-        "GSM8K train": ("gsm8k/train", lambda row: (row["answer"].rpartition("#### ")[2], row["answer"])),
-        "DeepMath": ("deepmath_5k/train", lambda row: (row["answer"], None)),
-        "OlympiadBench": (
-            "eval_qwen25math/olympiadbench",
-            lambda row: (row["final_answer"][0], row["solution"][0]),
-        ),
-        "Minerva": ("minerva_math_with_answers/test", lambda row: (row["answer"][0], row["solution"])),
-    }
-    return {
-        name: [read(row) for row in read_rows(data / f"math/{path}.jsonl.gz")]
-        for name, (path, read) in readers.items()
-    }

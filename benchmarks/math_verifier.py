@@ -32,17 +32,24 @@ from math_pairs import (
     answers_by_class,
     case_files,
     class_pairs,
-    gold_answers,
     gsm8k_solutions,
     math_solutions,
     qwen_responses,
 )
 
+from foresail.data.gold import check_answers
 from foresail.records import Status
 from foresail.rewards.math import grade
 
 SECTIONS = ("real", "classes", "labels", "cases", "gold", "hostile")
 WARM_UP = 40  # pairs
+GOLD = {
+    "MATH train": "MATH/train7500",
+    "GSM8K train": "gsm8k/train",
+    "DeepMath": "deepmath_5k/train",
+    "OlympiadBench": "eval_qwen25math/olympiadbench",
+    "Minerva": "minerva_math_with_answers/test",
+}
 
 
 def main() -> None:
@@ -236,17 +243,20 @@ def measure_cases(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_gold_answers(options: argparse.Namespace) -> dict[str, Any]:
-    print("\nGold answers: right against themselves in a box, right against their own worked solution")
+    """What `foresail data check-answers` counts, on five public sets."""
+    print("\nGold answers: right against themselves in a box, right against what their own solution states")
     figures = {}
-    for name, golds in gold_answers(options.data).items():
-        golds = golds[: options.pairs if options.quick else None]
-        itself = Counter(grade(f"\\boxed{{{answer}}}", answer).status for answer, _ in golds)
-        solved = Counter(grade(solution, answer).status for answer, solution in golds if solution is not None)
-        figures[name] = {"answers": len(golds), "itself": dict(itself), "solution": dict(solved)}
-        rates = [f"{itself['correct'] / len(golds):.2%}"]
-        if solved:
-            rates.append(f"{solved['correct'] / solved.total():.2%} ({dict(solved)})")
-        print(f"  {name:<18}{len(golds):>6} answers   {'   '.join(rates)}", flush=True)
+    for name, path in GOLD.items():
+        checks = check_answers(options.data / f"math/{path}.jsonl.gz", workers=0)
+        counts = {
+            against: Counter(check.verdict.status for check in checks if check.against == against)
+            for against in ("itself", "its solution")
+        }
+        figures[name] = {against: dict(count) for against, count in counts.items()}
+        itself, solution = counts["itself"], counts["its solution"]
+        stated = solution.total() - solution["unparsable"]
+        rate = f"{solution['correct'] / stated:.2%} of {stated}" if stated else "none stated"
+        print(f"  {name:<18}{itself.total():>6} answers   {itself['correct'] / itself.total():.2%}   {rate}")
     return figures
 
 
