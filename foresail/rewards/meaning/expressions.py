@@ -25,6 +25,7 @@ from foresail.rewards.notation.tree import Node, heads, symbols
 
 POINTS = 5  # that must agree
 TRIES = 16  # points tried to find them
+WRITTEN_OUT = 10**16  # what divides it has that many decimal places at most
 LONG_DECIMAL = 10  # significant digits from which a decimal may stand for an irrational or endless value
 MAX_SYMBOLS = 40
 ARITHMETIC = frozenset(["number", "+", "*", "/", "^", "neg", "sqrt", "root", "ln", "log", "tan"])
@@ -196,11 +197,16 @@ def _rounds_to(decimal: Facts, other: Facts) -> bool:
         return False
     given = abs(decimal.exact)
     unit = Fraction(10) ** (_magnitude(given) - digits + 1)
-    if other.exact is not None:  # an integer has an end, so it must be given in full
-        return other.exact.denominator > 1 and abs(decimal.exact - other.exact) < unit
+    if other.exact is not None:
+        return not _can_be_written_out(other.exact) and abs(decimal.exact - other.exact) < unit
     if other.value is None or not other.value.is_real:
         return False
     return bool(abs(other.value.fine - _as_float(decimal.exact, other.value)) < _as_float(unit, other.value))
+
+
+def _can_be_written_out(value: Fraction) -> bool:
+    """Integers and short decimals such as 99999999.99 must be given in full; 1/3 and 2**-40 cannot be or are not."""
+    return value.denominator == 1 or WRITTEN_OUT % value.denominator == 0
 
 
 def _as_float(value: Fraction, like: Value) -> object:

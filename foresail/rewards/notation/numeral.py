@@ -72,9 +72,9 @@ def decimal_comma(numeral: str) -> Fraction | None:
 
 
 def significant_digits(numeral: str) -> int:
-    """significant_digits("0.0830") -> 3; how much a decimal claims to know."""
+    """significant_digits("0.0830") -> 2; how much a decimal claims to know. A value cut short ends in no zeros."""
     digits = "".join(_DIGITS.findall(re.split("[eE]", numeral, maxsplit=1)[0]))
-    return len(digits.lstrip("0"))
+    return len(digits.strip("0"))
 
 
 def in_base(digits: str, base: int) -> int | None:
