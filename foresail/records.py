@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Role = Literal["system", "user", "assistant", "tool"]
 Status = Literal["correct", "wrong", "unparsable", "timeout", "crashed", "ungradable"]
-Finish = Literal["stop", "length", "cancelled"]
+Finish = Literal["stop", "length", "chunk", "cancelled"]
 
 # A failure is never a score: samples with these statuses say nothing about the model.
 FAILURES: frozenset[Status] = frozenset({"timeout", "crashed", "ungradable"})

@@ -1,8 +1,18 @@
-"""Who owns which page of the KV cache. Counts only; the tensors live in `cache`."""
+"""Who owns which page of the KV cache, and which pages hold what. Counts only; the tensors live in `cache`.
+
+A page filled to its end can be given a name, made from all tokens up to its end. When its last owner leaves,
+a named page stays readable until the room is needed: a later prompt that begins alike takes it up again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+import numpy as np
+
+Name = bytes
 
 
 class PagePool:
@@ -10,15 +20,18 @@ class PagePool:
 
     def __init__(self, num_pages: int) -> None:
         self._free = list(range(num_pages - 1, -1, -1))
+        self._idle: OrderedDict[int, None] = OrderedDict()  # named, without an owner; the oldest goes first
         self._owners = [0] * num_pages
+        self._names: dict[int, Name] = {}
+        self._named: dict[Name, int] = {}
 
     @property
     def num_free(self) -> int:
-        return len(self._free)
+        return len(self._free) + len(self._idle)
 
     def take(self, count: int) -> list[int]:
         assert count <= self.num_free, "the engine makes room before it takes pages"
-        pages = [self._free.pop() for _ in range(count)]
+        pages = [self._free.pop() if self._free else self._reuse() for _ in range(count)]
         for page in pages:
             self._owners[page] = 1
         return pages
@@ -26,9 +39,54 @@ class PagePool:
     def share(self, pages: Iterable[int]) -> None:
         for page in pages:
             self._owners[page] += 1
+            self._idle.pop(page, None)
 
-    def release(self, pages: Iterable[int]) -> None:
-        for page in pages:
+    def release(self, pages: Sequence[int]) -> None:
+        # Backwards, so that the end of a context is overwritten before its beginning.
+        for page in reversed(pages):
             self._owners[page] -= 1
             if self._owners[page] == 0:
-                self._free.append(page)
+                if page in self._names:
+                    self._idle[page] = None
+                else:
+                    self._free.append(page)
+
+    def remember(self, pages: Sequence[int], names: Sequence[Name]) -> None:
+        """These pages hold what their names say. Where another page holds it already, that one stays."""
+        for page, name in zip(pages, names, strict=True):
+            if page not in self._names and name not in self._named:
+                self._names[page], self._named[name] = name, page
+
+    def find(self, names: Sequence[Name]) -> list[int]:
+        """The pages of as many leading names as are known."""
+        found = []
+        for name in names:
+            page = self._named.get(name)
+            if page is None:
+                break
+            found.append(page)
+        return found
+
+    def forget(self) -> None:
+        """All names are void: the weights that filled the pages are gone."""
+        self._free += self._idle
+        self._idle.clear()
+        self._names.clear()
+        self._named.clear()
+
+    def _reuse(self) -> int:
+        page, _ = self._idle.popitem(last=False)
+        del self._named[self._names.pop(page)]
+        return page
+
+
+def page_names(tokens: Sequence[int], page_size: int) -> list[Name]:
+    """One name per whole page; equal names mean equal tokens from the first one on."""
+    whole = len(tokens) // page_size
+    content = np.asarray(tokens[: whole * page_size], dtype=np.int64).tobytes()
+    names, name = [], b""
+    for page in range(whole):
+        block = content[page * page_size * 8 : (page + 1) * page_size * 8]
+        name = blake2b(name + block, digest_size=16).digest()
+        names.append(name)
+    return names

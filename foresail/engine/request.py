@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from foresail.recipe.parts import Sampling
 from foresail.records import Finish
+
+MAX_DRAFT = 16  # tokens; with the root, 17 bits say who sees whom
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +24,82 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Parked:
+    """A request that left its engine half-way, with its keys and values in host memory.
+
+    Any engine with the same weights goes on from there: `engine.resume(parked)`. Without keys and values, or
+    under other weights, they are computed again; the tokens are the same either way.
+    """
+
+    request: Request
+    ids: list[int]
+    logprobs: list[float]
+    versions: list[int]
+    policy_version: int
+    kv: SavedKV | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedKV:
+    """Whole pages of all layers on the host: (keys and values, layers, pages, page_size, heads, head size)."""
+
+    pages: Tensor
+    num_tokens: int
+    ready: object | None = None  # a CUDA event: the copy has arrived
+
+    def wait(self) -> None:
+        if self.ready is not None:
+            self.ready.synchronize()  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Completion:
-    """What was drawn: a stop token, if one ended it, is the last of `ids`."""
+    """What was drawn: a stop token, if one ended it, is the last of `ids`. A chunk can be resumed."""
 
     request: Request
     ids: list[int]
     logprobs: list[float]
     versions: list[int]
     finish: Finish
+    parked: Parked | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """Guesses at what a row draws next; guess i follows guess parents[i], or the context where that is -1.
+
+    Draft(tokens=(5, 9, 2)) is one path; Draft(tokens=(5, 9, 7), parents=(-1, 0, -1)) says 5 9 or 7.
+    """
+
+    tokens: tuple[int, ...]
+    parents: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.tokens) > MAX_DRAFT:
+            raise ValueError(f"a draft of {len(self.tokens)} tokens; the most is {MAX_DRAFT}: cut it")
+        if self.parents is None:
+            return
+        if len(self.parents) != len(self.tokens):
+            raise ValueError(f"a draft has {len(self.tokens)} tokens and {len(self.parents)} parents")
+        if any(not -1 <= parent < place for place, parent in enumerate(self.parents)):
+            raise ValueError(f"in a draft every parent comes before its child; got {self.parents}")
+        guesses = list(zip(self.parents, self.tokens, strict=True))
+        if len(set(guesses)) < len(guesses):
+            twice = next(guess for guess in guesses if guesses.count(guess) > 1)
+            raise ValueError(f"a draft guesses {twice[1]} twice after the same token; give each guess once")
+
+    def cut(self, depth: int) -> Draft:
+        """Only guesses within `depth` tokens of the context: a row at its limit has no use for more."""
+        if self.parents is None:
+            return Draft(tokens=self.tokens[:depth])
+        depths: list[int] = []
+        kept: dict[int, int] = {-1: -1}  # old place -> new place
+        for place, parent in enumerate(self.parents):
+            depths.append(1 if parent == -1 else depths[parent] + 1)
+            if depths[place] <= depth:
+                kept[place] = len(kept) - 1
+        places = [place for place in kept if place >= 0]
+        return Draft(
+            tokens=tuple(self.tokens[place] for place in places),
+            parents=tuple(kept[self.parents[place]] for place in places),
+        )

@@ -4,7 +4,8 @@ Tokens are flat: no batch axis, no padding. The only place where one token meets
 which the caller brings: the trainer's keeps packed sequences apart, the engine's reads the paged cache.
 Query, key and value share one matrix, and so do gate and up, because both sides are faster that way.
 
-Legend: T tokens, D hidden size, V vocabulary, H query heads, K key/value heads, d head size.
+Legend: T tokens, D hidden size, I inner width of the MLP, V vocabulary, H query heads, K key/value heads,
+d head size.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from foresail.model.rotary import rotary_table, rotate
+from foresail.model.gated import silu_mul
+from foresail.model.linear import add_linear, linear
+from foresail.model.rotary import norm_rotate, rotary_table, rotate
 from foresail.recipe.shape import ModelShape
 
 
@@ -36,6 +39,8 @@ class RMSNorm(nn.Module):
 
 
 class Attention(nn.Module):
+    """x + what each token gathers from its past; the sum may take the place of x (see `add_linear`)."""
+
     def __init__(self, shape: ModelShape, layer: int) -> None:
         super().__init__()
         self.layer, self.shape = layer, shape
@@ -45,27 +50,33 @@ class Attention(nn.Module):
         self.q_norm = RMSNorm(shape.head_dim, shape.norm_eps) if shape.qk_norm else None
         self.k_norm = RMSNorm(shape.head_dim, shape.norm_eps) if shape.qk_norm else None
 
-    def forward(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend) -> Tensor:
-        heads, kv_heads = self.shape.num_heads, self.shape.num_kv_heads
-        qkv = self.qkv(x_TD).unflatten(-1, (heads + 2 * kv_heads, self.shape.head_dim))
+    def forward(
+        self, x_TD: Tensor, normed_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend
+    ) -> Tensor:
+        heads, kv_heads, head_dim = self.shape.num_heads, self.shape.num_kv_heads, self.shape.head_dim
+        qkv = linear(normed_TD, self.qkv.weight, self.qkv.bias).unflatten(-1, (-1, head_dim))
         qk, v_TKd = qkv.split((heads + kv_heads, kv_heads), dim=1)
+        # queries and keys in one go
         if self.q_norm is not None and self.k_norm is not None:
-            # queries and keys in one go; each head keeps its own scale
-            scale = torch.cat((self.q_norm.weight.expand(heads, -1), self.k_norm.weight.expand(kv_heads, -1)))
-            qk = F.rms_norm(qk, (self.shape.head_dim,), eps=self.shape.norm_eps) * scale
-        q_THd, k_TKd = rotate(qk, cos_Td, sin_Td).split((heads, kv_heads), dim=1)
-        return self.out(attend(self.layer, q_THd, k_TKd, v_TKd).flatten(1))
+            scales = self.q_norm.weight, self.k_norm.weight
+            qk = norm_rotate(qk, cos_Td, sin_Td, *scales, heads, self.shape.norm_eps)
+        else:
+            qk = rotate(qk, cos_Td, sin_Td)
+        q_THd, k_TKd = qk.split((heads, kv_heads), dim=1)
+        return add_linear(x_TD, attend(self.layer, q_THd, k_TKd, v_TKd).flatten(1), self.out.weight)
 
 
 class MLP(nn.Module):
+    """x + what each token makes of itself; the sum may take the place of x."""
+
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.gate_up = nn.Linear(shape.hidden_size, 2 * shape.intermediate_size, bias=False)
         self.down = nn.Linear(shape.intermediate_size, shape.hidden_size, bias=False)
 
-    def forward(self, x_TD: Tensor) -> Tensor:
-        gate, up = self.gate_up(x_TD).chunk(2, dim=-1)
-        return self.down(F.silu(gate) * up)
+    def forward(self, x_TD: Tensor, normed_TD: Tensor) -> Tensor:
+        inner_TI = silu_mul(linear(normed_TD, self.gate_up.weight))
+        return add_linear(x_TD, inner_TI, self.down.weight)
 
 
 class Block(nn.Module):
@@ -77,8 +88,8 @@ class Block(nn.Module):
         self.mlp = MLP(shape)
 
     def forward(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend) -> Tensor:
-        x_TD = x_TD + self.attention(self.attention_norm(x_TD), cos_Td, sin_Td, attend)
-        return x_TD + self.mlp(self.mlp_norm(x_TD))
+        x_TD = self.attention(x_TD, self.attention_norm(x_TD), cos_Td, sin_Td, attend)
+        return self.mlp(x_TD, self.mlp_norm(x_TD))
 
 
 class Decoder(nn.Module):
@@ -99,7 +110,7 @@ class Decoder(nn.Module):
         self.register_buffer("sin", sin, persistent=False)
 
     def forward(self, ids_T: Tensor, positions_T: Tensor, attend: Attend) -> Tensor:
-        x_TD = self.embed(ids_T)
+        x_TD = self.embed(ids_T)  # memory of this pass alone, so that blocks may add to it in place
         cos_Td = self.cos[positions_T].to(x_TD.dtype)
         sin_Td = self.sin[positions_T].to(x_TD.dtype)
         for block in self.blocks:
@@ -108,7 +119,7 @@ class Decoder(nn.Module):
 
     def logits(self, hidden_TD: Tensor) -> Tensor:
         weight_VD = self.embed.weight if self.head is None else self.head.weight
-        return F.linear(hidden_TD, weight_VD)
+        return linear(hidden_TD, weight_VD)
 
     @property
     def device(self) -> torch.device:

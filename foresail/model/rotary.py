@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from foresail.model.kernels import available
 from foresail.recipe.shape import ModelShape, RopeScaling
 
 
@@ -32,5 +34,28 @@ def stretch(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
 
 def rotate(x_Thd: Tensor, cos_Td: Tensor, sin_Td: Tensor) -> Tensor:
     """Turn the two halves of every head: (a, b) -> (a cos - b sin, b cos + a sin)."""
+    if available.can_fuse(x_Thd):
+        from foresail.model.kernels import rotary
+
+        return rotary.rotate(x_Thd, cos_Td, sin_Td)
     swapped_Thd = x_Thd.roll(x_Thd.shape[-1] // 2, dims=-1)
     return torch.addcmul(x_Thd * cos_Td[:, None], swapped_Thd, sin_Td[:, None])
+
+
+def norm_rotate(
+    x_Thd: Tensor,
+    cos_Td: Tensor,
+    sin_Td: Tensor,
+    q_scale_d: Tensor,
+    k_scale_d: Tensor,
+    queries: int,
+    eps: float,
+) -> Tensor:
+    """Norm every head, then turn it; the first `queries` heads have one scale, the keys after them another."""
+    if available.can_fuse(x_Thd):
+        from foresail.model.kernels import rotary
+
+        return rotary.norm_rotate(x_Thd, cos_Td, sin_Td, q_scale_d, k_scale_d, queries, eps)
+    keys = x_Thd.shape[1] - queries
+    scale_hd = torch.cat((q_scale_d.expand(queries, -1), k_scale_d.expand(keys, -1)))
+    return rotate(F.rms_norm(x_Thd, q_scale_d.shape, eps=eps) * scale_hd, cos_Td, sin_Td)

@@ -113,10 +113,10 @@ def assert_same(
 
 def assert_all_free(engine: Engine) -> None:
     """Nothing is running, waiting or kept, and every page and slot can be given out exactly once."""
-    assert not engine.busy and not engine.prefixes and not engine.wanted and engine.num_truncating == 0
-    assert sorted(engine.pool._free) == list(range(engine.num_pages))
+    assert not engine.busy and not engine.entering and not engine.filling and not engine.flights
+    assert sorted([*engine.pool._free, *engine.pool._idle]) == list(range(engine.num_pages))
     assert set(engine.pool._owners) == {0}
-    assert sorted(engine.free_slots) == list(range(len(engine.lengths_S)))
+    assert sorted(engine.free_slots) == list(range(len(engine.table.lengths_S)))
 
 
 @torch.no_grad()

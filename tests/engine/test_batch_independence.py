@@ -33,7 +33,7 @@ def count_put_back(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]
     """Slots the engine puts back to make room, as they are put back."""
     counted: list[int] = []
     put_back = engine._put_back
-    monkeypatch.setattr(engine, "_put_back", lambda slots: (counted.extend(slots), put_back(slots)))
+    monkeypatch.setattr(engine, "_put_back", lambda slot: (counted.append(slot), put_back(slot)))
     return counted
 
 

@@ -69,8 +69,8 @@ def test_what_pages_held_before_does_not_matter():
     requests = [ask(f"{n}", random_prompt(n)) for n in (3, 6, 10)]
     clean = finish_all(small_engine(model, page_size=8), requests)
     used = small_engine(model, page_size=8)
-    used.cache.keys.fill_(1e4)
-    used.cache.values.fill_(-1e4)
+    used.runner.cache.keys.fill_(1e4)
+    used.runner.cache.values.fill_(-1e4)
     dirty = finish_all(used, requests)
     assert {name: (c.ids, c.logprobs) for name, c in dirty.items()} == {
         name: (c.ids, c.logprobs) for name, c in clean.items()

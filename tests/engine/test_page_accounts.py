@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from small_engines import (
+    VOCABULARY,
     Completion,
     Engine,
     ask,
@@ -18,24 +19,30 @@ from small_engines import (
 )
 
 from foresail.engine.pages import PagePool
+from foresail.engine.request import Draft
 
 PROMPTS = [random_prompt(length) for length in (1, 3, 4, 6, 8, 9)]
 MODEL = small_model()
 
 
 def check_accounts(engine: Engine) -> None:
-    """The pool's counts are the owners that can be seen, and the host's copies are the device's."""
-    owners = Counter(page for row in engine.running.values() for page in row.pages)
-    owners.update(page for prefix in engine.prefixes.values() for page in prefix.pages)
-    assert engine.pool._owners == [owners[page] for page in range(engine.num_pages)]
-    assert sorted(engine.pool._free) == [page for page in range(engine.num_pages) if not owners[page]]
-    assert sorted([*engine.free_slots, *engine.running]) == list(range(len(engine.lengths_S)))
-    assert engine.wanted == Counter(row.context for row in engine.waiting)
-    assert set(engine.prefixes) <= set(engine.wanted)
-    assert engine.num_truncating == sum(row.request.sampling.truncates for row in engine.running.values())
+    """The pool's counts are the owners that can be seen, and names stand for pages one to one."""
+    rows = [*engine.running.values(), *engine.entering]
+    owners = Counter(page for row in rows for page in row.pages)
+    owners.update(page for filling in engine.filling.values() for page in filling.pages)
+    pool = engine.pool
+    assert pool._owners == [owners[page] for page in range(engine.num_pages)]
+    assert sorted([*pool._free, *pool._idle]) == [
+        page for page in range(engine.num_pages) if not owners[page]
+    ]
+    assert {name: page for page, name in pool._names.items()} == pool._named
+    assert set(pool._idle) <= set(pool._names) and not set(pool._free) & set(pool._names)
+    assert sorted([*engine.free_slots, *engine.running]) == list(range(len(engine.table.lengths_S)))
+    for filling in engine.filling.values():
+        assert filling.num_rows == sum(row.filling is filling for row in engine.entering)
     for slot, row in engine.running.items():
-        assert engine.lengths_S[slot] == engine.slots.lengths_S[slot]
-        assert engine.slots.tables_SP[slot, : len(row.pages)].tolist() == row.pages
+        assert engine.table.num_pages_S[slot] == len(row.pages)
+        assert engine.table.pages_SP[slot, : len(row.pages)].tolist() == row.pages
     assert not any(row.pages for row in engine.waiting)
 
 
@@ -47,6 +54,13 @@ def random_request(name: str, numbers: random.Random):
         top_k=numbers.choice([0, 0, 3]),
         stop_ids=numbers.choice([(), (7,), (1, 2, 3)]),
     )
+
+
+def random_draft(numbers: random.Random) -> Draft:
+    """Mostly wrong guesses, with branches."""
+    count = numbers.randint(0, 5)
+    parents = tuple(numbers.randint(-1, place - 1) for place in range(count))
+    return Draft(tokens=tuple(numbers.sample(range(VOCABULARY), count)), parents=parents)
 
 
 @pytest.mark.parametrize(("seed", "num_pages", "page_size"), [(0, 12, 4), (1, 40, 1), (2, 9, 5), (3, 60, 4)])
@@ -62,7 +76,7 @@ def test_a_random_walk_leaks_nothing_and_changes_no_token(seed, num_pages, page_
 
     for turn in range(1000):
         alive = [name for name in requests if name not in ended]
-        match numbers.choices(["add", "step", "cancel", "update"], [30, 60, 8, 2])[0]:
+        match numbers.choices(["add", "step", "cancel", "park", "update", "draft"], [30, 45, 8, 8, 2, 15])[0]:
             case "add" if len(alive) < 15:
                 name = f"{seed}-{turn}"
                 requests[name] = random_request(name, numbers)
@@ -72,6 +86,12 @@ def test_a_random_walk_leaks_nothing_and_changes_no_token(seed, num_pages, page_
                 cancelled = engine.cancel(name)
                 assert (cancelled is None) == (name in ended)
                 collect([cancelled] if cancelled else [])
+            case "park" if alive:
+                parked = engine.park(numbers.choice(alive))
+                if parked is not None:
+                    engine.resume(parked)
+            case "draft":
+                collect(engine.step({name: random_draft(numbers) for name in alive}))
             case "update":
                 engine.weights_changed(turn)
             case _:

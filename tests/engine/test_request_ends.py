@@ -108,16 +108,18 @@ def test_cancel_of_a_row_that_was_put_back_returns_what_it_drew_before():
     assert_all_free(engine)
 
 
-def test_cancelling_the_last_that_waits_frees_the_prompt():
-    engine = small_engine(MODEL, max_running=1)
-    for request in ask_group("a", PROMPT, 3):
+def test_a_request_cancelled_while_its_prompt_is_filled_leaves_nothing():
+    engine = small_engine(MODEL, prefill_tokens=2)
+    for request in ask_group("a", PROMPT, 2):
         engine.add(request)
     engine.step()
-    assert PROMPT in engine.prefixes
-    engine.cancel("a.1")
-    assert PROMPT in engine.prefixes
-    engine.cancel("a.2")
-    assert PROMPT not in engine.prefixes
+    assert len(engine.entering) == 2 and engine.filling
+    assert engine.cancel("a.0") is not None and engine.cancel("a.1") is not None
+    engine.add(
+        ask("b", PROMPT, stop_ids=())
+    )  # counts on the pages by their names: they are filled to the end
+    assert finish_all(engine)["b"].ids == endless("b")
+    assert_all_free(engine)
 
 
 def test_of_two_requests_with_one_id_cancel_takes_one():
@@ -164,6 +166,11 @@ def test_a_request_for_more_pages_than_there_are_is_refused():
     ):
         small_engine(MODEL, num_pages=8).add(ask("a", random_prompt(10)))
     small_engine(MODEL, num_pages=9).add(ask("a", random_prompt(10)))
+
+
+def test_too_many_stop_ids_are_refused():
+    with pytest.raises(ValueError, match="request a has 17 stop ids; the most is 16"):
+        small_engine(MODEL).add(ask("a", PROMPT, stop_ids=tuple(range(17))))
 
 
 def test_the_engine_survives_a_refusal():

@@ -14,7 +14,7 @@ from small_engines import (
     small_model,
 )
 
-from foresail.engine.cache import PrefillAttention
+from foresail.engine.cache import ChunkAttention
 
 
 class Tally:
@@ -27,15 +27,15 @@ class Tally:
 
     def note(self, model, inputs):
         ids_T, _, attend = inputs
-        (self.prefilled if isinstance(attend, PrefillAttention) else self.decoded).append(len(ids_T))
+        (self.prefilled if isinstance(attend, ChunkAttention) else self.decoded).append(len(ids_T))
 
 
 def test_a_group_prefills_its_prompt_once():
     engine = small_engine(small_model())
     tally = Tally(engine)
     finish_all(engine, ask_group("a", random_prompt(10), 8, stop_ids=(), max_new_tokens=5))
-    assert tally.prefilled == [10]
-    assert tally.decoded == [8] * 4  # the first of five tokens comes from the prefill's logits
+    assert tally.prefilled == [9]  # the last token of the prompt is decoded, by each sample for itself
+    assert tally.decoded == [8] * 5
 
 
 def test_prompts_of_many_groups_go_through_one_pass():
@@ -43,36 +43,65 @@ def test_prompts_of_many_groups_go_through_one_pass():
     tally = Tally(engine)
     groups = [ask_group(f"{n}", random_prompt(n), 4, stop_ids=(), max_new_tokens=2) for n in (5, 8, 9)]
     finish_all(engine, [request for group in groups for request in group])
-    assert tally.prefilled == [5 + 8 + 9] and tally.decoded == [12]
+    assert tally.prefilled == [4 + 7 + 8] and tally.decoded == [12, 12]
 
 
-def test_siblings_that_wait_reuse_the_prompt():
+def test_siblings_that_come_later_fill_only_what_is_no_whole_page():
     engine = small_engine(small_model(), max_running=2)
     tally = Tally(engine)
-    completions = finish_all(engine, ask_group("a", random_prompt(10), 7, stop_ids=(), max_new_tokens=3))
-    assert len(completions) == 7
-    assert tally.prefilled == [10]
+    completions = finish_all(engine, ask_group("a", random_prompt(10), 6, stop_ids=(), max_new_tokens=3))
+    assert len(completions) == 6
+    assert tally.prefilled == [9, 1, 1]  # pages of four: two are shared, one token stands on the third
     assert_all_free(engine)
 
 
-def test_a_sibling_that_comes_later_joins_those_that_wait():
-    engine = small_engine(small_model(), max_running=1)
+def test_a_next_turn_takes_up_the_pages_of_the_last():
+    """What one request drew is the beginning of another's prompt."""
+    model = small_model()
+    engine = small_engine(model)
     tally = Tally(engine)
-    first, second, third = ask_group("a", random_prompt(10), 3, stop_ids=(), max_new_tokens=3)
-    engine.add(first)
-    engine.add(second)
-    engine.step()
-    engine.add(third)
-    finish_all(engine)
-    assert tally.prefilled == [10]
+    first = finish_all(engine, [ask("a", random_prompt(10), stop_ids=(), max_new_tokens=11)])["a"]
+    second = ask("b", (*first.request.prompt, *first.ids, 3, 5), stop_ids=(), max_new_tokens=4)
+    found = finish_all(engine, [second])["b"]
+    assert tally.prefilled == [9, 22 - 20]  # of 20 cached tokens all five pages are whole
+    assert found.ids == finish_all(small_engine(model), [second])["b"].ids
+    assert_all_free(engine)
 
 
-def test_a_prompt_nobody_waits_for_gives_its_pages_back():
+def test_other_prompts_with_the_same_beginning_share_it_in_one_pass():
+    model, head = small_model(), random_prompt(9)
+    requests = [ask(f"{n}", (*head, *random_prompt(5, n)), stop_ids=()) for n in range(4)]
+    engine = small_engine(model)
+    tally = Tally(engine)
+    found = finish_all(engine, requests)
+    assert tally.prefilled == [13 + 3 * (13 - 8)]
+    for request in requests:
+        assert found[request.id].ids == finish_all(small_engine(model), [request])[request.id].ids
+
+
+def test_pages_of_the_old_weights_are_not_taken_up():
+    engine = small_engine(small_model())
+    tally = Tally(engine)
+    finish_all(engine, [ask("a", random_prompt(10), max_new_tokens=3)])
+    engine.weights_changed(1)
+    finish_all(engine, [ask("b", random_prompt(10), max_new_tokens=3)])
+    assert tally.prefilled == [9, 9]
+
+
+def test_cached_pages_make_way_when_room_is_needed():
+    engine = small_engine(small_model(), num_pages=12, page_size=4)
+    for seed in range(6):
+        finish_all(engine, [ask(f"{seed}", random_prompt(20, seed), stop_ids=(), max_new_tokens=8)])
+        assert engine.pool.num_free == 12
+    assert_all_free(engine)
+
+
+def test_a_prompt_in_use_by_none_but_its_samples_is_held_once():
     engine = small_engine(small_model(), num_pages=20, page_size=4)
     for request in ask_group("a", random_prompt(10), 3, stop_ids=()):
         engine.add(request)
     engine.step()
-    assert not engine.prefixes
+    assert not engine.filling
     assert engine.pool.num_free == 20 - 2 - 3  # two whole pages for all, one half-filled page for each
 
 
@@ -85,29 +114,29 @@ def test_whole_pages_are_shared_and_the_last_is_copied():
     assert len({tuple(pages[:2]) for pages in tables}) == 1
     assert len({pages[2] for pages in tables}) == 3
     # 10 = 4 + 4 + 2: the third page holds the prompt's last two tokens in every copy.
-    copies = engine.cache.keys[:, [pages[2] for pages in tables], :2]
+    copies = engine.runner.cache.keys[:, [pages[2] for pages in tables], :2]
     assert torch.equal(copies[:, 0], copies[:, 1]) and torch.equal(copies[:, 0], copies[:, 2])
     assert copies.abs().sum() > 0
 
 
 def test_siblings_write_only_into_pages_of_their_own():
-    """While some wait, the prompt's pages stay as the prefill left them, and no page has two writers."""
+    """The prompt's whole pages stay as the prefill left them, and no page has two writers."""
     engine = small_engine(small_model(), page_size=4, max_running=3)
-    prompt = random_prompt(10)
-    for request in ask_group("a", prompt, 9, stop_ids=(), max_new_tokens=6):
+    cache = engine.runner.cache
+    for request in ask_group("a", random_prompt(10), 9, stop_ids=(), max_new_tokens=6):
         engine.add(request)
     engine.step()
-    pages = engine.prefixes[prompt].pages
-    kept = engine.cache.keys[:, pages].clone(), engine.cache.values[:, pages].clone()
+    shared = next(iter(engine.running.values())).pages[:2]
+    kept = cache.keys[:, shared].clone(), cache.values[:, shared].clone()
     steps = 0
-    while prompt in engine.prefixes:
-        assert torch.equal(engine.cache.keys[:, pages], kept[0])
-        assert torch.equal(engine.cache.values[:, pages], kept[1])
+    while engine.busy:
+        assert torch.equal(cache.keys[:, shared], kept[0]) and torch.equal(cache.values[:, shared], kept[1])
+        assert all(row.pages[:2] == shared for row in engine.running.values())
         own = [page for row in engine.running.values() for page in row.pages[2:]]
-        assert len(own) == len(set(own)) and not set(own) & set(pages)
+        assert len(own) == len(set(own)) and not set(own) & set(shared)
         engine.step()
         steps += 1
-    assert steps > 5
+    assert steps > 15
 
 
 def test_equal_contexts_by_chance_share_without_harm():

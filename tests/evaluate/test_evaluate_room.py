@@ -20,7 +20,7 @@ MODEL = build_model(SHAPE, seed=0)
 
 def cache_bytes(max_length: int, num_attempts: int) -> int:
     room = choose_room(MODEL, max_length, num_attempts=num_attempts)
-    cache = build_engine(MODEL, room, max_length=max_length).cache
+    cache = build_engine(MODEL, room, max_length=max_length).runner.cache
     return sum(tensor.numel() * tensor.element_size() for tensor in (cache.keys, cache.values))
 
 

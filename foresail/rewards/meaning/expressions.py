@@ -205,7 +205,7 @@ def _rounds_to(decimal: Facts, other: Facts) -> bool:
 
 
 def _can_be_written_out(value: Fraction) -> bool:
-    """Integers and short decimals such as 99999999.99 must be given in full; 1/3 and 2**-40 cannot be or are not."""
+    """Integers and short decimals such as 99999999.99 must be given in full; 1/3 and 2**-40 need not."""
     return value.denominator == 1 or WRITTEN_OUT % value.denominator == 0
 
 

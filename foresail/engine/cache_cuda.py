@@ -1,0 +1,85 @@
+"""The KV cache on CUDA: at one address for ever, since graphs remember it, but its memory can be lent.
+
+Legend: N pages, K key/value heads, d head size.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from foresail.engine.cache import KVCache
+from foresail.engine.device_memory import DeviceMemory
+from foresail.engine.kernels.cache import write_kv
+from foresail.engine.request import SavedKV
+from foresail.recipe.shape import ModelShape
+
+PIECE_BYTES = 64 * 2**20  # copied to or from the host at a time, through a contiguous buffer of that size
+
+
+class CudaKVCache(KVCache):
+    """As `KVCache`; copies to and from the host run beside the forward passes."""
+
+    def __init__(
+        self, shape: ModelShape, num_pages: int, page_size: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self.size_2 = (2, *KVCache.size(shape, num_pages, page_size))
+        self.dtype = dtype
+        num_bytes = torch.Size(self.size_2).numel() * dtype.itemsize
+        self.memory = DeviceMemory(num_bytes, device)
+        self.copies = torch.cuda.Stream(device)
+        self.take_memory()
+
+    def take_memory(self) -> None:
+        self.memory.take()
+        keys, values = self.memory.tensor(self.size_2, self.dtype)
+        # What a page holds before its first token is multiplied by zero, which NaN survives.
+        keys.view(torch.uint8).zero_()
+        values.view(torch.uint8).zero_()
+        super().__init__(keys, values)
+
+    def give_back_memory(self) -> None:
+        self.memory.give_back()
+
+    def write(self, layer: int, places_T: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> None:
+        write_kv(self.keys[layer], self.values[layer], places_T, k_TKd, v_TKd)
+
+    def save(self, pages: list[int], num_tokens: int) -> SavedKV:
+        """Gathered by the current stream, so the pages are free at once; copied by another."""
+        layers, _, *page = self.keys.shape
+        host = torch.empty(2, layers, len(pages), *page, dtype=self.dtype, pin_memory=True)
+        pages_N = torch.tensor(pages, device=self.keys.device)
+        for side, layer in self._pieces(len(pages)):
+            part = self._sides[side][layer].index_select(1, pages_N)
+            self.copies.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.copies):
+                host[side, layer].copy_(part, non_blocking=True)
+            part.record_stream(self.copies)
+        with torch.cuda.stream(self.copies):
+            ready = torch.cuda.Event()
+            ready.record()
+        return SavedKV(pages=host, num_tokens=num_tokens, ready=ready)
+
+    def load(self, saved: SavedKV, pages: list[int]) -> None:
+        """Forward passes launched after this see the pages filled."""
+        saved.wait()
+        pages_N = torch.tensor(pages, device=self.keys.device)
+        for side, layer in self._pieces(len(pages)):
+            with torch.cuda.stream(self.copies):
+                part = saved.pages[side, layer].to(self.keys.device, non_blocking=True)
+            torch.cuda.current_stream().wait_stream(self.copies)
+            part.record_stream(torch.cuda.current_stream())
+            self._sides[side][layer].index_copy_(1, pages_N, part)
+
+    @property
+    def _sides(self) -> tuple[Tensor, Tensor]:
+        return self.keys, self.values
+
+    def _pieces(self, num_pages: int) -> list[tuple[int, slice]]:
+        """Keys, then values, so many layers at a time that a piece stays small."""
+        layers, _, *page = self.keys.shape
+        layer_bytes = num_pages * torch.Size(page).numel() * self.dtype.itemsize
+        at_once = max(1, PIECE_BYTES // layer_bytes)
+        return [
+            (side, slice(first, first + at_once)) for side in (0, 1) for first in range(0, layers, at_once)
+        ]

@@ -1,0 +1,90 @@
+"""Forward passes on the CPU: plain PyTorch on the host's own table, every step done when it returns.
+
+Legend: E entries, T tokens, V vocabulary, D hidden size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foresail.engine.advance import Drawn, advance
+from foresail.engine.cache import ChunkAttention, EntryAttention, KVCache
+from foresail.engine.chunk import Chunk, pack_chunks
+from foresail.engine.entries import Entries
+from foresail.engine.noise import uniforms
+from foresail.engine.sampling import SamplingRows, sample
+from foresail.engine.table import Table
+from foresail.model.decoder import Decoder
+
+
+class CpuRunner:
+    """What the engine asks of a device; see also `runner_cuda`."""
+
+    steps_ahead = 0
+
+    def __init__(self, model: Decoder, table: Table, *, num_pages: int, page_size: int) -> None:
+        self.model, self.table, self.num_pages, self.page_size = model, table, num_pages, page_size
+        self.cache = KVCache.zeros(model.shape, num_pages, page_size, model.dtype)
+
+    # The table is read where it stands, so nothing is to be told.
+
+    def seat(self, slots: np.ndarray) -> None: ...
+
+    def add_pages(self, slots: np.ndarray, columns: np.ndarray, pages: list[int]) -> None: ...
+
+    # Forward passes.
+
+    def fill(self, chunks: Sequence[Chunk]) -> None:
+        """Compute and keep the keys and values of these tokens."""
+        packed = pack_chunks(chunks, self.page_size)
+        positions_T, places_T = torch.from_numpy(packed.positions_T), torch.from_numpy(packed.places_T)
+        tables_CP, lengths_C = torch.from_numpy(packed.tables_CP), torch.from_numpy(packed.lengths_C)
+        attend = ChunkAttention(self.cache, tables_CP, places_T, positions_T, lengths_C)
+        self.model(torch.from_numpy(packed.ids_T), positions_T, attend)
+
+    def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
+        """Draw a token at every entry, and say which of them stand."""
+        entries = Entries(*block)
+        slots_E = entries.slots_E.astype(np.int64)
+        bases_E = self.table.lengths_S[slots_E] - 1
+        ids_E = np.where(entries.nodes_E == 0, self.table.last_S[slots_E], entries.drafts_E)
+        positions_E = torch.from_numpy(bases_E + entries.depths_E)
+        attend = self._attend(entries, bases_E)
+        hidden_ED = self.model(torch.from_numpy(ids_E), positions_E, attend)
+        tokens_E, logprobs_E = self._draw(self.model.logits(hidden_ED), slots_E, positions_E)
+        drawn = advance(self.table, entries, tokens_E.numpy(), logprobs_E.numpy())
+        return lambda: drawn
+
+    def _attend(self, entries: Entries, bases_E: np.ndarray) -> EntryAttention:
+        indexes_E = bases_E + entries.nodes_E
+        width = indexes_E.max() // self.page_size + 1
+        tables_EP = self.table.pages_SP[entries.slots_E, :width]
+        pages_E = np.take_along_axis(tables_EP, indexes_E[:, None] // self.page_size, 1)[:, 0].astype(
+            np.int64
+        )
+        places_E = torch.from_numpy(pages_E * self.page_size + indexes_E % self.page_size)
+        bases, sights = torch.from_numpy(bases_E), torch.from_numpy(entries.sights_E)
+        return EntryAttention(self.cache, torch.from_numpy(tables_EP), places_E, bases, sights)
+
+    def _draw(self, logits_EV: Tensor, slots_E: np.ndarray, positions_E: Tensor) -> tuple[Tensor, Tensor]:
+        table = self.table
+        noise_E = uniforms(torch.from_numpy(table.keys_S[slots_E]), positions_E + 1)
+        settings = SamplingRows(
+            temperature_B=torch.from_numpy(table.temperature_S[slots_E]),
+            top_p_B=torch.from_numpy(table.top_p_S[slots_E]),
+            top_k_B=torch.from_numpy(table.top_k_S[slots_E]),
+            min_p_B=torch.from_numpy(table.min_p_S[slots_E]),
+        )
+        return sample(logits_EV, settings, noise_E, truncate=table.truncates(slots_E))
+
+    # Memory.
+
+    def give_back_memory(self) -> None:
+        del self.cache
+
+    def take_memory(self) -> None:
+        self.cache = KVCache.zeros(self.model.shape, self.num_pages, self.page_size, self.model.dtype)

@@ -1,0 +1,86 @@
+"""The running rows as columns of plain arrays on the host, so that a decode step has no Python per token.
+
+The CPU's runner reads them as they are; the CUDA runner keeps a copy of its own on the device.
+
+Legend: S slots, P pages per row, L tokens drawn per row, X stop ids per row, R rows, N tokens drawn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foresail.engine.request import Request
+
+MAX_STOPS = 16
+NO_ID = -1  # fills the rows of a table of token ids
+
+
+class Table:
+    """One line per slot: what the row drew last, where it stands, when it must stop, where its pages are."""
+
+    def __init__(self, num_slots: int, num_columns: int) -> None:
+        def integers(*size: int) -> np.ndarray:
+            return np.zeros((num_slots, *size), dtype=np.int64)
+
+        self.last_S, self.lengths_S, self.left_S, self.keys_S = (integers() for _ in range(4))
+        self.seats_S = integers()  # how often the slot changed hands: tells a row from its successor
+        self.num_pages_S, self.drawn_S = integers(), integers()
+        self.temperature_S, self.top_p_S, self.min_p_S = np.ones((3, num_slots), dtype=np.float32)
+        self.top_k_S = integers()
+        self.stops_SX = np.full((num_slots, MAX_STOPS), NO_ID, dtype=np.int64)
+        self.pages_SP = np.zeros((num_slots, num_columns), dtype=np.int32)
+        self.tokens_SL = np.zeros((num_slots, 64), dtype=np.int64)
+        self.logprobs_SL = np.zeros((num_slots, 64), dtype=np.float32)
+
+    def seat(self, slot: int, request: Request, ids: tuple[int, ...], pages: list[int], limit: int) -> None:
+        """Put a request into an empty slot: all but the last of `ids` are cached in `pages`."""
+        self.last_S[slot], self.lengths_S[slot], self.left_S[slot] = ids[-1], len(ids), limit
+        self.keys_S[slot], self.drawn_S[slot] = request.key, 0
+        sampling = request.sampling
+        self.temperature_S[slot], self.top_k_S[slot] = sampling.temperature, sampling.top_k
+        self.top_p_S[slot], self.min_p_S[slot] = sampling.top_p, sampling.min_p
+        self.stops_SX[slot] = NO_ID
+        self.stops_SX[slot, : len(request.stop_ids)] = request.stop_ids
+        self.num_pages_S[slot] = len(pages)
+        self.pages_SP[slot, : len(pages)] = pages
+        if limit > self.tokens_SL.shape[1]:
+            self._widen(limit)
+
+    def add_pages(self, slots: np.ndarray, pages: list[int]) -> np.ndarray:
+        """One more page for each of these rows (a row may be named more than once); the columns they went to."""
+        order = np.arange(len(slots)) - np.searchsorted(slots, slots)  # the how-manieth of its row
+        columns = self.num_pages_S[slots] + order
+        self.pages_SP[slots, columns] = pages
+        np.add.at(self.num_pages_S, slots, 1)
+        return columns
+
+    def record(
+        self, slots_R: np.ndarray, counts_R: np.ndarray, tokens_N: np.ndarray, logprobs_N: np.ndarray
+    ) -> None:
+        """Note what the rows drew, `counts_R` tokens each, one row after the other."""
+        rows_N = np.repeat(slots_R, counts_R)
+        within_N = np.arange(len(rows_N)) - np.repeat(counts_R.cumsum() - counts_R, counts_R)
+        columns_N = self.drawn_S[rows_N] + within_N
+        self.tokens_SL[rows_N, columns_N] = tokens_N
+        self.logprobs_SL[rows_N, columns_N] = logprobs_N
+        self.drawn_S[slots_R] += counts_R
+        self.last_S[slots_R] = tokens_N[counts_R.cumsum() - 1]
+
+    def drawn(self, slot: int) -> tuple[list[int], list[float]]:
+        """Tokens and log-probabilities recorded in this slot since it was seated."""
+        count = self.drawn_S[slot]
+        return self.tokens_SL[slot, :count].tolist(), self.logprobs_SL[slot, :count].tolist()
+
+    def truncates(self, slots: np.ndarray) -> bool:
+        """Whether any of these rows uses top-k, top-p or min-p."""
+        return bool(
+            (self.top_k_S[slots] > 0).any()
+            or (self.top_p_S[slots] < 1).any()
+            or (self.min_p_S[slots] > 0).any()
+        )
+
+    def _widen(self, width: int) -> None:
+        """Room for so many drawn tokens; grows by doubling so that it happens rarely."""
+        more = max(width, 2 * self.tokens_SL.shape[1]) - self.tokens_SL.shape[1]
+        self.tokens_SL = np.pad(self.tokens_SL, ((0, 0), (0, more)))
+        self.logprobs_SL = np.pad(self.logprobs_SL, ((0, 0), (0, more)))

@@ -1,0 +1,307 @@
+"""The Triton attention kernels against plain float64 attention, one entry and one sequence at a time.
+
+Compiled where there is a GPU; elsewhere Triton's interpreter runs the same source.
+Legend: E entries, T tokens, H query heads, K key/value heads, d head size, S slots, P pages per row, C sequences.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
+pytest.importorskip("triton", reason="the kernels need triton")
+
+from triton.runtime import interpreter
+
+from foresail.engine.kernels.attention import ENTRY_KEYS, attend_entries, choose_splits
+from foresail.engine.kernels.cache import write_kv
+from foresail.engine.kernels.chunks import TILE_ROWS, attend_chunks, cut_tiles
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+PAGE = 4
+TOLERANCE = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+HALF = torch.bfloat16 if DEVICE == "cuda" else torch.float16  # the interpreter's bf16 products are broken
+
+
+@pytest.fixture(autouse=True)
+def loops_in_the_interpreter(monkeypatch):
+    """Triton 3.6's interpreter reads the bounds of a loop as int(array of one number); numpy 2.4 refuses that."""
+    patch = interpreter._patch_lang_tensor
+
+    def patch_more(tensor, scope):
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+    monkeypatch.setattr(interpreter, "_patch_lang_tensor", patch_more)
+
+
+def numbers(*size: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(size, generator=torch.Generator().manual_seed(seed)).to(DEVICE, dtype)
+
+
+def integers(values) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32, device=DEVICE)
+
+
+def make_cache(rows: int, width: int, heads: int, size: int, dtype: torch.dtype = torch.float32):
+    """Random keys and values, and tables that scatter the rows' pages over them."""
+    pages = torch.randperm(rows * width, generator=torch.Generator().manual_seed(9))
+    keys, values = (numbers(rows * width, PAGE, heads, size, seed=seed).to(dtype) for seed in (1, 2))
+    return keys, values, pages.view(rows, width).to(DEVICE, torch.int32)
+
+
+def read_row(cache: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    return cache[table.long()].flatten(0, 1).double()
+
+
+def attend(q_Hd: torch.Tensor, k_LKd: torch.Tensor, v_LKd: torch.Tensor) -> torch.Tensor:
+    """One query token over the keys it is given, in float64."""
+    group = q_Hd.shape[0] // k_LKd.shape[1]
+    k_LHd, v_LHd = k_LKd.repeat_interleave(group, 1), v_LKd.repeat_interleave(group, 1)
+    scores_HL = torch.einsum("hd,lhd->hl", q_Hd.double(), k_LHd) / q_Hd.shape[1] ** 0.5
+    return torch.einsum("hl,lhd->hd", scores_HL.softmax(1), v_LHd)
+
+
+def attend_plainly(q_EHd, keys, values, tables, slots, bases, nodes, sights) -> torch.Tensor:
+    out = []
+    for entry, (slot, base, node, seen) in enumerate(zip(slots, bases, nodes, sights, strict=True)):
+        visible = [*range(base), *(base + j for j in range(node + 1) if seen >> j & 1)]
+        k_LKd, v_LKd = (read_row(cache, tables[slot])[visible] for cache in (keys, values))
+        out.append(attend(q_EHd[entry], k_LKd, v_LKd))
+    return torch.stack(out)
+
+
+def check_entries(q_EHd, cache, slots, bases, nodes, sights, *, tolerance=TOLERANCE[torch.float32], **how):
+    found = attend_entries(q_EHd, *cache, *map(integers, (slots, bases, nodes, sights)), **how)
+    expected = attend_plainly(q_EHd, *cache, slots, bases, nodes, sights)
+    torch.testing.assert_close(found.double(), expected, atol=tolerance, rtol=tolerance)
+
+
+@pytest.mark.parametrize(("heads", "group", "splits"), [(2, 1, 1), (2, 3, 2), (1, 7, 1), (1, 7, 8)])
+def test_entries_match_plain_attention_at_every_border(heads, group, splits):
+    # one token, the borders of a page and of a key block, several blocks (of 8 splits some are empty), all pages
+    contexts = [1, PAGE, PAGE + 1, ENTRY_KEYS, ENTRY_KEYS + 1, 2 * ENTRY_KEYS + 2, 35 * PAGE]
+    rows = len(contexts)
+    cache = make_cache(rows, 35, heads=heads, size=16)
+    q_EHd = numbers(rows, heads * group, 16)
+    bases = [context - 1 for context in contexts]
+    check_entries(q_EHd, cache, range(rows), bases, [0] * rows, [1] * rows, splits=splits)
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+def test_entries_see_their_ancestors_only(splits):
+    # row 1: a path of three, whose root claims to see what comes after it; row 0: a root with two branches of
+    # two; row 2 begins at an empty cache
+    slots = [1, 1, 1, 0, 0, 0, 0, 0, 2, 2]
+    bases = [30] * 3 + [7] * 5 + [0] * 2
+    nodes = [0, 1, 2, 0, 1, 2, 3, 4, 0, 1]
+    sights = [0b11, 0b11, 0b111, 0b1, 0b11, 0b101, 0b1011, 0b10101, 0b1, 0b11]
+    cache = make_cache(3, 12, heads=1, size=32)
+    check_entries(numbers(10, 3, 32), cache, slots, bases, nodes, sights, splits=splits)
+
+
+def test_a_split_of_unseen_nodes_only_adds_nothing():
+    # the second key block holds the nodes from 1 on; node 15 is made blind to itself, so it sees none of them
+    nodes, sights = [1, 15, 16], [0b11, 0b1, 1 << 16 | 0b1]
+    cache = make_cache(1, 12, heads=1, size=16)
+    check_entries(numbers(3, 3, 16), cache, [0] * 3, [ENTRY_KEYS - 1] * 3, nodes, sights, splits=2)
+
+
+@pytest.mark.parametrize("size", [48, 128])
+@pytest.mark.parametrize("dtype", [torch.float32, HALF])
+def test_entries_of_any_head_size_and_type(dtype, size):
+    cache = make_cache(2, 20, heads=2, size=size, dtype=dtype)
+    q_EHd = numbers(3, 4, size, dtype=dtype)
+    bases = [70, 3, 40]
+    check_entries(q_EHd, cache, [1, 0, 1], bases, [0] * 3, [1] * 3, splits=2, tolerance=TOLERANCE[dtype])
+
+
+def test_entries_of_a_float8_cache():
+    cache = make_cache(2, 20, heads=2, size=32, dtype=torch.float8_e4m3fn)
+    q_EHd = numbers(2, 4, 32, dtype=HALF)
+    check_entries(q_EHd, cache, [0, 1], [50, 79], [0, 0], [1, 1], splits=2, tolerance=TOLERANCE[HALF])
+
+
+def test_queries_may_be_a_slice_of_the_fused_projection():
+    fused = numbers(2, 10, 16)
+    cache = make_cache(2, 3, heads=2, size=16)
+    check_entries(fused[:, :6], cache, [0, 1], [5, 11], [0, 0], [1, 1], splits=1)
+
+
+@pytest.mark.parametrize("splits", [1, 2])
+def test_what_lies_behind_the_context_does_not_matter(splits):
+    keys, values, tables = make_cache(1, 20, heads=1, size=16)
+    q_EHd = numbers(1, 1, 16)
+    plain = attend_plainly(q_EHd, keys, values, tables, [0], [41], [0], [1])
+    for cache in (keys, values):
+        for index in range(42, 80):
+            cache[tables[0, index // PAGE], index % PAGE] = torch.nan
+    found = attend_entries(q_EHd, keys, values, tables, *map(integers, ([0], [41], [0], [1])), splits=splits)
+    torch.testing.assert_close(found.double(), plain, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("splits", [1, 4])
+def test_scratch_entries_are_finite_and_disturb_nobody(splits):
+    keys, values, tables = make_cache(3, 10, heads=2, size=16)
+    tables[2] = 0
+    q_EHd = numbers(4, 4, 16)
+    slots, bases, nodes, sights = [0, 1, 2, 2], [39, 20, 0, 0], [0] * 4, [1, 1, 1, 0]
+    found = attend_entries(
+        q_EHd, keys, values, tables, *map(integers, (slots, bases, nodes, sights)), splits=splits
+    )
+    expected = attend_plainly(q_EHd[:3], keys, values, tables, slots[:3], bases[:3], nodes[:3], sights[:3])
+    torch.testing.assert_close(found[:3].double(), expected, atol=1e-5, rtol=1e-5)
+    assert (found[3] == 0).all()  # it sees nothing
+
+
+def test_with_a_fixed_split_length_the_last_bit_depends_on_the_row_alone():
+    keys, values, tables = make_cache(3, 150, heads=1, size=16)
+    q_EHd = numbers(3, 2, 16)
+    bases, split_tokens = [599, 140, 40], 2 * ENTRY_KEYS  # ten splits, three and one
+
+    def run(entries: list[int], splits: int, split_tokens: int = split_tokens) -> torch.Tensor:
+        rows = (entries, [bases[entry] for entry in entries], [0] * len(entries), [1] * len(entries))
+        return attend_entries(
+            q_EHd[entries],
+            keys,
+            values,
+            tables,
+            *map(integers, rows),
+            splits=splits,
+            split_tokens=split_tokens,
+        )
+
+    together = run([0, 1, 2], 20)
+    expected = attend_plainly(q_EHd, keys, values, tables, range(3), bases, [0] * 3, [1] * 3)
+    torch.testing.assert_close(together.double(), expected, atol=1e-5, rtol=1e-5)
+    for entry, fewest in ((0, 10), (1, 3), (2, 1)):  # as many as the row alone needs; one needs no merge
+        assert torch.equal(run([entry], fewest)[0], together[entry])
+    assert not torch.equal(run([0], 1, split_tokens=0)[0], together[0])  # the order of the sums does show
+
+
+def test_the_last_split_takes_what_is_left_over():
+    cache = make_cache(2, 35, heads=1, size=16)
+    how = {"splits": 2, "split_tokens": ENTRY_KEYS}
+    check_entries(numbers(2, 2, 16), cache, [0, 1], [138, 30], [0, 0], [1, 1], **how)
+
+
+def test_a_split_length_must_be_whole_key_blocks():
+    q_EHd = numbers(1, 1, 16)
+    cache = make_cache(1, 1, heads=1, size=16)
+    with pytest.raises(ValueError, match="split_tokens 100 is not a multiple"):
+        attend_entries(q_EHd, *cache, *map(integers, ([0], [0], [0], [1])), splits=2, split_tokens=100)
+
+
+def test_the_output_may_be_given():
+    cache = make_cache(1, 5, heads=1, size=16)
+    q_EHd, rows = numbers(1, 2, 16), tuple(map(integers, ([0], [9], [0], [1])))
+    out = torch.full_like(q_EHd, torch.nan)
+    assert attend_entries(q_EHd, *cache, *rows, splits=1, out=out) is out
+    assert torch.equal(out, attend_entries(q_EHd, *cache, *rows, splits=1))
+
+
+def test_splits_fill_the_card_and_no_more():
+    assert [choose_splits(entries, 4, 132) for entries in (1, 8, 16, 64, 256, 4096)] == [32, 16, 8, 2, 1, 1]
+    for entries in range(1, 600):
+        splits = choose_splits(entries, 2, 132)
+        assert splits == 32 or entries * 2 * splits >= 3 * 132
+        assert splits == 1 or entries * 2 * splits < 6 * 132
+
+
+def check_chunks(q_THd, cache, lengths, contexts, *, tolerance=TOLERANCE[torch.float32]) -> torch.Tensor:
+    keys, values, tables = cache
+    starts = np.cumsum([0, *lengths])
+    tiles = torch.from_numpy(cut_tiles(lengths, q_THd.shape[1] // keys.shape[2])).to(DEVICE)
+    found = attend_chunks(q_THd, keys, values, tables, integers(starts), integers(contexts), tiles)
+    expected = []
+    for row, (length, context) in enumerate(zip(lengths, contexts, strict=True)):
+        k_LKd, v_LKd = read_row(keys, tables[row]), read_row(values, tables[row])
+        for step in range(length):
+            sees = context - length + step + 1
+            expected.append(attend(q_THd[starts[row] + step], k_LKd[:sees], v_LKd[:sees]))
+    torch.testing.assert_close(found.double(), torch.stack(expected), atol=tolerance, rtol=tolerance)
+    return found
+
+
+@pytest.mark.parametrize("group", [1, 3, 7])
+def test_chunks_match_plain_attention(group):
+    tile = TILE_ROWS // group
+    # one token, one tile, one token more, several tiles; some behind a past of theirs
+    lengths, pasts = [1, tile, tile + 1, 1, 2 * tile + 5], [0, 0, 3, 150, 64]
+    contexts = [length + past for length, past in zip(lengths, pasts, strict=True)]
+    cache = make_cache(len(lengths), -(-max(contexts) // PAGE), heads=2, size=16)
+    check_chunks(numbers(sum(lengths), 2 * group, 16), cache, lengths, contexts)
+
+
+def test_a_prompt_in_chunks_is_the_prompt_at_once():
+    cache = make_cache(1, 40, heads=2, size=16)
+    q_THd = numbers(150, 6, 16)
+    whole = check_chunks(q_THd, cache, [150], [150])
+    pieces = [
+        check_chunks(q_THd[first:end], cache, [end - first], [end])
+        for first, end in ((0, 64), (64, 65), (65, 150))
+    ]
+    torch.testing.assert_close(torch.cat(pieces), whole, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(48, torch.float32), (128, HALF), (256, torch.float32)])
+def test_chunks_of_any_head_size_and_type(size, dtype):
+    cache = make_cache(2, 20, heads=1, size=size, dtype=dtype)
+    q_THd = numbers(50, 10, size, dtype=dtype)[:, 2:9]  # a slice of the fused projection
+    check_chunks(q_THd, cache, [20, 30], [80, 30], tolerance=TOLERANCE[dtype])
+
+
+def test_chunks_of_a_float8_cache():
+    cache = make_cache(1, 20, heads=2, size=32, dtype=torch.float8_e4m3fn)
+    check_chunks(numbers(40, 4, 32, dtype=HALF), cache, [40], [75], tolerance=TOLERANCE[HALF])
+
+
+def test_tiles_cover_every_token_once():
+    assert cut_tiles([5, 40], 7).tolist() == [[0, 1, 1, 1], [0, 36, 18, 0]]
+    lengths = [1, 0, 18, 19, 300]
+    tiles = cut_tiles(lengths, 7)
+    assert tiles.dtype == np.int32
+    covered = [(s, t) for s, first in tiles.T.tolist() for t in range(first, min(first + 18, lengths[s]))]
+    assert sorted(covered) == [(s, t) for s, length in enumerate(lengths) for t in range(length)]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (torch.float32, torch.float32),
+        (torch.float32, torch.float16),
+        (HALF, HALF),
+        (torch.float32, torch.float8_e4m3fn),
+    ],
+)
+def test_new_tokens_land_in_their_places(given, kept):
+    fused = numbers(
+        3, 12, 48, dtype=given
+    )  # 6 query heads, 3 keys, 3 values; a row of 3 x 48 is no power of two
+    if kept == torch.float8_e4m3fn and DEVICE == "cpu":
+        fused = fused.to(kept).to(given)  # the interpreter cuts off what float8 would round
+    k_EKd, v_EKd = fused[:, 6:9], fused[:, 9:]
+    caches = [numbers(5, PAGE, 3, 48, seed=seed).to(kept) for seed in (1, 2)]
+    expected = [cache.clone() for cache in caches]
+    places = [7, 18, 0]
+    write_kv(*caches, integers(places), k_EKd, v_EKd)
+    for cache, before, new in zip(caches, expected, (k_EKd, v_EKd), strict=True):
+        for entry, place in enumerate(places):
+            before[place // PAGE, place % PAGE] = new[entry].to(kept)
+        assert torch.equal(cache.float(), before.float())
+
+
+def test_float8_keeps_what_is_too_large_at_its_greatest_number():
+    keys, values = (torch.zeros(1, PAGE, 1, 16, device=DEVICE).to(torch.float8_e4m3fn) for _ in range(2))
+    k_EKd = torch.tensor([1e4, -1e4, 448.0, 3.0], device=DEVICE).repeat(4).view(1, 1, 16)
+    v_EKd = torch.full((1, 1, 16), torch.nan, device=DEVICE)
+    write_kv(keys, values, integers([2]), k_EKd, v_EKd)
+    assert keys[0, 2, 0, :4].tolist() == [448, -448, 448, 3]
+    if DEVICE == "cuda":  # the interpreter's float8 knows no NaN
+        assert values[0, 2].float().isnan().all()
+    assert (keys[0, :2].float() == 0).all() and (keys[0, 3].float() == 0).all()

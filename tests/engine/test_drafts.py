@@ -1,0 +1,173 @@
+"""Drafts change how many tokens a step draws, never which."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from small_engines import (
+    VOCABULARY,
+    Completion,
+    Engine,
+    ask,
+    ask_group,
+    assert_all_free,
+    assert_same,
+    finish_all,
+    mixed_requests,
+    random_prompt,
+    small_engine,
+    small_model,
+)
+
+from foresail.engine.entries import draft_entries
+from foresail.engine.request import Draft, Request
+
+MODEL = small_model("qwen3")
+
+
+def finish_with_drafts(engine: Engine, requests: list[Request], guess) -> tuple[dict[str, Completion], int]:
+    """All completions, and how many steps they took; `guess(request, tokens)` is asked before every step."""
+    found, steps = {}, 0
+    for request in requests:
+        engine.add(request)
+    while engine.busy:
+        drafts = {
+            request.id: guess(request, tokens)
+            for request in requests
+            if (tokens := engine.tokens(request.id)) is not None
+        }
+        found |= {completion.request.id: completion for completion in engine.step(drafts)}
+        steps += 1
+    return found, steps
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Completion]:
+    return finish_all(small_engine(MODEL), mixed_requests())
+
+
+def true_rest(plain: dict[str, Completion], request: Request, tokens: tuple[int, ...]) -> list[int]:
+    return plain[request.id].ids[len(tokens) - len(request.prompt) :]
+
+
+@pytest.mark.parametrize("length", [1, 4, 16])
+def test_right_guesses_are_all_taken(length, plain):
+    def guess(request, tokens):
+        return Draft(tokens=tuple(true_rest(plain, request, tokens)[:length]))
+
+    engine = small_engine(MODEL)
+    found, steps = finish_with_drafts(engine, mixed_requests(), guess)
+    assert_same(found, plain)
+    assert_all_free(engine)
+    longest = max(len(completion.ids) for completion in plain.values())
+    assert steps == 1 + -(-(longest - 1) // (length + 1))  # the first step admits, without drafts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_guesses_of_every_kind_change_no_token(seed, plain):
+    """Paths that are right up to some place, and trees of which one branch is right, in a tight cache."""
+    numbers = random.Random(seed)
+
+    def guess(request, tokens):
+        rest = true_rest(plain, request, tokens)[: numbers.randint(0, 6)]
+        if numbers.random() < 0.3:
+            rest[numbers.randint(0, 6) :] = [numbers.randrange(VOCABULARY)]
+        return with_branches(rest, numbers) if numbers.random() < 0.7 else Draft(tokens=tuple(rest))
+
+    engine = small_engine(MODEL, num_pages=60, max_running=9)
+    found, _ = finish_with_drafts(engine, mixed_requests(), guess)
+    assert_same(found, plain)
+    assert_all_free(engine)
+
+
+def with_branches(path: list[int], numbers: random.Random) -> Draft:
+    """The path as one branch of a tree, its nodes scattered among others."""
+    tokens, parents, last = [], [], -1
+    for token in path:
+        while numbers.random() < 0.5 and len(tokens) < 8:
+            parent = numbers.randint(-1, len(tokens) - 1)
+            taken = {t for t, p in zip(tokens, parents, strict=True) if p == parent} | {token}
+            tokens.append(numbers.choice([t for t in range(VOCABULARY) if t not in taken]))
+            parents.append(parent)
+        siblings = [
+            place for place, parent in enumerate(parents) if parent == last and tokens[place] == token
+        ]
+        if siblings:
+            last = siblings[0]
+            continue
+        tokens.append(token)
+        parents.append(last)
+        last = len(tokens) - 1
+    return Draft(tokens=tuple(tokens), parents=tuple(parents))
+
+
+def test_a_stop_id_inside_a_draft_ends_the_request_there(plain):
+    request = next(c.request for c in plain.values() if c.finish == "stop" and len(c.ids) > 3)
+
+    def guess(_, tokens):
+        rest = true_rest(plain, request, tokens)
+        return Draft(tokens=(*rest, 1, 2)[:16])
+
+    found, _ = finish_with_drafts(small_engine(MODEL), [request], guess)
+    assert found[request.id].ids == plain[request.id].ids and found[request.id].finish == "stop"
+
+
+def test_a_draft_beyond_the_limit_or_for_nobody_is_harmless():
+    requests = ask_group("a", random_prompt(5), 2, stop_ids=(), max_new_tokens=4)
+    plain = finish_all(small_engine(MODEL), requests)
+
+    def guess(request, tokens):
+        return Draft(tokens=(*true_rest(plain, request, tokens), 3, 3, 3, 3))
+
+    found, _ = finish_with_drafts(small_engine(MODEL), requests, guess)
+    assert_same(found, plain)
+    engine = small_engine(MODEL)
+    engine.add(ask("a", random_prompt(5), max_new_tokens=2))
+    engine.step({"nobody": Draft(tokens=(1, 2))})
+    engine.step({"a": Draft(tokens=())})
+    assert not engine.busy
+
+
+def test_entries_of_a_tree():
+    """5 -> 9, and 7 beside 5: the nodes' depths, and whom each sees."""
+    slots, nodes, depths, parents, tokens, sights = draft_entries(
+        3, Draft(tokens=(5, 9, 7), parents=(-1, 0, -1))
+    )
+    assert slots.tolist() == [3, 3, 3] and nodes.tolist() == [1, 2, 3] and tokens.tolist() == [5, 9, 7]
+    assert depths.tolist() == [1, 2, 1] and parents.tolist() == [0, 1, 0]
+    assert sights.tolist() == [0b0011, 0b0111, 0b1001]
+
+
+def test_a_draft_cut_to_a_depth():
+    tree = Draft(tokens=(5, 9, 7, 4), parents=(-1, 0, -1, 2))
+    assert tree.cut(1) == Draft(tokens=(5, 7), parents=(-1, -1))
+    assert tree.cut(2) == tree
+    assert Draft(tokens=(1, 2, 3)).cut(2) == Draft(tokens=(1, 2))
+
+
+def test_drafts_at_the_very_end_of_the_context():
+    request = ask("a", random_prompt(90), stop_ids=(), max_new_tokens=6)
+    plain = finish_all(small_engine(MODEL), [request])
+
+    def guess(_, tokens):
+        return Draft(tokens=(*true_rest(plain, request, tokens), *range(16))[:16])
+
+    engine = small_engine(MODEL, num_pages=25)  # just room for the request
+    found, _ = finish_with_drafts(engine, [request], guess)
+    assert_same(found, plain)
+    assert_all_free(engine)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "parents", "message"),
+    [
+        (tuple(range(17)), None, "17 tokens; the most is 16"),
+        ((1, 2), (-1,), "2 tokens and 1 parents"),
+        ((1, 2), (0, -1), "every parent comes before its child"),
+        ((1, 1), (-1, -1), "guesses 1 twice"),
+    ],
+)
+def test_malformed_drafts_are_refused(tokens, parents, message):
+    with pytest.raises(ValueError, match=message):
+        Draft(tokens=tokens, parents=parents)

@@ -1,0 +1,129 @@
+"""A request can stop after a chunk and go on anywhere, with its keys and values or without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from small_engines import (
+    Completion,
+    ask,
+    ask_group,
+    assert_all_free,
+    assert_same,
+    finish_all,
+    mixed_requests,
+    random_prompt,
+    small_engine,
+    small_model,
+)
+
+MODEL = small_model("qwen2")
+PROMPT = random_prompt(10)
+
+
+class Tokens:
+    """How many tokens the model was given."""
+
+    def __init__(self, model) -> None:
+        self.count = 0
+        model.register_forward_pre_hook(lambda _, inputs: setattr(self, "count", self.count + len(inputs[0])))
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Completion]:
+    return finish_all(small_engine(MODEL), mixed_requests())
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 7])
+def test_division_does_not_matter(chunk, whole):
+    """Every request in chunks, each chunk on the other of two engines."""
+    engines = [small_engine(MODEL, num_pages=200), small_engine(MODEL, num_pages=90)]
+    found: dict[str, Completion] = {}
+    for request in mixed_requests():
+        engines[0].add(request, chunk_tokens=chunk)
+    while any(engine.busy for engine in engines):
+        for place, engine in enumerate(engines):
+            for completion in engine.step():
+                if completion.finish == "chunk":
+                    assert completion.parked is not None and len(completion.ids) % chunk == 0
+                    engines[1 - place].resume(completion.parked, chunk_tokens=chunk)
+                else:
+                    found[completion.request.id] = completion
+    assert_same(found, whole)
+    for engine in engines:
+        assert_all_free(engine)
+
+
+def test_going_on_elsewhere_computes_nothing_twice():
+    model = small_model()
+    request = ask("a", PROMPT, stop_ids=(), max_new_tokens=12)
+    plain = finish_all(small_engine(model), [request])
+    tokens = Tokens(model)
+    here, there = small_engine(model), small_engine(model)
+    here.add(request)
+    for _ in range(5):
+        here.step()
+    parked = here.park("a")
+    assert parked is not None and len(parked.ids) == 5
+    assert_all_free(here)
+    there.resume(parked)
+    assert_same(finish_all(there), plain)
+    assert tokens.count == 9 + 12
+
+
+def test_without_keys_and_values_they_are_computed_again():
+    request = ask("a", PROMPT, stop_ids=(), max_new_tokens=12)
+    plain = finish_all(small_engine(MODEL), [request])
+    engine = small_engine(MODEL)
+    engine.add(request)
+    for _ in range(4):
+        engine.step()
+    parked = engine.park("a")
+    assert parked is not None
+    engine.resume(replace(parked, kv=None))
+    assert_same(finish_all(engine), plain)
+
+
+def test_under_other_weights_the_saved_keys_are_left_aside():
+    model = small_model()
+    engine = small_engine(model)
+    engine.add(ask("a", PROMPT, stop_ids=(), max_new_tokens=8))
+    for _ in range(4):
+        engine.step()
+    parked = engine.park("a")
+    assert parked is not None
+    with torch.no_grad():
+        model.embed.weight.mul_(0.5)
+    engine.weights_changed(1)
+    engine.resume(parked)
+    resumed = finish_all(engine)["a"]
+    fresh = small_engine(model)
+    fresh.resume(replace(parked, kv=None))
+    assert resumed.ids == finish_all(fresh)["a"].ids
+    assert resumed.versions == [0] * 4 + [1] * 4
+
+
+def test_parking_who_waits_or_is_not_there():
+    engine = small_engine(MODEL, max_running=1)
+    for request in ask_group("a", PROMPT, 2, stop_ids=(), max_new_tokens=6):
+        engine.add(request)
+    engine.step()
+    waiting = engine.park("a.1")
+    assert waiting is not None and waiting.kv is None and waiting.ids == []
+    assert engine.park("nobody") is None
+    assert finish_all(engine).keys() == {"a.0"}
+
+
+def test_memory_lent_and_taken_back_changes_no_token(whole):
+    engine, found = small_engine(MODEL), {}
+    for request in mixed_requests():
+        engine.add(request)
+    for _ in range(30):
+        found |= {completion.request.id: completion for completion in engine.step()}
+        engine.give_back_memory()
+        engine.take_memory()
+    found |= finish_all(engine)
+    assert_same(found, whole)
+    assert_all_free(engine)
