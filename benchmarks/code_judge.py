@@ -53,6 +53,23 @@ EXPLAINED = {
     "mbpp+ Mbpp/255": "on one input returns a list too large for the output limit",
 }
 
+# Each job twice, so that what it imports is there, as in the judge's zygote; the second run counts.
+RUNNER = """
+import io, json, sys, time
+jobs = json.load(open(sys.argv[1]))
+out, total = sys.stdout, 0.0
+for source, given in jobs:
+    for counted in (False, True):
+        sys.stdin, sys.stdout = io.TextIOWrapper(io.BytesIO(given.encode())), io.TextIOWrapper(io.BytesIO())
+        start = time.perf_counter()
+        try:
+            exec(compile(source, "program.py", "exec"), {"__name__": "__main__"})
+        except SystemExit:
+            pass
+        total += counted * (time.perf_counter() - start)
+print(total, file=out)
+"""
+
 Pair = tuple[Program, Test]
 
 
@@ -164,22 +181,27 @@ def compare_speed(name: str, pairs: list[Pair], options: argparse.Namespace) -> 
         }
         rates: dict[str, list[float]] = {side: [] for side in sides}
         passed: dict[str, int] = {}
+        own = run_in_one_process(pairs, Path(folder))
         for _ in range(options.rounds):
             for side, run in sides.items():
                 start = time.perf_counter()
                 passed[side] = sum(run())
                 rates[side].append(len(pairs) / (time.perf_counter() - start))
     rate = {side: median(values) for side, values in rates.items()}
+    judged, fresh = 1 / rate["judge, 1 worker"] - own, 1 / rate["python, 1 at a time"] - own
     figures = {
         "tests": len(pairs),
         "passed": passed,
         "tests_per_second": {side: round(value, 1) for side, value in rate.items()},
         "times_python": round(rate["judge, 1 worker"] / rate["python, 1 at a time"], 1),
+        "own_ms": round(own * 1000, 2),
+        "times_python_beside_its_own": round(fresh / judged, 1),
         "two_workers": round(rate["judge, 2 workers"] / rate["judge, 1 worker"], 2),
     }
     print(
         f"speed, {name}: {rate['judge, 1 worker']:.0f} tests/s by the judge, {rate['python, 1 at a time']:.0f} by "
-        f"fresh processes: {figures['times_python']}x; two workers {figures['two_workers']}x one"
+        f"fresh processes: {figures['times_python']}x; without the {figures['own_ms']} ms that a test computes for "
+        f"itself, {figures['times_python_beside_its_own']}x; two workers {figures['two_workers']}x one"
     )
     return figures
 
@@ -206,6 +228,20 @@ def by_process(pairs: Sequence[Pair], folder: Path, threads: int) -> list[bool]:
 
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(run, enumerate(pairs)))
+
+
+def run_in_one_process(pairs: Sequence[Pair], folder: Path) -> float:
+    """Seconds a test takes for itself: program and test compiled and run in one warm process, nothing judged."""
+    jobs = [
+        (program.source + asking(test), test.input if isinstance(test, StdinTest) else "")
+        for program, test in pairs
+    ]
+    (folder / "jobs.json").write_text(json.dumps(jobs))
+    (folder / "runner.py").write_text(RUNNER)
+    ended = subprocess.run(
+        [sys.executable, folder / "runner.py", folder / "jobs.json"], capture_output=True, check=True
+    )
+    return float(ended.stdout) / len(pairs)
 
 
 def asking(test: Test) -> str:
