@@ -106,8 +106,11 @@ class ChunkAttention:
         last_CQ = last_CQ.index_copy(0, self.cells_T, positions_T).unflatten(0, (self.num_chunks, -1))
         self.mask_C1QL = (places_L <= last_CQ[..., None])[:, None]
 
-    def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
+    def keep(self, layer: int, k_TKd: Tensor, v_TKd: Tensor) -> None:
         self.cache.write(layer, self.places_T, k_TKd, v_TKd)
+
+    def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
+        self.keep(layer, k_TKd, v_TKd)
         k_CKLd, v_CKLd = (
             rows(part, self.tables_CP) for part in self.cache.gather(layer, self.tables_CP.flatten())
         )

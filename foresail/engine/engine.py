@@ -15,74 +15,27 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import takewhile
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, Drawn
-from foresail.engine.chunk import Chunk
 from foresail.engine.entries import plan_entries
 from foresail.engine.pages import PagePool, page_names
-from foresail.engine.request import MAX_DRAFT, Completion, Draft, Parked, Request, SavedKV
+from foresail.engine.prefixes import Prefixes
+from foresail.engine.request import MAX_DRAFT, Completion, Draft, Parked, Request, SavedKV, check
+from foresail.engine.row import Row, unpark
 from foresail.engine.runner import open_runner
-from foresail.engine.table import MAX_STOPS, Table
+from foresail.engine.table import Table
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
 from foresail.recipe.memory import kv_pages
-from foresail.records import Finish, RunStopped
+from foresail.records import RunStopped
 
 
 class NotANumber(RunStopped):
     """The model gave NaN, from which no token can be drawn."""
-
-
-@dataclass
-class Filling:
-    """A prefix on its way into the cache, and how many rows wait to run from it."""
-
-    prefix: tuple[int, ...]
-    pages: list[int]
-    filled: int
-    num_rows: int = 0
-
-    def is_full(self) -> bool:
-        return self.filled == len(self.prefix)
-
-
-@dataclass
-class Row:
-    """A request on its way: its tokens so far, what was drawn of them, and the pages it owns."""
-
-    request: Request
-    context: tuple[int, ...]
-    chunk_tokens: int | None = None
-    logprobs: list[float] = field(default_factory=list)
-    versions: list[int] = field(default_factory=list)
-    pages: list[int] = field(default_factory=list)
-    filling: Filling | None = None
-    saved: SavedKV | None = None
-
-    @property
-    def limit(self) -> int:
-        """How many tokens it may draw from here on."""
-        left = len(self.request.prompt) + self.request.sampling.max_new_tokens - len(self.context)
-        return left if self.chunk_tokens is None else min(left, self.chunk_tokens)
-
-    @property
-    def drawn(self) -> list[int]:
-        return list(self.context[len(self.request.prompt) :])
-
-    def complete(self, finish: Finish, parked: Parked | None = None) -> Completion:
-        return Completion(
-            request=self.request,
-            ids=self.drawn,
-            logprobs=self.logprobs,
-            versions=self.versions,
-            finish=finish,
-            parked=parked,
-        )
 
 
 @dataclass(frozen=True)
@@ -106,17 +59,26 @@ class Engine:
         page_size: int = 16,
         max_running: int = 512,
         prefill_tokens: int = 16_384,
+        fp8_kv: bool = False,
+        batch_invariant: bool = False,
     ) -> None:
         self.model, self.page_size = model, page_size
         self.num_pages, self.prefill_tokens = num_pages, prefill_tokens
         self.version = 0
         self.pool = PagePool(num_pages)
+        self.prefixes = Prefixes(self.pool, page_size)
         self.table = Table(max_running, self._pages_for(model.shape.max_context + MAX_DRAFT))
-        self.runner = open_runner(model, self.table, num_pages=num_pages, page_size=page_size)
+        self.runner = open_runner(
+            model,
+            self.table,
+            num_pages=num_pages,
+            page_size=page_size,
+            fp8_kv=fp8_kv,
+            batch_invariant=batch_invariant,
+        )
         self.free_slots = list(range(max_running - 1, -1, -1))
         self.waiting: deque[Row] = deque()
         self.entering: list[Row] = []  # they own pages and wait for their prefix to be filled
-        self.filling: dict[tuple[int, ...], Filling] = {}  # by prefix, oldest first
         self.running: dict[int, Row] = {}  # slot -> row, oldest first
         self.flights: deque[Flight] = deque()
         self.done: list[Completion] = []
@@ -127,23 +89,13 @@ class Engine:
 
     def add(self, request: Request, *, chunk_tokens: int | None = None) -> None:
         """Queue a request. After `chunk_tokens` new tokens it comes back parked, as a completion by "chunk"."""
-        self._check(request)
-        self.waiting.append(Row(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
+        check(request, self.model.shape, self.num_pages, self.page_size)
+        self._queue(Row(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
 
     def resume(self, parked: Parked, *, chunk_tokens: int | None = None) -> None:
         """Go on with a request that was parked, here or in another engine of the same weights."""
-        self._check(parked.request)
-        fresh = parked.policy_version == self.version
-        self.waiting.append(
-            Row(
-                request=parked.request,
-                context=(*parked.request.prompt, *parked.ids),
-                chunk_tokens=chunk_tokens,
-                logprobs=list(parked.logprobs),
-                versions=list(parked.versions),
-                saved=parked.kv if fresh else None,
-            )
-        )
+        check(parked.request, self.model.shape, self.num_pages, self.page_size)
+        self._queue(unpark(parked, self.version, chunk_tokens))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Add all, and yield completions as they end. Whoever stops listening cancels the rest."""
@@ -172,7 +124,7 @@ class Engine:
         if slot is not None:
             self.running[slot].saved = self._save(slot)
         row = self._leave(request_id)
-        return None if row is None else self._parked(row)
+        return None if row is None else row.park(self.version)
 
     def tokens(self, request_id: str) -> tuple[int, ...] | None:
         """Prompt and response of a running request as far as drawn: what a draft for it must continue."""
@@ -183,16 +135,15 @@ class Engine:
     def weights_changed(self, version: int) -> None:
         """The model was updated in place: forget all keys and values; rows under way are recomputed."""
         self._land()
-        back = [*self._unseat([*self.running]), *self.entering]
+        back = [*self._unseat([*self.running]), *self.entering, *self.waiting]
         for row in self.entering:
             self._step_back(row)
         self.entering.clear()
-        self.waiting.extendleft(reversed(back))
-        for filling in self.filling.values():
-            self.pool.release(filling.pages)
-        self.filling.clear()
-        for row in self.waiting:
+        self.waiting.clear()
+        self.prefixes.clear()
+        for row in back:
             row.saved = None
+            self._queue(row)
         self.pool.forget()
         self.version = version
 
@@ -289,7 +240,7 @@ class Engine:
             self.done.append(row.complete("stop" if stopped else "length"))
         else:
             assert left == row.chunk_tokens, "a row ends by a stop id, its limit or its chunk"
-            self.done.append(row.complete("chunk", self._parked(row)))
+            self.done.append(row.complete("chunk", row.park(self.version)))
 
     def _stop_at_nan(self, slots: np.ndarray) -> None:
         name = self.running[int(slots[0])].request.id
@@ -302,68 +253,36 @@ class Engine:
 
     def _admit(self) -> None:
         """Let waiting rows in while slots and pages last, fill a chunk of their prefixes, seat who is ready."""
-        while self.waiting and len(self.entering) < len(self.free_slots) and self._fits(self.waiting[0]):
+        while self.waiting and len(self.entering) < len(self.free_slots):
+            if not self._fits(self.waiting[0]):
+                if self.running or self.entering or not self.prefixes.spare():
+                    break
+                continue
             self._enter(self.waiting.popleft())
-        if self.filling:
-            self._fill()
-        # Later prefixes may count on the pages of earlier ones, so they are ready in order.
-        filled = {id(filling) for filling in takewhile(Filling.is_full, self.filling.values())}
-        ready = [row for row in self.entering if row.filling is None or id(row.filling) in filled]
+        chunks = self.prefixes.next_chunks(self.prefill_tokens)
+        if chunks:
+            self.runner.fill(chunks)
+        filled = self.prefixes.filled()
+        ready = [row for row in self.entering if row.filling is None or row.filling in filled]
         if ready:
-            self.entering = [row for row in self.entering if row.filling and id(row.filling) not in filled]
+            self.entering = [row for row in self.entering if row.filling and row.filling not in filled]
             self._seat(ready)
 
     def _fits(self, row: Row) -> bool:
-        prefix = row.context[:-1]
-        shared = row.saved is None and prefix in self.filling
-        need = (0 if shared else self._pages_for(len(prefix))) + 1
+        prefix = row.prefix
+        need = self.prefixes.pages_needed(prefix) if row.saved is None else self._pages_for(len(prefix))
         soon = len(self.running) + len(self.entering)  # each of these may ask for a page before long
         return need + soon <= self.pool.num_free
 
     def _enter(self, row: Row) -> None:
-        """Give a row its pages: those of its prefix are shared, but the half-filled last one is its own."""
-        prefix = row.context[:-1]
+        """Give a row pages, and keys and values for all but its last token: saved ones, or soon computed."""
         if row.saved is not None:
-            row.pages = self.pool.take(self._pages_for(len(prefix)))
+            row.pages = self.pool.take(self._pages_for(len(row.context) - 1))
             self.runner.cache.load(row.saved, row.pages)
             row.saved = None
-        elif prefix:
-            if prefix not in self.filling:
-                self.filling[prefix] = self._begin_filling(prefix)
-            row.filling = filling = self.filling[prefix]
-            filling.num_rows += 1
-            whole = filling.pages[: len(prefix) // self.page_size]
-            self.pool.share(whole)
-            row.pages = whole + self.pool.take(len(filling.pages) - len(whole))
+        else:
+            row.filling, row.pages = self.prefixes.join(row.prefix)
         self.entering.append(row)
-
-    def _begin_filling(self, prefix: tuple[int, ...]) -> Filling:
-        """Find what is cached of a prefix already, and take pages for the rest.
-
-        Its whole pages get their names at once: who comes later is filled later, or in the same pass.
-        """
-        names = page_names(prefix, self.page_size)
-        known = self.pool.find(names)
-        self.pool.share(known)
-        pages = known + self.pool.take(self._pages_for(len(prefix)) - len(known))
-        self.pool.remember(pages[: len(names)], names)
-        return Filling(prefix=prefix, pages=pages, filled=len(known) * self.page_size)
-
-    def _fill(self) -> None:
-        """Compute the next tokens of the prefixes on their way, oldest first, up to the budget of a step."""
-        chunks, budget = [], self.prefill_tokens
-        for filling in self.filling.values():
-            tokens = filling.prefix[filling.filled : filling.filled + budget]
-            if tokens:
-                chunks.append(Chunk(tokens=tokens, start=filling.filled, pages=filling.pages))
-                filling.filled += len(tokens)
-                budget -= len(tokens)
-            if not budget:
-                break
-        if chunks:
-            self.runner.fill(chunks)
-        for filling in [filling for filling in self.filling.values() if filling.num_rows == 0]:
-            self._drop_if_done(filling)  # all who wanted it were cancelled
 
     def _seat(self, rows: list[Row]) -> None:
         """From here on they are decoded."""
@@ -371,13 +290,18 @@ class Engine:
         slots = [self.free_slots.pop() for _ in rows]
         for slot, row in zip(slots, rows, strict=True):
             self.table.seat(slot, row.request, row.context, row.pages, row.limit)
+            if row.filling is not None:
+                self.table.join(
+                    slot, row.filling.number, len(row.filling.prefix) // self.page_size * self.page_size
+                )
             self.running[slot] = row
-            self._leave_filling(row)
+            self._stop_waiting(row)
         self.runner.seat(np.array(slots))
 
     def _copy_tails(self, rows: list[Row]) -> None:
         """The half-filled last page of a shared prefix becomes each row's own."""
-        tails = [(row.filling.pages[-1], row.pages[-1]) for row in rows if row.filling is not None]
+        filled = [row for row in rows if row.filling is not None and row.pages]
+        tails = [(row.filling.pages[-1], row.pages[-1]) for row in filled]  # type: ignore[union-attr]
         tails = [(source, target) for source, target in tails if source != target]
         if tails:
             self.runner.cache.copy_pages(*map(list, zip(*tails, strict=True)))
@@ -386,21 +310,12 @@ class Engine:
         """Out of the queue of those that enter, with no page left."""
         self.pool.release(row.pages)
         row.pages = []
-        self._leave_filling(row)
+        self._stop_waiting(row)
 
-    def _leave_filling(self, row: Row) -> None:
+    def _stop_waiting(self, row: Row) -> None:
         if row.filling is not None:
-            row.filling.num_rows -= 1
-            self._drop_if_done(row.filling)
+            self.prefixes.leave(row.filling)
             row.filling = None
-
-    def _drop_if_done(self, filling: Filling) -> None:
-        """A prefix that is filled and that nobody waits for gives its pages back.
-
-        One that is not yet filled stays until it is: others may count on its pages by their names.
-        """
-        if filling.num_rows == 0 and filling.is_full():
-            self.pool.release(self.filling.pop(filling.prefix).pages)
 
     def _unseat(self, slots: list[int]) -> list[Row]:
         """Take rows out of their slots, with what they drew there."""
@@ -432,18 +347,15 @@ class Engine:
         for row in self.waiting:
             if row.request.id == request_id:
                 self.waiting.remove(row)
+                if row.saved is None:
+                    self.prefixes.unwant(row.prefix)
                 return row
         return None
 
-    def _parked(self, row: Row) -> Parked:
-        return Parked(
-            request=row.request,
-            ids=row.drawn,
-            logprobs=row.logprobs,
-            versions=row.versions,
-            policy_version=self.version,
-            kv=row.saved,
-        )
+    def _queue(self, row: Row, *, first: bool = False) -> None:
+        self.waiting.insert(0 if first else len(self.waiting), row)
+        if row.saved is None:
+            self.prefixes.want(row.prefix)
 
     def _running_slots(self) -> np.ndarray:
         return np.fromiter(self.running, dtype=np.int64, count=len(self.running))
@@ -469,7 +381,7 @@ class Engine:
             if len(short) <= self.pool.num_free:
                 break
             self._land()  # some may end, and what they drew must be known before one is put back
-            if len(self._short_of_pages(guesses)) > self.pool.num_free:
+            if len(self._short_of_pages(guesses)) > self.pool.num_free and not self.prefixes.spare():
                 self._put_back(next(reversed(self.running)))
         if len(short):
             pages = self.pool.take(len(short))
@@ -492,7 +404,7 @@ class Engine:
         saved = self._save(slot)
         (row,) = self._unseat([slot])
         row.saved = saved
-        self.waiting.appendleft(row)
+        self._queue(row, first=True)
 
     def _save(self, slot: int) -> SavedKV | None:
         """Keys and values of a row whose steps have all landed."""
@@ -506,32 +418,15 @@ class Engine:
     def _pages_for(self, num_tokens: int) -> int:
         return -(-num_tokens // self.page_size)
 
-    def _check(self, request: Request) -> None:
-        """Refuse what could never run."""
-        longest = len(request.prompt) + request.sampling.max_new_tokens
-        # One more: the half-filled last page of a prompt is held twice for a moment.
-        pages = self._pages_for(longest) + 1
-        if not request.prompt:
-            raise ValueError(f"request {request.id} has an empty prompt; give it at least one token")
-        if len(request.stop_ids) > MAX_STOPS:
-            raise ValueError(
-                f"request {request.id} has {len(request.stop_ids)} stop ids; the most is {MAX_STOPS}"
-            )
-        if longest > self.model.shape.max_context:
-            raise ValueError(
-                f"request {request.id}: {len(request.prompt)} prompt tokens + "
-                f"{request.sampling.max_new_tokens} new ones exceed the model's context of "
-                f"{self.model.shape.max_context}; "
-                "shorten the prompt or lower sampling.max_new_tokens"
-            )
-        if pages > self.num_pages:
-            raise ValueError(
-                f"request {request.id} needs {pages} KV pages and the engine has {self.num_pages}; "
-                f"raise engine.kv_tokens to at least {pages * self.page_size}"
-            )
-
 
 def build_engine(model: Decoder, settings: parts.Engine, *, max_length: int) -> Engine:
     """An engine with the recipe's room, or room for all running rows at full length."""
-    num_pages = kv_pages(settings, max_length)
-    return Engine(model, num_pages=num_pages, page_size=settings.page_size, max_running=settings.max_running)
+    return Engine(
+        model,
+        num_pages=kv_pages(settings, max_length),
+        page_size=settings.page_size,
+        max_running=settings.max_running,
+        prefill_tokens=settings.prefill_tokens,
+        fp8_kv=settings.kv_dtype == "fp8",
+        batch_invariant=settings.batch_invariant,
+    )

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from foresail.recipe.parts import Sampling
+from foresail.recipe.shape import ModelShape
 from foresail.records import Finish
 
+MAX_STOPS = 16
 MAX_DRAFT = 16  # tokens; with the root, 17 bits say who sees whom
 
 
@@ -102,4 +104,33 @@ class Draft:
         return Draft(
             tokens=tuple(self.tokens[place] for place in places),
             parents=tuple(kept[self.parents[place]] for place in places),
+        )
+
+
+def check(request: Request, shape: ModelShape, num_pages: int, page_size: int) -> None:
+    """Refuse what could never run."""
+    max_context, strange = shape.max_context, [id for id in request.prompt if not 0 <= id < shape.vocab_size]
+    longest = len(request.prompt) + request.sampling.max_new_tokens
+    # One more: the half-filled last page of a prompt is held twice for a moment.
+    pages = -(-longest // page_size) + 1
+    if not request.prompt:
+        raise ValueError(f"request {request.id} has an empty prompt; give it at least one token")
+    if strange:
+        raise ValueError(
+            f"request {request.id} holds token {strange[0]}, and the model knows 0 to {shape.vocab_size - 1}; "
+            "is this the tokenizer of another model?"
+        )
+    if len(request.stop_ids) > MAX_STOPS:
+        raise ValueError(
+            f"request {request.id} has {len(request.stop_ids)} stop ids; the most is {MAX_STOPS}"
+        )
+    if longest > max_context:
+        raise ValueError(
+            f"request {request.id}: {len(request.prompt)} prompt tokens + {request.sampling.max_new_tokens} new "
+            f"ones exceed the model's context of {max_context}; shorten the prompt or lower sampling.max_new_tokens"
+        )
+    if pages > num_pages:
+        raise ValueError(
+            f"request {request.id} needs {pages} KV pages and the engine has {num_pages}; "
+            f"raise engine.kv_tokens to at least {pages * page_size}"
         )

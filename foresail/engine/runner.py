@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
+import torch
 
 from foresail.engine.advance import Drawn
 from foresail.engine.cache import KVCache
@@ -13,6 +14,7 @@ from foresail.engine.chunk import Chunk
 from foresail.engine.runner_cpu import CpuRunner
 from foresail.engine.table import Table
 from foresail.model.decoder import Decoder
+from foresail.model.kernels.available import can_fuse
 
 
 class Runner(Protocol):
@@ -40,9 +42,36 @@ class Runner(Protocol):
     def take_memory(self) -> None: ...
 
 
-def open_runner(model: Decoder, table: Table, *, num_pages: int, page_size: int) -> Runner:
+def open_runner(
+    model: Decoder, table: Table, *, num_pages: int, page_size: int, fp8_kv: bool, batch_invariant: bool
+) -> Runner:
+    """The runner for the model's device, or an error that says what that device lacks."""
     if model.device.type == "cuda":
-        from foresail.engine.runner_cuda import CudaRunner  # brings Triton, which only CUDA machines have
+        return open_cuda_runner(model, table, num_pages, page_size, fp8_kv, batch_invariant)
+    if fp8_kv:
+        raise ValueError('engine.kv_dtype = "fp8" needs a CUDA device; leave it at "model" on a CPU')
+    return CpuRunner(model, table, num_pages=num_pages, page_size=page_size, batch_invariant=batch_invariant)
 
-        return CudaRunner(model, table, num_pages=num_pages, page_size=page_size)
-    return CpuRunner(model, table, num_pages=num_pages, page_size=page_size)
+
+def open_cuda_runner(
+    model: Decoder, table: Table, num_pages: int, page_size: int, fp8_kv: bool, batch_invariant: bool
+) -> Runner:
+    if not can_fuse(model.embed.weight):
+        raise ValueError(
+            f"the engine cannot run {model.dtype} on {torch.cuda.get_device_name(model.device)}: it needs Triton "
+            "(pip install triton), a GPU of compute capability 8.0 or newer, and bfloat16, float16 or float32; "
+            'set model.device = "cpu" to do without'
+        )
+    if page_size & (page_size - 1):
+        raise ValueError(f"engine.page_size {page_size} is no power of two, which a GPU needs; try 16")
+    from foresail.engine.runner_cuda import CudaRunner  # brings Triton, which only CUDA machines have
+
+    kv_dtype = torch.float8_e4m3fn if fp8_kv else model.dtype
+    return CudaRunner(
+        model,
+        table,
+        num_pages=num_pages,
+        page_size=page_size,
+        kv_dtype=kv_dtype,
+        batch_invariant=batch_invariant,
+    )

@@ -6,6 +6,7 @@ Legend: E entries, T tokens, V vocabulary, D hidden size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from foresail.engine.entries import Entries
 from foresail.engine.noise import uniforms
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
+from foresail.model import linear
 from foresail.model.decoder import Decoder
 
 
@@ -26,8 +28,11 @@ class CpuRunner:
 
     steps_ahead = 0
 
-    def __init__(self, model: Decoder, table: Table, *, num_pages: int, page_size: int) -> None:
+    def __init__(
+        self, model: Decoder, table: Table, *, num_pages: int, page_size: int, batch_invariant: bool
+    ) -> None:
         self.model, self.table, self.num_pages, self.page_size = model, table, num_pages, page_size
+        self.products = linear.batch_invariant if batch_invariant else nullcontext
         self.cache = KVCache.zeros(model.shape, num_pages, page_size, model.dtype)
 
     # The table is read where it stands, so nothing is to be told.
@@ -44,7 +49,8 @@ class CpuRunner:
         positions_T, places_T = torch.from_numpy(packed.positions_T), torch.from_numpy(packed.places_T)
         tables_CP, lengths_C = torch.from_numpy(packed.tables_CP), torch.from_numpy(packed.lengths_C)
         attend = ChunkAttention(self.cache, tables_CP, places_T, positions_T, lengths_C)
-        self.model(torch.from_numpy(packed.ids_T), positions_T, attend)
+        with self.products():
+            self.model.fill(torch.from_numpy(packed.ids_T), positions_T, attend)
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
         """Draw a token at every entry, and say which of them stand."""
@@ -54,8 +60,9 @@ class CpuRunner:
         ids_E = np.where(entries.nodes_E == 0, self.table.last_S[slots_E], entries.drafts_E)
         positions_E = torch.from_numpy(bases_E + entries.depths_E)
         attend = self._attend(entries, bases_E)
-        hidden_ED = self.model(torch.from_numpy(ids_E), positions_E, attend)
-        tokens_E, logprobs_E = self._draw(self.model.logits(hidden_ED), slots_E, positions_E)
+        with self.products():
+            logits_EV = self.model.logits(self.model(torch.from_numpy(ids_E), positions_E, attend))
+        tokens_E, logprobs_E = self._draw(logits_EV, slots_E, positions_E)
         drawn = advance(self.table, entries, tokens_E.numpy(), logprobs_E.numpy())
         return lambda: drawn
 

@@ -10,6 +10,7 @@ Legend: E entries, T tokens, C chunks, V vocabulary, D hidden size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -19,18 +20,25 @@ from torch import Tensor
 from foresail.engine.advance import Drawn
 from foresail.engine.cache_cuda import CudaKVCache
 from foresail.engine.chunk import Chunk, pack_chunks
-from foresail.engine.entries import Entries, root_entries
-from foresail.engine.kernels.attention import attend_entries, choose_splits
+from foresail.engine.entries import Entries
+from foresail.engine.graph import Graph, GraphKind, Plan, Reading, bucket_of, buckets
+from foresail.engine.kernels.attention import MOST_SPLITS, attend_entries, choose_splits
 from foresail.engine.kernels.chunks import attend_chunks, cut_tiles
 from foresail.engine.kernels.drawing import draw
+from foresail.engine.kernels.packs import attend_packs, most_packed
 from foresail.engine.kernels.rows import advance, locate
 from foresail.engine.noise import uniforms
+from foresail.engine.packs import plan_packs, tokens_saved
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
 from foresail.engine.table_cuda import DeviceTable
+from foresail.model import linear
 from foresail.model.decoder import Decoder
 
 READINGS = 4  # buffers for outcomes on their way to the host; at most two are in use
+WORTH_PACKING = 24 * 2**20  # bytes of keys and values that packing must save a layer: it takes a kernel more
+PACK_SPLITS = 1
+INVARIANT_SPLIT = 256  # tokens
 
 
 class CudaRunner:
@@ -38,18 +46,31 @@ class CudaRunner:
 
     steps_ahead = 1
 
-    def __init__(self, model: Decoder, table: Table, *, num_pages: int, page_size: int) -> None:
+    def __init__(
+        self,
+        model: Decoder,
+        table: Table,
+        *,
+        num_pages: int,
+        page_size: int,
+        kv_dtype: torch.dtype,
+        batch_invariant: bool,
+    ) -> None:
         self.model, self.host_table, self.page_size = model, table, page_size
-        self.device = model.device
-        self.cache = CudaKVCache(model.shape, num_pages + 1, page_size, model.dtype, model.device)
+        self.device, shape = model.device, model.shape
+        self.group = shape.num_heads // shape.num_kv_heads
+        self.cache = CudaKVCache(shape, num_pages + 1, page_size, kv_dtype, model.device)
         self.table = DeviceTable(table, scratch_page=num_pages, device=model.device)
         self.seat, self.add_pages = self.table.seat, self.table.add_pages
         self.give_back_memory, self.take_memory = self.cache.give_back_memory, self.cache.take_memory
+        self.batch_invariant = batch_invariant
+        self.products = linear.batch_invariant if batch_invariant else nullcontext
         self.multiprocessors = torch.cuda.get_device_properties(self.device).multi_processor_count
-        self.graphs: dict[tuple[int, bool], Graph] = {}
+        self.graphs: dict[GraphKind, Graph] = {}
         self.graph_memory = torch.cuda.graph_pool_handle()
-        self.stream = torch.cuda.Stream(self.device)
+        self.capturing = torch.cuda.Stream(self.device)
         self.readings = [Reading() for _ in range(READINGS)]
+        self.last_plan: Plan | None = None
 
     # Prefill.
 
@@ -60,72 +81,96 @@ class CudaRunner:
             np.stack((packed.ids_T, packed.positions_T, packed.places_T))
         )
         starts_C1 = np.concatenate(([0], packed.lengths_C.cumsum()))
-        shape = self.model.shape
-        attend = ChunkAttention(
-            self.cache,
-            places_T,
-            self._upload(packed.tables_CP),
-            self._upload(starts_C1.astype(np.int32)),
-            self._upload(packed.contexts_C.astype(np.int32)),
-            self._upload(cut_tiles(packed.lengths_C, shape.num_heads // shape.num_kv_heads)),
+        attend = partial(
+            attend_chunks,
+            tables_CP=self._upload(packed.tables_CP),
+            starts_C1=self._upload(starts_C1.astype(np.int32)),
+            contexts_C=self._upload(packed.contexts_C.astype(np.int32)),
+            tiles=self._upload(cut_tiles(packed.lengths_C, self.group)),
         )
-        self.model(ids_T, positions_T, attend)
+        with self.products():
+            self.model.fill(ids_T, positions_T, WriteAndAttend(self.cache, places_T, attend))
+
+    def _upload(self, array: np.ndarray) -> Tensor:
+        # From pinned memory, or the copy would wait for all work before it.
+        return torch.from_numpy(np.ascontiguousarray(array)).pin_memory().to(self.device, non_blocking=True)
 
     # Decoding.
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
         """Launch a step. The reading, when asked for, waits for it to end."""
         if not self.graphs:
-            self.capture_all()
-        count = block.shape[1]
-        graph = self._graph(bucket_of(count), self.host_table.truncates(block[0]))
-        graph.replay(block)
-        reading = self.readings[0]
-        self.readings = [*self.readings[1:], reading]
+            self._capture_plain_steps()
+        plan = self._plan(block)
+        graph = self._graph(plan.kind)
+        graph.replay(plan)
+        reading = self.readings.pop(0)
+        self.readings.append(reading)
         reading.begin(graph.drawn_5E)
-        return partial(reading.end, count)
+        return partial(reading.end, block.shape[1])
 
-    def capture_all(self) -> None:
-        """Capture the plain steps of all buckets, the largest first, whose memory the others then share."""
+    def _plan(self, block: np.ndarray) -> Plan:
+        """Mostly the entries are those of the step before, and so is what can be packed of them."""
+        drafted = bool(block[1].any())  # then more may be packed than the step before
+        if self.last_plan is None or drafted or not np.array_equal(block, self.last_plan.block):
+            packs = plan_packs(self.host_table, block, max(1, most_packed(self.group)), self.page_size)
+            token_bytes = 2 * self.cache.keys[0, 0, 0].numel() * self.cache.dtype.itemsize
+            kind = GraphKind(
+                size=bucket_of(block.shape[1]),
+                packed=not self.batch_invariant and tokens_saved(packs) * token_bytes > WORTH_PACKING,
+                truncates=self.host_table.truncates(block[0]),
+            )
+            self.last_plan = Plan(kind=kind, block=block, packs=packs)
+        return self.last_plan
+
+    def _capture_plain_steps(self) -> None:
+        """The largest first, whose memory the others then share."""
         for size in reversed(buckets(self.table.scratch)):
-            self._graph(size, truncates=False)
+            self._graph(GraphKind(size=size))
 
-    def _graph(self, size: int, truncates: bool) -> Graph:
-        if (size, truncates) not in self.graphs:
-            self.graphs[size, truncates] = self._capture(size, truncates)
-        return self.graphs[size, truncates]
+    def _graph(self, kind: GraphKind) -> Graph:
+        if kind not in self.graphs:
+            graph = Graph(kind.size, self.table.scratch, self.device)
+            step = partial(self._step, graph.entries, graph.packs_3E, kind)
+            with self.products():
+                graph.capture(step, self.graph_memory, self.capturing)
+            self.graphs[kind] = graph
+        return self.graphs[kind]
 
-    def _capture(self, size: int, truncates: bool) -> Graph:
-        """Run once on scratch rows, so that all kernels are loaded, and once more while being captured."""
-        graph = Graph(size, self.table.scratch, self.device)
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
-            step = partial(self._step, Entries(*graph.block_6E), truncates)
-            step()
-            torch.cuda.synchronize(self.device)
-            graph.cuda.capture_begin(self.graph_memory)
-            graph.drawn_5E = step()
-            graph.cuda.capture_end()
-        torch.cuda.current_stream().wait_stream(self.stream)
-        return graph
-
-    def _step(self, entries: Entries, truncates: bool) -> Tensor:
+    def _step(self, entries: Entries, packs_3E: Tensor, kind: GraphKind) -> Tensor:
         """From the table's lines to tokens, and the table moved on: int32 of 5 x E, see `advance`."""
         table = self.table
         ids_E, positions_E, places_E, bases_E = locate(
             table.last_S, table.lengths_S, table.pages_SP, entries, page_size=self.page_size
         )
-        attend = EntryAttention(
-            self.cache, table.pages_SP, entries, places_E, bases_E, self._splits(len(entries))
+        attend = (
+            self._attend_packs(entries, bases_E, packs_3E) if kind.packed else self._attend(entries, bases_E)
         )
-        logits_EV = self.model.logits(self.model(ids_E, positions_E, attend))
-        draw_tokens = self._draw_truncated if truncates else self._draw
-        tokens_E, logprobs_E = draw_tokens(logits_EV, entries.slots_E, positions_E)
+        hidden_ED = self.model(ids_E, positions_E, WriteAndAttend(self.cache, places_E, attend))
+        draw_tokens = self._draw_truncated if kind.truncates else self._draw
+        tokens_E, logprobs_E = draw_tokens(self.model.logits(hidden_ED), entries.slots_E, positions_E)
         rows = (table.last_S, table.lengths_S, table.left_S, table.stops_SX)
         return advance(*rows, entries, tokens_E, logprobs_E)
 
-    def _splits(self, entries: int) -> int:
-        return choose_splits(entries, self.model.shape.num_kv_heads, self.multiprocessors)
+    def _attend(self, entries: Entries, bases_E: Tensor) -> Callable[..., Tensor]:
+        splits = choose_splits(len(entries), self.model.shape.num_kv_heads, self.multiprocessors)
+        split_tokens = 0
+        if self.batch_invariant:  # contexts are cut alike in every batch
+            splits, split_tokens = MOST_SPLITS, INVARIANT_SPLIT
+        return partial(
+            attend_entries,
+            tables_SP=self.table.pages_SP,
+            slots_E=entries.slots_E,
+            bases_E=bases_E,
+            nodes_E=entries.nodes_E,
+            sights_E=entries.sights_E,
+            splits=splits,
+            split_tokens=split_tokens,
+        )
+
+    def _attend_packs(self, entries: Entries, bases_E: Tensor, packs_3E: Tensor) -> Callable[..., Tensor]:
+        plain = self._attend(entries, bases_E)
+        return partial(attend_packs, **plain.keywords, packs=packs_3E, pack_splits=PACK_SPLITS)  # type: ignore[attr-defined]
 
     def _draw(self, logits_EV: Tensor, slots_E: Tensor, positions_E: Tensor) -> tuple[Tensor, Tensor]:
         return draw(logits_EV, slots_E, self.table.temperature_S, self.table.keys_S, positions_E)
@@ -144,108 +189,16 @@ class CudaRunner:
         noise_E = uniforms(table.keys_S[slots_E], positions_E + 1)
         return sample(logits_EV, settings, noise_E, truncate=True)
 
-    def _upload(self, array: np.ndarray) -> Tensor:
-        # From pinned memory, or the copy would wait for all work before it.
-        return torch.from_numpy(np.ascontiguousarray(array)).pin_memory().to(self.device, non_blocking=True)
 
+class WriteAndAttend:
+    """What the model calls in each layer: keep the new keys and values, then look back over the cache."""
 
-class EntryAttention:
-    """A decode step's attention: write each entry's key and value, then look back over its row."""
+    def __init__(self, cache: CudaKVCache, places_T: Tensor, attend: Callable[..., Tensor]) -> None:
+        self.cache, self.places_T, self.attend = cache, places_T, attend
 
-    def __init__(
-        self,
-        cache: CudaKVCache,
-        pages_SP: Tensor,
-        entries: Entries,
-        places_E: Tensor,
-        bases_E: Tensor,
-        splits: int,
-    ) -> None:
-        self.cache, self.places_E, self.splits = cache, places_E, splits
-        self.rows = (pages_SP, entries.slots_E, bases_E, entries.nodes_E, entries.sights_E)
-
-    def __call__(self, layer: int, q_EHd: Tensor, k_EKd: Tensor, v_EKd: Tensor) -> Tensor:
-        self.cache.write(layer, self.places_E, k_EKd, v_EKd)
-        keys, values = self.cache.keys[layer], self.cache.values[layer]
-        return attend_entries(q_EHd, keys, values, *self.rows, splits=self.splits)
-
-
-class ChunkAttention:
-    """Prefill's attention: write the chunks' keys and values, then look back over their contexts."""
-
-    def __init__(
-        self,
-        cache: CudaKVCache,
-        places_T: Tensor,
-        tables_CP: Tensor,
-        starts_C1: Tensor,
-        contexts_C: Tensor,
-        tiles: Tensor,
-    ) -> None:
-        self.cache, self.places_T = cache, places_T
-        self.chunks = (tables_CP, starts_C1, contexts_C, tiles)
+    def keep(self, layer: int, k_TKd: Tensor, v_TKd: Tensor) -> None:
+        self.cache.write(layer, self.places_T, k_TKd, v_TKd)
 
     def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
-        self.cache.write(layer, self.places_T, k_TKd, v_TKd)
-        return attend_chunks(q_THd, self.cache.keys[layer], self.cache.values[layer], *self.chunks)
-
-
-class Graph:
-    """A captured decode step and the entries it reads, which are the scratch row's until told otherwise."""
-
-    def __init__(self, size: int, scratch: int, device: torch.device) -> None:
-        self.padding = root_entries(np.full(size, scratch))
-        self.block_6E = torch.from_numpy(self.padding).to(device)
-        self.staging = torch.from_numpy(self.padding).pin_memory()
-        self.uploaded = torch.cuda.Event()
-        self.cuda = torch.cuda.CUDAGraph()
-        self.drawn_5E: Tensor
-
-    def replay(self, block: np.ndarray) -> None:
-        self._upload(block)
-        self.cuda.replay()
-
-    def _upload(self, block: np.ndarray) -> None:
-        """Mostly the entries are those of the step before, and stay."""
-        staged, count = self.staging.numpy(), block.shape[1]
-        if np.array_equal(staged[:, :count], block) and (staged[0, count:] == self.padding[0, 0]).all():
-            return
-        self.uploaded.synchronize()  # the last upload must have left the staging buffer
-        staged[:, :count], staged[:, count:] = block, self.padding[:, count:]
-        self.block_6E.copy_(self.staging, non_blocking=True)
-        self.uploaded.record()
-
-
-class Reading:
-    """What a step drew, on its way to the host."""
-
-    def __init__(self) -> None:
-        self.host = torch.empty(0, dtype=torch.int32)
-        self.arrived = torch.cuda.Event()
-
-    def begin(self, drawn_5E: Tensor) -> None:
-        if self.host.numel() < drawn_5E.numel():
-            self.host = torch.empty(drawn_5E.numel(), dtype=torch.int32, pin_memory=True)
-        self.block_5E = self.host[: drawn_5E.numel()].view_as(drawn_5E)
-        self.block_5E.copy_(drawn_5E, non_blocking=True)
-        self.arrived.record()
-
-    def end(self, count: int) -> Drawn:
-        self.arrived.synchronize()
-        return Drawn.of(self.block_5E.numpy()[:, :count])
-
-
-def bucket_of(count: int) -> int:
-    """bucket_of(5) -> 8, bucket_of(65) -> 80: an eighth to a quarter too large at most, beyond the smallest."""
-    if count <= 8:
-        return 1 << (count - 1).bit_length()
-    step = max(8, 1 << ((count - 1).bit_length() - 3))
-    return -(-count // step) * step
-
-
-def buckets(most: int) -> list[int]:
-    """All sizes up to the one that holds `most`: buckets(20) -> [1, 2, 4, 8, 16, 24]."""
-    sizes = [bucket_of(1)]
-    while sizes[-1] < most:
-        sizes.append(bucket_of(sizes[-1] + 1))
-    return sizes
+        self.keep(layer, k_TKd, v_TKd)
+        return self.attend(q_THd, self.cache.keys[layer], self.cache.values[layer])

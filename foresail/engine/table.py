@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from foresail.engine.request import Request
+from foresail.engine.request import MAX_STOPS, Request
 
-MAX_STOPS = 16
 NO_ID = -1  # fills the rows of a table of token ids
 
 
@@ -25,6 +24,7 @@ class Table:
         self.last_S, self.lengths_S, self.left_S, self.keys_S = (integers() for _ in range(4))
         self.seats_S = integers()  # how often the slot changed hands: tells a row from its successor
         self.num_pages_S, self.drawn_S = integers(), integers()
+        self.groups_S, self.shared_S = integers(), integers()  # rows of a group share that many cached tokens
         self.temperature_S, self.top_p_S, self.min_p_S = np.ones((3, num_slots), dtype=np.float32)
         self.top_k_S = integers()
         self.stops_SX = np.full((num_slots, MAX_STOPS), NO_ID, dtype=np.int64)
@@ -43,8 +43,13 @@ class Table:
         self.stops_SX[slot, : len(request.stop_ids)] = request.stop_ids
         self.num_pages_S[slot] = len(pages)
         self.pages_SP[slot, : len(pages)] = pages
+        self.groups_S[slot] = self.shared_S[slot] = 0
         if limit > self.tokens_SL.shape[1]:
             self._widen(limit)
+
+    def join(self, slot: int, group: int, shared: int) -> None:
+        """The row's first `shared` tokens are cached in the same pages as those of all rows of the group."""
+        self.groups_S[slot], self.shared_S[slot] = group, shared
 
     def add_pages(self, slots: np.ndarray, pages: list[int]) -> np.ndarray:
         """One more page for each of these rows (a row may be named more than once); the columns they went to."""

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.engine.table import MAX_STOPS, NO_ID, Table
+from foresail.engine.request import MAX_STOPS
+from foresail.engine.table import NO_ID, Table
 
 INTEGERS = ("last_S", "lengths_S", "left_S", "keys_S", "top_k_S")
 FLOATS = ("temperature_S", "top_p_S", "min_p_S")

@@ -5,7 +5,7 @@ which the caller brings: the trainer's keeps packed sequences apart, the engine'
 Query, key and value share one matrix, and so do gate and up, because both sides are faster that way.
 
 Legend: T tokens, D hidden size, I inner width of the MLP, V vocabulary, H query heads, K key/value heads,
-d head size.
+d head size, X all heads of a projection.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foresail.model.gated import silu_mul
 from foresail.model.linear import add_linear, linear
+from foresail.model.norm import RMSNorm
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
 from foresail.recipe.shape import ModelShape
 
@@ -28,14 +28,10 @@ class Attend(Protocol):
     def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor: ...
 
 
-class RMSNorm(nn.Module):
-    def __init__(self, size: int, eps: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(size))
-        self.eps = eps
+class Keep(Attend, Protocol):
+    """Attention over a cache, which can also take in keys and values that nothing looks at yet."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, (x.shape[-1],), self.weight, self.eps)
+    def keep(self, layer: int, k_TKd: Tensor, v_TKd: Tensor) -> None: ...
 
 
 class Attention(nn.Module):
@@ -53,17 +49,34 @@ class Attention(nn.Module):
     def forward(
         self, x_TD: Tensor, normed_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend
     ) -> Tensor:
-        heads, kv_heads, head_dim = self.shape.num_heads, self.shape.num_kv_heads, self.shape.head_dim
-        qkv = linear(normed_TD, self.qkv.weight, self.qkv.bias).unflatten(-1, (-1, head_dim))
-        qk, v_TKd = qkv.split((heads + kv_heads, kv_heads), dim=1)
+        qkv_TX = linear(normed_TD, self.qkv.weight, self.qkv.bias)
+        q_THd, k_TKd, v_TKd = self._split(qkv_TX, self.shape.num_heads, cos_Td, sin_Td)
+        return add_linear(x_TD, attend(self.layer, q_THd, k_TKd, v_TKd).flatten(1), self.out.weight)
+
+    def keep(self, normed_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Keep) -> None:
+        """Hand over keys and values and look at nothing; their rows of the matrix are the last ones."""
+        queries = self.shape.num_heads * self.shape.head_dim
+        bias = None if self.qkv.bias is None else self.qkv.bias[queries:]
+        kv_TX = linear(normed_TD, self.qkv.weight[queries:], bias)
+        _, k_TKd, v_TKd = self._split(kv_TX, 0, cos_Td, sin_Td)
+        attend.keep(self.layer, k_TKd, v_TKd)
+
+    def _split(
+        self, qkv_TX: Tensor, queries: int, cos_Td: Tensor, sin_Td: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The heads of a projection, `queries` of them queries; those and the keys turned to their positions."""
+        kv_heads = self.shape.num_kv_heads
+        qk, v_TKd = qkv_TX.unflatten(-1, (-1, self.shape.head_dim)).split(
+            (queries + kv_heads, kv_heads), dim=1
+        )
         # queries and keys in one go
         if self.q_norm is not None and self.k_norm is not None:
             scales = self.q_norm.weight, self.k_norm.weight
-            qk = norm_rotate(qk, cos_Td, sin_Td, *scales, heads, self.shape.norm_eps)
+            qk = norm_rotate(qk, cos_Td, sin_Td, *scales, queries, self.shape.norm_eps)
         else:
             qk = rotate(qk, cos_Td, sin_Td)
-        q_THd, k_TKd = qk.split((heads, kv_heads), dim=1)
-        return add_linear(x_TD, attend(self.layer, q_THd, k_TKd, v_TKd).flatten(1), self.out.weight)
+        q_THd, k_TKd = qk.split((queries, kv_heads), dim=1)
+        return q_THd, k_TKd, v_TKd
 
 
 class MLP(nn.Module):
@@ -91,6 +104,9 @@ class Block(nn.Module):
         x_TD = self.attention(x_TD, self.attention_norm(x_TD), cos_Td, sin_Td, attend)
         return self.mlp(x_TD, self.mlp_norm(x_TD))
 
+    def keep(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Keep) -> None:
+        self.attention.keep(self.attention_norm(x_TD), cos_Td, sin_Td, attend)
+
 
 class Decoder(nn.Module):
     """ids and positions in, hidden states out; `logits` turns the ones you need into scores."""
@@ -111,11 +127,23 @@ class Decoder(nn.Module):
 
     def forward(self, ids_T: Tensor, positions_T: Tensor, attend: Attend) -> Tensor:
         x_TD = self.embed(ids_T)  # memory of this pass alone, so that blocks may add to it in place
-        cos_Td = self.cos[positions_T].to(x_TD.dtype)
-        sin_Td = self.sin[positions_T].to(x_TD.dtype)
+        turns = self._turns(positions_T)
         for block in self.blocks:
-            x_TD = block(x_TD, cos_Td, sin_Td, attend)
+            x_TD = block(x_TD, *turns, attend)
         return self.norm(x_TD)
+
+    def fill(self, ids_T: Tensor, positions_T: Tensor, attend: Keep) -> None:
+        """Keys and values of every layer, into what `attend` keeps them in; the last block does no more."""
+        x_TD = self.embed(ids_T)
+        turns = self._turns(positions_T)
+        *blocks, last = self.blocks
+        for block in blocks:
+            x_TD = block(x_TD, *turns, attend)
+        assert isinstance(last, Block)
+        last.keep(x_TD, *turns, attend)
+
+    def _turns(self, positions_T: Tensor) -> tuple[Tensor, Tensor]:
+        return self.cos[positions_T].to(self.dtype), self.sin[positions_T].to(self.dtype)
 
     def logits(self, hidden_TD: Tensor) -> Tensor:
         weight_VD = self.embed.weight if self.head is None else self.head.weight

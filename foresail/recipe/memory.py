@@ -60,8 +60,9 @@ def estimate(shape: ModelShape, recipe: Recipe, device: Device) -> Memory:
     value_bytes, tokens = VALUE_BYTES[dtype], recipe.micro_batch_tokens
     weights = shape.num_parameters * value_bytes
     master_bytes = FLOAT32 if dtype == "bfloat16" else 0
-    kv_tokens = 0
+    kv_tokens, kv_bytes = 0, value_bytes
     if isinstance(recipe, Rl):
+        kv_bytes = 1 if recipe.engine.kv_dtype == "fp8" else value_bytes
         kv_tokens = kv_pages(recipe.engine_room, recipe.max_length) * recipe.engine.page_size
     return Memory(
         weights=weights,
@@ -69,7 +70,7 @@ def estimate(shape: ModelShape, recipe: Recipe, device: Device) -> Memory:
         optimizer=shape.num_parameters * (2 * FLOAT32 + master_bytes),
         activations=tokens * token_bytes(shape, value_bytes, device),
         logits=tokens * logits_bytes(shape),
-        kv_cache=kv_tokens * shape.kv_values_per_token * value_bytes,
+        kv_cache=kv_tokens * shape.kv_values_per_token * kv_bytes,
         reference=weights if isinstance(recipe, Rl) and recipe.loss.kl_weight > 0 else 0,
     )
 

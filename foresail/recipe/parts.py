@@ -106,6 +106,13 @@ class Engine(Part):
     max_running: int = Field(512, gt=0, description="samples decoded at once")
     page_size: int = Field(16, gt=0, description="tokens per KV page")
     kv_tokens: int | None = Field(None, gt=0, description="tokens the KV cache holds; default: all it needs")
+    kv_dtype: Literal["model", "fp8"] = Field(
+        "model", description="fp8: half the room, rounder keys; CUDA only"
+    )
+    prefill_tokens: int = Field(16_384, gt=0, description="prompt tokens computed between two decode steps")
+    batch_invariant: bool = Field(
+        False, description="a sample's numbers do not depend on what runs beside it; slower"
+    )
 
 
 class Advantage(Part):

@@ -55,6 +55,25 @@ def small_engine(model: Decoder, *, num_pages: int = 400, page_size: int = 4, **
     return Engine(model, num_pages=num_pages, page_size=page_size, **options)
 
 
+class Tally:
+    """How many tokens every forward pass of an engine takes."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.prefilled: list[int] = []
+        self.decoded: list[int] = []
+        fill, decode = engine.runner.fill, engine.runner.decode
+
+        def note_fill(chunks):
+            self.prefilled.append(sum(len(chunk.tokens) for chunk in chunks))
+            fill(chunks)
+
+        def note_decode(block):
+            self.decoded.append(block.shape[1])
+            return decode(block)
+
+        engine.runner.fill, engine.runner.decode = note_fill, note_decode
+
+
 def random_prompt(length: int, seed: int = 0) -> tuple[int, ...]:
     numbers = random.Random(f"{seed} {length}")
     return tuple(numbers.randrange(VOCABULARY) for _ in range(length))
@@ -113,7 +132,8 @@ def assert_same(
 
 def assert_all_free(engine: Engine) -> None:
     """Nothing is running, waiting or kept, and every page and slot can be given out exactly once."""
-    assert not engine.busy and not engine.entering and not engine.filling and not engine.flights
+    assert not engine.busy and not engine.entering and not engine.flights
+    assert not engine.prefixes.filling and not engine.prefixes.wanted
     assert sorted([*engine.pool._free, *engine.pool._idle]) == list(range(engine.num_pages))
     assert set(engine.pool._owners) == {0}
     assert sorted(engine.free_slots) == list(range(len(engine.table.lengths_S)))

@@ -1,79 +1,33 @@
 """The Triton attention kernels against plain float64 attention, one entry and one sequence at a time.
 
-Compiled where there is a GPU; elsewhere Triton's interpreter runs the same source.
 Legend: E entries, T tokens, H query heads, K key/value heads, d head size, S slots, P pages per row, C sequences.
 """
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 import torch
-
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
-pytest.importorskip("triton", reason="the kernels need triton")
-
-from triton.runtime import interpreter
+from attention_oracle import (
+    DEVICE,
+    HALF,
+    PAGE,
+    TOLERANCE,
+    attend,
+    attend_plainly,
+    integers,
+    loops_in_the_interpreter,
+    make_cache,
+    nothing_is_zero_by_chance,
+    numbers,
+    read_row,
+)
 
 from foresail.engine.kernels.attention import ENTRY_KEYS, attend_entries, choose_splits
 from foresail.engine.kernels.cache import write_kv
 from foresail.engine.kernels.chunks import TILE_ROWS, attend_chunks, cut_tiles
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-PAGE = 4
-TOLERANCE = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
-HALF = torch.bfloat16 if DEVICE == "cuda" else torch.float16  # the interpreter's bf16 products are broken
-
-
-@pytest.fixture(autouse=True)
-def loops_in_the_interpreter(monkeypatch):
-    """Triton 3.6's interpreter reads the bounds of a loop as int(array of one number); numpy 2.4 refuses that."""
-    patch = interpreter._patch_lang_tensor
-
-    def patch_more(tensor, scope):
-        patch(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
-
-    monkeypatch.setattr(interpreter, "_patch_lang_tensor", patch_more)
-
-
-def numbers(*size: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.randn(size, generator=torch.Generator().manual_seed(seed)).to(DEVICE, dtype)
-
-
-def integers(values) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.int32, device=DEVICE)
-
-
-def make_cache(rows: int, width: int, heads: int, size: int, dtype: torch.dtype = torch.float32):
-    """Random keys and values, and tables that scatter the rows' pages over them."""
-    pages = torch.randperm(rows * width, generator=torch.Generator().manual_seed(9))
-    keys, values = (numbers(rows * width, PAGE, heads, size, seed=seed).to(dtype) for seed in (1, 2))
-    return keys, values, pages.view(rows, width).to(DEVICE, torch.int32)
-
-
-def read_row(cache: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-    return cache[table.long()].flatten(0, 1).double()
-
-
-def attend(q_Hd: torch.Tensor, k_LKd: torch.Tensor, v_LKd: torch.Tensor) -> torch.Tensor:
-    """One query token over the keys it is given, in float64."""
-    group = q_Hd.shape[0] // k_LKd.shape[1]
-    k_LHd, v_LHd = k_LKd.repeat_interleave(group, 1), v_LKd.repeat_interleave(group, 1)
-    scores_HL = torch.einsum("hd,lhd->hl", q_Hd.double(), k_LHd) / q_Hd.shape[1] ** 0.5
-    return torch.einsum("hl,lhd->hd", scores_HL.softmax(1), v_LHd)
-
-
-def attend_plainly(q_EHd, keys, values, tables, slots, bases, nodes, sights) -> torch.Tensor:
-    out = []
-    for entry, (slot, base, node, seen) in enumerate(zip(slots, bases, nodes, sights, strict=True)):
-        visible = [*range(base), *(base + j for j in range(node + 1) if seen >> j & 1)]
-        k_LKd, v_LKd = (read_row(cache, tables[slot])[visible] for cache in (keys, values))
-        out.append(attend(q_EHd[entry], k_LKd, v_LKd))
-    return torch.stack(out)
+__all__ = ["loops_in_the_interpreter", "nothing_is_zero_by_chance"]  # fixtures for every test here
 
 
 def check_entries(q_EHd, cache, slots, bases, nodes, sights, *, tolerance=TOLERANCE[torch.float32], **how):

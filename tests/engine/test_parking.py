@@ -8,6 +8,7 @@ import pytest
 import torch
 from small_engines import (
     Completion,
+    Tally,
     ask,
     ask_group,
     assert_all_free,
@@ -21,14 +22,6 @@ from small_engines import (
 
 MODEL = small_model("qwen2")
 PROMPT = random_prompt(10)
-
-
-class Tokens:
-    """How many tokens the model was given."""
-
-    def __init__(self, model) -> None:
-        self.count = 0
-        model.register_forward_pre_hook(lambda _, inputs: setattr(self, "count", self.count + len(inputs[0])))
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +53,8 @@ def test_going_on_elsewhere_computes_nothing_twice():
     model = small_model()
     request = ask("a", PROMPT, stop_ids=(), max_new_tokens=12)
     plain = finish_all(small_engine(model), [request])
-    tokens = Tokens(model)
     here, there = small_engine(model), small_engine(model)
+    tallies = [Tally(engine) for engine in (here, there)]
     here.add(request)
     for _ in range(5):
         here.step()
@@ -70,7 +63,8 @@ def test_going_on_elsewhere_computes_nothing_twice():
     assert_all_free(here)
     there.resume(parked)
     assert_same(finish_all(there), plain)
-    assert tokens.count == 9 + 12
+    assert [tally.prefilled for tally in tallies] == [[9], []]
+    assert [tally.decoded for tally in tallies] == [[1] * 5, [1] * 7]
 
 
 def test_without_keys_and_values_they_are_computed_again():

@@ -113,7 +113,7 @@ def test_a_request_cancelled_while_its_prompt_is_filled_leaves_nothing():
     for request in ask_group("a", PROMPT, 2):
         engine.add(request)
     engine.step()
-    assert len(engine.entering) == 2 and engine.filling
+    assert len(engine.entering) == 2 and engine.prefixes.filling
     assert engine.cancel("a.0") is not None and engine.cancel("a.1") is not None
     engine.add(
         ask("b", PROMPT, stop_ids=())
@@ -166,6 +166,12 @@ def test_a_request_for_more_pages_than_there_are_is_refused():
     ):
         small_engine(MODEL, num_pages=8).add(ask("a", random_prompt(10)))
     small_engine(MODEL, num_pages=9).add(ask("a", random_prompt(10)))
+
+
+@pytest.mark.parametrize("token", [-1, VOCABULARY])
+def test_a_token_the_model_does_not_know_is_refused(token):
+    with pytest.raises(ValueError, match=rf"request a holds token {token}, and the model knows 0 to 30"):
+        small_engine(MODEL).add(ask("a", (1, token, 2)))
 
 
 def test_too_many_stop_ids_are_refused():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from small_engines import (
-    Engine,
+    Tally,
     ask,
     ask_group,
     assert_all_free,
@@ -13,21 +13,6 @@ from small_engines import (
     small_engine,
     small_model,
 )
-
-from foresail.engine.cache import ChunkAttention
-
-
-class Tally:
-    """How many tokens every forward pass took."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.prefilled: list[int] = []
-        self.decoded: list[int] = []
-        engine.model.register_forward_pre_hook(self.note)
-
-    def note(self, model, inputs):
-        ids_T, _, attend = inputs
-        (self.prefilled if isinstance(attend, ChunkAttention) else self.decoded).append(len(ids_T))
 
 
 def test_a_group_prefills_its_prompt_once():
@@ -46,12 +31,33 @@ def test_prompts_of_many_groups_go_through_one_pass():
     assert tally.prefilled == [4 + 7 + 8] and tally.decoded == [12, 12]
 
 
-def test_siblings_that_come_later_fill_only_what_is_no_whole_page():
+def test_siblings_that_wait_reuse_the_prompt():
     engine = small_engine(small_model(), max_running=2)
     tally = Tally(engine)
-    completions = finish_all(engine, ask_group("a", random_prompt(10), 6, stop_ids=(), max_new_tokens=3))
-    assert len(completions) == 6
-    assert tally.prefilled == [9, 1, 1]  # pages of four: two are shared, one token stands on the third
+    completions = finish_all(engine, ask_group("a", random_prompt(10), 7, stop_ids=(), max_new_tokens=3))
+    assert len(completions) == 7
+    assert tally.prefilled == [9]
+    assert_all_free(engine)
+
+
+def test_a_sibling_that_comes_when_all_others_run_fills_only_what_is_no_whole_page():
+    engine = small_engine(small_model())
+    tally = Tally(engine)
+    first, second = ask_group("a", random_prompt(10), 2, stop_ids=(), max_new_tokens=3)
+    engine.add(first)
+    engine.step()
+    finish_all(engine, [second])
+    assert tally.prefilled == [9, 1]  # pages of four: two are shared, one token stands on the third
+    assert_all_free(engine)
+
+
+def test_a_prompt_kept_for_those_that_wait_makes_way_when_room_is_needed():
+    requests = ask_group("a", random_prompt(10), 5, stop_ids=(), max_new_tokens=10)
+    expected = finish_all(small_engine(small_model()), requests)
+    engine = small_engine(small_model(), num_pages=6, page_size=4)
+    assert {n: c.ids for n, c in finish_all(engine, requests).items()} == {
+        n: c.ids for n, c in expected.items()
+    }
     assert_all_free(engine)
 
 
@@ -101,7 +107,7 @@ def test_a_prompt_in_use_by_none_but_its_samples_is_held_once():
     for request in ask_group("a", random_prompt(10), 3, stop_ids=()):
         engine.add(request)
     engine.step()
-    assert not engine.filling
+    assert not engine.prefixes.filling
     assert engine.pool.num_free == 20 - 2 - 3  # two whole pages for all, one half-filled page for each
 
 

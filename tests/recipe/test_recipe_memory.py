@@ -180,7 +180,8 @@ def test_kv_cache_is_what_the_engine_allocates(kv_tokens: int | None, samples_pe
     room = parts.Engine(max_running=5, page_size=8, kv_tokens=kv_tokens)
     recipe = rl(engine=room, prompts_per_step=2, samples_per_prompt=samples_per_prompt)
     engine = build_engine(build(shape, "float32"), recipe.engine_room, max_length=recipe.max_length)
-    assert estimate(shape, recipe, "cpu").kv_cache == storage_bytes([engine.cache.keys, engine.cache.values])
+    cache = engine.runner.cache
+    assert estimate(shape, recipe, "cpu").kv_cache == storage_bytes([cache.keys, cache.values])
     if kv_tokens is None:
         # 40 tokens are 5 pages of 8, and one to copy to; 2 x 2 samples never need the fifth row
         assert engine.num_pages == 6 * min(5, 2 * samples_per_prompt)

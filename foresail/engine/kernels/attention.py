@@ -1,19 +1,15 @@
 # mypy: allow-untyped-defs
-"""Attention of a decode step over the paged KV cache, and the running softmax that prefill (`chunks`) shares.
+"""Attention of a decode step over the paged KV cache, each entry by itself.
 
-The query heads that share a key head are rows of one tile, so a key is read once for all of them. A tile runs
-along its keys and keeps, in base 2, the greatest score, the sum of the weights and the weighted values. Few
-entries with long contexts would leave most of the card idle: then programs share a context, and a second
-kernel merges their parts. Keys and values of the step's own tokens must be in the cache before.
+The query heads that share a key head are rows of one tile, so a key is read once for all of them. Few entries
+with long contexts would leave most of the card idle: then programs share a context, and their parts are merged.
+Keys and values of the step's own tokens must be in the cache before.
 
 Legend: E entries, H query heads, K key/value heads, d head size, S slots, P pages per row; in a kernel M rows
-of a tile, N keys of a block, D columns (d padded to a power of two), Z splits.
+of a tile, N keys of a block, D columns (d padded to a power of two).
 """
 
 from __future__ import annotations
-
-from math import e, log2
-from typing import Any
 
 import torch
 import triton
@@ -21,17 +17,23 @@ import triton.language as tl
 from torch import Tensor
 
 from foresail.engine.kernels.cache import find_places, load_rows
+from foresail.engine.kernels.softmax import (
+    LOWEST,
+    Parts,
+    fold,
+    mark_empty,
+    merge_parts,
+    pad_columns,
+    positive,
+    score,
+    softmax_scale,
+    store_parts,
+)
 
 ENTRY_KEYS = 32  # of a block: six programs fit on a Hopper multiprocessor, each with two blocks under way
 ENTRY_OPTIONS = {"num_warps": 4, "num_stages": 3}
-SPLITS_AT_ONCE = tl.constexpr(8)  # read together by the merge; fixed, so that the sum's order is
+WIDE_ROW = 256  # bytes of a key, beyond which a block has no more than 32
 MOST_SPLITS = 32
-LOWEST = tl.constexpr(-1e30)  # under every score, yet finite: the difference of two is not NaN
-
-
-def softmax_scale(head_dim: int) -> float:
-    """What scores are multiplied with before 2 is raised to them: e to the usual scaled score."""
-    return log2(e) * head_dim**-0.5
 
 
 def choose_splits(entries: int, key_heads: int, multiprocessors: int) -> int:
@@ -65,25 +67,46 @@ def attend_entries(
     equal parts, or into parts of `split_tokens`: if `splits` of them hold every context, the order of the sums,
     and so the last bit of the result, depends on the row's own length alone.
     """
+    out = torch.empty_like(q_EHd, memory_format=torch.contiguous_format) if out is None else out
+    rows = (tables_SP, slots_E, bases_E, nodes_E, sights_E)
+    if splits == 1:  # the kernel writes the result itself
+        launch_splits(q_EHd, keys, values, *rows, out=out, splits=1, split_tokens=split_tokens)
+        return out
+    parts = Parts.like(q_EHd, splits)
+    launch_splits(q_EHd, keys, values, *rows, parts=parts, splits=splits, split_tokens=split_tokens)
+    return merge_parts(parts, out)
+
+
+def launch_splits(
+    q_EHd: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    tables_SP: Tensor,
+    slots_E: Tensor,
+    bases_E: Tensor,
+    nodes_E: Tensor,
+    sights_E: Tensor,
+    *,
+    out: Tensor | None = None,
+    parts: Parts | None = None,
+    splits: int,
+    split_tokens: int = 0,
+    shared_E: Tensor | None = None,
+    before: int = 0,
+) -> None:
+    """Write the result to `out`, or fill the last `splits` parts.
+
+    Of the `before` parts in front of them, packs fill those of the entries whose first tokens are shared;
+    these entries start behind their shared tokens, and of the others those parts are marked as empty here.
+    """
     entries, heads, head_dim = q_EHd.shape
     key_heads = keys.shape[2]
-    if split_tokens % ENTRY_KEYS:
-        raise ValueError(
-            f"split_tokens {split_tokens} is not a multiple of {ENTRY_KEYS}; try {ENTRY_KEYS * 16}"
-        )
+    block = choose_keys(head_dim * keys.element_size())
+    if split_tokens % block:
+        raise ValueError(f"split_tokens {split_tokens} is not a multiple of {block}; try {block * 16}")
     assert q_EHd.stride()[1:] == (head_dim, 1) and keys.is_contiguous() and values.is_contiguous()
-    out = torch.empty_like(q_EHd, memory_format=torch.contiguous_format) if out is None else out
-    assert out.is_contiguous()
-    # Of one split the first kernel writes the result itself, and the parts are not touched.
-    parts, stats = out, out
-    if splits > 1:
-        parts = torch.empty(entries, heads, splits, head_dim, dtype=torch.float32, device=out.device)
-        stats = torch.empty(entries, heads, splits, 2, dtype=torch.float32, device=out.device)
-    sizes: dict[str, Any] = {
-        "HEAD": head_dim,
-        "D": max(16, triton.next_power_of_2(head_dim)),
-        "KEYS": ENTRY_KEYS,
-    }
+    assert out is None or out.is_contiguous()
+    weighted, stats = parts or (out, out)
     _attend_split[(entries, key_heads, splits)](
         q_EHd,
         keys,
@@ -93,8 +116,8 @@ def attend_entries(
         bases_E,
         nodes_E,
         sights_E,
-        out,
-        parts,
+        bases_E if shared_E is None else shared_E,
+        weighted,
         stats,
         softmax_scale(head_dim),
         q_EHd.stride(0),
@@ -102,17 +125,20 @@ def attend_entries(
         split_tokens,
         KEY_HEADS=key_heads,
         GROUP=heads // key_heads,
-        M=max(triton.next_power_of_2(heads // key_heads), 16),
+        HEAD=head_dim,
         PAGE=keys.shape[1],
-        WHOLE=splits == 1,
-        **sizes,
+        BEFORE=before,
+        WHOLE=parts is None,
+        M=max(triton.next_power_of_2(heads // key_heads), 16),
+        D=pad_columns(head_dim),
+        KEYS=block,
         **ENTRY_OPTIONS,
     )
-    if splits > 1:
-        _merge_splits[(entries, heads)](
-            parts, stats, bases_E, nodes_E, out, splits, split_tokens, **sizes, num_warps=4
-        )
-    return out
+
+
+def choose_keys(row_bytes: int) -> int:
+    """Keys of a block in a decode step, such that the blocks under way fit on the chip."""
+    return ENTRY_KEYS if row_bytes <= WIDE_ROW else min(ENTRY_KEYS, 32)
 
 
 @triton.jit(do_not_specialize=["table_stride", "split_tokens"])
@@ -125,8 +151,8 @@ def _attend_split(
     bases,
     nodes,
     sights,
-    out,
-    parts,
+    shared,
+    weighted,
     stats,
     scale,
     q_stride,
@@ -136,6 +162,7 @@ def _attend_split(
     GROUP: tl.constexpr,
     HEAD: tl.constexpr,
     PAGE: tl.constexpr,
+    BEFORE: tl.constexpr,
     WHOLE: tl.constexpr,
     M: tl.constexpr,
     D: tl.constexpr,
@@ -145,19 +172,31 @@ def _attend_split(
     # Entries run fastest: siblings of a group are neighbours, and the cache on the chip serves their prompt.
     entry, key_head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     splits = tl.num_programs(2)
-    base = tl.load(bases + entry).to(tl.int32)
-    context = base + tl.load(nodes + entry).to(tl.int32) + 1
-    share = _share(context, splits, split_tokens, KEYS)
-    first = split * share
-    if first >= context:
-        return
+    # all loads before any use: a short context takes hardly longer than waiting for them one by one
+    base, node = tl.load(bases + entry).to(tl.int32), tl.load(nodes + entry).to(tl.int32)
+    seen, slot = tl.load(sights + entry).to(tl.int32), tl.load(slots + entry).to(tl.int64)
+    past = tl.load(shared + entry).to(tl.int32) if BEFORE else 0
+    context = base + node + 1
+    share = tl.where(split_tokens > 0, split_tokens, share_blocks(context - past, splits, KEYS))
+    first = past + split * share
     # the last part takes what too few parts of a fixed length leave over
     end = tl.where(split == splits - 1, context, tl.minimum(first + share, context))
-    seen = tl.load(sights + entry).to(tl.int32)
-    table = tables + tl.load(slots + entry).to(tl.int64) * table_stride
 
     rows_M, columns_D, keys_N = tl.arange(0, M), tl.arange(0, D), tl.arange(0, KEYS)
+    # the rows that fill up the tile repeat its last head, and are not stored
+    real_M = rows_M < GROUP
     heads_M = key_head * GROUP + tl.minimum(rows_M, GROUP - 1)
+    row_M = entry.to(tl.int64) * (KEY_HEADS * GROUP) + heads_M
+    part_M = row_M * (BEFORE + splits) + BEFORE + split
+    if split == 0:
+        for pack_part in tl.static_range(BEFORE):
+            mark_empty(stats, row_M * (BEFORE + splits) + pack_part, real_M & (past == 0))
+    if first >= end:
+        if not WHOLE:
+            mark_empty(stats, part_M, real_M)
+        return
+
+    table = tables + slot * table_stride
     q_MD = load_rows(q + entry.to(tl.int64) * q_stride, heads_M * HEAD, columns_D, HEAD)
     acc_MD = tl.zeros((M, D), tl.float32)
     max_M, sum_M = tl.full((M,), LOWEST, tl.float32), tl.zeros((M,), tl.float32)
@@ -175,82 +214,15 @@ def _attend_split(
         scores_MN = tl.where(visible_N[None, :], scores_MN, float("-inf"))
         acc_MD, max_M, sum_M = fold(acc_MD, max_M, sum_M, scores_MN, v_ND, scale, q_MD.dtype)
 
-    # the rows that fill up the tile repeat its last head: once is enough
-    real_MD = (rows_M[:, None] < GROUP) & (columns_D[None, :] < HEAD)
-    row_M = entry.to(tl.int64) * (KEY_HEADS * GROUP) + heads_M
     if WHOLE:
-        result_MD = (acc_MD / _positive(sum_M)[:, None]).to(out.dtype.element_ty)
-        tl.store(out + row_M[:, None] * HEAD + columns_D[None, :], result_MD, real_MD)
+        result_MD = (acc_MD / positive(sum_M)[:, None]).to(weighted.dtype.element_ty)
+        real_MD = real_M[:, None] & (columns_D[None, :] < HEAD)
+        tl.store(weighted + row_M[:, None] * HEAD + columns_D[None, :], result_MD, real_MD)
     else:
-        part_M = row_M * splits + split
-        tl.store(parts + part_M[:, None] * HEAD + columns_D[None, :], acc_MD, real_MD)
-        tl.store(stats + part_M * 2, max_M, rows_M < GROUP)
-        tl.store(stats + part_M * 2 + 1, sum_M, rows_M < GROUP)
-
-
-@triton.jit(do_not_specialize=["splits", "split_tokens"])
-def _merge_splits(
-    parts,
-    stats,
-    bases,
-    nodes,
-    out,
-    splits,
-    split_tokens,
-    HEAD: tl.constexpr,
-    D: tl.constexpr,
-    KEYS: tl.constexpr,
-):
-    """One head of one entry: its parts, rescaled to their common maximum, summed and divided."""
-    entry, head = tl.program_id(0), tl.program_id(1)
-    context = tl.load(bases + entry).to(tl.int32) + tl.load(nodes + entry).to(tl.int32) + 1
-    used = tl.minimum(tl.cdiv(context, _share(context, splits, split_tokens, KEYS)), splits)
-    row = entry.to(tl.int64) * tl.num_programs(1) + head
-    columns_D = tl.arange(0, D)
-    acc_D = tl.zeros((D,), tl.float32)
-    greatest, total = tl.max(tl.full((1,), LOWEST, tl.float32)), tl.sum(tl.zeros((1,), tl.float32))
-    for start in range(0, used, SPLITS_AT_ONCE):
-        splits_Z = start + tl.arange(0, SPLITS_AT_ONCE)
-        parts_Z = row * splits + splits_Z
-        max_Z = tl.load(stats + parts_Z * 2, splits_Z < used, other=LOWEST)
-        sum_Z = tl.load(stats + parts_Z * 2 + 1, splits_Z < used, other=0.0)
-        wanted_ZD = (splits_Z < used)[:, None] & (columns_D < HEAD)[None, :]
-        part_ZD = tl.load(parts + parts_Z[:, None] * HEAD + columns_D[None, :], wanted_ZD, other=0.0)
-        higher = tl.maximum(greatest, tl.max(max_Z))
-        weights_Z, decay = tl.exp2(max_Z - higher), tl.exp2(greatest - higher)
-        acc_D = acc_D * decay + tl.sum(part_ZD * weights_Z[:, None], 0)
-        total = total * decay + tl.sum(sum_Z * weights_Z)
-        greatest = higher
-    result_D = acc_D / _positive(total)
-    tl.store(out + row * HEAD + columns_D, result_D.to(out.dtype.element_ty), columns_D < HEAD)
+        store_parts(weighted, stats, part_M, acc_MD, max_M, sum_M, columns_D, real_M, HEAD)
 
 
 @triton.jit
-def _share(context, splits, split_tokens, KEYS: tl.constexpr):
-    """Tokens in each part of a context, in whole blocks: 100 in 3 parts of 32-key blocks -> 64 (64, 36, none)."""
-    even = tl.cdiv(tl.cdiv(context, splits), KEYS) * KEYS
-    return tl.where(split_tokens > 0, split_tokens, even)
-
-
-@triton.jit
-def score(q_MD, k_ND):
-    # float8 keys are widened here; ieee: float32 stays float32 instead of passing through tf32
-    return tl.dot(q_MD, tl.trans(k_ND.to(q_MD.dtype)), input_precision="ieee")
-
-
-@triton.jit
-def fold(acc_MD, max_M, sum_M, scores_MN, v_ND, scale, dtype: tl.constexpr):
-    """Take one more block of keys into the running softmax."""
-    higher_M = tl.maximum(max_M, tl.max(scores_MN, 1) * scale)
-    weights_MN = tl.exp2(scores_MN * scale - higher_M[:, None])
-    decay_M = tl.exp2(max_M - higher_M)
-    sum_M = sum_M * decay_M + tl.sum(weights_MN, 1)
-    acc_MD = acc_MD * decay_M[:, None]
-    acc_MD = tl.dot(weights_MN.to(dtype), v_ND.to(dtype), acc_MD, input_precision="ieee")
-    return acc_MD, higher_M, sum_M
-
-
-@triton.jit
-def _positive(sums):
-    # who sees nothing gets zeros, not NaN
-    return tl.where(sums > 0, sums, 1.0)
+def share_blocks(tokens, splits, KEYS: tl.constexpr):
+    """Tokens in each part, in whole blocks: 100 in 3 parts of 32-key blocks -> 64 (64, 36, none)."""
+    return tl.cdiv(tl.cdiv(tokens, splits), KEYS) * KEYS

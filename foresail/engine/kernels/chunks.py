@@ -18,8 +18,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from foresail.engine.kernels.attention import LOWEST, fold, score, softmax_scale
 from foresail.engine.kernels.cache import find_places, load_rows
+from foresail.engine.kernels.softmax import LOWEST, fold, score, softmax_scale
 
 TILE_ROWS = 128  # pairs of token and head: two warp groups of 64, what Hopper's matrix unit takes
 

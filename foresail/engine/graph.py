@@ -1,0 +1,113 @@
+"""A decode step as a CUDA graph: captured once for a number of entries, replayed for every step of that size.
+
+Legend: E entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foresail.engine.advance import Drawn
+from foresail.engine.entries import NUM_COLUMNS, Entries, root_entries
+from foresail.engine.packs import NUM_LINES
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphKind:
+    """Each kind is a graph of its own; plain ones are captured at the start, the others when first needed."""
+
+    size: int
+    packed: bool = False  # shared beginnings are read once
+    truncates: bool = False  # some row uses top-k, top-p or min-p
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a step works on, as the host lays it out."""
+
+    kind: GraphKind
+    block: np.ndarray
+    packs: np.ndarray
+
+
+class Graph:
+    """A captured step and the entries it reads, which are the scratch row's until told otherwise."""
+
+    def __init__(self, size: int, scratch: int, device: torch.device) -> None:
+        self.padding = np.concatenate(
+            (root_entries(np.full(size, scratch)), np.zeros((NUM_LINES, size), np.int32))
+        )
+        self.lines = torch.from_numpy(self.padding).to(device)
+        self.entries = Entries(*self.lines[:NUM_COLUMNS])
+        self.packs_3E = self.lines[NUM_COLUMNS:]
+        self.staging = torch.from_numpy(self.padding).pin_memory()
+        self.uploaded = torch.cuda.Event()
+        self.shown: Plan | None = None
+        self.cuda = torch.cuda.CUDAGraph()
+        self.drawn_5E: Tensor
+
+    def capture(self, step: Callable[[], Tensor], memory: tuple[int, int], stream: torch.cuda.Stream) -> None:
+        """Run once on scratch rows, so that all kernels are loaded, and once more while being captured."""
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            step()
+            stream.synchronize()
+            self.cuda.capture_begin(memory)  # type: ignore[arg-type]
+            self.drawn_5E = step()
+            self.cuda.capture_end()
+        torch.cuda.current_stream().wait_stream(stream)
+
+    def replay(self, plan: Plan) -> None:
+        if plan is not self.shown:
+            self._upload(plan)
+        self.cuda.replay()
+
+    def _upload(self, plan: Plan) -> None:
+        count = plan.block.shape[1]
+        self.uploaded.synchronize()  # the last upload must have left the staging buffer
+        staged = self.staging.numpy()
+        staged[:NUM_COLUMNS, :count], staged[NUM_COLUMNS:, :count] = plan.block, plan.packs
+        staged[:, count:] = self.padding[:, count:]
+        self.lines.copy_(self.staging, non_blocking=True)
+        self.uploaded.record()
+        self.shown = plan
+
+
+class Reading:
+    """What a step drew, on its way to the host."""
+
+    def __init__(self) -> None:
+        self.host = torch.empty(0, dtype=torch.int32)
+        self.arrived = torch.cuda.Event()
+
+    def begin(self, drawn_5E: Tensor) -> None:
+        if self.host.numel() < drawn_5E.numel():
+            self.host = torch.empty(drawn_5E.numel(), dtype=torch.int32, pin_memory=True)
+        self.block_5E = self.host[: drawn_5E.numel()].view_as(drawn_5E)
+        self.block_5E.copy_(drawn_5E, non_blocking=True)
+        self.arrived.record()
+
+    def end(self, count: int) -> Drawn:
+        self.arrived.synchronize()
+        return Drawn.of(self.block_5E.numpy()[:, :count])
+
+
+def bucket_of(count: int) -> int:
+    """bucket_of(5) -> 8, bucket_of(65) -> 80: from 64 on at most a quarter of the entries are padding."""
+    if count <= 8:
+        return 1 << (count - 1).bit_length()
+    step = max(8, 1 << ((count - 1).bit_length() - 3))
+    return -(-count // step) * step
+
+
+def buckets(most: int) -> list[int]:
+    """All sizes up to the one that holds `most`: buckets(20) -> [1, 2, 4, 8, 16, 24]."""
+    sizes = [bucket_of(1)]
+    while sizes[-1] < most:
+        sizes.append(bucket_of(sizes[-1] + 1))
+    return sizes

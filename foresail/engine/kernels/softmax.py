@@ -1,0 +1,142 @@
+# mypy: allow-untyped-defs
+"""The softmax of attention, piece by piece: one block of keys after another, and parts of a context merged.
+
+A tile runs along its keys and keeps, in base 2, the greatest score, the sum of the weights and the weighted
+values. Where programs share a context, each stores what it kept, and another kernel merges that.
+
+Legend: E entries, H query heads, d head size, Z parts of a context; in a kernel M rows of a tile, N keys of a
+block, D columns (d padded to a power of two), R rows of a merge.
+"""
+
+from __future__ import annotations
+
+from math import e, log2
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+MERGED_PARTS = 16  # read by one program of the merge, all at once
+LOWEST = tl.constexpr(-1e30)  # under every score, yet finite: the difference of two is not NaN
+
+
+def softmax_scale(head_dim: int) -> float:
+    """What scores are multiplied with before 2 is raised to them: e to the usual scaled score."""
+    return log2(e) * head_dim**-0.5
+
+
+def pad_columns(head_dim: int) -> int:
+    return max(16, triton.next_power_of_2(head_dim))
+
+
+@triton.jit
+def score(q_MD, k_ND):
+    # float8 keys are widened here; ieee: float32 stays float32 instead of passing through tf32
+    return tl.dot(q_MD, tl.trans(k_ND.to(q_MD.dtype)), input_precision="ieee")
+
+
+@triton.jit
+def fold(acc_MD, max_M, sum_M, scores_MN, v_ND, scale, dtype: tl.constexpr):
+    """Take one more block of keys into the running softmax."""
+    higher_M = tl.maximum(max_M, tl.max(scores_MN, 1) * scale)
+    weights_MN = tl.exp2(scores_MN * scale - higher_M[:, None])
+    decay_M = tl.exp2(max_M - higher_M)
+    sum_M = sum_M * decay_M + tl.sum(weights_MN, 1)
+    acc_MD = acc_MD * decay_M[:, None]
+    acc_MD = tl.dot(weights_MN.to(dtype), v_ND.to(dtype), acc_MD, input_precision="ieee")
+    return acc_MD, higher_M, sum_M
+
+
+@triton.jit
+def positive(sums):
+    # who sees nothing gets zeros, not NaN
+    return tl.where(sums > 0, sums, 1.0)
+
+
+class Parts(NamedTuple):
+    """What programs that share contexts kept. A part whose weights sum to 0 is empty, whatever else it holds."""
+
+    weighted_EHZd: Tensor  # values times weights
+    stats_EHZ2: Tensor  # the greatest score, in base 2, and the sum of the weights
+
+    @classmethod
+    def like(cls, q_EHd: Tensor, count: int) -> Parts:
+        *rows, head_dim = q_EHd.shape
+        return cls(*(q_EHd.new_empty(*rows, count, size, dtype=torch.float32) for size in (head_dim, 2)))
+
+
+def merge_parts(parts: Parts, out: Tensor) -> Tensor:
+    """The attention of every head of every entry, from that over the parts of its context."""
+    entries, heads, count, head_dim = parts.weighted_EHZd.shape
+    rows = max(1, triton.next_power_of_2(MERGED_PARTS // count))  # of one program
+    assert out.is_contiguous()
+    _merge_parts[(triton.cdiv(entries * heads, rows),)](
+        *parts,
+        out,
+        entries * heads,
+        HEAD=head_dim,
+        COUNT=count,
+        AT_ONCE=min(count, MERGED_PARTS),
+        R=rows,
+        D=pad_columns(head_dim),
+        num_warps=1 if rows < 4 else 2,
+    )
+    return out
+
+
+@triton.jit(do_not_specialize=["rows"])
+def _merge_parts(
+    weighted,
+    stats,
+    out,
+    rows,
+    HEAD: tl.constexpr,
+    COUNT: tl.constexpr,
+    AT_ONCE: tl.constexpr,
+    R: tl.constexpr,
+    D: tl.constexpr,
+):
+    """Some heads of entries: their parts, rescaled to their common maximum, summed one by one and divided.
+
+    In their order and not as a tree: so the empty parts at the end change no bit.
+    """
+    row_R, columns_D = tl.program_id(0) * R + tl.arange(0, R), tl.arange(0, D)
+    inside_R = row_R < rows
+    acc_RD = tl.zeros((R, D), tl.float32)
+    max_R, sum_R = tl.full((R,), LOWEST, tl.float32), tl.zeros((R,), tl.float32)
+    for start in range(0, COUNT, AT_ONCE):
+        for step in tl.static_range(AT_ONCE):
+            part_R = row_R.to(tl.int64) * COUNT + start + step
+            stored_R = inside_R & (start + step < COUNT)
+            part_max_R = tl.load(stats + part_R * 2, stored_R, other=0.0)
+            part_sum_R = tl.load(stats + part_R * 2 + 1, stored_R, other=0.0)
+            used_R = part_sum_R != 0  # and not "> 0": NaN must show
+            # A few parts are read without waiting for the sums; of many, most may be empty, and are left out.
+            wanted_R = used_R if COUNT > AT_ONCE else stored_R
+            wanted_RD = wanted_R[:, None] & (columns_D[None, :] < HEAD)
+            part_RD = tl.load(weighted + part_R[:, None] * HEAD + columns_D[None, :], wanted_RD, other=0.0)
+            part_max_R = tl.where(used_R, part_max_R, LOWEST)
+            part_RD = tl.where(used_R[:, None], part_RD, 0.0)
+            higher_R = tl.maximum(max_R, part_max_R)
+            weight_R, decay_R = tl.exp2(part_max_R - higher_R), tl.exp2(max_R - higher_R)
+            sum_R = sum_R * decay_R + part_sum_R * weight_R
+            acc_RD = acc_RD * decay_R[:, None] + part_RD * weight_R[:, None]
+            max_R = higher_R
+    result_RD = (acc_RD / positive(sum_R)[:, None]).to(out.dtype.element_ty)
+    inside_RD = inside_R[:, None] & (columns_D[None, :] < HEAD)
+    tl.store(out + row_R.to(tl.int64)[:, None] * HEAD + columns_D[None, :], result_RD, inside_RD)
+
+
+@triton.jit
+def mark_empty(stats, part_M, real_M):
+    tl.store(stats + part_M * 2 + 1, 0.0, real_M)
+
+
+@triton.jit
+def store_parts(weighted, stats, part_M, acc_MD, max_M, sum_M, columns_D, real_M, HEAD: tl.constexpr):
+    real_MD = real_M[:, None] & (columns_D[None, :] < HEAD)
+    tl.store(weighted + part_M[:, None] * HEAD + columns_D[None, :], acc_MD, real_MD)
+    tl.store(stats + part_M * 2, max_M, real_M)
+    tl.store(stats + part_M * 2 + 1, sum_M, real_M)

@@ -1,0 +1,99 @@
+"""RMSNorm and its gradient, one kernel each: float32 inside, rounded once.
+
+A row stays in the registers of its program from the sum of squares to the result, and no row knows another:
+its bits are the same in any batch.
+
+Legend: T tokens, D hidden size, P programs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+THREAD_COLUMNS = 16  # two loads of sixteen bytes in 16-bit numbers
+MOST_WARPS = 16
+MOST_PARTS = 512  # sums of the weight's gradient: enough programs to keep the memory of a large GPU busy
+
+
+def rms_norm(x_TD: Tensor, weight_D: Tensor, eps: float) -> Tensor:
+    """x / sqrt(mean(x^2) + eps) * weight, in each row."""
+    return RmsNorm.apply(x_TD, weight_D, eps)
+
+
+class RmsNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x_TD: Tensor, weight_D: Tensor, eps: float) -> Tensor:
+        x_TD = x_TD.contiguous()
+        tokens, width = x_TD.shape
+        out_TD, scales_T = torch.empty_like(x_TD), x_TD.new_empty(tokens, dtype=torch.float32)
+        if tokens:
+            norm_kernel[(tokens,)](x_TD, weight_D, out_TD, scales_T, eps, width, **row_layout(width))
+        ctx.save_for_backward(x_TD, weight_D, scales_T)
+        return out_TD
+
+    @staticmethod
+    def backward(ctx: Any, grad_TD: Tensor) -> tuple[Tensor, Tensor, None]:
+        x_TD, weight_D, scales_T = ctx.saved_tensors
+        tokens, width = x_TD.shape
+        out_TD = torch.empty_like(x_TD)
+        parts_PD = x_TD.new_empty(min(tokens, MOST_PARTS), width, dtype=torch.float32)
+        if tokens:
+            norm_gradient_kernel[(len(parts_PD),)](
+                x_TD,
+                weight_D,
+                scales_T,
+                grad_TD.contiguous(),
+                out_TD,
+                parts_PD,
+                tokens,
+                width,
+                **row_layout(width),
+            )
+        return out_TD, parts_PD.sum(0).to(weight_D.dtype), None
+
+
+def row_layout(width: int) -> dict[str, int]:
+    """By the width alone: the order of a row's sum must not depend on the batch."""
+    block = triton.next_power_of_2(width)
+    return {"BLOCK": block, "num_warps": min(max(block // (32 * THREAD_COLUMNS), 1), MOST_WARPS)}
+
+
+@triton.jit
+def norm_kernel(x, weight, out, scales, eps, width, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    inside = columns < width
+    numbers = tl.load(x + row * width + columns, mask=inside, other=0.0).to(tl.float32)
+    # before the sum, so that both loads are under way at once
+    factors = tl.load(weight + columns, mask=inside, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(numbers * numbers, axis=0) / width + eps)
+    tl.store(scales + row, scale)
+    tl.store(out + row * width + columns, numbers * scale * factors, mask=inside)
+
+
+@triton.jit(do_not_specialize=["tokens"])
+def norm_gradient_kernel(x, weight, scales, grad, out, parts, tokens, width, BLOCK: tl.constexpr):
+    """Every P-th row, and what those rows say of the weight."""
+    program = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    inside = columns < width
+    factors = tl.load(weight + columns, mask=inside, other=0.0).to(tl.float32)
+    part = tl.full((BLOCK,), 0.0, tl.float32)
+    row = program
+    while row < tokens:
+        start = row * width
+        scale = tl.load(scales + row)
+        normed = tl.load(x + start + columns, mask=inside, other=0.0).to(tl.float32) * scale
+        slope = tl.load(grad + start + columns, mask=inside, other=0.0).to(tl.float32)
+        part += slope * normed
+        # what would change the row's length alone is taken out: the norm undoes it
+        slope *= factors
+        along = tl.sum(slope * normed, axis=0) / width
+        tl.store(out + start + columns, (slope - normed * along) * scale, mask=inside)
+        row += tl.num_programs(0)
+    tl.store(parts + program * width + columns, part, mask=inside)

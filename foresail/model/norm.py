@@ -1,0 +1,23 @@
+"""RMSNorm: each row divided by its root mean square, each column scaled by a weight."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from foresail.model.kernels import available
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.eps = eps
+
+    def forward(self, x_TD: Tensor) -> Tensor:
+        if available.can_fuse(x_TD):
+            from foresail.model.kernels import norm
+
+            return norm.rms_norm(x_TD, self.weight, self.eps)
+        return F.rms_norm(x_TD, self.weight.shape, self.weight, self.eps)
