@@ -19,6 +19,9 @@ class KVCache:
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         self.keys, self.values = keys, values
+        # What copies whole pages needs no arithmetic, which PyTorch lacks for eight-bit floats.
+        raw = torch.uint8 if keys.element_size() == 1 else keys.dtype
+        self.raw = (keys.view(raw), values.view(raw))
         self._gathered = torch.empty(2, 0, *keys.shape[2:], dtype=keys.dtype, device=keys.device)
 
     @staticmethod
@@ -49,13 +52,13 @@ class KVCache:
 
     def copy_pages(self, sources: list[int], targets: list[int]) -> None:
         sources_N, targets_N = torch.tensor((sources, targets), device=self.keys.device)
-        for pages in (self.keys, self.values):
+        for pages in self.raw:
             pages.index_copy_(1, targets_N, pages.index_select(1, sources_N))
 
     def move(self, sources: list[int], targets: list[int]) -> None:
         """Copy single places, all read before the first is written."""
         sources_N, targets_N = torch.tensor((sources, targets), device=self.keys.device)
-        for pages in (self.keys, self.values):
+        for pages in self.raw:
             places = pages.flatten(1, 2)
             places.index_copy_(1, targets_N, places.index_select(1, sources_N))
 

@@ -47,10 +47,10 @@ class CudaKVCache(KVCache):
     def save(self, pages: list[int], num_tokens: int) -> SavedKV:
         """Gathered by the current stream, so the pages are free at once; copied by another."""
         layers, _, *page = self.keys.shape
-        host = torch.empty(2, layers, len(pages), *page, dtype=self.dtype, pin_memory=True)
+        host = torch.empty(2, layers, len(pages), *page, dtype=self.raw[0].dtype, pin_memory=True)
         pages_N = torch.tensor(pages, device=self.keys.device)
         for side, layer in self._pieces(len(pages)):
-            part = self._sides[side][layer].index_select(1, pages_N)
+            part = self.raw[side][layer].index_select(1, pages_N)
             self.copies.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self.copies):
                 host[side, layer].copy_(part, non_blocking=True)
@@ -69,11 +69,7 @@ class CudaKVCache(KVCache):
                 part = saved.pages[side, layer].to(self.keys.device, non_blocking=True)
             torch.cuda.current_stream().wait_stream(self.copies)
             part.record_stream(torch.cuda.current_stream())
-            self._sides[side][layer].index_copy_(1, pages_N, part)
-
-    @property
-    def _sides(self) -> tuple[Tensor, Tensor]:
-        return self.keys, self.values
+            self.raw[side][layer].index_copy_(1, pages_N, part)
 
     def _pieces(self, num_pages: int) -> list[tuple[int, slice]]:
         """Keys, then values, so many layers at a time that a piece stays small."""

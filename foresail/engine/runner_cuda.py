@@ -178,7 +178,7 @@ class CudaRunner:
     def _draw_truncated(
         self, logits_EV: Tensor, slots_E: Tensor, positions_E: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Top-k, top-p and min-p need the logits sorted."""
+        """Top-k, top-p and min-p need the logits sorted; rows without them draw as they do among themselves."""
         table = self.table
         settings = SamplingRows(
             temperature_B=table.temperature_S[slots_E],
@@ -187,7 +187,12 @@ class CudaRunner:
             min_p_B=table.min_p_S[slots_E],
         )
         noise_E = uniforms(table.keys_S[slots_E], positions_E + 1)
-        return sample(logits_EV, settings, noise_E, truncate=True)
+        cut = sample(logits_EV, settings, noise_E, truncate=True)
+        plain = self._draw(logits_EV, slots_E, positions_E)
+        tokens_E, logprobs_E = (
+            torch.where(settings.truncates_B, *pair) for pair in zip(cut, plain, strict=True)
+        )
+        return tokens_E, logprobs_E
 
 
 class WriteAndAttend:

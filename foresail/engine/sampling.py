@@ -23,14 +23,9 @@ class SamplingRows:
     top_k_B: Tensor
     min_p_B: Tensor
 
-    @staticmethod
-    def empty(rows: int, device: torch.device) -> SamplingRows:
-        return SamplingRows(
-            temperature_B=torch.ones(rows, device=device),
-            top_p_B=torch.ones(rows, device=device),
-            top_k_B=torch.zeros(rows, dtype=torch.int64, device=device),
-            min_p_B=torch.zeros(rows, device=device),
-        )
+    @property
+    def truncates_B(self) -> Tensor:
+        return (self.top_k_B > 0) | (self.top_p_B < 1) | (self.min_p_B > 0)
 
     def __getitem__(self, rows: Tensor) -> SamplingRows:
         return SamplingRows(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})

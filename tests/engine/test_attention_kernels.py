@@ -160,11 +160,11 @@ def test_the_output_may_be_given():
 
 
 def test_splits_fill_the_card_and_no_more():
-    assert [choose_splits(entries, 4, 132) for entries in (1, 8, 16, 64, 256, 4096)] == [32, 16, 8, 2, 1, 1]
+    assert [choose_splits(entries, 4, 132) for entries in (1, 8, 16, 64, 256, 4096)] == [32, 8, 4, 1, 1, 1]
     for entries in range(1, 600):
         splits = choose_splits(entries, 2, 132)
-        assert splits == 32 or entries * 2 * splits >= 3 * 132
-        assert splits == 1 or entries * 2 * splits < 6 * 132
+        assert splits == 32 or entries * 2 * splits >= 1.5 * 132
+        assert splits == 1 or entries * 2 * splits < 3 * 132
 
 
 def check_chunks(q_THd, cache, lengths, contexts, *, tolerance=TOLERANCE[torch.float32]) -> torch.Tensor:

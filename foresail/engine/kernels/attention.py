@@ -30,19 +30,20 @@ from foresail.engine.kernels.softmax import (
     store_parts,
 )
 
-ENTRY_KEYS = 32  # of a block: six programs fit on a Hopper multiprocessor, each with two blocks under way
-ENTRY_OPTIONS = {"num_warps": 4, "num_stages": 3}
+ENTRY_KEYS = 32  # of a block
+ENTRY_WARPS = 2
+CROWD = 1024  # programs from which on more of them on a multiprocessor do better than more blocks under way
 WIDE_ROW = 256  # bytes of a key, beyond which a block has no more than 32
 MOST_SPLITS = 32
 
 
 def choose_splits(entries: int, key_heads: int, multiprocessors: int) -> int:
-    """How many programs share one context, so that the card is filled three to six times over.
+    """How many programs share one context, so that most multiprocessors have one or two.
 
-    choose_splits(256, 4, 132) -> 1, choose_splits(64, 4, 132) -> 2, choose_splits(1, 4, 132) -> 32
+    choose_splits(64, 4, 132) -> 1, choose_splits(16, 4, 132) -> 4, choose_splits(1, 4, 132) -> 32
     """
     splits = 1
-    while splits < MOST_SPLITS and entries * key_heads * splits < 3 * multiprocessors:
+    while splits < MOST_SPLITS and entries * key_heads * splits < 1.5 * multiprocessors:
         splits *= 2
     return splits
 
@@ -132,7 +133,8 @@ def launch_splits(
         M=max(triton.next_power_of_2(heads // key_heads), 16),
         D=pad_columns(head_dim),
         KEYS=block,
-        **ENTRY_OPTIONS,
+        num_warps=ENTRY_WARPS,
+        num_stages=2 if entries * key_heads * splits >= CROWD else 3,
     )
 
 
