@@ -8,7 +8,7 @@ loads are explained in gpu_loads.py. A table grows while it runs, the last line 
     python benchmarks/engine_gpu.py                         # both shapes, all loads: four to five minutes
     python benchmarks/engine_gpu.py --quick --shapes 7B     # one round of the short loads
     python benchmarks/engine_gpu.py --shapes 7B --startup   # with no kernel compiled before, as a first start
-    python benchmarks/engine_gpu.py --generate --drafts --park
+    python benchmarks/engine_gpu.py --generate --drafts --park --precision
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 
 import gpu_clock
 import gpu_park
+import gpu_precision
 import gpu_verify
 import torch
 from gpu_clock import measure_ceilings, timed
@@ -83,6 +84,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--drafts", action="store_true", help="the cost of verifying drafts; 40 s at 7B")
     parser.add_argument("--costs", type=Path, default=Path("draft_costs.json"), help="where --drafts writes")
     parser.add_argument("--park", action="store_true", help="keys and values to the host and back")
+    parser.add_argument(
+        "--precision", action="store_true", help="engine against trainer, fp8, batch invariance"
+    )
     parser.add_argument("--kv-tokens", type=int, default=800_000, help="room of the KV cache")
     parser.add_argument("--page-size", type=int, default=16, help="tokens per KV page")
     parser.add_argument("--max-running", type=int, default=1024, help="rows decoded at once")
@@ -108,7 +112,11 @@ def measure_shape(
 ) -> None:
     say(f"\n{name}: {SHAPES[name].num_parameters / 1e9:.2f} billion parameters")
     measure_engine(name, ceilings, options, result, save)
-    free_device()  # the engine is gone, and the peer needs its room
+    free_device()  # the engine is gone, and the others need its room
+    if options.precision:
+        result["precision"] = measure_precision(SHAPES[name])
+        save()
+        free_device()
     if options.generate:
         compare_with_peer(SHAPES[name], options.loads, result["loads"], save)
         free_device()
@@ -272,6 +280,15 @@ def measure_parking(engine: Engine, vocab_size: int) -> dict[str, Any]:
     for parking in lengths:
         say(gpu_park.describe(parking, bus))
     return {"bus_bytes_per_second": bus, "lengths": [asdict(parking) for parking in lengths]}
+
+
+def measure_precision(shape: ModelShape) -> list[dict[str, Any]]:
+    say("log-probabilities, trainer's less engine's:")
+    found = []
+    for precision in gpu_precision.measure_precision(random_model(shape)):
+        say(gpu_precision.describe(precision))
+        found.append(asdict(precision))
+    return found
 
 
 def compare_with_peer(shape: ModelShape, names: list[str], figures: dict[str, Any], save: Save) -> None:

@@ -36,12 +36,11 @@ class Drawn:
         tokens_E, bits_E, nodes_E, counts_E, ends_E = block_5E
         return Drawn(tokens_E, bits_E.view(np.float32), nodes_E, counts_E, ends_E)
 
-    def kept(self, roots_R: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Counts of these rows, and their tokens and log-probabilities one row after the other."""
-        counts_R = self.counts_E[roots_R].astype(np.int64)
+    def places(self, roots_R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of these rows' kept tokens, one row after the other: where they stand, and the how-manieth each is."""
+        counts_R = self.counts_E[roots_R]
         within_N = np.arange(counts_R.sum()) - np.repeat(counts_R.cumsum() - counts_R, counts_R)
-        places_N = np.repeat(roots_R, counts_R) + within_N
-        return counts_R, self.tokens_E[places_N], self.logprobs_E[places_N]
+        return np.repeat(roots_R, counts_R) + within_N, within_N
 
 
 def advance(table: Table, entries: Entries, tokens_E: np.ndarray, logprobs_E: np.ndarray) -> Drawn:

@@ -80,6 +80,7 @@ class Engine:
         self.waiting: deque[Row] = deque()
         self.entering: list[Row] = []  # they own pages and wait for their prefix to be filled
         self.running: dict[int, Row] = {}  # slot -> row, oldest first
+        self.slots: dict[str, list[int]] = {}  # request id -> slots of the running rows with that id
         self.flights: deque[Flight] = deque()
         self.done: list[Completion] = []
 
@@ -200,10 +201,11 @@ class Engine:
         slots_R, roots_R = flight.slots_R[here_R], flight.roots_R[here_R]
         if not len(slots_R):
             return
-        counts_R, tokens_N, logprobs_N = drawn.kept(roots_R)
-        self.table.record(slots_R, counts_R, tokens_N, logprobs_N)
-        if counts_R.max() > 1:
-            self._keep_paths(slots_R, roots_R, drawn)
+        counts_R = drawn.counts_E[roots_R].astype(np.int64)
+        places_N, within_N = drawn.places(roots_R)
+        self.table.record(slots_R, counts_R, drawn.tokens_E[places_N], drawn.logprobs_E[places_N])
+        if len(places_N) > len(slots_R):
+            self._close_gaps(np.repeat(slots_R, counts_R), within_N, drawn.nodes_E[places_N])
             self.table.lengths_S[slots_R] += counts_R - 1
             self.table.left_S[slots_R] -= counts_R - 1
         ends_R = drawn.ends_E[roots_R]
@@ -214,18 +216,18 @@ class Engine:
         ):
             self._finish(slot, stopped=end == STOPPED)
 
-    def _keep_paths(self, slots_R: np.ndarray, roots_R: np.ndarray, drawn: Drawn) -> None:
-        """Where a path through a draft tree left out nodes, close the gaps in the cache."""
-        sources, targets = [], []
-        for slot, root in zip(slots_R.tolist(), roots_R.tolist(), strict=True):
-            base = int(self.table.lengths_S[slot]) - 2  # lengths counts this step's first token already
-            nodes = drawn.nodes_E[root : root + drawn.counts_E[root]].tolist()
-            for depth, node in enumerate(nodes):
-                if depth != node:
-                    sources.append(self._place(slot, base + node))
-                    targets.append(self._place(slot, base + depth))
-        if sources:
-            self.runner.cache.move(sources, targets)
+    def _close_gaps(self, slots_N: np.ndarray, depths_N: np.ndarray, nodes_N: np.ndarray) -> None:
+        """Where a path through a draft tree left out nodes, its keys and values move up."""
+        gap_N = nodes_N != depths_N
+        if gap_N.any():
+            slots, bases = (
+                slots_N[gap_N],
+                self.table.lengths_S[slots_N[gap_N]] - 2,
+            )  # lengths is one step ahead
+            sources, targets = (
+                self._places(slots, bases + offsets[gap_N]) for offsets in (nodes_N, depths_N)
+            )
+            self.runner.cache.move(sources.tolist(), targets.tolist())
 
     def _finish(self, slot: int, *, stopped: bool) -> None:
         row = self.running[slot]
@@ -295,6 +297,7 @@ class Engine:
                     slot, row.filling.number, len(row.filling.prefix) // self.page_size * self.page_size
                 )
             self.running[slot] = row
+            self.slots.setdefault(row.request.id, []).append(slot)
             self._stop_waiting(row)
         self.runner.seat(np.array(slots))
 
@@ -331,6 +334,7 @@ class Engine:
             self.pool.release(row.pages)
             row.pages = []
             self.table.seats_S[slot] += 1
+            self._forget_slot(row.request.id, slot)
         self.free_slots += slots
         return rows
 
@@ -361,13 +365,18 @@ class Engine:
         return np.fromiter(self.running, dtype=np.int64, count=len(self.running))
 
     def _slot_of(self, request_id: str) -> int | None:
-        return next((slot for slot, row in self.running.items() if row.request.id == request_id), None)
+        slots = self.slots.get(request_id)
+        return None if slots is None else slots[0]
+
+    def _forget_slot(self, request_id: str, slot: int) -> None:
+        self.slots[request_id].remove(slot)
+        if not self.slots[request_id]:
+            del self.slots[request_id]
 
     def _by_slot(self, drafts: Mapping[str, Draft]) -> dict[int, Draft]:
         """Guesses of rows that run, cut to what each may still draw; none where they would drive out a row."""
         self._land()
-        slots = {row.request.id: slot for slot, row in self.running.items()}
-        known = ((slots[name], draft) for name, draft in drafts.items() if name in slots)
+        known = ((self.slots[name][0], draft) for name, draft in drafts.items() if name in self.slots)
         cut = ((slot, draft.cut(int(self.table.left_S[slot]) - 1)) for slot, draft in known)
         guesses = {slot: draft for slot, draft in cut if draft.tokens}
         return guesses if len(self._short_of_pages(guesses)) <= self.pool.num_free else {}
@@ -412,8 +421,9 @@ class Engine:
         pages = self.running[slot].pages[: self._pages_for(cached)]
         return self.runner.cache.save(pages, cached) if pages else None
 
-    def _place(self, slot: int, index: int) -> int:
-        return self.running[slot].pages[index // self.page_size] * self.page_size + index % self.page_size
+    def _places(self, slots: np.ndarray, indexes: np.ndarray) -> np.ndarray:
+        pages = self.table.pages_SP[slots, indexes // self.page_size].astype(np.int64)
+        return pages * self.page_size + indexes % self.page_size
 
     def _pages_for(self, num_tokens: int) -> int:
         return -(-num_tokens // self.page_size)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,19 @@ NUM_COLUMNS = 6
 
 def plan_entries(slots: np.ndarray, drafts: Mapping[int, Draft]) -> np.ndarray:
     """The columns as one int32 block, row after row; `drafts` by slot."""
-    sizes = np.array([1 + len(drafts[s].tokens) if s in drafts else 1 for s in slots.tolist()])
-    block = np.empty((NUM_COLUMNS, sizes.sum()), dtype=np.int32)
+    if not drafts:
+        return root_entries(slots)
+    guesses = [drafts[slot].tokens if slot in drafts else () for slot in slots.tolist()]
+    sizes = np.array([1 + len(tokens) for tokens in guesses])
     firsts = sizes.cumsum() - sizes
-    block[:, firsts] = root_entries(slots)
+    nodes_E = np.arange(sizes.sum()) - np.repeat(firsts, sizes)
+    tokens_E = np.fromiter(chain.from_iterable((0, *tokens) for tokens in guesses), np.int32, len(nodes_E))
+    # as if every draft were a path, whose nodes see all before them
+    columns = (np.repeat(slots, sizes), nodes_E, nodes_E, nodes_E - 1, tokens_E, (2 << nodes_E) - 1)
+    block = np.stack([column.astype(np.int32) for column in columns])
     for slot, first in zip(slots.tolist(), firsts.tolist(), strict=True):
-        if slot in drafts:
-            block[:, first + 1 : first + 1 + len(drafts[slot].tokens)] = draft_entries(slot, drafts[slot])
+        if slot in drafts and drafts[slot].parents is not None:
+            block[2:6, first + 1 : first + 1 + len(drafts[slot].tokens)] = tree_entries(drafts[slot])
     return block
 
 
@@ -59,13 +66,15 @@ def root_entries(slots: np.ndarray) -> np.ndarray:
     return block
 
 
-def draft_entries(slot: int, draft: Draft) -> np.ndarray:
-    """Nodes 1.. of a row: draft_entries(3, Draft(tokens=(5, 9))) has depths 1, 2 and sights 0b11, 0b111."""
-    parents = draft.parents or tuple(range(-1, len(draft.tokens) - 1))
+def tree_entries(draft: Draft) -> np.ndarray:
+    """Depths, parents, tokens and sights of nodes 1.. of a row.
+
+    Draft(tokens=(5, 9, 7), parents=(-1, 0, -1)) has depths 1, 2, 1, parents 0, 1, 0 and sights 0b11, 0b111, 0b1001.
+    """
+    assert draft.parents is not None
     depths, sights = [0], [1]
-    for node, parent in enumerate(parents, start=1):
+    for node, parent in enumerate(draft.parents, start=1):
         depths.append(depths[parent + 1] + 1)
         sights.append(sights[parent + 1] | 1 << node)
-    count = len(draft.tokens)
-    columns = ([slot] * count, range(1, count + 1), depths[1:], np.add(parents, 1), draft.tokens, sights[1:])
-    return np.array([list(column) for column in columns], dtype=np.int32).reshape(NUM_COLUMNS, count)
+    columns = (depths[1:], [parent + 1 for parent in draft.parents], draft.tokens, sights[1:])
+    return np.array(columns, dtype=np.int32)

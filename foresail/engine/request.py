@@ -92,6 +92,8 @@ class Draft:
 
     def cut(self, depth: int) -> Draft:
         """Only guesses within `depth` tokens of the context: a row at its limit has no use for more."""
+        if len(self.tokens) <= depth:
+            return self
         if self.parents is None:
             return Draft(tokens=self.tokens[:depth])
         depths: list[int] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from small_engines import (
     VOCABULARY,
@@ -20,7 +21,7 @@ from small_engines import (
     small_model,
 )
 
-from foresail.engine.entries import draft_entries
+from foresail.engine.entries import plan_entries
 from foresail.engine.request import Draft, Request
 
 MODEL = small_model("qwen3")
@@ -129,14 +130,16 @@ def test_a_draft_beyond_the_limit_or_for_nobody_is_harmless():
     assert not engine.busy
 
 
-def test_entries_of_a_tree():
-    """5 -> 9, and 7 beside 5: the nodes' depths, and whom each sees."""
-    slots, nodes, depths, parents, tokens, sights = draft_entries(
-        3, Draft(tokens=(5, 9, 7), parents=(-1, 0, -1))
-    )
-    assert slots.tolist() == [3, 3, 3] and nodes.tolist() == [1, 2, 3] and tokens.tolist() == [5, 9, 7]
-    assert depths.tolist() == [1, 2, 1] and parents.tolist() == [0, 1, 0]
-    assert sights.tolist() == [0b0011, 0b0111, 0b1001]
+def test_entries_of_a_path_and_a_tree():
+    """Row 4 has none, row 3 the tree 5 -> 9 and 7 beside 5, row 8 a path: depths, and whom each node sees."""
+    drafts = {3: Draft(tokens=(5, 9, 7), parents=(-1, 0, -1)), 8: Draft(tokens=(6, 2))}
+    slots, nodes, depths, parents, tokens, sights = plan_entries(np.array([4, 3, 8]), drafts)
+    assert slots.tolist() == [4, 3, 3, 3, 3, 8, 8, 8]
+    assert nodes.tolist() == [0, 0, 1, 2, 3, 0, 1, 2]
+    assert depths.tolist() == [0, 0, 1, 2, 1, 0, 1, 2]
+    assert parents.tolist() == [-1, -1, 0, 1, 0, -1, 0, 1]
+    assert tokens.tolist() == [0, 0, 5, 9, 7, 0, 6, 2]
+    assert sights.tolist() == [1, 1, 0b11, 0b111, 0b1001, 1, 0b11, 0b111]
 
 
 def test_a_draft_cut_to_a_depth():
