@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from foresail.model.gated import silu_mul
-from foresail.model.linear import add_linear, linear
+from foresail.model.linear import add_linear, linear, wide_linear
 from foresail.model.norm import RMSNorm
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
 from foresail.recipe.shape import ModelShape
@@ -147,7 +147,7 @@ class Decoder(nn.Module):
 
     def logits(self, hidden_TD: Tensor) -> Tensor:
         weight_VD = self.embed.weight if self.head is None else self.head.weight
-        return linear(hidden_TD, weight_VD)
+        return wide_linear(hidden_TD, weight_VD)
 
     @property
     def device(self) -> torch.device:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -53,14 +54,47 @@ def add_linear(stream_MN: Tensor, x_MK: Tensor, weight_NK: Tensor) -> Tensor:
     return stream_MN.addmm_(x_MK, weight_NK.t())
 
 
+def wide_linear(x_MK: Tensor, weight_NK: Tensor) -> Tensor:
+    """x W^T in float32, from 16-bit matrices without a rounding in between.
+
+    Logits want that: around 16 the next bfloat16 is an eighth away, so engine and trainer, whose hidden states
+    differ in the last bit, would disagree by that much. On a CPU the library rounds 16-bit products itself.
+    """
+    if x_MK.dtype == torch.float32 or not x_MK.is_cuda:
+        return linear(x_MK, weight_NK).float()
+    if _invariant:
+        return row_by_row(x_MK, weight_NK, out_dtype=torch.float32)
+    return WideLinear.apply(x_MK, weight_NK)
+
+
+class WideLinear(torch.autograd.Function):
+    """PyTorch's product with a wider output has no derivative of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x_MK: Tensor, weight_NK: Tensor) -> Tensor:
+        ctx.save_for_backward(x_MK, weight_NK)
+        return torch.mm(x_MK, weight_NK.t(), out_dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx: Any, grad_MN: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x_MK, weight_NK = ctx.saved_tensors
+        grad_MN = grad_MN.to(x_MK.dtype)
+        for_x, for_weight = ctx.needs_input_grad
+        return grad_MN @ weight_NK if for_x else None, grad_MN.t() @ x_MK if for_weight else None
+
+
 def row_by_row(
-    x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, residual_MN: Tensor | None = None
+    x_MK: Tensor,
+    weight_NK: Tensor,
+    bias_N: Tensor | None = None,
+    residual_MN: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Each row as if it were alone: where no kernel promises that, it is left alone, at the price of time."""
     if available.can_fuse(x_MK):
         from foresail.model.kernels import matmul
 
-        return matmul.linear(x_MK, weight_NK, bias_N, residual_MN)
+        return matmul.linear(x_MK, weight_NK, bias_N, residual_MN, out_dtype)
     # fresh copies: how a row lies in memory can change the order of the sums, too
     out_MN = torch.cat([F.linear(x_1K.clone(), weight_NK, bias_N) for x_1K in x_MK.split(1)])
     return out_MN if residual_MN is None else residual_MN + out_MN

@@ -226,6 +226,31 @@ def test_product_gradients():
     )
 
 
+def test_a_wide_product_of_narrow_matrices_is_not_rounded():
+    x, weight = noise(9, 64, dtype=DTYPES[-1]), noise(7, 64, seed=1, dtype=DTYPES[-1])
+    exact = (x.double() @ weight.double().t()).float()
+    out = matmul.linear(x, weight, out_dtype=torch.float32)
+    assert out.dtype == torch.float32
+    torch.testing.assert_close(out, exact, atol=1e-5, rtol=1e-5)
+    assert (matmul.linear(x, weight).float() - exact).abs().max() > 1e-4  # the narrow one is
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not CUDA, reason="needs a CUDA device")
+@pytest.mark.parametrize("invariant", [False, True])
+def test_logits_on_cuda_are_float32_and_differentiable(invariant):
+    x, weight = noise(9, 64, dtype=torch.bfloat16), noise(7, 64, seed=1, dtype=torch.bfloat16)
+    for tensor in (x, weight):
+        tensor.requires_grad_()
+    with linear.batch_invariant() if invariant else contextlib.nullcontext():
+        out = linear.wide_linear(x, weight)
+    torch.testing.assert_close(out, x.float() @ weight.float().t(), atol=1e-4, rtol=1e-4)
+    grad = noise(9, 7, seed=2)
+    out.backward(grad)
+    torch.testing.assert_close(x.grad.float(), grad @ weight.float(), atol=0.1, rtol=0.02)
+    torch.testing.assert_close(weight.grad.float(), grad.t() @ x.float(), atol=0.1, rtol=0.02)
+
+
 def test_the_tile_does_not_know_the_number_of_rows():
     assert matmul.choose_tile(3584, torch.bfloat16) == matmul.NARROW
     assert matmul.choose_tile(37_888, torch.bfloat16) == matmul.WIDE

@@ -33,10 +33,14 @@ ROW_TILES = 8  # that a weight's tile meets in turn, while it is in the L2 cache
 
 
 def linear(
-    x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None, residual_MN: Tensor | None = None
+    x_MK: Tensor,
+    weight_NK: Tensor,
+    bias_N: Tensor | None = None,
+    residual_MN: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """residual + x W^T + bias, summed in float32 and rounded once."""
-    return Linear.apply(x_MK, weight_NK, bias_N, residual_MN)
+    """residual + x W^T + bias, summed in float32 and rounded once, to the dtype of x if no other is named."""
+    return Linear.apply(x_MK, weight_NK, bias_N, residual_MN, out_dtype or x_MK.dtype)
 
 
 class Linear(torch.autograd.Function):
@@ -44,27 +48,40 @@ class Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor | None, residual_MN: Tensor | None
+        ctx: Any,
+        x_MK: Tensor,
+        weight_NK: Tensor,
+        bias_N: Tensor | None,
+        residual_MN: Tensor | None,
+        out_dtype: torch.dtype,
     ) -> Tensor:
         ctx.save_for_backward(x_MK, weight_NK)
-        return multiply(x_MK, weight_NK, bias_N, residual_MN)
+        return multiply(x_MK, weight_NK, bias_N, residual_MN, out_dtype)
 
     @staticmethod
     def backward(ctx: Any, grad_MN: Tensor) -> tuple[Tensor | None, ...]:
         x_MK, weight_NK = ctx.saved_tensors
-        for_x, for_weight, for_bias, for_residual = ctx.needs_input_grad
+        for_x, for_weight, for_bias, for_residual, _ = ctx.needs_input_grad
+        grad_MN = grad_MN.to(x_MK.dtype)
         return (
             grad_MN @ weight_NK if for_x else None,
             grad_MN.t() @ x_MK if for_weight else None,
             grad_MN.sum(0) if for_bias else None,
             grad_MN if for_residual else None,
+            None,
         )
 
 
-def multiply(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor | None, residual_MN: Tensor | None) -> Tensor:
+def multiply(
+    x_MK: Tensor,
+    weight_NK: Tensor,
+    bias_N: Tensor | None,
+    residual_MN: Tensor | None,
+    out_dtype: torch.dtype,
+) -> Tensor:
     rows, (columns, depth) = x_MK.shape[0], weight_NK.shape
     tile = choose_tile(columns, x_MK.dtype)
-    out_MN = x_MK.new_empty(rows, columns)
+    out_MN = x_MK.new_empty(rows, columns, dtype=out_dtype)
     if out_MN.numel():
         multiply_kernel[(triton.cdiv(rows, tile.rows) * triton.cdiv(columns, tile.columns),)](
             x_MK.contiguous(),
