@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,6 +157,15 @@ class Engine:
     def take_memory(self) -> None:
         """Take the cache's memory again, at the same address."""
         self.runner.take_memory()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """The cache has its memory inside; afterwards the trainer has it."""
+        self.take_memory()
+        try:
+            yield
+        finally:
+            self.give_back_memory()
 
     @torch.inference_mode()
     def step(self, drafts: Mapping[str, Draft] | None = None) -> list[Completion]:

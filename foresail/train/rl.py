@@ -147,14 +147,15 @@ def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> Harvest:
     """Draw and judge until there are enough groups to learn from, with the weights as they are now."""
     setup.engine.weights_changed(session.progress.step)
     try:
-        return collect(
-            setup.engine,
-            in_order(setup.problems, session.progress.position, recipe.run.seed),
-            replace(setup.draw, step=step),
-            partial(judge, recipe=recipe, tokenizer=session.tokenizer, grading=setup.grading),
-            num_groups=recipe.prompts_per_step,
-            settings=recipe.dynamic_sampling,
-        )
+        with setup.engine.at_work():
+            return collect(
+                setup.engine,
+                in_order(setup.problems, session.progress.position, recipe.run.seed),
+                replace(setup.draw, step=step),
+                partial(judge, recipe=recipe, tokenizer=session.tokenizer, grading=setup.grading),
+                num_groups=recipe.prompts_per_step,
+                settings=recipe.dynamic_sampling,
+            )
     except NoSignal as stopped:
         log_rollouts(session, step, stopped.harvest)
         raise
@@ -289,15 +290,16 @@ def logprobs_of(model: Decoder, batch: PackedBatch, temperature: float) -> Tenso
 def held_out_accuracy(session: Session, setup: Setup, recipe: Rl, step: int) -> dict[str, float]:
     """Greedy accuracy by source."""
     setup.engine.weights_changed(step)
-    results = evaluate(
-        setup.engine,
-        setup.held_out,
-        judge_with(session.tokenizer, recipe.reward, setup.grading),
-        sampling=recipe.sampling,
-        num_samples=0,
-        stop_ids=session.tokenizer.eos_ids,
-        seed=recipe.run.seed,
-    )
+    with setup.engine.at_work():
+        results = evaluate(
+            setup.engine,
+            setup.held_out,
+            judge_with(session.tokenizer, recipe.reward, setup.grading),
+            sampling=recipe.sampling,
+            num_samples=0,
+            stop_ids=session.tokenizer.eos_ids,
+            seed=recipe.run.seed,
+        )
     scores: dict[str, list[float]] = {}
     for result in results:
         if result.greedy is not None and not result.greedy.failed:
