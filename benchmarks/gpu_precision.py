@@ -59,10 +59,7 @@ def measure_mode(model: Decoder, mode: str) -> Precision:
     completions = list(engine.generate(draw_requests(load, model.shape.vocab_size, number=0)))
     speeds = {batch: measure_speed(engine, batch) for batch in SPEED_BATCHES}
     invariant = mode == "batch_invariant"
-    if invariant:
-        with linear.batch_invariant():
-            difference_N = compare(model, completions)
-    else:
+    with linear.batch_invariant(invariant):
         difference_N = compare(model, completions)
     return Precision(
         mode=mode,

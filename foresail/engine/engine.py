@@ -384,11 +384,15 @@ class Engine:
             del self.slots[request_id]
 
     def _by_slot(self, drafts: Mapping[str, Draft]) -> dict[int, Draft]:
-        """Guesses of rows that run, cut to what each may still draw; none where they would drive out a row."""
+        """Guesses of rows that run, cut to what each may still draw; none where they would drive out a row.
+
+        Where the runner cannot take a tree, that row goes without.
+        """
         self._land()
         known = ((self.slots[name][0], draft) for name, draft in drafts.items() if name in self.slots)
         cut = ((slot, draft.cut(int(self.table.left_S[slot]) - 1)) for slot, draft in known)
-        guesses = {slot: draft for slot, draft in cut if draft.tokens}
+        taken = ((slot, draft) for slot, draft in cut if self.runner.takes_trees or draft.is_path)
+        guesses = {slot: draft for slot, draft in taken if draft.tokens}
         return guesses if len(self._short_of_pages(guesses)) <= self.pool.num_free else {}
 
     # Pages.

@@ -90,6 +90,10 @@ class Draft:
             twice = next(guess for guess in guesses if guesses.count(guess) > 1)
             raise ValueError(f"a draft guesses {twice[1]} twice after the same token; give each guess once")
 
+    @property
+    def is_path(self) -> bool:
+        return self.parents is None or self.parents == tuple(range(-1, len(self.tokens) - 1))
+
     def cut(self, depth: int) -> Draft:
         """Only guesses within `depth` tokens of the context: a row at its limit has no use for more."""
         if len(self.tokens) <= depth:

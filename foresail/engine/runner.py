@@ -21,6 +21,7 @@ class Runner(Protocol):
     """Forward passes over the cache, and the device's copy of the table."""
 
     steps_ahead: int  # how many decode steps may be under way while the host goes on
+    takes_trees: bool  # else drafts must be paths
 
     @property
     def cache(self) -> KVCache: ...

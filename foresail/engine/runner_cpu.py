@@ -6,7 +6,7 @@ Legend: E entries, T tokens, V vocabulary, D hidden size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import torch
@@ -27,12 +27,13 @@ class CpuRunner:
     """What the engine asks of a device; see also `runner_cuda`."""
 
     steps_ahead = 0
+    takes_trees = True
 
     def __init__(
         self, model: Decoder, table: Table, *, num_pages: int, page_size: int, batch_invariant: bool
     ) -> None:
         self.model, self.table, self.page_size = model, table, page_size
-        self.products = linear.batch_invariant if batch_invariant else nullcontext
+        self.products = partial(linear.batch_invariant, batch_invariant)
         self.cache = KVCache.zeros(model.shape, num_pages, page_size, model.dtype)
 
     # The table is read where it stands, so nothing is to be told.

@@ -10,7 +10,6 @@ Legend: E entries, T tokens, C chunks, V vocabulary, D hidden size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -22,8 +21,7 @@ from foresail.engine.cache_cuda import CudaKVCache
 from foresail.engine.chunk import Chunk, pack_chunks
 from foresail.engine.entries import Entries
 from foresail.engine.graph import Graph, GraphKind, Plan, Reading, bucket_of, buckets
-from foresail.engine.kernels.attention import MOST_SPLITS, attend_entries, choose_splits
-from foresail.engine.kernels.chunks import attend_chunks, cut_tiles
+from foresail.engine.kernels.attention import attend_entries, choose_splits
 from foresail.engine.kernels.drawing import draw
 from foresail.engine.kernels.packs import attend_packs, most_packed
 from foresail.engine.kernels.rows import advance, locate
@@ -34,11 +32,11 @@ from foresail.engine.table import Table
 from foresail.engine.table_cuda import DeviceTable
 from foresail.model import linear
 from foresail.model.decoder import Decoder
+from foresail.model.kernels.chunks import attend_chunks, cut_tiles
 
 READINGS = 4  # buffers for outcomes on their way to the host; at most two are in use
 WORTH_PACKING = 24 * 2**20  # bytes of keys and values that packing must save a layer: it takes a kernel more
 PACK_SPLITS = 1
-INVARIANT_SPLIT = 256  # tokens
 
 
 class CudaRunner:
@@ -63,8 +61,8 @@ class CudaRunner:
         self.table = DeviceTable(table, scratch_page=num_pages, device=model.device)
         self.seat, self.add_pages = self.table.seat, self.table.add_pages
         self.give_back_memory, self.take_memory = self.cache.give_back_memory, self.cache.take_memory
-        self.batch_invariant = batch_invariant
-        self.products = linear.batch_invariant if batch_invariant else nullcontext
+        self.batch_invariant, self.takes_trees = batch_invariant, not batch_invariant
+        self.products = partial(linear.batch_invariant, batch_invariant)
         self.multiprocessors = torch.cuda.get_device_properties(self.device).multi_processor_count
         self.graphs: dict[GraphKind, Graph] = {}
         self.graph_memory = torch.cuda.graph_pool_handle()
@@ -83,7 +81,7 @@ class CudaRunner:
         starts_C1 = np.concatenate(([0], packed.lengths_C.cumsum()))
         attend = partial(
             attend_chunks,
-            tables_CP=self._upload(packed.tables_CP),
+            tables_SP=self._upload(packed.tables_CP),
             starts_C1=self._upload(starts_C1.astype(np.int32)),
             contexts_C=self._upload(packed.contexts_C.astype(np.int32)),
             tiles=self._upload(cut_tiles(packed.lengths_C, self.group)),
@@ -143,9 +141,12 @@ class CudaRunner:
         ids_E, positions_E, places_E, bases_E = locate(
             table.last_S, table.lengths_S, table.pages_SP, entries, page_size=self.page_size
         )
-        attend = (
-            self._attend_packs(entries, bases_E, packs_3E) if kind.packed else self._attend(entries, bases_E)
-        )
+        if self.batch_invariant:
+            attend = self._attend_alike(entries, bases_E)
+        elif kind.packed:
+            attend = self._attend_packs(entries, bases_E, packs_3E)
+        else:
+            attend = self._attend(entries, bases_E)
         hidden_ED = self.model(ids_E, positions_E, WriteAndAttend(self.cache, places_E, attend))
         draw_tokens = self._draw_truncated if kind.truncates else self._draw
         tokens_E, logprobs_E = draw_tokens(self.model.logits(hidden_ED), entries.slots_E, positions_E)
@@ -153,10 +154,6 @@ class CudaRunner:
         return advance(*rows, entries, tokens_E, logprobs_E)
 
     def _attend(self, entries: Entries, bases_E: Tensor) -> Callable[..., Tensor]:
-        splits = choose_splits(len(entries), self.model.shape.num_kv_heads, self.multiprocessors)
-        split_tokens = 0
-        if self.batch_invariant:  # contexts are cut alike in every batch
-            splits, split_tokens = MOST_SPLITS, INVARIANT_SPLIT
         return partial(
             attend_entries,
             tables_SP=self.table.pages_SP,
@@ -164,13 +161,27 @@ class CudaRunner:
             bases_E=bases_E,
             nodes_E=entries.nodes_E,
             sights_E=entries.sights_E,
-            splits=splits,
-            split_tokens=split_tokens,
+            splits=choose_splits(len(entries), self.model.shape.num_kv_heads, self.multiprocessors),
         )
 
     def _attend_packs(self, entries: Entries, bases_E: Tensor, packs_3E: Tensor) -> Callable[..., Tensor]:
         plain = self._attend(entries, bases_E)
         return partial(attend_packs, **plain.keywords, packs=packs_3E, pack_splits=PACK_SPLITS)  # type: ignore[attr-defined]
+
+    def _attend_alike(self, entries: Entries, bases_E: Tensor) -> Callable[..., Tensor]:
+        """Each entry as prefill and the trainer attend it, bit for bit: one new token at the end of a context.
+
+        A context has no branches, so drafts must be paths.
+        """
+        numbers_E1 = torch.arange(len(entries) + 1, dtype=torch.int32, device=self.device)
+        return partial(
+            attend_chunks,
+            tables_SP=self.table.pages_SP,
+            slots_C=entries.slots_E,
+            starts_C1=numbers_E1,
+            contexts_C=bases_E + entries.nodes_E + 1,
+            tiles=torch.stack((numbers_E1[:-1], torch.zeros_like(numbers_E1[:-1]))),
+        )
 
     def _draw(self, logits_EV: Tensor, slots_E: Tensor, positions_E: Tensor) -> tuple[Tensor, Tensor]:
         return draw(logits_EV, slots_E, self.table.temperature_S, self.table.keys_S, positions_E)

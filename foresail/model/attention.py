@@ -2,6 +2,11 @@
 
 On CUDA PyTorch's variable-length flash kernel reads the packed layout as it is. Elsewhere the tokens
 are spread into a padded rectangle for this one operation; everything else in the model stays packed.
+
+Inside `linear.batch_invariant()` the engine's kernel attends on CUDA, and what a sequence gets has the same bits
+as in the engine, alone or packed with any others. On a CPU it has them up to the rounding of padded products.
+
+Legend: T tokens, S sequences, H query heads, K key/value heads, d head size.
 """
 
 from __future__ import annotations
@@ -13,6 +18,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from foresail.model import linear
+from foresail.model.kernels import available
 
 
 @cache
@@ -36,13 +44,21 @@ class PackedAttention:
 
     def __init__(self, starts_S1: Tensor) -> None:
         self.starts_S1 = starts_S1.to(torch.int32)
-        lengths = starts_S1.diff()
-        self.num_sequences, self.longest = lengths.numel(), int(lengths.max())
-        rows = torch.repeat_interleave(torch.arange(self.num_sequences, device=lengths.device), lengths)
-        columns = torch.arange(rows.numel(), device=lengths.device) - starts_S1[rows]
-        self.cells_T = rows * self.longest + columns
+        self.lengths_S = self.starts_S1.diff()
+        self.lengths: list[int] = self.lengths_S.tolist()
+        self.num_sequences, self.longest = len(self.lengths), max(self.lengths)
+        device = starts_S1.device
+        rows_T = torch.repeat_interleave(torch.arange(self.num_sequences, device=device), self.lengths_S)
+        self.places_T = torch.arange(sum(self.lengths), dtype=torch.int32, device=device)
+        self.cells_T = rows_T * self.longest + self.places_T - self.starts_S1[rows_T]
+        self.tiles: Tensor | None = None
 
     def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
+        if linear.is_batch_invariant() and available.can_fuse(q_THd):
+            return InvariantAttention.apply(q_THd, k_TKd, v_TKd, self)
+        return self.attend(q_THd, k_TKd, v_TKd)
+
+    def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         half = q_THd.dtype in (torch.bfloat16, torch.float16)
         if q_THd.is_cuda and half and q_THd.shape[-1] % 8 == 0 and flash_kernel() is not None:
             return self._flash(q_THd, k_TKd, v_TKd)
@@ -54,6 +70,24 @@ class PackedAttention:
         starts, longest = self.starts_S1, self.longest
         return flash_kernel()(q_THd.contiguous(), k_THd, v_THd, starts, starts, longest, longest)
 
+    def attend_as_engine(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
+        """The packed tokens as a cache with pages of one token, in order."""
+        from foresail.model.kernels.chunks import attend_chunks, cut_tiles
+
+        if self.tiles is None:  # the same in every layer
+            group = q_THd.shape[1] // k_TKd.shape[1]
+            self.tiles = torch.from_numpy(cut_tiles(self.lengths, group)).to(q_THd.device)
+        return attend_chunks(
+            q_THd,
+            k_TKd.contiguous()[:, None],
+            v_TKd.contiguous()[:, None],
+            self.places_T[:, None],  # one table for all: row s begins at token s
+            self.starts_S1,
+            self.lengths_S,
+            self.tiles,
+            slots_C=self.starts_S1[:-1],
+        )
+
     def _padded(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         q, k, v = (self._spread(x) for x in (q_THd, k_TKd, v_TKd))
         out = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
@@ -64,3 +98,20 @@ class PackedAttention:
         padded = x_Thd.new_zeros(self.num_sequences * self.longest, *x_Thd.shape[1:])
         padded = padded.index_copy(0, self.cells_T, x_Thd)
         return padded.unflatten(0, (self.num_sequences, self.longest)).transpose(1, 2)
+
+
+class InvariantAttention(torch.autograd.Function):
+    """Forward by the engine's kernel; the derivative is that of the usual one, computed anew."""
+
+    @staticmethod
+    def forward(ctx: Any, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor, packed: PackedAttention) -> Tensor:
+        ctx.save_for_backward(q_THd, k_TKd, v_TKd)
+        ctx.packed = packed
+        return packed.attend_as_engine(q_THd, k_TKd, v_TKd)
+
+    @staticmethod
+    def backward(ctx: Any, grad_THd: Tensor) -> tuple[Tensor | None, ...]:
+        inputs = [x.detach().requires_grad_() for x in ctx.saved_tensors]
+        with torch.enable_grad():
+            out_THd = ctx.packed.attend(*inputs)
+        return *torch.autograd.grad(out_THd, inputs, grad_THd), None

@@ -22,17 +22,21 @@ _invariant = False
 
 
 @contextmanager
-def batch_invariant() -> Iterator[None]:
+def batch_invariant(wanted: bool = True) -> Iterator[None]:
     """Inside, a row's product does not depend on the rows beside it; a CUDA graph keeps what it was captured in.
 
     It holds for the whole process, all threads of it.
     """
     global _invariant
-    before, _invariant = _invariant, True
+    before, _invariant = _invariant, _invariant or wanted
     try:
         yield
     finally:
         _invariant = before
+
+
+def is_batch_invariant() -> bool:
+    return _invariant
 
 
 def linear(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None) -> Tensor:

@@ -31,6 +31,7 @@ from foresail.data.prompts import PromptedProblem, encode_problems
 from foresail.engine.engine import Engine, build_engine
 from foresail.evaluate.run import evaluate, hand_over, judge_with, response_text
 from foresail.model.decoder import Decoder
+from foresail.model.linear import batch_invariant
 from foresail.recipe import parts
 from foresail.recipe.stages import Rl
 from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence, Verdict
@@ -51,7 +52,11 @@ FAILURES_TO_WARN_OF = 0.1  # as a share of a step's verdicts
 
 
 def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
-    with open_grading(recipe.reward) as grading, Session(recipe, resume=resume) as session:
+    with (
+        open_grading(recipe.reward) as grading,
+        Session(recipe, resume=resume) as session,
+        batch_invariant(recipe.engine.batch_invariant),
+    ):
         setup = prepare(session, grading, recipe)
         check_start(session, setup, recipe)
         for step in session.steps():

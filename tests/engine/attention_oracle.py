@@ -17,7 +17,7 @@ pytest.importorskip("triton", reason="the kernels need triton")
 
 from triton.runtime import interpreter
 
-from foresail.engine.kernels.softmax import Parts
+from foresail.engine.kernels.parts import Parts
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 PAGE = 4

@@ -25,7 +25,7 @@ from attention_oracle import (
 
 from foresail.engine.kernels.attention import ENTRY_KEYS, attend_entries, choose_splits
 from foresail.engine.kernels.cache import write_kv
-from foresail.engine.kernels.chunks import TILE_ROWS, attend_chunks, cut_tiles
+from foresail.model.kernels.chunks import TILE_ROWS, attend_chunks, cut_tiles
 
 __all__ = ["loops_in_the_interpreter", "nothing_is_zero_by_chance"]  # fixtures for every test here
 
@@ -111,44 +111,6 @@ def test_scratch_entries_are_finite_and_disturb_nobody(splits):
     expected = attend_plainly(q_EHd[:3], keys, values, tables, slots[:3], bases[:3], nodes[:3], sights[:3])
     torch.testing.assert_close(found[:3].double(), expected, atol=1e-5, rtol=1e-5)
     assert (found[3] == 0).all()  # it sees nothing
-
-
-def test_with_a_fixed_split_length_the_last_bit_depends_on_the_row_alone():
-    keys, values, tables = make_cache(3, 150, heads=1, size=16)
-    q_EHd = numbers(3, 2, 16)
-    bases, split_tokens = [599, 140, 40], 2 * ENTRY_KEYS  # ten splits, three and one
-
-    def run(entries: list[int], splits: int, split_tokens: int = split_tokens) -> torch.Tensor:
-        rows = (entries, [bases[entry] for entry in entries], [0] * len(entries), [1] * len(entries))
-        return attend_entries(
-            q_EHd[entries],
-            keys,
-            values,
-            tables,
-            *map(integers, rows),
-            splits=splits,
-            split_tokens=split_tokens,
-        )
-
-    together = run([0, 1, 2], 20)
-    expected = attend_plainly(q_EHd, keys, values, tables, range(3), bases, [0] * 3, [1] * 3)
-    torch.testing.assert_close(together.double(), expected, atol=1e-5, rtol=1e-5)
-    for entry, fewest in ((0, 10), (1, 3), (2, 1)):  # as many as the row alone needs; one needs no merge
-        assert torch.equal(run([entry], fewest)[0], together[entry])
-    assert not torch.equal(run([0], 1, split_tokens=0)[0], together[0])  # the order of the sums does show
-
-
-def test_the_last_split_takes_what_is_left_over():
-    cache = make_cache(2, 35, heads=1, size=16)
-    how = {"splits": 2, "split_tokens": ENTRY_KEYS}
-    check_entries(numbers(2, 2, 16), cache, [0, 1], [138, 30], [0, 0], [1, 1], **how)
-
-
-def test_a_split_length_must_be_whole_key_blocks():
-    q_EHd = numbers(1, 1, 16)
-    cache = make_cache(1, 1, heads=1, size=16)
-    with pytest.raises(ValueError, match="split_tokens 100 is not a multiple"):
-        attend_entries(q_EHd, *cache, *map(integers, ([0], [0], [0], [1])), splits=2, split_tokens=100)
 
 
 def test_the_output_may_be_given():

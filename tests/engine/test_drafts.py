@@ -103,6 +103,30 @@ def with_branches(path: list[int], numbers: random.Random) -> Draft:
     return Draft(tokens=tuple(tokens), parents=tuple(parents))
 
 
+def test_a_runner_without_branches_is_given_paths_only(plain):
+    """Trees are left aside, and the rows draw as they would without; paths are taken, however they are written."""
+
+    def as_path(rest):
+        return Draft(tokens=tuple(rest), parents=tuple(range(-1, len(rest) - 1)))
+
+    def as_tree(rest):
+        wrong = next(token for token in range(VOCABULARY) if token not in rest[:1])
+        return Draft(tokens=(*rest, wrong), parents=(*range(-1, len(rest) - 1), -1))
+
+    steps = {}
+    for shape in (as_path, as_tree):
+        engine = small_engine(MODEL)
+        engine.runner.takes_trees = False
+        found, steps[shape] = finish_with_drafts(
+            engine, mixed_requests(), lambda *args, shape=shape: shape(true_rest(plain, *args)[:4])
+        )
+        assert_same(found, plain)
+    longest = max(len(completion.ids) for completion in plain.values())
+    assert steps[as_path] == 1 + -(-(longest - 1) // 5)
+    # at the limit a tree is cut down to one guess, which is a path
+    assert longest - 1 <= steps[as_tree] <= longest
+
+
 def test_a_stop_id_inside_a_draft_ends_the_request_there(plain):
     request = next(c.request for c in plain.values() if c.finish == "stop" and len(c.ids) > 3)
 

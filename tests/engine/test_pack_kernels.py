@@ -17,7 +17,6 @@ from attention_oracle import (
     numbers,
 )
 
-from foresail.engine.kernels.attention import ENTRY_KEYS
 from foresail.engine.kernels.packs import TILE_ROWS, attend_packs, most_packed
 
 __all__ = ["loops_in_the_interpreter", "nothing_is_zero_by_chance"]  # fixtures for every test here
@@ -101,15 +100,11 @@ def test_draft_nodes_of_one_row_are_a_pack(splits, pack_splits):
     check_packs(numbers(9, 3, 32), cache, (slots, bases, nodes, sights), packs, **how)
 
 
-def test_the_rest_may_be_cut_into_parts_of_one_length():
+def test_more_parts_than_are_merged_at_once():
     cache = make_cache(2, 40, heads=1, size=16)
     share_pages(cache[2], 0, [1], 24)
     rows = (range(2), [150, 30], [0] * 2, [1] * 2)
-    how = {
-        "splits": 16,
-        "pack_splits": 2,
-        "split_tokens": ENTRY_KEYS,
-    }  # 18 parts: more than are merged at once
+    how = {"splits": 16, "pack_splits": 2}
     check_packs(numbers(2, 2, 16), cache, rows, cut_packs([(0, 2, 24)], 2, 32), **how)
 
 

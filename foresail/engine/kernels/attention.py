@@ -16,19 +16,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from foresail.engine.kernels.cache import find_places, load_rows
-from foresail.engine.kernels.softmax import (
-    LOWEST,
-    Parts,
-    fold,
-    mark_empty,
-    merge_parts,
-    pad_columns,
-    positive,
-    score,
-    softmax_scale,
-    store_parts,
-)
+from foresail.engine.kernels.parts import Parts, mark_empty, merge_parts, positive, store_parts
+from foresail.model.kernels.paged import find_places, load_rows
+from foresail.model.kernels.softmax import LOWEST, fold, pad_columns, score, softmax_scale
 
 ENTRY_KEYS = 32  # of a block
 ENTRY_WARPS = 2
@@ -59,22 +49,20 @@ def attend_entries(
     sights_E: Tensor,
     *,
     splits: int,
-    split_tokens: int = 0,
     out: Tensor | None = None,
 ) -> Tensor:
     """Every entry over its row: all of the `base` cached tokens, and the step's nodes that it sights.
 
     With base 100, node 2 and sights 0b101 it attends 0..99, 100 and 102. Each context is cut into `splits`
-    equal parts, or into parts of `split_tokens`: if `splits` of them hold every context, the order of the sums,
-    and so the last bit of the result, depends on the row's own length alone.
+    equal parts.
     """
     out = torch.empty_like(q_EHd, memory_format=torch.contiguous_format) if out is None else out
     rows = (tables_SP, slots_E, bases_E, nodes_E, sights_E)
     if splits == 1:  # the kernel writes the result itself
-        launch_splits(q_EHd, keys, values, *rows, out=out, splits=1, split_tokens=split_tokens)
+        launch_splits(q_EHd, keys, values, *rows, out=out, splits=1)
         return out
     parts = Parts.like(q_EHd, splits)
-    launch_splits(q_EHd, keys, values, *rows, parts=parts, splits=splits, split_tokens=split_tokens)
+    launch_splits(q_EHd, keys, values, *rows, parts=parts, splits=splits)
     return merge_parts(parts, out)
 
 
@@ -91,7 +79,6 @@ def launch_splits(
     out: Tensor | None = None,
     parts: Parts | None = None,
     splits: int,
-    split_tokens: int = 0,
     shared_E: Tensor | None = None,
     before: int = 0,
 ) -> None:
@@ -103,8 +90,6 @@ def launch_splits(
     entries, heads, head_dim = q_EHd.shape
     key_heads = keys.shape[2]
     block = choose_keys(head_dim * keys.element_size())
-    if split_tokens % block:
-        raise ValueError(f"split_tokens {split_tokens} is not a multiple of {block}; try {block * 16}")
     assert q_EHd.stride()[1:] == (head_dim, 1) and keys.is_contiguous() and values.is_contiguous()
     assert out is None or out.is_contiguous()
     weighted, stats = parts or (out, out)
@@ -123,7 +108,6 @@ def launch_splits(
         softmax_scale(head_dim),
         q_EHd.stride(0),
         tables_SP.stride(0),
-        split_tokens,
         KEY_HEADS=key_heads,
         GROUP=heads // key_heads,
         HEAD=head_dim,
@@ -143,7 +127,7 @@ def choose_keys(row_bytes: int) -> int:
     return ENTRY_KEYS if row_bytes <= WIDE_ROW else min(ENTRY_KEYS, 32)
 
 
-@triton.jit(do_not_specialize=["table_stride", "split_tokens"])
+@triton.jit(do_not_specialize=["table_stride"])
 def _attend_split(
     q,
     keys,
@@ -159,7 +143,6 @@ def _attend_split(
     scale,
     q_stride,
     table_stride,
-    split_tokens,
     KEY_HEADS: tl.constexpr,
     GROUP: tl.constexpr,
     HEAD: tl.constexpr,
@@ -179,10 +162,9 @@ def _attend_split(
     seen, slot = tl.load(sights + entry).to(tl.int32), tl.load(slots + entry).to(tl.int64)
     past = tl.load(shared + entry).to(tl.int32) if BEFORE else 0
     context = base + node + 1
-    share = tl.where(split_tokens > 0, split_tokens, share_blocks(context - past, splits, KEYS))
+    share = share_blocks(context - past, splits, KEYS)
     first = past + split * share
-    # the last part takes what too few parts of a fixed length leave over
-    end = tl.where(split == splits - 1, context, tl.minimum(first + share, context))
+    end = tl.minimum(first + share, context)
 
     rows_M, columns_D, keys_N = tl.arange(0, M), tl.arange(0, D), tl.arange(0, KEYS)
     # the rows that fill up the tile repeat its last head, and are not stored

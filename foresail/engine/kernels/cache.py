@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs
-"""The paged KV cache under Triton: new tokens are written to their places, blocks of rows are read back.
+"""The paged KV cache under Triton: new tokens are written to their places. `model/kernels/paged.py` reads them.
 
 A cache here is one layer's view (pages, page_size, K, d), contiguous, in bf16, float16, float32 or float8.
 The place of a token is page * page_size + offset.
 
-Legend: E entries or tokens, K key/value heads, d head size, N rows of a block, D columns of a block.
+Legend: E entries or tokens, K key/value heads, d head size.
 """
 
 from __future__ import annotations
@@ -73,18 +73,3 @@ def _write_rows(
 def _clamp(x):
     # NaN stays NaN, so that a broken model is noticed
     return tl.clamp(x.to(tl.float32), -FP8_MAX, FP8_MAX, propagate_nan=tl.PropagateNan.ALL)
-
-
-@triton.jit
-def find_places(table, indexes_N, PAGE: tl.constexpr):
-    """Places of these tokens of a row whose pages `table` lists: token 35 -> table[2] * 16 + 3."""
-    pages_N = tl.load(table + indexes_N // PAGE)
-    return pages_N.to(tl.int64) * PAGE + indexes_N % PAGE
-
-
-@triton.jit
-def load_rows(rows, offsets_N, columns_D, WIDTH: tl.constexpr):
-    """Rows of `WIDTH` elements as a block (N, D); the columns beyond the width are zero."""
-    if columns_D.shape[0] == WIDTH:
-        return tl.load(rows + offsets_N[:, None] + columns_D[None, :])
-    return tl.load(rows + offsets_N[:, None] + columns_D[None, :], mask=columns_D[None, :] < WIDTH, other=0.0)

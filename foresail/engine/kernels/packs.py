@@ -17,19 +17,10 @@ import triton.language as tl
 from torch import Tensor
 
 from foresail.engine.kernels.attention import attend_entries, launch_splits, share_blocks
-from foresail.engine.kernels.cache import find_places, load_rows
-from foresail.engine.kernels.chunks import choose_block
-from foresail.engine.kernels.softmax import (
-    LOWEST,
-    Parts,
-    fold,
-    mark_empty,
-    merge_parts,
-    pad_columns,
-    score,
-    softmax_scale,
-    store_parts,
-)
+from foresail.engine.kernels.parts import Parts, mark_empty, merge_parts, store_parts
+from foresail.model.kernels.chunks import choose_block
+from foresail.model.kernels.paged import find_places, load_rows
+from foresail.model.kernels.softmax import LOWEST, fold, pad_columns, score, softmax_scale
 
 TILE_ROWS = 64  # pairs of entry and head: what a warp group of Hopper's matrix unit takes
 PACK_WARPS = 4
@@ -53,7 +44,6 @@ def attend_packs(
     *,
     splits: int,
     pack_splits: int,
-    split_tokens: int = 0,
 ) -> Tensor:
     """As `attend_entries`, but what packs share is read once for each pack.
 
@@ -65,7 +55,7 @@ def attend_packs(
     key_heads = keys.shape[2]
     rows = (tables_SP, slots_E, bases_E, nodes_E, sights_E)
     if min(most_packed(heads // key_heads), entries) < 2:
-        return attend_entries(q_EHd, keys, values, *rows, splits=splits, split_tokens=split_tokens)
+        return attend_entries(q_EHd, keys, values, *rows, splits=splits)
     assert q_EHd.stride()[1:] == (head_dim, 1) and keys.is_contiguous() and values.is_contiguous()
     assert packs.shape == (3, entries) and packs.is_contiguous()
     parts = Parts.like(q_EHd, pack_splits + splits)
@@ -101,7 +91,6 @@ def attend_packs(
         *rows,
         parts=parts,
         splits=splits,
-        split_tokens=split_tokens,
         shared_E=packs[2],
         before=pack_splits,
     )

@@ -1,11 +1,15 @@
 # mypy: allow-untyped-defs
-"""Attention of prefill over the paged KV cache: pieces of prompts, each over the cached context it ends.
+"""Attention of new tokens over paged contexts: pieces of sequences, each over the context it ends.
 
 A tile is a run of tokens of one sequence with the query heads of one key head, so that a key is loaded once
-for all of them. Prefill is not captured in a graph: the tiles are cut on the host, as many as there are.
+for all of them.
 
-Legend: T tokens, H query heads, K key/value heads, d head size, C sequences, P pages per sequence; in a kernel
-M rows of a tile, N keys of a block, D columns (d padded to a power of two).
+A token's result is the same to the last bit however its sequence is cut and whatever runs beside it: tiles have
+one shape, keys come in blocks counted from the sequence's first, and a block of which a token sees nothing adds
+nothing. So prefill, decoding and training agree exactly where all of them attend by this kernel.
+
+Legend: T tokens, H query heads, K key/value heads, d head size, C sequences, P pages per sequence, S rows of
+page tables; in a kernel M rows of a tile, N keys of a block, D columns (d padded to a power of two).
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from foresail.engine.kernels.cache import find_places, load_rows
-from foresail.engine.kernels.softmax import LOWEST, fold, score, softmax_scale
+from foresail.model.kernels.paged import find_places, load_rows
+from foresail.model.kernels.softmax import LOWEST, fold, pad_columns, score, softmax_scale
 
 TILE_ROWS = 128  # pairs of token and head: two warp groups of 64, what Hopper's matrix unit takes
 
@@ -39,7 +43,7 @@ def cut_tiles(lengths: Sequence[int] | np.ndarray, group: int) -> np.ndarray:
 
 
 def choose_block(row_bytes: int) -> tuple[int, int]:
-    """Keys of a block in prefill, and how many blocks are under way: what fits beside the tile's queries."""
+    """Keys of a block, and how many blocks are under way: what fits beside the tile's queries."""
     if row_bytes <= 256:
         return 64, 3
     return 32, 2 if row_bytes <= 512 else 1
@@ -49,19 +53,22 @@ def attend_chunks(
     q_THd: Tensor,
     keys: Tensor,
     values: Tensor,
-    tables_CP: Tensor,
+    tables_SP: Tensor,
     starts_C1: Tensor,
     contexts_C: Tensor,
     tiles: Tensor,
+    *,
+    slots_C: Tensor | None = None,
 ) -> Tensor:
     """Causal attention of new tokens, packed flat, over the cached contexts that end with them.
 
     Of a context of 100 with 4 new tokens, these stand at 96..99 and see 97, 98, 99 and 100 tokens. `tiles` is
-    `cut_tiles(lengths, group)` on the device.
+    `cut_tiles(lengths, group)` on the device. Row c of the tables lists the pages of sequence c, or `slots_C`
+    names its row.
     """
     tokens, heads, head_dim = q_THd.shape
     key_heads = keys.shape[2]
-    padded = max(16, triton.next_power_of_2(head_dim))
+    padded = pad_columns(head_dim)
     block, stages = choose_block(padded * q_THd.element_size())
     assert q_THd.stride()[1:] == (head_dim, 1) and keys.is_contiguous() and values.is_contiguous()
     out = torch.empty(tokens, heads, head_dim, dtype=q_THd.dtype, device=q_THd.device)
@@ -69,14 +76,15 @@ def attend_chunks(
         q_THd,
         keys,
         values,
-        tables_CP,
+        tables_SP,
+        slots_C,
         starts_C1,
         contexts_C,
         tiles,
         out,
         softmax_scale(head_dim),
         q_THd.stride(0),
-        tables_CP.stride(0),
+        tables_SP.stride(0),
         KEY_HEADS=key_heads,
         GROUP=heads // key_heads,
         HEAD=head_dim,
@@ -96,6 +104,7 @@ def _attend_tile(
     keys,
     values,
     tables,
+    slots,  # None: a sequence's own number
     starts,
     contexts,
     tiles,
@@ -120,7 +129,8 @@ def _attend_tile(
     # places in the context of the tile's first token and of the end of its last
     here = tl.load(contexts + sequence).to(tl.int32) - num_new + first
     end = here + tl.minimum(M // GROUP, num_new - first)
-    table = tables + sequence.to(tl.int64) * table_stride
+    slot = sequence if slots is None else tl.load(slots + sequence)
+    table = tables + slot.to(tl.int64) * table_stride
 
     rows_M, columns_D, keys_N = tl.arange(0, M), tl.arange(0, D), tl.arange(0, KEYS)
     # rows that belong to no token of the tile repeat its last, and write the same
