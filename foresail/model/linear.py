@@ -61,8 +61,8 @@ def add_linear(stream_MN: Tensor, x_MK: Tensor, weight_NK: Tensor) -> Tensor:
 def wide_linear(x_MK: Tensor, weight_NK: Tensor) -> Tensor:
     """x W^T in float32, from 16-bit matrices without a rounding in between.
 
-    Logits want that: around 16 the next bfloat16 is an eighth away, so engine and trainer, whose hidden states
-    differ in the last bit, would disagree by that much. On a CPU the library rounds 16-bit products itself.
+    Logits want that: around 16 the next bfloat16 is an eighth away. On a CPU the library rounds 16-bit products
+    itself.
     """
     if x_MK.dtype == torch.float32 or not x_MK.is_cuda:
         return linear(x_MK, weight_NK).float()
