@@ -221,38 +221,31 @@ class Engine:
         ends_R = drawn.ends_E[roots_R]
         if (ends_R == BROKEN).any():
             self._stop_at_nan(slots_R[ends_R == BROKEN])
-        for slot, end in zip(
-            slots_R[ends_R != GOES_ON].tolist(), ends_R[ends_R != GOES_ON].tolist(), strict=True
-        ):
-            self._finish(slot, stopped=end == STOPPED)
+        for row in np.flatnonzero(ends_R != GOES_ON):
+            self._finish(int(slots_R[row]), stopped=ends_R[row] == STOPPED)
 
     def _close_gaps(self, slots_N: np.ndarray, depths_N: np.ndarray, nodes_N: np.ndarray) -> None:
         """Where a path through a draft tree left out nodes, its keys and values move up."""
         gap_N = nodes_N != depths_N
         if gap_N.any():
-            slots, bases = (
-                slots_N[gap_N],
-                self.table.lengths_S[slots_N[gap_N]] - 2,
-            )  # lengths is one step ahead
-            sources, targets = (
-                self._places(slots, bases + offsets[gap_N]) for offsets in (nodes_N, depths_N)
-            )
+            slots = slots_N[gap_N]
+            bases = self.table.lengths_S[slots] - 2  # the launch has counted this step's first token already
+            sources = self._places(slots, bases + nodes_N[gap_N])
+            targets = self._places(slots, bases + depths_N[gap_N])
             self.runner.cache.move(sources.tolist(), targets.tolist())
 
     def _finish(self, slot: int, *, stopped: bool) -> None:
+        """Of a row that met no stop id and has not drawn all it may, only a chunk has ended."""
         row = self.running[slot]
-        left = row.limit
-        chunk_ended = row.chunk_tokens is not None and not stopped
+        drawn = len(row.drawn) + int(self.table.drawn_S[slot])
+        chunk_ended = not stopped and drawn < row.request.sampling.max_new_tokens
         if chunk_ended:
             row.saved = self._save(slot)
         self._unseat([slot])
-        whole = len(row.drawn) == row.request.sampling.max_new_tokens
-        if stopped or whole:
-            row.saved = None
-            self.done.append(row.complete("stop" if stopped else "length"))
-        else:
-            assert left == row.chunk_tokens, "a row ends by a stop id, its limit or its chunk"
+        if chunk_ended:
             self.done.append(row.complete("chunk", row.park(self.version)))
+        else:
+            self.done.append(row.complete("stop" if stopped else "length"))
 
     def _stop_at_nan(self, slots: np.ndarray) -> None:
         name = self.running[int(slots[0])].request.id
@@ -303,9 +296,8 @@ class Engine:
         for slot, row in zip(slots, rows, strict=True):
             self.table.seat(slot, row.request, row.context, row.pages, row.limit)
             if row.filling is not None:
-                self.table.join(
-                    slot, row.filling.number, len(row.filling.prefix) // self.page_size * self.page_size
-                )
+                whole_pages = len(row.filling.prefix) // self.page_size
+                self.table.join(slot, row.filling.number, whole_pages * self.page_size)
             self.running[slot] = row
             self.slots.setdefault(row.request.id, []).append(slot)
             self._stop_waiting(row)
@@ -423,8 +415,12 @@ class Engine:
         return np.repeat(slots, np.maximum(missing, 0))
 
     def _put_back(self, slot: int) -> None:
-        """Let a row wait again, first in the queue, with its keys and values on the host."""
-        saved = self._save(slot)
+        """Let a row wait again, first in the queue, with its keys and values on the host if they fit there."""
+        on_host = sum(row.saved.num_tokens for row in self.waiting if row.saved is not None)
+        fits = (
+            on_host + self.table.lengths_S[slot] <= self.num_pages * self.page_size
+        )  # as much as the device has
+        saved = self._save(slot) if fits else None
         (row,) = self._unseat([slot])
         row.saved = saved
         self._queue(row, first=True)

@@ -74,6 +74,7 @@ class CudaRunner:
 
     def fill(self, chunks: Sequence[Chunk]) -> None:
         """Compute and keep the keys and values of these tokens."""
+        assert self.cache.memory.taken, "the cache's memory is lent: engine.take_memory() first"
         packed = pack_chunks(chunks, self.page_size)
         ids_T, positions_T, places_T = self._upload(
             np.stack((packed.ids_T, packed.positions_T, packed.places_T))
@@ -97,6 +98,7 @@ class CudaRunner:
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
         """Launch a step. The reading, when asked for, waits for it to end."""
+        assert self.cache.memory.taken, "the cache's memory is lent: engine.take_memory() first"
         if not self.graphs:
             self._capture_plain_steps()
         plan = self._plan(block)
