@@ -1,0 +1,61 @@
+"""An engine in this process as an instance: polling it is what makes it work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from foresail.engine.engine import Engine
+from foresail.engine.request import Completion, Draft, Parked
+from foresail.rollout.instance import Order, Outcome
+from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState
+
+
+class NativeInstance:
+    """One engine step per poll; see `instance.Instance`."""
+
+    def __init__(self, name: str, engine: Engine) -> None:
+        self.engine = engine
+        self.state = InstanceState(
+            name=name,
+            kv_tokens=engine.num_pages * engine.page_size,
+            max_running=len(engine.table.lengths_S),
+        )
+        self.running: dict[str, Dispatch] = {}
+
+    def submit(self, order: Order) -> None:
+        dispatch, work = order.dispatch, order.work
+        if isinstance(work, Parked):
+            self.engine.resume(work, chunk_tokens=dispatch.max_tokens)
+        else:
+            self.engine.add(work, chunk_tokens=dispatch.max_tokens)
+        self.running[dispatch.ask.id] = dispatch
+
+    def cancel(self, ask_id: str) -> None:
+        if self.running.pop(ask_id, None) is not None:
+            self.engine.cancel(ask_id)
+
+    def poll(self, drafts: Mapping[str, Draft] | None = None) -> list[Outcome]:
+        ended = self.engine.step(drafts) if self.engine.busy else []
+        # One that was cancelled in the moment it ended is nobody's any more.
+        return [self._outcome(completion) for completion in ended if completion.request.id in self.running]
+
+    def tokens(self, ask_id: str) -> tuple[int, ...] | None:
+        return self.engine.tokens(ask_id)
+
+    def update_weights(self, version: int) -> None:
+        assert not self.running, "chunks under way belong to the old weights"
+        self.engine.weights_changed(version)
+
+    def close(self) -> None:
+        for ask_id in list(self.running):
+            self.cancel(ask_id)
+
+    def _outcome(self, completion: Completion) -> Outcome:
+        dispatch = self.running.pop(completion.request.id)
+        event = ChunkEnded(
+            ask=dispatch.ask,
+            instance=self.state.name,
+            new_tokens=len(completion.ids) - dispatch.generated,
+            finished=completion.finish != "chunk",
+        )
+        return Outcome(event=event, completion=completion)

@@ -1,0 +1,48 @@
+"""What passes between the controller, the scheduler and the instances: who asks, who runs where, what ended.
+
+A group is all samples of one problem, numbered in launch order. A request is one sample; it runs in chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """One sample to draw: Ask(id="17.3", group=17, sample=3, prompt_tokens=120, max_tokens=2048)."""
+
+    id: str
+    group: int
+    sample: int
+    prompt_tokens: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispatch:
+    """A chunk to run: at most `max_tokens` more of a request that has `generated` already."""
+
+    ask: Ask
+    instance: str
+    generated: int
+    max_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkEnded:
+    """What came of a dispatch; a request that is not finished goes on with its next chunk, anywhere."""
+
+    ask: Ask
+    instance: str
+    new_tokens: int
+    finished: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceState:
+    """The room an instance has: tokens its KV cache holds, and rows it decodes at once."""
+
+    name: str
+    kv_tokens: int
+    max_running: int

@@ -1,0 +1,79 @@
+"""Chunks on real engines: wherever they run, with or without their keys and values, the tokens are the same."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tiny_rollouts import PROMPTS, asks, small_engine, small_model, whole_requests
+
+from foresail.rollout.instance import Order
+from foresail.rollout.kv_pool import KVPool
+from foresail.rollout.native import NativeInstance
+from foresail.rollout.plan import Dispatch
+
+MODEL = small_model()
+
+
+def run_divided(instances: list[NativeInstance], pool: KVPool, chunk: int, seed: int) -> dict[str, list[int]]:
+    """Every request in chunks, each on an instance drawn at random; what each drew."""
+    numbers = random.Random(seed)
+    drawn: dict[str, list[int]] = {}
+    requests = whole_requests()
+    waiting = {ask.id: (ask, 0) for ask in asks()}
+    while waiting or any(instance.running for instance in instances):
+        for name in list(waiting):
+            ask, generated = waiting.pop(name)
+            instance = numbers.choice(instances)
+            work = pool.take(name) if generated else requests[name]
+            tokens = min(chunk, ask.max_tokens - generated)
+            dispatch = Dispatch(ask=ask, instance=instance.state.name, generated=generated, max_tokens=tokens)
+            instance.submit(Order(dispatch=dispatch, work=work))
+        for instance in instances:
+            for outcome in instance.poll():
+                ask = outcome.event.ask
+                if outcome.event.finished:
+                    drawn[ask.id] = outcome.completion.ids
+                else:
+                    pool.put(outcome.completion.parked)
+                    waiting[ask.id] = (ask, len(outcome.completion.ids))
+    return drawn
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, list[int]]:
+    engine = small_engine(MODEL)
+    return {c.request.id: c.ids for c in engine.generate(whole_requests().values())}
+
+
+@pytest.mark.parametrize("max_bytes", [0, 4000, 10**9])
+@pytest.mark.parametrize("chunk", [1, 5])
+def test_division_and_migration_change_no_token(chunk, max_bytes, whole):
+    instances = [NativeInstance(f"{n}", small_engine(MODEL)) for n in range(3)]
+    pool = KVPool(max_bytes)
+    assert run_divided(instances, pool, chunk, seed=chunk) == whole
+    assert len(pool) == 0 and pool.num_bytes == 0
+    assert (pool.evictions > 0) == (max_bytes < 10**9)
+
+
+def test_a_cancelled_chunk_does_not_come_back():
+    instance = NativeInstance("a", small_engine(MODEL))
+    requests, (first, second, *_) = whole_requests(), asks()
+    for ask in (first, second):
+        dispatch = Dispatch(ask=ask, instance="a", generated=0, max_tokens=4)
+        instance.submit(Order(dispatch=dispatch, work=requests[ask.id]))
+    instance.poll()
+    instance.cancel(first.id)
+    instance.cancel(first.id)
+    ended = [outcome.event.ask.id for _ in range(20) for outcome in instance.poll()]
+    assert ended == [second.id]
+    instance.update_weights(1)
+
+
+def test_the_room_is_the_engines():
+    state = NativeInstance("a", small_engine(MODEL, num_pages=50, max_running=7)).state
+    assert (state.kv_tokens, state.max_running) == (200, 7)
+
+
+def test_prompts_differ():
+    assert len(set(PROMPTS)) == len(PROMPTS)
