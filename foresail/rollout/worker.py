@@ -1,0 +1,150 @@
+"""An engine in a process of its own on this machine, on weights in shared memory.
+
+Orders and outcomes go through a pipe; keys and values of parked requests through shared memory, so the next
+chunk can run in any process. The weights are one copy: the trainer updates them in place, and before the first
+chunk under a new version each worker proves by a checksum that it sees what the trainer sees.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+import torch.multiprocessing as processes
+
+from foresail.engine.engine import Engine
+from foresail.engine.request import Draft
+from foresail.model.decoder import Decoder
+from foresail.records import RunStopped
+from foresail.rollout.instance import Order, Outcome
+from foresail.rollout.native import NativeInstance
+from foresail.rollout.plan import Dispatch, InstanceState
+
+PATIENCE = 60.0  # seconds for a worker to start, or to read its weights
+
+
+class InstanceLost(Exception):
+    """A worker's process is gone; what it ran must run elsewhere."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"instance {name} is gone: its process ended")
+        self.name = name
+
+
+class WeightsDiffer(RunStopped):
+    """A worker sees other weights than the trainer."""
+
+
+class WorkerInstance:
+    """Works by itself; polling only listens. See `instance.Instance`."""
+
+    def __init__(self, name: str, model: Decoder, engine_options: Mapping[str, Any]) -> None:
+        self.model = model.share_memory()
+        self.pipe, theirs = processes.Pipe()
+        arguments = (name, self.model, dict(engine_options), theirs)
+        self.process = processes.get_context("spawn").Process(target=work, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()
+        self.running: dict[str, Dispatch] = {}
+        self.name = name
+        self.state: InstanceState = self._answer()
+
+    def submit(self, order: Order) -> None:
+        self.running[order.dispatch.ask.id] = order.dispatch
+        self._send("submit", order)
+
+    def cancel(self, ask_id: str) -> None:
+        if self.running.pop(ask_id, None) is not None:
+            self._send("cancel", ask_id)
+
+    def poll(self, drafts: Mapping[str, Draft] | None = None) -> list[Outcome]:
+        """Guesses made here would be stale there, so they are left aside; they never change a token."""
+        outcomes: list[Outcome] = []
+        try:
+            while self.pipe.poll():
+                outcomes += self.pipe.recv()
+        except (EOFError, ConnectionError) as gone:
+            raise InstanceLost(self.name) from gone
+        mine = [outcome for outcome in outcomes if outcome.event.ask.id in self.running]
+        for outcome in mine:
+            del self.running[outcome.event.ask.id]
+        return mine
+
+    def tokens(self, ask_id: str) -> tuple[int, ...] | None:
+        return None
+
+    def update_weights(self, version: int) -> None:
+        assert not self.running, "chunks under way belong to the old weights"
+        self._send("weights", version)
+        theirs, ours = self._answer(), checksum(self.model)
+        if theirs != ours:
+            raise WeightsDiffer(
+                f"instance {self.name} has weights with checksum {theirs:x} and the trainer {ours:x}, both called "
+                f"version {version}; the weights were not updated in place, or not in shared memory"
+            )
+
+    def close(self) -> None:
+        with contextlib.suppress(InstanceLost):
+            self._send("close", None)
+        self.process.join(timeout=5)
+        self.process.kill()
+        self.pipe.close()
+
+    def _send(self, order: str, content: object) -> None:
+        try:
+            self.pipe.send((order, content))
+        except (BrokenPipeError, ConnectionError) as gone:
+            raise InstanceLost(self.name) from gone
+
+    def _answer(self) -> Any:
+        """The worker's reply; outcomes of cancelled chunks may still come before it."""
+        while True:
+            if not self.pipe.poll(PATIENCE):
+                raise InstanceLost(self.name)
+            try:
+                answer = self.pipe.recv()
+            except (EOFError, ConnectionError) as gone:
+                raise InstanceLost(self.name) from gone
+            if not isinstance(answer, list):
+                return answer
+
+
+def work(name: str, model: Decoder, engine_options: dict[str, Any], pipe: Connection) -> None:
+    """The worker's life: take orders as they come, step while there is work, report what ended."""
+    torch.set_num_threads(1)
+    instance = NativeInstance(name, Engine(model, **engine_options))
+    pipe.send(instance.state)
+    while True:
+        while pipe.poll(0 if instance.running else None):
+            try:
+                order, content = pipe.recv()
+            except EOFError:  # the trainer is gone
+                return
+            match order:
+                case "submit":
+                    instance.submit(content)
+                case "cancel":
+                    instance.cancel(content)
+                case "weights":
+                    instance.update_weights(content)
+                    pipe.send(checksum(model))
+                case "close":
+                    return
+        outcomes = instance.poll()
+        if outcomes:
+            pipe.send(outcomes)
+
+
+@torch.no_grad()
+def checksum(model: Decoder) -> int:
+    """A sum over all bits of all parameters, each with its place: equal weights give equal sums."""
+    total = 0
+    for number, parameter in enumerate(model.parameters(), start=1):
+        words = parameter.detach().contiguous().view(torch.uint8).flatten()
+        words = torch.nn.functional.pad(words, (0, -len(words) % 8)).view(torch.int64)
+        places = torch.arange(1, len(words) + 1, device=words.device) * 2_654_435_761
+        total = (total + number * int((words ^ places).sum())) & (1 << 64) - 1
+    return total
