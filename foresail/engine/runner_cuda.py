@@ -29,7 +29,7 @@ from foresail.engine.noise import uniforms
 from foresail.engine.packs import plan_packs, tokens_saved
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
-from foresail.engine.table_cuda import DeviceTable
+from foresail.engine.table_cuda import DeviceTable, upload
 from foresail.model import linear
 from foresail.model.decoder import Decoder
 from foresail.model.kernels.chunks import attend_chunks, cut_tiles
@@ -76,23 +76,19 @@ class CudaRunner:
         """Compute and keep the keys and values of these tokens."""
         assert self.cache.memory.taken, "the cache's memory is lent: engine.take_memory() first"
         packed = pack_chunks(chunks, self.page_size)
-        ids_T, positions_T, places_T = self._upload(
-            np.stack((packed.ids_T, packed.positions_T, packed.places_T))
+        ids_T, positions_T, places_T = upload(
+            np.stack((packed.ids_T, packed.positions_T, packed.places_T)), self.device
         )
         starts_C1 = np.concatenate(([0], packed.lengths_C.cumsum()))
         attend = partial(
             attend_chunks,
-            tables_SP=self._upload(packed.tables_CP),
-            starts_C1=self._upload(starts_C1.astype(np.int32)),
-            contexts_C=self._upload(packed.contexts_C.astype(np.int32)),
-            tiles=self._upload(cut_tiles(packed.lengths_C, self.group)),
+            tables_SP=upload(packed.tables_CP, self.device),
+            starts_C1=upload(starts_C1.astype(np.int32), self.device),
+            contexts_C=upload(packed.contexts_C.astype(np.int32), self.device),
+            tiles=upload(cut_tiles(packed.lengths_C, self.group), self.device),
         )
         with self.products():
             self.model.fill(ids_T, positions_T, WriteAndAttend(self.cache, places_T, attend))
-
-    def _upload(self, array: np.ndarray) -> Tensor:
-        # From pinned memory, or the copy would wait for all work before it.
-        return torch.from_numpy(np.ascontiguousarray(array)).pin_memory().to(self.device, non_blocking=True)
 
     # Decoding.
 

@@ -16,6 +16,11 @@ INTEGERS = ("last_S", "lengths_S", "left_S", "keys_S", "top_k_S")
 FLOATS = ("temperature_S", "top_p_S", "min_p_S")
 
 
+def upload(array: np.ndarray, device: torch.device) -> Tensor:
+    """Through pinned memory, or the copy would wait for all work before it."""
+    return torch.from_numpy(np.ascontiguousarray(array)).pin_memory().to(device, non_blocking=True)
+
+
 class DeviceTable:
     """Lines are copied from the host when a row is seated; from then on `advance` moves them.
 
@@ -35,20 +40,16 @@ class DeviceTable:
         self.lengths_S[self.scratch] = 1
 
     def seat(self, slots: np.ndarray) -> None:
-        table, rows = self.table, self._upload(slots)
+        table, rows = self.table, upload(slots, self.device)
         integers = np.stack([getattr(table, name)[slots] for name in INTEGERS])
         floats = np.stack([getattr(table, name)[slots] for name in FLOATS])
-        self.integers.index_copy_(1, rows, self._upload(integers))
-        self.floats.index_copy_(1, rows, self._upload(floats))
-        self.stops_SX.index_copy_(0, rows, self._upload(table.stops_SX[slots]))
+        self.integers.index_copy_(1, rows, upload(integers, self.device))
+        self.floats.index_copy_(1, rows, upload(floats, self.device))
+        self.stops_SX.index_copy_(0, rows, upload(table.stops_SX[slots], self.device))
         width = int(table.num_pages_S[slots].max())
         if width:
-            self.pages_SP[:, :width].index_copy_(0, rows, self._upload(table.pages_SP[slots, :width]))
+            self.pages_SP[:, :width].index_copy_(0, rows, upload(table.pages_SP[slots, :width], self.device))
 
     def add_pages(self, slots: np.ndarray, columns: np.ndarray, pages: list[int]) -> None:
-        cells, pages_N = self._upload(np.stack((slots * self.pages_SP.shape[1] + columns, pages)))
+        cells, pages_N = upload(np.stack((slots * self.pages_SP.shape[1] + columns, pages)), self.device)
         self.pages_SP.view(-1).index_copy_(0, cells, pages_N.int())
-
-    def _upload(self, array: np.ndarray) -> Tensor:
-        # From pinned memory, or the copy would wait for all work before it.
-        return torch.from_numpy(np.ascontiguousarray(array)).pin_memory().to(self.device, non_blocking=True)
