@@ -190,6 +190,8 @@ class Engine:
         slots_R = slots_R[self.table.left_S[slots_R] > 0]  # the others wait for their last token to land
         if not len(slots_R):
             return False
+        # Siblings side by side: what they share is then read once.
+        slots_R = slots_R[np.argsort(self.table.groups_S[slots_R], kind="stable")]
         block = plan_entries(slots_R, guesses)
         roots_R = np.flatnonzero(block[1] == 0)
         read = self.runner.decode(block)

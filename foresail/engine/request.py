@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -39,6 +39,9 @@ class Parked:
     versions: list[int]
     policy_version: int
     kv: SavedKV | None = None
+
+    def without_kv(self) -> Parked:
+        return replace(self, kv=None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,39 +1,54 @@
-"""The groups one step learns from: drawn, graded, and replaced while they teach nothing.
+"""The groups one step learns from: launched, drawn, graded, and replaced while they teach nothing.
 
-A sample is handed to the judge when it ends, and the engine goes on with the others; verdicts are waited for
-when all are drawn. What comes back does not depend on which verdict came first.
-
-Dynamic sampling: a group whose rewards are all equal gives no gradient, so more problems are drawn, up to
-a cap. Groups are taken in the order they were launched, never in the order they ended, so short answers
-have no advantage.
+A sample is handed to the judge when it ends, and the engines go on with the others. A group whose rewards are
+all equal gives no gradient; the controller launches more as soon as it knows, and closes the step on the first
+run of launches that has enough. What comes back depends neither on which answer ended first nor on which
+verdict came first: only on what was launched, in launch order.
 """
 
 from __future__ import annotations
 
-import math
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from foresail.algorithms.filtering import has_spread
 from foresail.data.prompts import PromptedProblem
-from foresail.engine.engine import Engine
-from foresail.recipe.parts import DynamicSampling
+from foresail.engine.request import Request
 from foresail.records import FAILURES, Group, Problem, RunStopped, Sample, Verdict
-from foresail.rollout.groups import Draw, draw_samples
+from foresail.rollout.controller import Controller, Outcome
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.groups import Draw, requests, to_sample
+from foresail.rollout.plan import Ask
 
-# Hands a sample over and returns at once; what it returns waits for the verdict and says what it is worth.
-Judge = Callable[[Problem, Sample], Callable[[], tuple[Verdict, float | None]]]
+NAP = 0.001  # seconds, while nothing is left to draw and verdicts are awaited
+
+
+class Judging(Protocol):
+    """A sample that is being judged: its verdict and what it is worth."""
+
+    def done(self) -> bool: ...
+
+    def result(self) -> tuple[Verdict, float | None]: ...
+
+
+Judge = Callable[[Problem, Sample], Judging]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Harvest:
-    """Everything that was drawn in a step, and the groups to learn from, both in launch order."""
+    """All groups up to the one that closed the step, and those to learn from, both in launch order.
+
+    Which later groups were under way depends on the machine, so they are only counted.
+    """
 
     launched: tuple[Group, ...]
     chosen: tuple[Group, ...]
+    num_surplus: int = field(default=0, compare=False)  # taught something too, but came too late
+    num_cancelled: int = field(default=0, compare=False)
+    share: float = field(default=1.0, compare=False)  # of groups that teach, for the next step's launches
 
     @property
     def solved(self) -> bool:
@@ -49,68 +64,122 @@ class NoSignal(RunStopped):
         self.harvest = harvest
 
 
+@dataclass
+class Launched:
+    """A group under way: its samples as they end, and their verdicts as they come."""
+
+    problem: Problem
+    asks: list[Ask]
+    samples: dict[int, Sample] = field(default_factory=dict)
+    judged: dict[int, Judging] = field(default_factory=dict)
+
+    def is_settled(self) -> bool:
+        return all(judging.done() for judging in self.judged.values())
+
+    def settle(self) -> Group:
+        numbers = range(len(self.asks))
+        verdicts, rewards = zip(*(self.judged[number].result() for number in numbers), strict=True)
+        samples = tuple(self.samples[number] for number in numbers)
+        return Group(problem=self.problem, samples=samples, verdicts=verdicts, rewards=rewards)
+
+
 def collect(
-    engine: Engine,
-    problems: Iterator[PromptedProblem],
+    fleet: Fleet,
+    problem_of: Callable[[int], PromptedProblem],
     draw: Draw,
     judge: Judge,
     *,
-    num_groups: int,
-    settings: DynamicSampling,
+    controller: Controller,
+    usable: Callable[[Group], bool],
 ) -> Harvest:
-    """Draw until `num_groups` are worth learning from, or the cap is reached; raises if none is."""
-    launched: list[Group] = []
-    chosen: list[Group] = []
-    usable = teaches if settings.enabled else (lambda group: not group.failed)
-    for _ in range(settings.max_rounds if settings.enabled else 1):
-        batch = list(islice(problems, launches(num_groups, len(chosen), len(launched))))
-        if not batch:
-            break
-        groups = draw_batch(engine, batch, draw, judge)
-        launched += groups
-        chosen += filter(usable, groups)
-        if len(chosen) >= num_groups:
-            break
-    harvest = Harvest(launched=tuple(launched), chosen=tuple(chosen[:num_groups]))
-    if not chosen and not harvest.solved:
-        raise NoSignal(explain(launched, draw.num_samples), harvest)
+    """Draw until the controller has enough groups that are `usable`; raises if there is none.
+
+    `problem_of` says which problem the step's first, second, … launch draws.
+    """
+    harvest = Step(fleet, problem_of, draw, judge, controller, usable).run()
+    if not harvest.chosen and not harvest.solved:
+        raise NoSignal(explain(harvest.launched, draw.num_samples), harvest)
     return harvest
 
 
-def draw_batch(engine: Engine, batch: Sequence[PromptedProblem], draw: Draw, judge: Judge) -> list[Group]:
-    """One graded group per problem, in the batch's order."""
-    handed: dict[tuple[str, int], Handed] = {}
-    for entry, number, sample in draw_samples(engine, batch, draw):
-        handed[entry.problem.id, number] = Handed(sample, judge(entry.problem, sample))
-    return [
-        settle(entry.problem, [handed[entry.problem.id, number] for number in range(draw.num_samples)])
-        for entry in batch
-    ]
+class Step:
+    """One step from the first launch to the closing."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        problem_of: Callable[[int], PromptedProblem],
+        draw: Draw,
+        judge: Judge,
+        controller: Controller,
+        usable: Callable[[Group], bool],
+    ) -> None:
+        self.fleet, self.problem_of, self.draw, self.judge = fleet, problem_of, draw, judge
+        self.controller, self.usable = controller, usable
+        self.num_launched = 0
+        self.active: dict[int, Launched] = {}
+        self.drawn: set[int] = set()  # those of which only verdicts are missing
+        self.groups: dict[int, Group] = {}
+
+    def run(self) -> Harvest:
+        try:
+            while (closing := self.controller.closing()) is None:
+                self._launch()
+                for ask, completion in self.fleet.work():
+                    self._hand_over(ask, to_sample(completion))
+                if not self._score() and not self.fleet.busy:
+                    time.sleep(NAP)
+        finally:
+            for number, launched in self.active.items():
+                self.fleet.cancel(number, launched.asks)
+        return Harvest(
+            launched=tuple(self.groups[number] for number in closing.prefix),
+            chosen=tuple(self.groups[number] for number in closing.chosen),
+            num_surplus=len(closing.surplus),
+            num_cancelled=len(closing.cancelled),
+            share=closing.share,
+        )
+
+    def _launch(self) -> None:
+        for _ in range(self.controller.next_launches()):
+            entry, number = self.problem_of(self.num_launched), self.fleet.next_group
+            wanted = requests(entry, self.draw, number)
+            asks = [to_ask(request, number, sample) for sample, request in enumerate(wanted)]
+            self.active[number] = Launched(problem=entry.problem, asks=asks)
+            self.num_launched += 1
+            self.controller.launched(number)
+            self.fleet.launch(asks, wanted)
+
+    def _hand_over(self, ask: Ask, sample: Sample) -> None:
+        launched = self.active[ask.group]
+        launched.samples[ask.sample] = sample
+        launched.judged[ask.sample] = self.judge(launched.problem, sample)
+        if len(launched.judged) == len(launched.asks):
+            self.drawn.add(ask.group)
+
+    def _score(self) -> bool:
+        """Tell the controller of groups whose last verdict is in; whether there were any."""
+        settled = [number for number in sorted(self.drawn) if self.active[number].is_settled()]
+        for number in settled:
+            self.drawn.remove(number)
+            group = self.groups[number] = self.active.pop(number).settle()
+            outcome = Outcome(valid=self.usable(group), solved=group.pass_rate == 1, failed=group.failed)
+            self.controller.scored(number, outcome)
+        return bool(settled)
 
 
-class Handed(NamedTuple):
-    """A sample that is being judged."""
-
-    sample: Sample
-    settled: Callable[[], tuple[Verdict, float | None]]
-
-
-def settle(problem: Problem, handed: Sequence[Handed]) -> Group:
-    verdicts, rewards = zip(*(entry.settled() for entry in handed), strict=True)
-    samples = tuple(entry.sample for entry in handed)
-    return Group(problem=problem, samples=samples, verdicts=verdicts, rewards=rewards)
+def to_ask(request: Request, group: int, sample: int) -> Ask:
+    return Ask(
+        id=request.id,
+        group=group,
+        sample=sample,
+        prompt_tokens=len(request.prompt),
+        max_tokens=request.sampling.max_new_tokens,
+    )
 
 
-def launches(wanted: int, valid: int, launched: int) -> int:
-    """How many problems to try next, going by the share that taught something so far.
-
-    launches(32, 0, 0) -> 32; when 16 of 32 taught, launches(32, 16, 32) -> 32; when 24 did,
-    launches(32, 24, 32) -> 11.
-    """
-    if launched == 0:
-        return wanted
-    share = max(valid / launched, 1 / wanted)
-    return min(wanted, math.ceil((wanted - valid) / share))
+def gradable(group: Group) -> bool:
+    return not group.failed
 
 
 def teaches(group: Group) -> bool:

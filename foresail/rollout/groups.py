@@ -50,21 +50,24 @@ def draw_groups(
 
 def draw_samples(engine: Engine, problems: Sequence[PromptedProblem], draw: Draw) -> Iterator[Drawn]:
     """Every sample of every problem, as it ends."""
-    for completion in engine.generate(requests(problems, draw)):
+    wanted = [request for index, problem in enumerate(problems) for request in requests(problem, draw, index)]
+    for completion in engine.generate(wanted):
         index, number = map(int, completion.request.id.split("."))
         yield Drawn(problems[index], number, to_sample(completion))
 
 
-def requests(problems: Sequence[PromptedProblem], draw: Draw) -> Iterator[Request]:
-    for index, problem in enumerate(problems):
-        for number in range(draw.num_samples):
-            yield Request(
-                id=f"{index}.{number}",
-                prompt=problem.ids,
-                key=noise_key(draw.seed, draw.step, problem.problem.id, number),
-                sampling=draw.sampling,
-                stop_ids=draw.stop_ids,
-            )
+def requests(problem: PromptedProblem, draw: Draw, group: int) -> list[Request]:
+    """All samples of one problem, named "group.sample"."""
+    return [
+        Request(
+            id=f"{group}.{number}",
+            prompt=problem.ids,
+            key=noise_key(draw.seed, draw.step, problem.problem.id, number),
+            sampling=draw.sampling,
+            stop_ids=draw.stop_ids,
+        )
+        for number in range(draw.num_samples)
+    ]
 
 
 def to_sample(completion: Completion) -> Sample:

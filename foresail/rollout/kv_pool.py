@@ -6,7 +6,6 @@ Strictly a convenience: whoever finds a request's pages gone recomputes them and
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 
 from foresail.engine.request import Parked
 
@@ -24,6 +23,9 @@ class KVPool:
 
     def __len__(self) -> int:
         return len(self._parked)
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._parked
 
     def put(self, parked: Parked) -> None:
         self.drop(parked.request.id)
@@ -47,7 +49,7 @@ class KVPool:
                 break
             if parked.kv is not None:
                 self.num_bytes -= num_bytes(parked)
-                self._parked[request_id] = replace(parked, kv=None)
+                self._parked[request_id] = parked.without_kv()
                 self.evictions += 1
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
@@ -31,6 +31,8 @@ class Progress:
     step: int = 0
     updates: int = 0
     position: int = 0  # problems or conversations taken from the data so far
+    share: float = 1.0  # of the last step's groups that taught something: how many to launch
+    easy: list[str] = field(default_factory=list)  # ids of problems in the easy pool
     finished: bool = False
 
 

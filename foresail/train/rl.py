@@ -11,7 +11,8 @@ Old log-probabilities come from the engine. There is no critic here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -24,7 +25,6 @@ from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import token_weights
 from foresail.algorithms.mismatch import mismatch
 from foresail.algorithms.policy_loss import policy_loss
-from foresail.data.order import problem_at
 from foresail.data.packing import pack
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, encode_problems
@@ -37,9 +37,21 @@ from foresail.recipe.stages import Rl
 from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence, Verdict
 from foresail.rewards.grader import reward
 from foresail.rewards.grading import Grading, open_grading
-from foresail.rollout.collect import Harvest, NoSignal, collect, describe_failures, failures
+from foresail.rollout.collect import (
+    Harvest,
+    NoSignal,
+    collect,
+    describe_failures,
+    failures,
+    gradable,
+    teaches,
+)
+from foresail.rollout.controller import Controller, outcome_of
+from foresail.rollout.fleet import Fleet, one_engine
 from foresail.rollout.groups import Draw
+from foresail.rollout.pools import EasyPool, Lineup
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.checkpoint import Progress
 from foresail.train.rl_metrics import describe_harvest, rollout_rows
 from foresail.train.schedule import learning_rate
 from foresail.train.selftest import self_test
@@ -60,9 +72,9 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
         setup = prepare(session, grading, recipe)
         check_start(session, setup, recipe)
         for step in session.steps():
-            watch, progress = Stopwatch(), session.progress
+            watch = Stopwatch()
             with watch("rollout"):
-                harvest = roll_out(session, setup, recipe, step)
+                harvest, progress = roll_out(session, setup, recipe, step)
             warn_of_failures(session, step, harvest)
             if not harvest.chosen:
                 session.display.note(f"every answer of step {step} is right: nothing is left to learn here")
@@ -76,12 +88,6 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
                     metrics |= held_out_accuracy(session, setup, recipe, step)
             log_rollouts(session, step, harvest)
             session.run.append_timeline(*({"step": step, **event} for event in watch.events))
-            progress = replace(
-                progress,
-                step=step,
-                updates=progress.updates + recipe.updates_per_step,
-                position=progress.position + len(harvest.launched),
-            )
             session.end_step(progress, metrics | watch.metrics())
     return session.outcome
 
@@ -93,6 +99,7 @@ class Setup:
     problems: list[PromptedProblem]
     held_out: list[PromptedProblem]
     engine: Engine
+    fleet: Fleet
     grading: Grading
     reference: Decoder | None
     draw: Draw
@@ -108,10 +115,12 @@ def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
             f"{recipe.data.source} has {len(problems)} problems and a step needs prompts_per_step = "
             f"{recipe.prompts_per_step}; lower that, or bring more problems"
         )
+    engine = build_engine(session.model, recipe.engine_room, max_length=recipe.max_length)
     return Setup(
         problems=problems,
         held_out=load(recipe.eval) if recipe.eval else [],
-        engine=build_engine(session.model, recipe.engine_room, max_length=recipe.max_length),
+        engine=engine,
+        fleet=one_engine(engine, max_length=recipe.max_length, max_new_tokens=recipe.sampling.max_new_tokens),
         grading=grading,
         reference=load_reference(recipe, session.device),
         draw=Draw(
@@ -148,53 +157,84 @@ def load_reference(recipe: Rl, device: torch.device) -> Decoder | None:
 # From problems to judged groups.
 
 
-def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> Harvest:
-    """Draw and judge until there are enough groups to learn from, with the weights as they are now."""
-    setup.engine.weights_changed(session.progress.step)
+def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> tuple[Harvest, Progress]:
+    """Draw and judge until there are enough groups to learn from, with the weights as they are now.
+
+    With it comes where the next step goes on: that follows from the groups up to the one that closed the
+    step, whatever else was under way.
+    """
+    settings, progress = recipe.dynamic_sampling, session.progress
+    pool = EasyPool(alpha=settings.easy_pool or 0.0, problems=tuple(progress.easy))
+    ids = [entry.problem.id for entry in setup.problems]
+    lineup = Lineup(ids, pool, position=progress.position, seed=recipe.run.seed, step=step)
+    setup.fleet.update_weights(progress.step)
     try:
         with setup.engine.at_work():
-            return collect(
-                setup.engine,
-                in_order(setup.problems, session.progress.position, recipe.run.seed),
+            harvest = collect(
+                setup.fleet,
+                lambda launch: setup.problems[lineup.pick(launch)],
                 replace(setup.draw, step=step),
                 partial(judge, recipe=recipe, tokenizer=session.tokenizer, grading=setup.grading),
-                num_groups=recipe.prompts_per_step,
-                settings=recipe.dynamic_sampling,
+                controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
+                usable=teaches if settings.enabled else gradable,
             )
     except NoSignal as stopped:
         log_rollouts(session, step, stopped.harvest)
         raise
+    outcomes = {group.problem.id: outcome_of(group) for group in harvest.launched}
+    return harvest, replace(
+        progress,
+        step=step,
+        updates=progress.updates + recipe.updates_per_step,
+        position=lineup.position_after(len(harvest.launched)),
+        easy=[] if settings.easy_pool is None else pool.after(outcomes).state(),
+        share=harvest.share,
+    )
+
+
+def build_controller(
+    settings: parts.DynamicSampling, wanted: int, num_problems: int, share: float
+) -> Controller:
+    """Without dynamic sampling the groups that are wanted are all that is launched."""
+    if not settings.enabled:
+        return Controller.for_all(wanted)
+    return Controller(wanted=wanted, cap=min(wanted * settings.max_rounds, num_problems), share_before=share)
 
 
 def log_rollouts(session: Session, step: int, harvest: Harvest) -> None:
     session.run.write_rollouts(step, rollout_rows(harvest, partial(response_text, session.tokenizer)))
 
 
-def in_order(problems: Sequence[PromptedProblem], position: int, seed: int) -> Iterator[PromptedProblem]:
-    """From `position` on, each problem at most once: a second draw in one step would repeat the same noise."""
-    for place in range(position, position + len(problems)):
-        yield problems[problem_at(place, len(problems), seed)]
+def judge(problem: Problem, sample: Sample, *, recipe: Rl, tokenizer: Tokenizer, grading: Grading) -> Judged:
+    """Hand the response to the grader."""
+    text = response_text(tokenizer, sample)
+    graded = hand_over(problem, sample, text, recipe.reward, grading)
+    return Judged(problem, sample, text, graded, recipe)
 
 
-def judge(
-    problem: Problem, sample: Sample, *, recipe: Rl, tokenizer: Tokenizer, grading: Grading
-) -> Callable[[], tuple[Verdict, float | None]]:
-    """Hand the response to the grader; what is returned waits for the verdict and says what it is worth."""
-    settings, text = recipe.reward, response_text(tokenizer, sample)
-    graded = hand_over(problem, sample, text, settings, grading)
+@dataclass(frozen=True)
+class Judged:
+    """A response with the grader: its verdict, when it is there, and what that is worth."""
 
-    def settle() -> tuple[Verdict, float | None]:
-        verdict = graded.result()
+    problem: Problem
+    sample: Sample
+    text: str
+    graded: Future[Verdict]
+    recipe: Rl
+
+    def done(self) -> bool:
+        return self.graded.done()
+
+    def result(self) -> tuple[Verdict, float | None]:
+        verdict = self.graded.result()
         return verdict, reward(
             verdict,
-            settings,
-            prompt="\n".join(message.content for message in problem.prompt),
-            response=text,
-            num_tokens=sample.num_response_tokens,
-            limit=recipe.sampling.max_new_tokens,
+            self.recipe.reward,
+            prompt="\n".join(message.content for message in self.problem.prompt),
+            response=self.text,
+            num_tokens=self.sample.num_response_tokens,
+            limit=self.recipe.sampling.max_new_tokens,
         )
-
-    return settle
 
 
 def warn_of_failures(session: Session, step: int, harvest: Harvest) -> None:

@@ -13,6 +13,7 @@ from foresail.model.hf import build_model
 from foresail.recipe.parts import Sampling
 from foresail.recipe.shape import ModelShape
 from foresail.records import FAILURES, Group, Message, Problem, Sample, Status, Verdict
+from foresail.rollout.fleet import Fleet, one_engine
 from foresail.rollout.groups import Draw
 
 STOPS = (2, 5, 8)
@@ -31,6 +32,10 @@ Rule = Callable[[str], list[Status]]
 
 def tiny_engine(**options: Any) -> Engine:
     return Engine(build_model(SHAPE, seed=0), **{"num_pages": 400, "page_size": 4} | options)
+
+
+def tiny_fleet(**options: Any) -> Fleet:
+    return one_engine(tiny_engine(**options), max_length=64, max_new_tokens=12)
 
 
 def draw_settings(num_samples: int = 4, **options: Any) -> Draw:
@@ -57,6 +62,15 @@ def some_problems(count: int) -> list[PromptedProblem]:
     ]
 
 
+class Judged:
+    """A verdict that is there as soon as `ready` says so: at once, if nothing else is given."""
+
+    def __init__(
+        self, result: Callable[[], tuple[Verdict, float | None]], ready: Callable[[], bool] = lambda: True
+    ) -> None:
+        self.result, self.done = result, ready
+
+
 class FakeJudge:
     """Gives the samples of a problem the statuses of its rule, in the order in which they are settled.
 
@@ -67,9 +81,9 @@ class FakeJudge:
         self.rule, self.asked = rule, []
         self.settled: Counter[str] = Counter()
 
-    def __call__(self, problem: Problem, sample: Sample) -> Callable[[], tuple[Verdict, float | None]]:
+    def __call__(self, problem: Problem, sample: Sample) -> Judged:
         self.asked.append(problem.id)
-        return lambda: self.settle(problem)
+        return Judged(lambda: self.settle(problem))
 
     def settle(self, problem: Problem) -> tuple[Verdict, float | None]:
         status = self.rule(problem.id)[self.settled[problem.id]]

@@ -2,15 +2,23 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
-from small_rollouts import FakeJudge, Rule, draw_settings, graded_group, names, some_problems, tiny_engine
+from small_rollouts import (
+    FakeJudge,
+    Judged,
+    Rule,
+    draw_settings,
+    graded_group,
+    names,
+    some_problems,
+    tiny_fleet,
+)
 
-from foresail.recipe.parts import DynamicSampling
 from foresail.records import Problem, Sample, Status, Verdict
-from foresail.rollout.collect import Harvest, NoSignal, collect, launches, teaches
+from foresail.rollout.collect import Harvest, NoSignal, collect, gradable, teaches
+from foresail.rollout.controller import Controller
 
 RIGHT: list[Status] = ["correct"] * 4
 WRONG: list[Status] = ["wrong", "wrong", "unparsable", "wrong"]
@@ -22,13 +30,14 @@ def gather(
     rule: Rule, *, num_groups: int, num_problems: int = 40, enabled: bool = True, max_rounds: int = 4
 ) -> tuple[Harvest, FakeJudge]:
     judge = FakeJudge(rule)
+    cap = min(num_groups * max_rounds, num_problems)
     harvest = collect(
-        tiny_engine(max_running=6),
-        iter(some_problems(num_problems)),
+        tiny_fleet(max_running=6),
+        some_problems(num_problems).__getitem__,
         draw_settings(4),
         judge,
-        num_groups=num_groups,
-        settings=DynamicSampling(enabled=enabled, max_rounds=max_rounds),
+        controller=Controller(wanted=num_groups, cap=cap) if enabled else Controller.for_all(num_groups),
+        usable=teaches if enabled else gradable,
     )
     return harvest, judge
 
@@ -50,8 +59,8 @@ def test_one_round_is_enough_when_every_group_teaches():
 
 def test_groups_without_spread_are_replaced_in_launch_order():
     harvest, _ = gather(by_number(1, 3, 5, 6, 7, 9, rest=WRONG), num_groups=4)
-    assert names(harvest.launched) == numbered(*range(8))
-    assert names(harvest.chosen) == numbered(1, 3, 5, 6)  # 7 taught too, but came after enough others
+    assert names(harvest.launched) == numbered(*range(7))  # up to the one that closed the step
+    assert names(harvest.chosen) == numbered(1, 3, 5, 6)
 
 
 def test_the_cap_ends_the_search_with_what_was_found():
@@ -90,11 +99,6 @@ def test_when_everything_is_right_the_step_is_solved():
     assert len(harvest.launched) == 6
 
 
-def test_nothing_drawn_is_not_solved():
-    with pytest.raises(NoSignal, match="0 groups"):
-        gather(lambda name: RIGHT, num_groups=3, num_problems=0)
-
-
 def test_failed_groups_are_dropped_even_with_spread():
     harvest, _ = gather(lambda name: CRASHED if name in ("p0", "p2") else MIXED, num_groups=3)
     assert names(harvest.chosen) == numbered(1, 3, 4)
@@ -115,26 +119,18 @@ def test_disabled_with_failures_only_is_no_signal():
         gather(lambda name: CRASHED, num_groups=3, enabled=False)
 
 
-def test_problems_that_were_not_launched_are_left_for_the_next_step():
-    problems = iter(some_problems(10))
-    settings = DynamicSampling()
-    collect(
-        tiny_engine(),
-        problems,
-        draw_settings(4),
-        FakeJudge(lambda name: MIXED),
-        num_groups=4,
-        settings=settings,
-    )
-    assert next(problems).problem.id == "p4"
-
-
-@pytest.mark.parametrize(
-    ("wanted", "valid", "launched", "expected"),
-    [(32, 0, 0, 32), (32, 16, 32, 32), (32, 24, 32, 11), (32, 31, 32, 2), (32, 0, 32, 32), (1, 0, 5, 1)],
-)
-def test_launches_go_by_the_share_that_taught(wanted, valid, launched, expected):
-    assert launches(wanted, valid, launched) == expected
+def test_numbers_of_groups_go_on_from_step_to_step():
+    fleet, problems = tiny_fleet(), some_problems(10)
+    for first in (0, 4):
+        collect(
+            fleet,
+            problems.__getitem__,
+            draw_settings(4),
+            FakeJudge(lambda name: MIXED),
+            controller=Controller(wanted=4, cap=4),
+            usable=teaches,
+        )
+        assert fleet.next_group == first + 4 and not fleet.busy
 
 
 def test_what_teaches():
@@ -162,8 +158,8 @@ class LateJudge:
     def __init__(self, threads: ThreadPoolExecutor, seed: int) -> None:
         self.threads, self.waits, self.pending = threads, random.Random(seed), 0
 
-    def __call__(self, problem: Problem, sample: Sample) -> Callable[[], tuple[Verdict, float | None]]:
-        return self.threads.submit(self.grade, sample, self.waits.random() / 100).result
+    def __call__(self, problem: Problem, sample: Sample) -> Future[tuple[Verdict, float | None]]:
+        return self.threads.submit(self.grade, sample, self.waits.random() / 100)
 
     def grade(self, sample: Sample, seconds: float) -> tuple[Verdict, float | None]:
         time.sleep(seconds)
@@ -174,55 +170,61 @@ class LateJudge:
 def test_the_order_in_which_verdicts_come_changes_nothing():
     def harvest(seed: int) -> Harvest:
         with ThreadPoolExecutor(8) as threads:
-            judge, settings = LateJudge(threads, seed), DynamicSampling()
-            problems = iter(some_problems(40))
             return collect(
-                tiny_engine(max_running=6), problems, draw_settings(4), judge, num_groups=6, settings=settings
+                tiny_fleet(max_running=6),
+                some_problems(40).__getitem__,
+                draw_settings(4),
+                LateJudge(threads, seed),
+                controller=Controller(wanted=6, cap=24),
+                usable=teaches,
             )
 
     first, second = harvest(1), harvest(2)
-    assert first == second
+    assert names(first.chosen) == names(second.chosen)
+    assert [group.verdicts for group in first.launched] == [group.verdicts for group in second.launched]
+    for ours, theirs in zip(first.launched, second.launched, strict=True):
+        for one, other in zip(ours.samples, theirs.samples, strict=True):
+            assert one.ids == other.ids
+            # who else was in the batch depends on when verdicts came, and with it the last bits
+            assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
     for group in first.launched:
         for sample, verdict in zip(group.samples, group.verdicts, strict=True):
             assert (verdict.status == "correct") == (sample.ids[-1] % 2 == 0)  # each has its own verdict
 
 
 def test_a_judge_is_never_waited_for_while_samples_are_drawn():
-    """Settling the first verdict needs all samples to have been handed over."""
+    """No verdict is there before all samples have been handed over."""
     handed: list[str] = []
 
-    def judge(problem: Problem, sample: Sample) -> Callable[[], tuple[Verdict, float | None]]:
-        number = len(handed)
+    def judge(problem: Problem, sample: Sample) -> Judged:
+        score = float(len(handed) % 2)
         handed.append(problem.id)
-
-        def settle() -> tuple[Verdict, float | None]:
-            assert len(handed) == 12
-            return Verdict(status="correct", score=float(number % 2)), float(number % 2)
-
-        return settle
+        verdict = Verdict(status="correct", score=score)
+        return Judged(lambda: (verdict, score), ready=lambda: len(handed) == 12)
 
     collect(
-        tiny_engine(max_running=2),
-        iter(some_problems(3)),
+        tiny_fleet(max_running=2),
+        some_problems(3).__getitem__,
         draw_settings(4),
         judge,
-        num_groups=3,
-        settings=DynamicSampling(enabled=False),
+        controller=Controller.for_all(3),
+        usable=gradable,
     )
 
 
 def test_all_verdicts_failed_says_so_with_the_first_error():
-    def judge(problem: Problem, sample: Sample) -> Callable[[], tuple[Verdict, float | None]]:
-        return lambda: (Verdict(status="crashed", score=0.0, detail=f"KeyError: {problem.id}"), None)
+    def judge(problem: Problem, sample: Sample) -> Judged:
+        verdict = Verdict(status="crashed", score=0.0, detail=f"KeyError: {problem.id}")
+        return Judged(lambda: (verdict, None))
 
     with pytest.raises(
         NoSignal, match=r"every verdict .* failed: 16 of 16 \(crashed 16\); the first: crashed: KeyError: p0"
     ):
         collect(
-            tiny_engine(),
-            iter(some_problems(9)),
+            tiny_fleet(),
+            some_problems(9).__getitem__,
             draw_settings(4),
             judge,
-            num_groups=2,
-            settings=DynamicSampling(max_rounds=2),
+            controller=Controller(wanted=2, cap=4),
+            usable=teaches,
         )

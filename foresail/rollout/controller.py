@@ -1,0 +1,164 @@
+"""Which groups a step launches, learns from and cancels: continuous rollout with an unbiased end.
+
+A group that taught nothing is replaced the moment its last verdict comes, by as many launches as the share
+of valid groups asks for. The step closes on the shortest run of launches, from the first on, whose groups are
+all scored and of which enough are valid. Launch order and validity decide, never length: no long answer is
+dropped because a short one ended sooner. What was launched later is cancelled.
+
+Events in, decisions out: no torch, no clock, no engine. The loop of a step:
+
+    while (closing := controller.closing()) is None:
+        for _ in range(controller.next_launches()):
+            …                                     # number it, tell the scheduler, controller.launched(group)
+        …                                         # wait for something to end; when a group's verdicts are in:
+        controller.scored(group, outcome)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+from foresail.algorithms.filtering import has_spread
+from foresail.records import Group
+
+ROUNDING = 1e-9  # 21 / 0.7 must ask for 30 launches, whatever the last bit says
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a group: worth learning from, solved by every sample, or not gradable."""
+
+    valid: bool
+    solved: bool = False
+    failed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closing:
+    """How a step ends. All groups are in launch order.
+
+    Two were wanted; 0 and 2 are valid, 1 is not; of the later ones 3 is valid, 4 is not, and 5 still runs:
+    Closing(prefix=(0, 1, 2), chosen=(0, 2), surplus=(3,), cancelled=(5,), share=…)
+
+    Only `prefix` may leave a trace in a run's state. Which later groups ended in time depends on the machine.
+    """
+
+    prefix: tuple[int, ...]
+    chosen: tuple[int, ...]
+    surplus: tuple[int, ...]
+    cancelled: tuple[int, ...]
+    share: float  # of valid groups, as the next step's `share_before`
+
+
+class Controller:
+    """One step's launches.
+
+    `share_before` is the share of valid groups to expect, and `weight_before` how many groups' worth of trust
+    it has: by default as many as are wanted. Launches cannot be taken back, so with much less the first few
+    verdicts, often those of short and easy problems, would launch far too many. A first step knows nothing;
+    with 1.0 it launches what is wanted and learns from there.
+
+    After `cap` launches the step closes on what there is, which may be nothing; whoever has the verdicts then
+    says why (see `collect.explain`).
+    """
+
+    def __init__(
+        self, *, wanted: int, cap: int, share_before: float = 1.0, weight_before: float | None = None
+    ) -> None:
+        if wanted < 1 or cap < 1:
+            raise ValueError(f"a step needs wanted and cap of 1 or more, not {wanted} and {cap}")
+        if not 0 < share_before <= 1:
+            raise ValueError(
+                f"share_before {share_before} is no share of groups; use one above 0 and up to 1"
+            )
+        self.wanted, self.cap, self.share_before = wanted, cap, share_before
+        self.weight_before = wanted if weight_before is None else weight_before
+        if not self.weight_before > 0:
+            raise ValueError(f"weight_before {weight_before} lets no estimate start; use a number above 0")
+        self._order: list[int] = []
+        self._outcomes: dict[int, Outcome | None] = {}  # None while it runs or is graded
+        self._num_scored = self._num_valid = 0
+        self._prefix_length = 0
+        self._chosen: list[int] = []
+        self._closing: Closing | None = None
+
+    @classmethod
+    def for_all(cls, count: int) -> Self:
+        """For validation: every group is wanted, so all are launched at once and none is cancelled."""
+        return cls(wanted=count, cap=count)
+
+    @property
+    def num_active(self) -> int:
+        """Groups that are launched and not scored."""
+        return len(self._order) - self._num_scored
+
+    @property
+    def share(self) -> float:
+        """The share of valid groups by all verdicts so far."""
+        return self._smooth(self._num_valid, self._num_scored)
+
+    def next_launches(self) -> int:
+        """How many groups to launch now, so that those under way should suffice."""
+        enough = launches_for(self.wanted - self._num_valid, self.share)
+        return max(0, min(enough - self.num_active, self.cap - len(self._order)))
+
+    def launched(self, group: int) -> None:
+        assert group not in self._outcomes, f"group {group} is launched twice"
+        assert not self._closes and len(self._order) < self.cap, f"group {group} is launched without need"
+        self._order.append(group)
+        self._outcomes[group] = None
+
+    def scored(self, group: int, outcome: Outcome) -> None:
+        """A group's last verdict is in. One that comes after the closing is too late to change it."""
+        assert self._outcomes[group] is None, f"group {group} is scored twice"
+        self._outcomes[group] = outcome
+        self._num_scored += 1
+        self._num_valid += outcome.valid
+        self._advance()
+
+    def closing(self) -> Closing | None:
+        """The step's end, once it is certain; the same from then on."""
+        if self._closing is None and self._closes:
+            later = self._order[self._prefix_length :]
+            outcomes = {group: self._outcomes[group] for group in later}
+            self._closing = Closing(
+                prefix=tuple(self._order[: self._prefix_length]),
+                chosen=tuple(self._chosen),
+                surplus=tuple(group for group, outcome in outcomes.items() if outcome and outcome.valid),
+                cancelled=tuple(group for group, outcome in outcomes.items() if outcome is None),
+                share=self._smooth(len(self._chosen), self._prefix_length),
+            )
+        return self._closing
+
+    @property
+    def _closes(self) -> bool:
+        return len(self._chosen) == self.wanted or self._prefix_length == self.cap
+
+    def _advance(self) -> None:
+        """Move the prefix's end over scored groups; each group is passed once in a step."""
+        while not self._closes and self._prefix_length < len(self._order):
+            group = self._order[self._prefix_length]
+            outcome = self._outcomes[group]
+            if outcome is None:
+                break
+            self._prefix_length += 1
+            if outcome.valid:
+                self._chosen.append(group)
+
+    def _smooth(self, valid: int, scored: int) -> float:
+        return (valid + self.weight_before * self.share_before) / (scored + self.weight_before)
+
+
+def launches_for(missing: int, share: float) -> int:
+    """How many groups should give `missing` valid ones: launches_for(8, 0.5) -> 16; launches_for(0, 0.5) -> 0."""
+    return max(0, math.ceil(missing / share - ROUNDING))
+
+
+def outcome_of(group: Group) -> Outcome:
+    """Rewards [1, 0, 1] are valid, [1, 1, 1] and [0, 0, 0] are not; nothing is where a verdict failed."""
+    rewards = [reward for reward in group.rewards if reward is not None]
+    return Outcome(
+        valid=not group.failed and has_spread(rewards), solved=group.pass_rate == 1, failed=group.failed
+    )

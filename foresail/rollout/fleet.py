@@ -1,0 +1,137 @@
+"""The instances of a run under one scheduler: requests go in by groups, finished ones come out.
+
+A request lives in chunks. Between two of them it waits in the pool, with its keys and values as long as there
+is room; when an instance dies, what it ran is begun again from the last chunk that was reported. Tokens do not
+depend on any of this: the noise is keyed by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from foresail.engine.engine import Engine
+from foresail.engine.request import Completion, Parked, Request
+from foresail.rollout.instance import Instance, Order, Outcome
+from foresail.rollout.kv_pool import KVPool
+from foresail.rollout.native import NativeInstance
+from foresail.rollout.plan import Ask, Dispatch
+from foresail.rollout.policies import build_policy
+from foresail.rollout.scheduler import Scheduler
+from foresail.rollout.worker import InstanceLost
+
+HOST_BYTES = 8 * 2**30  # for keys and values between two chunks
+
+
+class Ended(NamedTuple):
+    """A request that has drawn its last token."""
+
+    ask: Ask
+    completion: Completion
+
+
+class Fleet:
+    """launch and cancel groups; `work` until they have ended."""
+
+    def __init__(self, instances: Sequence[Instance], scheduler: Scheduler, pool: KVPool) -> None:
+        self.instances = {instance.state.name: instance for instance in instances}
+        self.scheduler, self.pool = scheduler, pool
+        for instance in instances:
+            scheduler.add_instance(instance.state)
+        self.next_group = 0  # groups are numbered in launch order, over all steps
+        self.requests: dict[str, Request] = {}  # all that are open
+        self.drawn: dict[str, Parked] = {}  # without keys and values: where to begin again after a loss
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.requests)
+
+    def launch(self, asks: Sequence[Ask], requests: Sequence[Request]) -> None:
+        self.next_group = asks[0].group + 1
+        self.requests |= {ask.id: request for ask, request in zip(asks, requests, strict=True)}
+        self.scheduler.launch(asks)
+
+    def cancel(self, group: int, asks: Sequence[Ask]) -> None:
+        for dispatch in self.scheduler.cancel_group(group):
+            self.instances[dispatch.instance].cancel(dispatch.ask.id)
+        for ask in asks:
+            self._forget(ask.id)
+
+    def work(self) -> list[Ended]:
+        """Hand out what fits, ask every instance once, return what has ended."""
+        for dispatch in self.scheduler.next_dispatches():
+            self._submit(dispatch)
+        if self.scheduler.stalled:
+            raise RuntimeError("requests wait and no instance is left to run them")
+        ended: list[Ended] = []
+        for name in list(self.instances):
+            ended += [Ended(o.event.ask, o.completion) for o in self._poll(name) if self._note(o)]
+        return ended
+
+    def update_weights(self, version: int) -> None:
+        assert not self.busy, "requests under way belong to the old weights"
+        for instance in self.instances.values():
+            instance.update_weights(version)
+
+    def close(self) -> None:
+        for instance in self.instances.values():
+            instance.close()
+
+    def _submit(self, dispatch: Dispatch) -> None:
+        name = dispatch.ask.id
+        work: Request | Parked = self.requests[name]
+        if name in self.drawn:
+            work = self.pool.take(name) if name in self.pool else self.drawn[name]
+        try:
+            self.instances[dispatch.instance].submit(Order(dispatch=dispatch, work=work))
+        except InstanceLost as lost:
+            self._lose(lost.name)
+
+    def _poll(self, name: str) -> list[Outcome]:
+        if name not in self.instances:
+            return []
+        try:
+            return self.instances[name].poll()
+        except InstanceLost as lost:
+            self._lose(lost.name)
+            return []
+
+    def _note(self, outcome: Outcome) -> bool:
+        """Tell the scheduler; whether the request has ended."""
+        ask, parked = outcome.event.ask, outcome.completion.parked
+        if ask.id not in self.requests:  # cancelled in the moment it ended
+            return False
+        self.scheduler.chunk_ended(outcome.event)
+        if outcome.event.finished:
+            self._forget(ask.id)
+            return True
+        assert parked is not None, "a chunk that is not the last comes back parked"
+        self.drawn[ask.id] = parked.without_kv()
+        self.pool.put(parked)
+        return False
+
+    def _lose(self, name: str) -> None:
+        if name in self.instances:
+            self.instances.pop(name).close()
+            self.scheduler.lose_instance(name)
+
+    def _forget(self, request_id: str) -> None:
+        self.requests.pop(request_id, None)
+        self.drawn.pop(request_id, None)
+        self.pool.drop(request_id)
+
+
+CHUNKS = 8  # of a full response, where it must be divided
+
+
+def one_engine(engine: Engine, *, max_length: int, max_new_tokens: int) -> Fleet:
+    """The embedded default: one engine in this process, asked in chunks only if its cache cannot hold all rows."""
+    instance = NativeInstance("engine", engine)
+    state = instance.state
+    fits = state.kv_tokens >= state.max_running * max_length
+    chunk_tokens = None if fits else max(engine.page_size, -(-max_new_tokens // CHUNKS))
+    return Fleet(
+        [instance],
+        Scheduler(build_policy("context"), chunk_tokens=chunk_tokens),
+        KVPool(max_bytes=HOST_BYTES),
+    )

@@ -1,0 +1,213 @@
+"""Which waiting request runs next: four policies behind one small interface.
+
+    fifo      in launch order
+    group     in launch order, all samples of a group on one instance, each in one go: what others do
+    context   one probe per group, then the group that seems longest: what siblings tell is used
+    oracle    longest first, by lengths nobody can know: what `context` is measured against
+
+A policy orders requests and knows no instance; where one runs, and whether now, is the scheduler's. All calls
+are O(log n) in the number of open requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import NamedTuple, Protocol
+
+from foresail.rollout.estimates import Estimates
+from foresail.rollout.plan import Ask
+from foresail.rollout.ranking import Rank, Ranking
+
+POLICIES = ("fifo", "group", "context", "oracle")
+GUARD_EVERY = 16
+
+
+class Pick(NamedTuple):
+    """A waiting request, what it has generated, and why it is its turn."""
+
+    ask: Ask
+    generated: int
+    why: str
+
+
+class Policy(Protocol):
+    """The order of those that wait."""
+
+    @property
+    def whole_groups(self) -> bool:
+        """Whether samples of a group stay together, undivided, and queue at their instance."""
+
+    def push(self, ask: Ask, generated: int) -> None:
+        """A request waits: for its first chunk, or its next."""
+
+    def peek(self) -> Pick | None:
+        """Whose turn it is; the same until something else is called."""
+
+    def pop(self, tokens: int) -> Pick:
+        """Whose turn it was: it now runs for up to so many tokens."""
+
+    def finished(self, ask: Ask, length: int) -> None:
+        """A response ended at this length."""
+
+    def drop(self, group: int) -> None:
+        """Forget a group, and those of it that wait."""
+
+
+def build_policy(
+    name: str, *, estimates: Estimates | None = None, true_length: Callable[[Ask], int] | None = None
+) -> Policy:
+    """build_policy("context"); `oracle` must be told the lengths, as the simulator and replays can."""
+    if name == "fifo":
+        return FixedOrder(launch_order, why="fifo")
+    if name == "group":
+        return FixedOrder(launch_order, why="group", whole_groups=True)
+    if name == "context":
+        return Context(estimates or Estimates())
+    if name == "oracle" and true_length is not None:
+        return FixedOrder(longest_first(true_length), why="oracle")
+    if name == "oracle":
+        raise ValueError(
+            "policy oracle needs true lengths, which only a simulation or a replay has; try context"
+        )
+    raise ValueError(f"there is no policy {name!r}; choose one of {', '.join(POLICIES)}")
+
+
+def launch_order(ask: Ask) -> Rank:
+    return ask.group, ask.sample
+
+
+def longest_first(true_length: Callable[[Ask], int]) -> Callable[[Ask], Rank]:
+    return lambda ask: (-true_length(ask), ask.group, ask.sample)
+
+
+class FixedOrder:
+    """Every request has its rank from the start and keeps it from chunk to chunk."""
+
+    def __init__(self, rank: Callable[[Ask], Rank], *, why: str, whole_groups: bool = False) -> None:
+        self.whole_groups = whole_groups
+        self._rank, self._why = rank, why
+        self._waiting: dict[str, Pick] = {}
+        self._order: Ranking[str] = Ranking()
+        self._groups: dict[int, set[str]] = {}
+
+    def push(self, ask: Ask, generated: int) -> None:
+        self._waiting[ask.id] = Pick(ask, generated, self._why)
+        self._order.put(ask.id, self._rank(ask))
+        self._groups.setdefault(ask.group, set()).add(ask.id)
+
+    def peek(self) -> Pick | None:
+        first = self._order.first()
+        return None if first is None else self._waiting[first]
+
+    def pop(self, tokens: int) -> Pick:
+        pick = self.peek()
+        assert pick is not None, "pop follows a peek that found somebody"
+        self._remove(pick.ask.id)
+        self._groups[pick.ask.group].remove(pick.ask.id)
+        return pick
+
+    def finished(self, ask: Ask, length: int) -> None:
+        """Nothing is learned from it."""
+
+    def drop(self, group: int) -> None:
+        for name in self._groups.pop(group, ()):
+            self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        del self._waiting[name]
+        self._order.remove(name)
+
+
+@dataclass(kw_only=True)
+class Siblings:
+    """A group's requests: its probe, the others that wait (a heap), and the tokens all were given to run."""
+
+    probe: str | None
+    waiting_probe: tuple[Ask, int] | None = None
+    rest: list[tuple[int, int, Ask]] = field(default_factory=list)
+    scheduled: int = 0
+
+
+class Context:
+    """Probes first, the one with the fewest tokens before others; then the group that seems longest.
+
+    The first sample of a group is its probe, unless an earlier step tells the length. Probes come before all
+    others, so every group is soon known to be short or long. Each 16th pick among the others goes to the group
+    that was given the fewest tokens, so that a wrong estimate starves nobody.
+
+    Ties: the group launched first; in a group the request with most tokens, so that few are half-way.
+    """
+
+    whole_groups = False
+
+    def __init__(self, estimates: Estimates, *, guard_every: int = GUARD_EVERY) -> None:
+        self._estimates, self._guard_every = estimates, guard_every
+        self._groups: dict[int, Siblings] = {}
+        self._probes: Ranking[int] = Ranking()  # groups whose probe waits
+        self._longest: Ranking[int] = Ranking()  # groups of which others wait; the same in both of these
+        self._underserved: Ranking[int] = Ranking()
+        self._picks_of_rest = 0
+
+    def push(self, ask: Ask, generated: int) -> None:
+        siblings = self._groups.get(ask.group) or self._open(ask)
+        if ask.id == siblings.probe:
+            siblings.waiting_probe = ask, generated
+            self._probes.put(ask.group, (generated, ask.group))
+        else:
+            heappush(siblings.rest, (-generated, ask.sample, ask))
+            self._place(ask.group, siblings)
+
+    def peek(self) -> Pick | None:
+        group = self._probes.first()
+        if group is not None:
+            probe = self._groups[group].waiting_probe
+            assert probe is not None, "only waiting probes are ranked"
+            return Pick(*probe, "probe")
+        guarded = (self._picks_of_rest + 1) % self._guard_every == 0
+        group = (self._underserved if guarded else self._longest).first()
+        if group is None:
+            return None
+        minus_generated, _, ask = self._groups[group].rest[0]
+        return Pick(ask, -minus_generated, "underserved" if guarded else "longest")
+
+    def pop(self, tokens: int) -> Pick:
+        pick = self.peek()
+        assert pick is not None, "pop follows a peek that found somebody"
+        group = pick.ask.group
+        siblings = self._groups[group]
+        if pick.why == "probe":
+            siblings.waiting_probe = None
+            self._probes.remove(group)
+        else:
+            heappop(siblings.rest)
+            self._picks_of_rest += 1
+        siblings.scheduled += tokens
+        self._place(group, siblings)
+        return pick
+
+    def finished(self, ask: Ask, length: int) -> None:
+        self._estimates.finished(ask.group, length)
+        self._place(ask.group, self._groups[ask.group])
+
+    def drop(self, group: int) -> None:
+        if self._groups.pop(group, None) is not None:
+            self._estimates.forget(group)
+            for ranking in (self._probes, self._longest, self._underserved):
+                ranking.remove(group)
+
+    def _open(self, ask: Ask) -> Siblings:
+        self._estimates.open(ask.group, ask.max_tokens)
+        known = self._estimates.is_known(ask.group)
+        siblings = self._groups[ask.group] = Siblings(probe=None if known else ask.id)
+        return siblings
+
+    def _place(self, group: int, siblings: Siblings) -> None:
+        """Where the group now stands among those of which others than the probe wait."""
+        if siblings.rest:
+            self._longest.put(group, (-self._estimates.length(group), group))
+            self._underserved.put(group, (siblings.scheduled, group))
+        else:
+            self._longest.remove(group)
+            self._underserved.remove(group)
