@@ -7,6 +7,7 @@ depend on any of this: the noise is keyed by position.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,8 +17,8 @@ from foresail.rollout.instance import Instance, Order, Outcome
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.plan import Ask, Dispatch
-from foresail.rollout.policies import build_policy
-from foresail.rollout.scheduler import Scheduler
+from foresail.rollout.policies import Policy, build_policy
+from foresail.rollout.scheduler import Event, Scheduler
 from foresail.rollout.worker import InstanceLost
 
 HOST_BYTES = 8 * 2**30  # for keys and values between two chunks
@@ -30,12 +31,31 @@ class Ended(NamedTuple):
     completion: Completion
 
 
+class Diary:
+    """The scheduler's decisions with their times, for the timeline."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        now = time.time()
+        self.events.append({"what": event["event"], "start": now, "end": now, **event})
+
+    def take(self) -> list[Event]:
+        """All since the last call."""
+        taken, self.events = self.events, []
+        return taken
+
+
 class Fleet:
     """launch and cancel groups; `work` until they have ended."""
 
-    def __init__(self, instances: Sequence[Instance], scheduler: Scheduler, pool: KVPool) -> None:
+    def __init__(
+        self, instances: Sequence[Instance], policy: Policy, pool: KVPool, *, chunk_tokens: int | None
+    ) -> None:
         self.instances = {instance.state.name: instance for instance in instances}
-        self.scheduler, self.pool = scheduler, pool
+        self.diary, self.pool = Diary(), pool
+        self.scheduler = scheduler = Scheduler(policy, chunk_tokens=chunk_tokens, record=self.diary)
         for instance in instances:
             scheduler.add_instance(instance.state)
         self.next_group = 0  # groups are numbered in launch order, over all steps
@@ -130,8 +150,5 @@ def one_engine(engine: Engine, *, max_length: int, max_new_tokens: int) -> Fleet
     state = instance.state
     fits = state.kv_tokens >= state.max_running * max_length
     chunk_tokens = None if fits else max(engine.page_size, -(-max_new_tokens // CHUNKS))
-    return Fleet(
-        [instance],
-        Scheduler(build_policy("context"), chunk_tokens=chunk_tokens),
-        KVPool(max_bytes=HOST_BYTES),
-    )
+    pool = KVPool(max_bytes=HOST_BYTES)
+    return Fleet([instance], build_policy("context"), pool, chunk_tokens=chunk_tokens)

@@ -87,7 +87,8 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
                 with watch("eval"):
                     metrics |= held_out_accuracy(session, setup, recipe, step)
             log_rollouts(session, step, harvest)
-            session.run.append_timeline(*({"step": step, **event} for event in watch.events))
+            events = [*watch.events, *setup.fleet.diary.take()]
+            session.run.append_timeline(*({"step": step, **event} for event in events))
             session.end_step(progress, metrics | watch.metrics())
     return session.outcome
 

@@ -1,0 +1,109 @@
+"""Many engines under one scheduler: division, migration, losses and cancels change no token and lose no request."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tiny_rollouts import SAMPLES, asks, small_engine, small_model, whole_requests
+
+from foresail.rollout.fleet import Fleet, one_engine
+from foresail.rollout.kv_pool import KVPool
+from foresail.rollout.native import NativeInstance
+from foresail.rollout.policies import build_policy
+from foresail.rollout.worker import InstanceLost
+
+MODEL = small_model()
+GROUPS = sorted({ask.group for ask in asks()})
+
+
+class Mortal(NativeInstance):
+    """Dies at the n-th poll, with everything it has."""
+
+    def __init__(self, name: str, lifetime: int, **options: int) -> None:
+        super().__init__(name, small_engine(MODEL, **options))
+        self.lifetime = lifetime
+
+    def poll(self, drafts=None):
+        self.lifetime -= 1
+        if self.lifetime < 0:
+            raise InstanceLost(self.state.name)
+        return super().poll(drafts)
+
+
+def launch_all(fleet: Fleet) -> None:
+    requests = whole_requests()
+    for group in GROUPS:
+        members = [ask for ask in asks() if ask.group == group]
+        fleet.launch(members, [requests[ask.id] for ask in members])
+
+
+def finish(fleet: Fleet) -> dict[str, list[int]]:
+    drawn: dict[str, list[int]] = {}
+    while fleet.busy:
+        for ask, completion in fleet.work():
+            assert ask.id not in drawn
+            drawn[ask.id] = completion.ids
+    return drawn
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, list[int]]:
+    return {c.request.id: c.ids for c in small_engine(MODEL).generate(whole_requests().values())}
+
+
+@pytest.mark.parametrize("policy", ["fifo", "group", "context"])
+@pytest.mark.parametrize("chunk_tokens", [None, 3])
+def test_policies_and_chunks_change_no_token(policy, chunk_tokens, whole):
+    instances = [NativeInstance(f"{n}", small_engine(MODEL, num_pages=40, max_running=3)) for n in range(3)]
+    fleet = Fleet(instances, build_policy(policy), KVPool(10**6), chunk_tokens=chunk_tokens)
+    launch_all(fleet)
+    assert finish(fleet) == whole
+    assert len(fleet.pool) == 0 and not fleet.drawn
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_dead_instance_ran_runs_elsewhere(seed, whole):
+    numbers = random.Random(seed)
+    mortals = [Mortal(f"mortal {n}", numbers.randint(0, 25), max_running=3) for n in range(3)]
+    fleet = Fleet(
+        [*mortals, NativeInstance("last", small_engine(MODEL, max_running=3))],
+        build_policy("context"),
+        KVPool(numbers.choice([0, 3000, 10**6])),
+        chunk_tokens=numbers.choice([2, 5, None]),
+    )
+    launch_all(fleet)
+    assert finish(fleet) == whole
+    lost = {event["instance"] for event in fleet.diary.take() if event["what"] == "lose_instance"}
+    assert lost == {name for name in (m.state.name for m in mortals) if name not in fleet.instances}
+
+
+def test_when_all_are_dead_it_says_so():
+    fleet = Fleet([Mortal("a", 3)], build_policy("fifo"), KVPool(0), chunk_tokens=2)
+    launch_all(fleet)
+    with pytest.raises(RuntimeError, match="no instance is left"):
+        finish(fleet)
+
+
+@pytest.mark.parametrize("polls", [0, 1, 4, 9])
+def test_a_cancelled_group_leaves_the_others_alone(polls, whole):
+    instances = [NativeInstance(f"{n}", small_engine(MODEL, max_running=4)) for n in range(2)]
+    fleet = Fleet(instances, build_policy("context"), KVPool(10**6), chunk_tokens=3)
+    launch_all(fleet)
+    ended = [ended.ask.id for _ in range(polls) for ended in fleet.work()]
+    fleet.cancel(1, [ask for ask in asks() if ask.group == 1])
+    ended += finish(fleet)
+    others = [ask.id for ask in asks() if ask.group != 1]
+    assert set(others) <= set(ended) and len(ended) == len(set(ended))
+    assert all(not instance.running for instance in instances)
+    fleet.update_weights(1)
+
+
+def test_the_embedded_default_is_divided_only_where_it_must_be(whole):
+    roomy = one_engine(small_engine(MODEL, max_running=12), max_length=28, max_new_tokens=14)
+    tight = one_engine(small_engine(MODEL, num_pages=30, max_running=12), max_length=28, max_new_tokens=14)
+    for fleet, divided in ((roomy, False), (tight, True)):
+        launch_all(fleet)
+        assert finish(fleet) == whole
+        dispatches = sum(event["what"] == "dispatch" for event in fleet.diary.take())
+        assert (dispatches > len(GROUPS) * SAMPLES) == divided
