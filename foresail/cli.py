@@ -196,6 +196,33 @@ def show(run: RunFolder) -> None:
     show_run(run)
 
 
+@app.command()
+def simulate(
+    file: Annotated[
+        Path, typer.Argument(help="cluster, workload and policy in TOML, as in recipes/simulate")
+    ],
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None, typer.Option(help="folder for summary.json and gantt.png; default: runs/simulated/NAME")
+    ] = None,
+) -> None:
+    """Rollouts on a cluster that is not there: throughput, tail, idle and waste of a scheduling policy."""
+    import json
+
+    from foresail.rollout.simulate import simulate as run_simulation
+    from foresail.rollout.simulation import load_simulation
+    from foresail.rollout.simulation_report import describe, draw_gantt, summarize
+
+    simulation = load_simulation(file, overrides or [])
+    results = run_simulation(simulation)
+    summary, folder = summarize(simulation, results), out or Path("runs/simulated") / simulation.name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    draw_gantt(results, folder / "gantt.png", title=f"{simulation.name}, policy {simulation.rollout.policy}")
+    print(*describe(summary), sep="\n")
+    print(f"picture: {folder}/gantt.png")
+
+
 @app.command(name="import")
 def import_checkpoint(
     source: Annotated[str, typer.Argument(help="a .gguf file, or an installed package that holds one")],
