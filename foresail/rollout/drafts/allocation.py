@@ -1,0 +1,213 @@
+"""How long drafts should be: what a verify step costs, against what it is likely to bring.
+
+A step that checks drafts costs more than a plain one and draws more tokens. `Acceptance` measures how far drafts
+get, a function given by the caller says what steps take, and `best_length` finds the length with the least time a
+token: 0 where a plain step is faster, and speculation is off. `allocate` spends the tokens of that length where
+they bring most: requests of high priority, those that others wait for, get longer drafts.
+
+    lengths = plan_lengths(high, low, context, acceptance, times)         # Lengths(high=4, low=2)
+    acceptance.record(asked_R, drafted_R, accepted_R)                     # after the step
+
+The formulas are Seer's throughput model and its Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from foresail.engine.request import MAX_DRAFT
+
+MAX_LENGTH = 8  # of a draft; Seer's
+PRIORITY = 2.0  # a token for a request of high priority is worth so many for one of low; Seer's
+
+StepTime = Callable[
+    [int, float, int], float
+]  # (batch, draft tokens a row, context) -> milliseconds; 0: plain
+DraftTime = Callable[[int, int], float]  # (batch, draft length) -> milliseconds to find the drafts
+Rule = Literal["corrected", "paper"]
+
+
+class Lengths(NamedTuple):
+    """Draft tokens for each request of high and of low priority."""
+
+    high: int
+    low: int
+
+
+class Survival:
+    """How far things get of how far they may: survival.curve[i] is the chance to get to i or further.
+
+    The chance of every next step is measured among those that came so far and were allowed it, so what was
+    stopped early says nothing about the steps it did not take; where nobody has been it is the mean chance.
+    """
+
+    def __init__(self, rate: float, *, weight: float = 32.0, memory: float = 4096.0) -> None:
+        if not 0 <= rate <= 1:
+            raise ValueError(f"the chance to begin with is from 0 to 1; got {rate}")
+        self.rate, self.weight, self.memory = (
+            rate,
+            weight,
+            memory,
+        )  # as if `weight` steps had been seen before
+        self.tried, self.made = np.zeros(MAX_DRAFT), np.zeros(MAX_DRAFT)
+
+    def record(self, allowed_R: np.ndarray, reached_R: np.ndarray) -> None:
+        """For each row; one that was recorded `memory` rows ago counts about a third of the latest."""
+        assert (reached_R <= allowed_R).all() and allowed_R.max(initial=0) <= MAX_DRAFT
+        keep = max(0.0, 1 - np.count_nonzero(allowed_R) / self.memory)
+        steps = np.arange(MAX_DRAFT)[:, None]
+        self.tried = keep * self.tried + ((reached_R >= steps) & (allowed_R > steps)).sum(1)
+        self.made = keep * self.made + (reached_R > steps).sum(1)
+
+    @property
+    def mean(self) -> float:
+        return float((self.made.sum() + self.weight * self.rate) / (self.tried.sum() + self.weight))
+
+    @property
+    def curve(self) -> np.ndarray:
+        chances = (self.made + self.weight * self.mean) / (self.tried + self.weight)
+        return np.concatenate([[1.0], np.cumprod(chances)])
+
+
+class Acceptance:
+    """What became of drafts: alpha and beta of Seer, where a draft that was not found is one not accepted.
+
+    beta[i] is the chance that a row which may have a draft of i tokens or more gets i of them accepted.
+    Drafts that are only thought of count as well: compare them with what plain steps drew, and speculation
+    that is switched off still learns when to come back.
+    """
+
+    def __init__(self, *, alpha: float = 0.5, weight: float = 32.0, memory: float = 4096.0) -> None:
+        self.accepted = Survival(alpha, weight=weight, memory=memory)
+        self.drafted = Survival(1.0, weight=weight, memory=memory)
+
+    def record(
+        self,
+        asked_R: Sequence[int] | np.ndarray,
+        drafted_R: Sequence[int] | np.ndarray,
+        accepted_R: Sequence[int] | np.ndarray,
+    ) -> None:
+        """For each row: the tokens a draft might have, those it had, and those that were accepted."""
+        asked_R, drafted_R, accepted_R = map(np.asarray, (asked_R, drafted_R, accepted_R))
+        self.accepted.record(asked_R, accepted_R)
+        self.drafted.record(asked_R, drafted_R)
+
+    @property
+    def alpha(self) -> float:
+        return self.accepted.mean
+
+    @property
+    def beta(self) -> np.ndarray:
+        return self.accepted.curve
+
+    def tokens_to_check(self, length: int) -> float:
+        """How many tokens a row's draft has on average, when it may have `length`."""
+        return float(self.drafted.curve[1 : length + 1].sum())
+
+
+def time_per_token(
+    beta: Sequence[float] | np.ndarray, length: int, step: float, search: float = 0.0
+) -> float:
+    """T_SD: time_per_token([1, 0.5], 1, 3.0) -> 2.0, since such a step draws one token and a half.
+
+    Where beta[i] is alpha ** i this is the printed (1 - alpha) (search + step) / (1 - alpha ** (length + 1)).
+    """
+    return (search + step) / float(np.sum(beta[: length + 1]))
+
+
+def best_length(
+    batch: int,
+    context: int,
+    acceptance: Acceptance,
+    step_time: StepTime,
+    *,
+    draft_time: DraftTime = lambda batch, length: 0.0,
+    max_length: int = MAX_LENGTH,
+) -> int:
+    """The draft length with the least time a token; 0 if no draft beats a plain step."""
+    beta = acceptance.beta
+
+    def time(length: int) -> float:
+        step = step_time(batch, acceptance.tokens_to_check(length), context)
+        return time_per_token(beta, length, step, draft_time(batch, length) if length else 0.0)
+
+    return min(range(max_length + 1), key=time)
+
+
+def plan_lengths(
+    num_high: int,
+    num_low: int,
+    context: int,
+    acceptance: Acceptance,
+    step_time: StepTime,
+    *,
+    rule: Rule = "corrected",
+    draft_time: DraftTime = lambda batch, length: 0.0,
+    max_length: int = MAX_LENGTH,
+) -> Lengths:
+    """Draft lengths for a step of so many rows; Lengths(0, 0) is a plain step."""
+    batch = num_high + num_low
+    if batch == 0:
+        return Lengths(0, 0)
+    length = best_length(batch, context, acceptance, step_time, draft_time=draft_time, max_length=max_length)
+    return ALLOCATIONS[rule](num_high, num_low, length * batch, acceptance.beta, max_length=max_length)
+
+
+def allocate_as_printed(
+    num_high: int,
+    num_low: int,
+    budget: int,
+    beta: Sequence[float] | np.ndarray,
+    *,
+    priority: float = PRIORITY,
+    max_length: int = MAX_LENGTH,
+) -> Lengths:
+    """Algorithm 1 to the letter. It compares how much beta falls, so it favours low priority:
+
+    allocate_as_printed(40, 40, 240, 0.6 ** np.arange(17)) -> Lengths(high=2, low=4)
+    """
+    if budget < num_high:
+        return Lengths(0, 0)
+    beta = [*beta, 0.0]  # it looks one further than the longest draft
+    high, low, left = 1, 0, budget - num_high
+    while left > 0:
+        fall_high = num_high * (beta[high] - beta[high + 1])
+        fall_low = num_low * (beta[low] - beta[low + 1])
+        if fall_high > priority * fall_low and high < max_length and left >= num_high:
+            high, left = high + 1, left - num_high
+        elif num_low > 0 and low < max_length and left >= num_low:
+            low, left = low + 1, left - num_low
+        else:
+            break
+    return Lengths(high, low)
+
+
+def allocate(
+    num_high: int,
+    num_low: int,
+    budget: int,
+    beta: Sequence[float] | np.ndarray,
+    *,
+    priority: float = PRIORITY,
+    max_length: int = MAX_LENGTH,
+) -> Lengths:
+    """The next token goes where it is likelier to be accepted, one of high priority counting `priority` times.
+
+    allocate(40, 40, 240, 0.6 ** np.arange(17)) -> Lengths(high=4, low=2)
+    """
+    high, low, left = 0, 0, budget
+    while True:
+        high_fits = 0 < num_high <= left and high < max_length
+        low_fits = 0 < num_low <= left and low < max_length
+        if high_fits and (not low_fits or priority * beta[high + 1] >= beta[low + 1]):
+            high, left = high + 1, left - num_high
+        elif low_fits:
+            low, left = low + 1, left - num_low
+        else:
+            return Lengths(high, low)
+
+
+ALLOCATIONS = {"corrected": allocate, "paper": allocate_as_printed}

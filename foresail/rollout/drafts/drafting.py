@@ -1,0 +1,241 @@
+"""Drafts for the running requests of many groups, each from what its group has generated so far.
+
+Siblings answer the same problem and often say the same things: one automaton per group learns from all of them
+as they grow, and any of them is continued by what followed the same words before, in its own text, in a
+sibling's, or in the prompt.
+
+    drafts = GroupDrafts()
+    drafts.register(17, prompt)
+    drafts.append(17, "17.3", 0, tokens)               # as they are drawn
+    drafts.draft(17, "17.3", max_tokens=8, paths=2)    # Draft(tokens=(5, 9, 7), parents=(-1, 0, -1)) or None
+
+A loop over a thousand requests takes a row number for each (`join`) and uses `append_rows` and `draft_rows`,
+one call into machine code each. No draft changes a token that is drawn, only how many a step draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from foresail.engine.request import MAX_DRAFT, Draft
+from foresail.rollout.drafts.compiled import Flat, flat
+from foresail.rollout.drafts.rows import (
+    GROUP,
+    GROUP_SIZE,
+    KNOWN,
+    ROW_SIZE,
+    SIZE,
+    START,
+    TOKENS,
+    Table,
+    append_all,
+    append_text,
+    draft_all,
+    enter,
+)
+from foresail.rollout.drafts.slabs import Slabs
+from foresail.rollout.drafts.suffixes import SLAB_PER_TOKEN, follow
+
+PATH = list(range(-1, MAX_DRAFT - 1))  # parents where each token follows the one before
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guesses:
+    """Drafts of many rows: the first sizes_R[i] places of row i; a parent of -1 is the context.
+
+    chances_RK are the probabilities, by the counts, that a row gets as far as this token.
+    """
+
+    sizes_R: np.ndarray
+    tokens_RK: np.ndarray
+    parents_RK: np.ndarray
+    chances_RK: np.ndarray
+
+    def drafts(self) -> list[Draft | None]:
+        """As records; None where nothing was found."""
+        rows = zip(self.sizes_R.tolist(), self.tokens_RK.tolist(), self.parents_RK.tolist(), strict=True)
+        return [
+            Draft(
+                tokens=tuple(tokens[:size]),
+                parents=None if parents[:size] == PATH[:size] else tuple(parents[:size]),
+            )
+            if size
+            else None
+            for size, tokens, parents in rows
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Siblings:
+    """A group: its place in the table of groups, the end of its prompt, and its rows by request id."""
+
+    number: int
+    prompt_end: np.ndarray
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+class GroupDrafts:
+    """register, append, draft, drop.
+
+    A context is known by its last `window` tokens; a draft goes on while its probability is at least `least`.
+    """
+
+    def __init__(self, *, window: int = 32, least: float = 0.1) -> None:
+        if window < 1 or not 0.02 <= least <= 1:
+            raise ValueError(f"drafts take window >= 1 and 0.02 <= least <= 1; got {window} and {least}")
+        self.window, self.least = window, least
+        self.slabs = Slabs()
+        self.siblings: dict[int, Siblings] = {}
+        self.groups = Table(GROUP_SIZE)
+        self.rows = Table(ROW_SIZE)
+
+    def register(self, group: int, prompt: Sequence[int] = ()) -> None:
+        """Begin a group. What its prompt says may be quoted, so it counts as text of the group."""
+        if group in self.siblings:
+            raise ValueError(f"group {group} is registered already; drop it first")
+        text = np.array(prompt, dtype=np.int64)
+        start, capacity = self.slabs.take(2 * len(text))
+        number = self.groups.take((start, capacity * SLAB_PER_TOKEN, len(text)))
+        self.siblings[group] = Siblings(number=number, prompt_end=text[-self.window - 1 :])
+        append_text(self._slab(number), flat(text[:-1]), self.window)
+
+    def join(self, group: int, request_id: str) -> int:
+        """The row of a request; new ones begin behind the prompt."""
+        siblings = self._siblings(group)
+        if request_id not in siblings.rows:
+            self._make_room(np.array([siblings.number]), np.array([len(siblings.prompt_end)]))
+            self.groups.numbers[siblings.number, TOKENS] += len(siblings.prompt_end)
+            whole, recent = enter(self._slab(siblings.number), flat(siblings.prompt_end), self.window)
+            siblings.rows[request_id] = self.rows.take((siblings.number, whole, recent, 0))
+        return siblings.rows[request_id]
+
+    def drop(self, group: int) -> None:
+        """Forget a group and its rows."""
+        siblings = self._siblings(group)
+        del self.siblings[group]
+        start, size, _ = self.groups.numbers[siblings.number].tolist()
+        self.slabs.give(start, size // SLAB_PER_TOKEN)
+        self.groups.give(siblings.number)
+        for row in siblings.rows.values():
+            self.rows.give(row)
+
+    def append(
+        self, group: int, request_id: str, prev_token_count: int, new_tokens: Sequence[int] | np.ndarray
+    ) -> int:
+        """Tell what a request drew after its first `prev_token_count` tokens; how many of it are known now.
+
+        What is known already is passed over, so telling twice does no harm. If the answer is less than
+        `prev_token_count` there was a gap: nothing was appended, and the rest must be told from there.
+        """
+        row = self.join(group, request_id)
+        known = self.append_rows([row], [prev_token_count], [len(new_tokens)], new_tokens)
+        return int(known[0])
+
+    def append_rows(
+        self,
+        rows_R: Sequence[int] | np.ndarray,
+        before_R: Sequence[int] | np.ndarray,
+        counts_R: Sequence[int] | np.ndarray,
+        tokens_N: Sequence[int] | np.ndarray,
+    ) -> np.ndarray:
+        """`append` for many rows; tokens_N holds the tokens of the first, then of the second, and so on."""
+        chosen_R, before_R, counts_R, tokens_N = (
+            np.ascontiguousarray(numbers, dtype=np.int64)
+            for numbers in (rows_R, before_R, counts_R, tokens_N)
+        )
+        assert counts_R.sum() == len(tokens_N), "counts_R must add up to the number of tokens"
+        self._make_room(self._groups_of(chosen_R), counts_R)
+        append_all(
+            flat(self.slabs.memory),
+            flat(self.groups.numbers),
+            flat(self.rows.numbers),
+            flat(chosen_R),
+            flat(before_R),
+            flat(counts_R),
+            flat(tokens_N),
+            self.window,
+        )
+        return self.rows.numbers[chosen_R, KNOWN]
+
+    def draft(
+        self,
+        group: int,
+        request_id: str,
+        tail: Sequence[int] = (),
+        *,
+        max_tokens: int = 8,
+        paths: int = 1,
+    ) -> Draft | None:
+        """What may follow all that was appended for a request and a `tail` that was not, yet."""
+        row = self.join(group, request_id)
+        if not tail:
+            return self.draft_rows([row], max_tokens, paths=paths).drafts()[0]
+        number, whole, state, known = self.rows.numbers[row].tolist()
+        slab = self._slab(number)
+        for token in tail:
+            state = follow(slab, state, token)
+        visitor = self.rows.take((number, whole, state, known))
+        try:
+            return self.draft_rows([visitor], max_tokens, paths=paths).drafts()[0]
+        finally:
+            self.rows.give(visitor)
+
+    def draft_rows(
+        self, rows_R: Sequence[int] | np.ndarray, max_tokens_R: int | np.ndarray, *, paths: int = 1
+    ) -> Guesses:
+        """A draft for each row of up to so many tokens, as a tree of at most `paths` leaves."""
+        chosen_R = np.ascontiguousarray(rows_R, dtype=np.int64)
+        most_R = np.array(np.broadcast_to(max_tokens_R, chosen_R.shape), dtype=np.int64)
+        if paths < 1 or (len(most_R) and not 0 <= most_R.min() <= most_R.max() <= MAX_DRAFT):
+            raise ValueError(
+                f"a draft has 1 path or more and 0 to {MAX_DRAFT} tokens; got {paths}, {max_tokens_R}"
+            )
+        self._groups_of(chosen_R)
+        guesses = Guesses(
+            sizes_R=np.zeros(len(chosen_R), np.int64),
+            tokens_RK=np.zeros((len(chosen_R), MAX_DRAFT), np.int64),
+            parents_RK=np.zeros((len(chosen_R), MAX_DRAFT), np.int64),
+            chances_RK=np.zeros((len(chosen_R), MAX_DRAFT), np.float64),
+        )
+        draft_all(
+            flat(self.slabs.memory),
+            flat(self.groups.numbers),
+            flat(self.rows.numbers),
+            flat(chosen_R),
+            flat(most_R),
+            paths,
+            MAX_DRAFT,
+            self.window,
+            self.least,
+            flat(guesses.sizes_R),
+            flat(guesses.tokens_RK),
+            flat(guesses.parents_RK),
+            flat(guesses.chances_RK),
+        )
+        return guesses
+
+    def _siblings(self, group: int) -> Siblings:
+        if group not in self.siblings:
+            raise ValueError(f"group {group} is not known, or was dropped; register it with its prompt")
+        return self.siblings[group]
+
+    def _groups_of(self, rows_R: np.ndarray) -> np.ndarray:
+        groups_R = self.rows.numbers[rows_R, GROUP]
+        assert (groups_R >= 0).all(), "a row of a group that was dropped"
+        return groups_R
+
+    def _make_room(self, groups_R: np.ndarray, counts_R: np.ndarray) -> None:
+        """Move groups to larger slabs where so many more tokens might not fit."""
+        numbers = self.groups.numbers
+        tokens_G = numbers[:, TOKENS] + np.bincount(groups_R, counts_R, len(numbers)).astype(np.int64)
+        for group in np.flatnonzero(tokens_G * SLAB_PER_TOKEN > numbers[:, SIZE]).tolist():
+            start, size, _ = numbers[group].tolist()
+            start, capacity = self.slabs.grow(start, size // SLAB_PER_TOKEN, int(tokens_G[group]))
+            numbers[group, START], numbers[group, SIZE] = start, capacity * SLAB_PER_TOKEN
+
+    def _slab(self, group: int) -> Flat:
+        start, size, _ = self.groups.numbers[group].tolist()
+        return flat(self.slabs.memory[start : start + size])

@@ -1,0 +1,52 @@
+"""One automaton's memory beside the other's, in a single array, so that one call can serve all groups.
+
+A slab for n tokens is 28 n numbers of 4 bytes. Growing moves a group to a slab of twice the size; what it
+leaves, and what a dropped group leaves, goes to the next one that asks for that size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foresail.rollout.drafts.suffixes import SLAB_PER_TOKEN, clear, copy_into
+
+SMALLEST = 64  # tokens
+
+
+class Slabs:
+    """take, grow, give: by the first address of a slab and the tokens it holds, a power of two."""
+
+    def __init__(self) -> None:
+        self.memory = np.empty(SMALLEST * SLAB_PER_TOKEN, dtype=np.int32)
+        self.used = 0
+        self.free: dict[int, list[int]] = {}  # capacity -> starts
+
+    def take(self, tokens: int) -> tuple[int, int]:
+        """An empty slab for at least so many tokens: its start and its capacity."""
+        start, capacity = self._reserve(tokens)
+        clear(self.slab(start, capacity))
+        return start, capacity
+
+    def grow(self, start: int, capacity: int, tokens: int) -> tuple[int, int]:
+        """The same automaton with room for so many tokens."""
+        new_start, new_capacity = self._reserve(tokens)
+        copy_into(self.slab(new_start, new_capacity), self.slab(start, capacity))
+        self.give(start, capacity)
+        return new_start, new_capacity
+
+    def give(self, start: int, capacity: int) -> None:
+        self.free.setdefault(capacity, []).append(start)
+
+    def slab(self, start: int, capacity: int) -> np.ndarray:
+        return self.memory[start : start + capacity * SLAB_PER_TOKEN]
+
+    def _reserve(self, tokens: int) -> tuple[int, int]:
+        capacity = max(SMALLEST, 1 << (tokens - 1).bit_length())
+        if self.free.get(capacity):
+            return self.free[capacity].pop(), capacity
+        start, self.used = self.used, self.used + capacity * SLAB_PER_TOKEN
+        if self.used > len(self.memory):
+            larger = np.empty(max(self.used, 2 * len(self.memory)), dtype=np.int32)
+            larger[:start] = self.memory[:start]
+            self.memory = larger
+        return start, capacity
