@@ -1,0 +1,123 @@
+"""Everything a simulation assumes, as the tables of a TOML file.
+
+load_simulation("recipes/simulate/seer-moonlight.toml", ["rollout.policy=group", "speculation=none"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from foresail.recipe.keys import known_keys, leaves
+from foresail.recipe.load import complaint, key_mistake, parse_value, put, read_toml, split_overrides, without
+from foresail.recipe.parts import Part
+from foresail.recipe.plain_words import in_plain_words
+from foresail.recipe.stages import Stage
+from foresail.rollout.costs import CARDS, MEASURED, Served, StepCost, carry_over, fit_table
+from foresail.rollout.drafting_gain import Speculation
+from foresail.rollout.simulated import WATERMARK
+from foresail.rollout.workloads import Workload
+
+
+class Machines(Part):
+    """Equal instances, each a model on one or more cards."""
+
+    instances: int = Field(gt=0, description="engines")
+    card: Literal["H200", "H800", "H20"] = Field("H200", description="see costs.CARDS")
+    cards_per_instance: int = Field(1, gt=0, description="a step's work is split evenly over them")
+    weight_gb: float = Field(14.1, gt=0, description="weights, in all cards of an instance")
+    active_billions: float = Field(7.07, gt=0, description="parameters a token is multiplied with")
+    kv_bytes: int = Field(57_344, gt=0, description="keys and values of a token, in all layers")
+    memory_share: float = Field(0.9, gt=0, le=1, description="of a card's memory, for weights and cache")
+    max_running: int = Field(1024, gt=0, description="rows of an instance")
+    migration_gb_per_second: float = Field(50.0, gt=0, description="into a card, from the pool of caches")
+    costs: str = Field("benchmarks/measured/h200_step_costs.json", description="measured steps")
+    costs_shape: str = Field("7B", description="which shape of that table to carry over")
+
+    @property
+    def served(self) -> Served:
+        return Served(
+            weight_bytes=self.weight_gb * 1e9,
+            active_parameters=self.active_billions * 1e9,
+            kv_bytes=self.kv_bytes,
+        )
+
+    @property
+    def kv_tokens(self) -> int:
+        """Room for keys and values: what the weights leave of the memory."""
+        memory = CARDS[self.card].memory * self.cards_per_instance * self.memory_share
+        return int((memory - self.weight_gb * 1e9) / self.kv_bytes)
+
+    @property
+    def migration_seconds_per_token(self) -> float:
+        return self.kv_bytes / (self.migration_gb_per_second * 1e9 * self.cards_per_instance)
+
+    def step_cost(self) -> StepCost:
+        measured = fit_table(Path(self.costs), self.costs_shape).cost
+        card = CARDS[self.card]
+        return carry_over(measured, MEASURED[self.costs_shape], self.served, card, self.cards_per_instance)
+
+
+class Rollout(Part):
+    """Who runs when and where."""
+
+    policy: Literal["fifo", "group", "context", "oracle"] = Field("context", description="see policies")
+    chunk_tokens: int | None = Field(2048, gt=0, description="none: requests run undivided")
+
+
+class Step(Part):
+    """What is launched when, when verdicts are sought, and when the step is over."""
+
+    launches: Literal["all", "rounds", "continuous"] = Field(
+        "all", description="all: every group at once; rounds: as many as are wanted, until enough are valid"
+    )
+    early_termination: bool = Field(True, description="continuous: close on the first prefix that suffices")
+    grading: Literal["after-all", "as-they-end"] = Field(
+        "as-they-end", description="after-all: when nothing is left to draw"
+    )
+    graders: int = Field(256, gt=0, description="verdicts at once")
+    launch_cap: int = Field(8, gt=0, description="groups launched at most, times those wanted")
+
+
+class Simulation(Stage):
+    """Everything a simulation assumes."""
+
+    name: str = Field("simulation", description="title and folder of the results")
+    seed: int = Field(0, ge=0, description="other groups")
+    steps: int = Field(1, gt=0, description="steps, each with its own groups")
+    cluster: Machines
+    workload: Workload
+    rollout: Rollout = Rollout()
+    step: Step = Step()
+    speculation: Speculation | None = Field(None, description="drafts from siblings; none: no drafts")
+
+    def mistakes(self) -> Iterator[str]:
+        work, longest = self.workload, self.workload.prompt_tokens + self.workload.max_tokens
+        if work.mean_tokens >= work.max_tokens:
+            yield f"workload.mean_tokens {work.mean_tokens} is not below workload.max_tokens {work.max_tokens}"
+        if self.cluster.kv_tokens * (1 - WATERMARK) < longest:
+            yield (
+                f"cluster.weight_gb {self.cluster.weight_gb:g} leaves no room for one request of {longest:,} "
+                "tokens; raise cluster.cards_per_instance, or lower workload.max_tokens"
+            )
+
+
+def load_simulation(path: str | Path, overrides: Sequence[str] = ()) -> Simulation:
+    """A TOML file and `a.b=c` overrides, checked as recipes are."""
+    given = read_toml(Path(path))
+    settings, mistakes = split_overrides(overrides)
+    known = dict(known_keys(Simulation))
+    for key, text in settings.items():
+        put(given, key, parse_value(text, known.get(key)))
+    unknown = [key for key, _ in leaves(given) if key not in known]
+    mistakes += [key_mistake(key, known) for key in unknown]
+    try:
+        simulation = Simulation.model_validate(without(given, unknown))
+    except ValidationError as error:
+        raise complaint(path, [*mistakes, *in_plain_words(error, Simulation, told=unknown)]) from None
+    if mistakes:
+        raise complaint(path, mistakes)
+    return simulation
