@@ -2,7 +2,7 @@
 
 Workloads and machines are those of recipes/simulate; docs/simulate.md says where each number comes from. No
 assumption was fitted to the papers' speed-ups. Five steps of each, with other groups in every step. The last
-line is JSON. Six minutes on one core.
+line is JSON. Seven minutes on one core.
 
     python benchmarks/rollout_papers.py
     python benchmarks/rollout_papers.py --what-if     # then single steps with other assumptions; ten minutes more

@@ -32,6 +32,7 @@ COMMANDS = (
     "eval",
     "grade",
     "show",
+    "simulate",
     "import",
     "generate",
     "data",

@@ -169,6 +169,7 @@ class SimulatedStep:
         if self._closing is None:
             self._launch()
             return
+        self._cluster.cancel(self._closing.cancelled)
         for instance in self._cluster.instances.values():
             instance.settle()
         self._clock.stop()

@@ -34,7 +34,6 @@ class Progress:
 class Tally:
     """What the cluster did."""
 
-    launched: int = 0  # requests
     ends: list[float] = field(default_factory=list)  # when samples ended
     tokens: int = 0  # of samples that ended
     migrations: int = 0
@@ -72,7 +71,6 @@ class Cluster:
         asks = self._problems.asks(group)
         self._progress[group] = Progress(generated=[0] * len(asks), ended=[False] * len(asks))
         self.scheduler.launch(asks)
-        self.tally.launched += len(asks)
         self._ask_scheduler()
 
     def cancel(self, groups: Sequence[int]) -> None:

@@ -389,6 +389,43 @@ def test_an_instance_that_is_lost_loses_and_doubles_nothing() -> None:
     assert cluster.tally.tokens == sum(sum(problems[group].lengths) for group in range(30))
 
 
+def test_a_group_cancelled_while_it_travels_never_arrives() -> None:
+    work = Workload(groups=1, samples=1, mean_tokens=600, max_tokens=2000, correlation=0)
+    problems, clock, ends = Problems(work, seed=0, step=0), VirtualClock(), []
+    cluster = Cluster(
+        Scheduler(build_policy("fifo"), chunk_tokens=100),
+        problems,
+        clock,
+        lambda ask: ends.append((ask.id, clock.now())),
+        migration_seconds_per_token=1.0,  # minutes
+        drafting=False,
+    )
+    assert problems[0].lengths[0] > 200
+
+    def add(name: str, kv_tokens: int) -> None:
+        instance = SimulatedInstance(
+            name,
+            kv_tokens=kv_tokens,
+            max_running=4,
+            cost=COST,
+            gain=None,
+            clock=clock,
+            report=cluster.chunk_ended,
+            spent=cluster.spent,
+        )
+        cluster.add(instance)
+
+    add("small", 4000)
+    cluster.launch(0)
+    clock.at(0.1, lambda: add("large", 8000))  # the second chunk goes there, and is long on its way
+    clock.at(60.0, lambda: cluster.cancel([0]))
+    clock.run()
+    assert cluster.tally.migrations == 1
+    assert ends == [] and clock.now() > 600
+    assert [instance.history[-1][1] for instance in cluster.instances.values()] == [0, 0]
+    assert cluster.scheduler.free_tokens == {"small": 3960, "large": 7920}
+
+
 # Launching and closing.
 
 DYNAMIC = {"groups": 12, "samples": 4, "mean_tokens": 600, "max_tokens": 2000, "valid_share": 0.4}
