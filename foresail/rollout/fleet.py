@@ -38,8 +38,8 @@ class Diary:
         self.events: list[Event] = []
 
     def __call__(self, event: Event) -> None:
-        now = time.time()
-        self.events.append({"what": event["event"], "start": now, "end": now, **event})
+        what = event.pop("event")
+        self.events.append({"what": what, "at": round(time.time(), 4), **event})
 
     def take(self) -> list[Event]:
         """All since the last call."""

@@ -199,4 +199,11 @@ def test_a_checkpoint_from_before_the_first_update_loads(run: RunDirectory) -> N
 def test_progress_is_plain_json(run: RunDirectory) -> None:
     path = save(run, 3, *trained())
     content = json.loads((path / "trainer" / "progress.json").read_text())
-    assert content == {"step": 3, "updates": 0, "position": 0, "finished": False}
+    assert content == {
+        "step": 3,
+        "updates": 0,
+        "position": 0,
+        "share": 1.0,
+        "easy": [],
+        "finished": False,
+    }

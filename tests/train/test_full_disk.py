@@ -31,18 +31,18 @@ def recipe(tiny_checkpoint: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of two megabytes, of which a filler takes all but 600 kB: room for about four checkpoints."""
+    """A disk of three megabytes, of which a filler takes all but 600 kB: room for about four checkpoints."""
     disk = tmp_path / "disk"
     disk.mkdir()
     if shutil.which("mount") is None:
         pytest.skip("there is no mount command here")
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], capture_output=True, text=True
     )
     if mounted.returncode != 0:
         pytest.skip(f"no disk of our own can be mounted here: {mounted.stderr.strip()}")
     try:
-        (disk / "filler").write_bytes(bytes(1_400_000))
+        (disk / "filler").write_bytes(bytes(2_450_000))
         yield disk
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
@@ -117,7 +117,7 @@ def test_a_log_that_may_not_grow_is_a_clear_error(
 def test_a_disk_too_small_for_one_checkpoint_is_refused_before_the_start(
     foresail: CommandLine, recipe: Path, small_disk: Path
 ) -> None:
-    (small_disk / "filler").write_bytes(bytes(2_060_000))
+    (small_disk / "filler").write_bytes(bytes(3_108_000))
     stopped = foresail.run("rl", recipe, f"run.root={small_disk}")
     assert_clear_error(stopped, "one checkpoint takes", "set run.root to another disk")
     assert not (small_disk / "rl").exists()
