@@ -39,7 +39,8 @@ class Diary:
 
     def __call__(self, event: Event) -> None:
         what = event.pop("event")
-        self.events.append({"what": what, "at": round(time.time(), 4), **event})
+        now = round(time.time(), 4)
+        self.events.append({"what": what, "start": now, "end": now, **event})
 
     def take(self) -> list[Event]:
         """All since the last call."""
