@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -41,7 +42,8 @@ def run(
             generated = len(parked.ids) if parked else 0
             turn += 1
             target = alive[turn % len(alive)]
-            target.submit(order(ask, parked or requests[ask.id], generated, chunk, target))
+            with contextlib.suppress(InstanceLost):  # the next poll finds it dead, with this order among its own
+                target.submit(order(ask, parked or requests[ask.id], generated, chunk, target))
         waiting = []
         if kill is not None and works:
             os.kill(kill.process.pid, signal.SIGKILL)
