@@ -42,7 +42,8 @@ def run(
             generated = len(parked.ids) if parked else 0
             turn += 1
             target = alive[turn % len(alive)]
-            with contextlib.suppress(InstanceLost):  # the next poll finds it dead, with this order among its own
+            # A dead one is found by the next poll, with this order among its own.
+            with contextlib.suppress(InstanceLost):
                 target.submit(order(ask, parked or requests[ask.id], generated, chunk, target))
         waiting = []
         if kill is not None and works:
