@@ -38,7 +38,8 @@ from tokenizers import Tokenizer
 from foresail.rollout.drafts.allocation import Acceptance, best_length, time_per_token
 from foresail.rollout.drafts.compiled import numba
 from foresail.rollout.drafts.drafting import GroupDrafts, Guesses
-from foresail.rollout.drafts.step_times import read_step_times
+from foresail.rollout.drafts.step_times import StepTimes
+from foresail.rollout.step_table import read_step_table
 
 ROOT = Path(__file__).resolve().parents[1]
 STEP_TIMES = ROOT / "benchmarks/measured/h200_step_costs.json"
@@ -208,7 +209,7 @@ def accept(guesses: Guesses, place: int, rest: np.ndarray) -> int:
 
 def measure_gain(acceptances: dict[str, Acceptance]) -> dict[str, Any]:
     """At the acceptance just measured: which draft length a 7B model on an H200 takes, and what it gains."""
-    times = read_step_times(STEP_TIMES, "7B")
+    times = StepTimes(read_step_table(STEP_TIMES, "7B"))
     found: dict[str, Any] = {}
     print(f"\n7B on one H200, context {CONTEXT}, by its measured step times: draft length and speed-up")
     for name, acceptance in acceptances.items():
@@ -232,7 +233,7 @@ def measure_gain(acceptances: dict[str, Acceptance]) -> dict[str, Any]:
 
 
 def measure_costs(problems: Sequence[Problem], tokens: int, steps: int) -> list[dict[str, Any]]:
-    times = read_step_times(STEP_TIMES, "7B")
+    times = StepTimes(read_step_table(STEP_TIMES, "7B"))
     print(f"\n{tokens} tokens behind each request, two more a step; median of {steps} steps")
     results = []
     for num_rows in (64, 256, 1024):

@@ -39,6 +39,7 @@ from foresail.engine.request import Completion, Request
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
 from foresail.recipe.shape import ModelShape
+from foresail.rollout.step_table import MeasuredStep
 
 QUICK_LOADS = "abef"
 WARM_UP_TOKENS = 8
@@ -260,7 +261,7 @@ def span(bounds: tuple[float, float]) -> str:
 # The other parts.
 
 
-def measure_drafts(engine: Engine, name: str, file: Path) -> list[dict[str, float]]:
+def measure_drafts(engine: Engine, name: str, file: Path) -> list[list[float]]:
     """Print a line per batch and write the whole table to its file, which may hold other shapes already."""
     say("verifying drafts, milliseconds of a step by drafted tokens per row:")
     costs: list[gpu_verify.Cost] = []
@@ -268,7 +269,8 @@ def measure_drafts(engine: Engine, name: str, file: Path) -> list[dict[str, floa
         say(gpu_verify.describe(cells))
         costs += cells
     known = json.loads(file.read_text()) if file.exists() else {}
-    file.write_text(json.dumps({**known, name: gpu_verify.table(costs)}, indent=1) + "\n")
+    head = {"machine": describe_machine(), "columns": MeasuredStep._fields}
+    file.write_text(json.dumps({**known, **head, name: gpu_verify.table(costs)}) + "\n")
     return gpu_verify.table(costs)
 
 

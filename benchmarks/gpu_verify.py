@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import mean
 
 from gpu_clock import timed
@@ -16,6 +16,7 @@ from gpu_loads import draw_requests, even
 
 from foresail.engine.engine import Engine
 from foresail.engine.request import Draft, Request
+from foresail.rollout.step_table import MeasuredStep
 
 BATCHES = (256, 128, 64, 32, 16, 8, 4, 2, 1)
 DRAFT_LENGTHS = (0, 1, 2, 4, 8, 16)
@@ -75,7 +76,7 @@ def measure_cost(engine: Engine, rows: list[Request], draft_length: int, vocab_s
         batch=len(rows),
         draft_length=draft_length,
         context=round(mean(contexts)) - STEPS // 2,
-        milliseconds=1000 * seconds / STEPS,
+        milliseconds=round(1000 * seconds / STEPS, 2),
     )
 
 
@@ -93,9 +94,9 @@ def make_drafts(rows: list[Request], length: int, vocab_size: int) -> dict[str, 
     }
 
 
-def table(costs: list[Cost]) -> list[dict[str, float]]:
-    """What goes to the file: a row per cell."""
-    return [asdict(cost) for cost in costs]
+def table(costs: list[Cost]) -> list[list[float]]:
+    """What goes to the file, by the columns of `foresail.rollout.step_table`."""
+    return [[getattr(cost, name) for name in MeasuredStep._fields] for cost in costs]
 
 
 def describe(costs: list[Cost]) -> str:

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from foresail.rollout.simulate import simulate
-from foresail.rollout.simulation import load_simulation
-from foresail.rollout.simulation_report import summarize
+from foresail.rollout.simulation.report import summarize
+from foresail.rollout.simulation.settings import load_simulation
+from foresail.rollout.simulation.step import simulate
 
 RECIPES = Path("recipes/simulate")
 

@@ -209,9 +209,9 @@ def simulate(
     """Rollouts on a cluster that is not there: throughput, tail, idle and waste of a scheduling policy."""
     import json
 
-    from foresail.rollout.simulate import simulate as run_simulation
-    from foresail.rollout.simulation import load_simulation
-    from foresail.rollout.simulation_report import describe, draw_gantt, summarize
+    from foresail.rollout.simulation.report import describe, draw_gantt, summarize
+    from foresail.rollout.simulation.settings import load_simulation
+    from foresail.rollout.simulation.step import simulate as run_simulation
 
     simulation = load_simulation(file, overrides or [])
     results = run_simulation(simulation)

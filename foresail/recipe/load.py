@@ -11,13 +11,15 @@ import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
 from foresail.recipe.keys import known_keys, leaves, nearest, table_type
 from foresail.recipe.plain_words import in_plain_words
-from foresail.recipe.stages import STAGES, Recipe
+from foresail.recipe.stages import STAGES, Recipe, Stage
+
+Table = TypeVar("Table", bound=Stage)
 
 
 class RecipeError(ValueError):
@@ -32,18 +34,31 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     stage = STAGES.get(str(stage_name))
     if stage is None:
         raise complaint(path, [*mistakes, stage_mistake(stage_name)])
-    known = dict(known_keys(stage))
+    return check_table(path, given, settings, mistakes, stage)
+
+
+def load_table(path: str | Path, overrides: Sequence[str], kind: type[Table]) -> Table:
+    """A file of another kind than a recipe, with overrides, checked in the same way."""
+    given = read_toml(Path(path))
+    return check_table(path, given, *split_overrides(overrides), kind)
+
+
+def check_table(
+    path: str | Path, given: dict[str, Any], settings: dict[str, str], mistakes: list[str], kind: type[Table]
+) -> Table:
+    """Lay the settings over what is given; a value of that kind, or one error with all mistakes."""
+    known = dict(known_keys(kind))
     for key, text in settings.items():
         put(given, key, parse_value(text, known.get(key)))
     unknown = [key for key, _ in leaves(given) if key not in known]
     mistakes += [key_mistake(key, known) for key in unknown]
     try:
-        recipe = stage.model_validate(without(given, unknown))
+        table = kind.model_validate(without(given, unknown))
     except ValidationError as error:
-        raise complaint(path, [*mistakes, *in_plain_words(error, stage, told=unknown)]) from None
+        raise complaint(path, [*mistakes, *in_plain_words(error, kind, told=unknown)]) from None
     if mistakes:
         raise complaint(path, mistakes)
-    return recipe
+    return table
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from foresail.rollout.drafts.allocation import (
     plan_lengths,
     time_per_token,
 )
-from foresail.rollout.drafts.step_times import StepTimes, line, read_step_times
+from foresail.rollout.drafts.step_times import StepTimes, line
+from foresail.rollout.step_table import MeasuredStep, read_step_table
 
 MEASURED = Path(__file__).parents[2] / "benchmarks/measured/h200_step_costs.json"
 GEOMETRIC = 0.6 ** np.arange(17)
@@ -149,7 +150,8 @@ def test_before_anything_is_measured_a_chance_is_assumed() -> None:
 
 
 def test_measured_times_are_given_back_and_joined_by_lines() -> None:
-    times = StepTimes([[1, 0, 100, 5], [1, 0, 300, 7], [1, 2, 100, 8], [1, 4, 100, 12], [3, 0, 100, 9]])
+    rows = [(1, 0, 100, 5), (1, 0, 300, 7), (1, 2, 100, 8), (1, 4, 100, 12), (3, 0, 100, 9)]
+    times = StepTimes(MeasuredStep(*row) for row in rows)
     assert times(1, 0, 100) == 5
     assert times(1, 0, 200) == 6
     assert times(1, 3, 100) == 10
@@ -159,11 +161,11 @@ def test_measured_times_are_given_back_and_joined_by_lines() -> None:
 
 
 def test_on_the_measured_card_few_rows_speculate_and_many_do_not() -> None:
-    times, acceptance = read_step_times(MEASURED, "7B"), Acceptance(alpha=0.6)
+    times, acceptance = StepTimes(read_step_table(MEASURED, "7B")), Acceptance(alpha=0.6)
     assert times(256, 0, 521) == 8.99
     lengths = [plan_lengths(0, rows, 700, acceptance, times).low for rows in (1, 16, 64, 256, 1024)]
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[0] == 8
     assert lengths[-2:] == [0, 0]
     with pytest.raises(ValueError, match='for "70B"'):
-        read_step_times(MEASURED, "70B")
+        read_step_table(MEASURED, "70B")

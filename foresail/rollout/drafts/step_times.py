@@ -1,4 +1,4 @@
-"""What steps take, read from a measured table: rows of batch, draft length, context and milliseconds.
+"""What steps take, between and beyond those that were measured (`step_table`).
 
 Between what was measured, and beyond it, times run in straight lines; plain steps and those that check drafts are
 different kernels, and none is guessed from the other.
@@ -6,18 +6,17 @@ different kernels, and none is guessed from the other.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
-COLUMNS = ["batch", "draft_length", "context", "milliseconds"]
+from foresail.rollout.step_table import MeasuredStep
+
 Measured = dict[float, dict[float, dict[float, float]]]  # batch -> draft length -> context -> milliseconds
 
 
 class StepTimes:
     """times(batch, draft_length, context) -> milliseconds; the length is a mean over rows, 0 a plain step."""
 
-    def __init__(self, rows: Iterable[Sequence[float]]) -> None:
+    def __init__(self, rows: Iterable[MeasuredStep]) -> None:
         self.plain: Measured = {}
         self.checking: Measured = {}
         for batch, length, context, milliseconds in rows:
@@ -30,16 +29,6 @@ class StepTimes:
             for measured, lengths in (self.checking if length else self.plain).items()
         }
         return line(by_batch, batch)
-
-
-def read_step_times(path: Path, shape: str) -> StepTimes:
-    """From a file as benchmarks/measured/h200_step_costs.json: {"columns": …, "7B": [[256, 0, 521, 8.99], …]}."""
-    table = json.loads(path.read_text(encoding="utf-8"))
-    if table.get("columns") != COLUMNS or shape not in table:
-        raise ValueError(
-            f'{path} has no table of {", ".join(COLUMNS)} for "{shape}"; measure one with benchmarks/'
-        )
-    return StepTimes(table[shape])
 
 
 def line(points: Mapping[float, float], place: float) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from foresail.rollout.simulate import StepResult
-from foresail.rollout.simulation import Simulation
+from foresail.rollout.simulation.settings import Simulation
+from foresail.rollout.simulation.step import StepResult
 from foresail.runlog.atomic import write_aside
 
 COLUMNS = 1000  # of the picture

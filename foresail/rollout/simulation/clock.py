@@ -1,25 +1,10 @@
-"""Time: what the wall says, or what a simulation makes of it. Schedulers and controllers never look."""
+"""Time as a simulation makes it. Schedulers and controllers never look."""
 
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Callable
 from itertools import count
-from typing import Protocol
-
-
-class Clock(Protocol):
-    """Seconds since some moment."""
-
-    def now(self) -> float: ...
-
-
-class WallClock:
-    """Real time, which never goes backwards."""
-
-    def now(self) -> float:
-        return time.monotonic()
 
 
 class VirtualClock:

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from foresail.rollout.clock import VirtualClock
 from foresail.rollout.plan import Ask, ChunkEnded, Dispatch
 from foresail.rollout.scheduler import Scheduler
-from foresail.rollout.simulated import Row, SimulatedInstance
-from foresail.rollout.workloads import Problems
+from foresail.rollout.simulation.clock import VirtualClock
+from foresail.rollout.simulation.instance import Row, SimulatedInstance
+from foresail.rollout.simulation.workloads import Problems
 
 
 @dataclass(kw_only=True)

@@ -9,17 +9,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from foresail.recipe.keys import known_keys, leaves
-from foresail.recipe.load import complaint, key_mistake, parse_value, put, read_toml, split_overrides, without
+from foresail.recipe.load import load_table
 from foresail.recipe.parts import Part
-from foresail.recipe.plain_words import in_plain_words
 from foresail.recipe.stages import Stage
-from foresail.rollout.costs import CARDS, MEASURED, Served, StepCost, carry_over, fit_table
-from foresail.rollout.drafting_gain import Speculation
-from foresail.rollout.simulated import WATERMARK
-from foresail.rollout.workloads import Workload
+from foresail.rollout.simulation.costs import CARDS, MEASURED, Served, StepCost, carry_over, fit
+from foresail.rollout.simulation.drafting_gain import Speculation
+from foresail.rollout.simulation.instance import WATERMARK
+from foresail.rollout.simulation.workloads import Workload
+from foresail.rollout.step_table import read_step_table
 
 
 class Machines(Part):
@@ -35,7 +34,7 @@ class Machines(Part):
     max_running: int = Field(1024, gt=0, description="rows of an instance")
     migration_gb_per_second: float = Field(50.0, gt=0, description="into a card, from the pool of caches")
     costs: str = Field("benchmarks/measured/h200_step_costs.json", description="measured steps")
-    costs_shape: str = Field("7B", description="which shape of that table to carry over")
+    costs_shape: Literal["7B", "1.5B"] = Field("7B", description="which shape of that table to carry over")
 
     @property
     def served(self) -> Served:
@@ -56,7 +55,7 @@ class Machines(Part):
         return self.kv_bytes / (self.migration_gb_per_second * 1e9 * self.cards_per_instance)
 
     def step_cost(self) -> StepCost:
-        measured = fit_table(Path(self.costs), self.costs_shape).cost
+        measured = fit(read_step_table(Path(self.costs), self.costs_shape)).cost
         card = CARDS[self.card]
         return carry_over(measured, MEASURED[self.costs_shape], self.served, card, self.cards_per_instance)
 
@@ -107,17 +106,4 @@ class Simulation(Stage):
 
 def load_simulation(path: str | Path, overrides: Sequence[str] = ()) -> Simulation:
     """A TOML file and `a.b=c` overrides, checked as recipes are."""
-    given = read_toml(Path(path))
-    settings, mistakes = split_overrides(overrides)
-    known = dict(known_keys(Simulation))
-    for key, text in settings.items():
-        put(given, key, parse_value(text, known.get(key)))
-    unknown = [key for key, _ in leaves(given) if key not in known]
-    mistakes += [key_mistake(key, known) for key in unknown]
-    try:
-        simulation = Simulation.model_validate(without(given, unknown))
-    except ValidationError as error:
-        raise complaint(path, [*mistakes, *in_plain_words(error, Simulation, told=unknown)]) from None
-    if mistakes:
-        raise complaint(path, mistakes)
-    return simulation
+    return load_table(path, overrides, Simulation)

@@ -13,12 +13,12 @@ its experts in every step, and no card does better or worse than the measured on
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+
+from foresail.rollout.step_table import MeasuredStep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,31 +83,12 @@ class Fitted:
     worst_error: float
 
 
-def fit_table(path: Path, shape: str) -> Fitted:
-    """From a file such as benchmarks/measured/h200_step_costs.json."""
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(
-            f"the table of step costs {path} is not there; run this in the folder of the repository, or set "
-            "cluster.costs to where it is"
-        ) from None
-    if shape not in table or shape not in MEASURED:
-        known = ", ".join(name for name in MEASURED if name in table)
-        raise ValueError(f'cluster.costs_shape "{shape}" is not in {path}; it has {known}')
-    columns = table["columns"]
-    return fit([dict(zip(columns, row, strict=True)) for row in table[shape]])
-
-
-def fit(rows: Sequence[dict[str, float]]) -> Fitted:
+def fit(rows: Sequence[MeasuredStep]) -> Fitted:
     """Least squares on relative errors, so that steps of 5 and of 100 milliseconds count alike.
 
     Which side of the roofline a row is on follows from the fit, and the fit from that: a few rounds settle it.
     """
-    batch, drafts, context, milliseconds = (
-        np.array([row[name] for row in rows], dtype=float)
-        for name in ("batch", "draft_length", "context", "milliseconds")
-    )
+    batch, drafts, context, milliseconds = np.array(rows, dtype=float).T
     seconds, entries, cached, drafting = milliseconds / 1e3, batch * (drafts + 1), batch * context, drafts > 0
     reading = entries <= np.median(entries)
     for _ in range(100):

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from foresail.rollout.clock import VirtualClock
-from foresail.rollout.costs import StepCost
-from foresail.rollout.drafting_gain import DraftingGain
 from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState
+from foresail.rollout.simulation.clock import VirtualClock
+from foresail.rollout.simulation.costs import StepCost
+from foresail.rollout.simulation.drafting_gain import DraftingGain
 
 WATERMARK = 0.01  # of the room stays free when a request is admitted
 NEARLY = 0.01  # tokens: rounding
