@@ -23,7 +23,10 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw, requests, to_sample
 from foresail.rollout.plan import Ask
 
-NAP = 0.001  # seconds, while nothing is left to draw and verdicts are awaited
+
+def nap() -> None:
+    """Until a worker's chunk or a verdict may be there."""
+    time.sleep(0.001)
 
 
 class Judging(Protocol):
@@ -91,12 +94,14 @@ def collect(
     *,
     controller: Controller,
     usable: Callable[[Group], bool],
+    wait: Callable[[], None] = nap,
 ) -> Harvest:
     """Draw until the controller has enough groups that are `usable`; raises if there is none.
 
-    `problem_of` says which problem the step's first, second, … launch draws.
+    `problem_of` says which problem the step's first, second, … launch draws; `wait` passes time when there is
+    nothing to do.
     """
-    harvest = Step(fleet, problem_of, draw, judge, controller, usable).run()
+    harvest = Step(fleet, problem_of, draw, judge, controller, usable, wait).run()
     if not harvest.chosen and not harvest.solved:
         raise NoSignal(explain(harvest.launched, draw.num_samples), harvest)
     return harvest
@@ -113,9 +118,10 @@ class Step:
         judge: Judge,
         controller: Controller,
         usable: Callable[[Group], bool],
+        wait: Callable[[], None],
     ) -> None:
         self.fleet, self.problem_of, self.draw, self.judge = fleet, problem_of, draw, judge
-        self.controller, self.usable = controller, usable
+        self.controller, self.usable, self.wait = controller, usable, wait
         self.num_launched = 0
         self.active: dict[int, Launched] = {}
         self.drawn: set[int] = set()  # those of which only verdicts are missing
@@ -125,10 +131,11 @@ class Step:
         try:
             while (closing := self.controller.closing()) is None:
                 self._launch()
-                for ask, completion in self.fleet.work():
+                ended = self.fleet.work()
+                for ask, completion in ended:
                     self._hand_over(ask, to_sample(completion))
-                if not self._score() and not self.fleet.busy:
-                    time.sleep(NAP)
+                if not self._score() and not ended and self.fleet.only_waits:
+                    self.wait()
         finally:
             for number, launched in self.active.items():
                 self.fleet.cancel(number, launched.asks)

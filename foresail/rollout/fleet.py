@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from foresail.engine.engine import Engine
-from foresail.engine.request import Completion, Parked, Request
-from foresail.rollout.instance import Instance, Order, Outcome
+from foresail.engine.request import Completion
+from foresail.rollout.instance import Instance, InstanceLost, Order, Report, Work
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.plan import Ask, Dispatch
 from foresail.rollout.policies import Policy, build_policy
 from foresail.rollout.scheduler import Event, Scheduler
-from foresail.rollout.worker import InstanceLost
 
 HOST_BYTES = 8 * 2**30  # for keys and values between two chunks
 
@@ -60,16 +59,20 @@ class Fleet:
         for instance in instances:
             scheduler.add_instance(instance.state)
         self.next_group = 0  # groups are numbered in launch order, over all steps
-        self.requests: dict[str, Request] = {}  # all that are open
-        self.drawn: dict[str, Parked] = {}  # without keys and values: where to begin again after a loss
+        self.open: dict[str, Work] = {}  # without keys and values: where to begin again after a loss
 
     @property
     def busy(self) -> bool:
-        return bool(self.requests)
+        return bool(self.open)
 
-    def launch(self, asks: Sequence[Ask], requests: Sequence[Request]) -> None:
+    @property
+    def only_waits(self) -> bool:
+        """Whether nothing is gained by asking again at once."""
+        return all(instance.works_by_itself or not instance.load for instance in self.instances.values())
+
+    def launch(self, asks: Sequence[Ask], works: Sequence[Work]) -> None:
         self.next_group = asks[0].group + 1
-        self.requests |= {ask.id: request for ask, request in zip(asks, requests, strict=True)}
+        self.open |= {ask.id: work for ask, work in zip(asks, works, strict=True)}
         self.scheduler.launch(asks)
 
     def cancel(self, group: int, asks: Sequence[Ask]) -> None:
@@ -86,7 +89,7 @@ class Fleet:
             raise RuntimeError("requests wait and no instance is left to run them")
         ended: list[Ended] = []
         for name in list(self.instances):
-            ended += [Ended(o.event.ask, o.completion) for o in self._poll(name) if self._note(o)]
+            ended += [Ended(r.event.ask, r.completion) for r in self._poll(name) if self._note(r)]
         return ended
 
     def update_weights(self, version: int) -> None:
@@ -100,15 +103,13 @@ class Fleet:
 
     def _submit(self, dispatch: Dispatch) -> None:
         name = dispatch.ask.id
-        work: Request | Parked = self.requests[name]
-        if name in self.drawn:
-            work = self.pool.take(name) if name in self.pool else self.drawn[name]
+        work = self.pool.take(name) if name in self.pool else self.open[name]
         try:
             self.instances[dispatch.instance].submit(Order(dispatch=dispatch, work=work))
         except InstanceLost as lost:
             self._lose(lost.name)
 
-    def _poll(self, name: str) -> list[Outcome]:
+    def _poll(self, name: str) -> list[Report]:
         if name not in self.instances:
             return []
         try:
@@ -117,19 +118,29 @@ class Fleet:
             self._lose(lost.name)
             return []
 
-    def _note(self, outcome: Outcome) -> bool:
+    def _note(self, report: Report) -> bool:
         """Tell the scheduler; whether the request has ended."""
-        ask, parked = outcome.event.ask, outcome.completion.parked
-        if ask.id not in self.requests:  # cancelled in the moment it ended
+        ask, completion = report.event.ask, report.completion
+        if ask.id not in self.open:  # cancelled in the moment it ended
             return False
-        self.scheduler.chunk_ended(outcome.event)
-        if outcome.event.finished:
+        self.scheduler.chunk_ended(report.event)
+        self._tell_others(report)
+        if report.event.finished:
             self._forget(ask.id)
             return True
-        assert parked is not None, "a chunk that is not the last comes back parked"
-        self.drawn[ask.id] = parked.without_kv()
-        self.pool.put(parked)
+        assert completion.parked is not None, "a chunk that is not the last comes back parked"
+        self.open[ask.id] = completion.parked.without_kv()
+        self.pool.put(completion.parked)
         return False
+
+    def _tell_others(self, report: Report) -> None:
+        """Siblings may run anywhere, and draft from what this one said."""
+        for name in [*self.instances]:
+            if name != report.event.instance:
+                try:
+                    self.instances[name].learn(report.event.ask, report.completion.ids)
+                except InstanceLost:
+                    self._lose(name)
 
     def _lose(self, name: str) -> None:
         if name in self.instances:
@@ -137,8 +148,7 @@ class Fleet:
             self.scheduler.lose_instance(name)
 
     def _forget(self, request_id: str) -> None:
-        self.requests.pop(request_id, None)
-        self.drawn.pop(request_id, None)
+        self.open.pop(request_id, None)
         self.pool.drop(request_id)
 
 

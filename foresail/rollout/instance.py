@@ -5,12 +5,14 @@ Backends: `native` (an engine in this process), `worker` (an engine in a process
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from foresail.engine.request import Completion, Draft, Parked, Request
-from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState
+from foresail.engine.request import Completion, Parked, Request
+from foresail.rollout.plan import Ask, ChunkEnded, Dispatch, InstanceState
+
+Work = Request | Parked  # to begin with, or to go on with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,34 +20,48 @@ class Order:
     """A chunk to run: the request when it starts, or what was parked of it by its last chunk."""
 
     dispatch: Dispatch
-    work: Request | Parked
+    work: Work
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Report:
     """A chunk that ended, for the scheduler, and what was drawn so far, for the next chunk or the grader."""
 
     event: ChunkEnded
     completion: Completion
 
 
+class InstanceLost(Exception):
+    """An instance is gone; what it ran must run elsewhere."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"instance {name} is gone: its process ended")
+        self.name = name
+
+
 class Instance(Protocol):
-    """submit, cancel, poll; `update_weights` between steps."""
+    """submit, cancel, poll; `update_weights` between steps. Each may find that it is gone: `InstanceLost`."""
+
+    works_by_itself: bool  # else polling is what makes it work, and nobody should sleep while it has a load
 
     @property
     def state(self) -> InstanceState:
         """Its name and its room."""
+
+    @property
+    def load(self) -> int:
+        """How many chunks it has, running or queued."""
 
     def submit(self, order: Order) -> None: ...
 
     def cancel(self, ask_id: str) -> None:
         """Forget a chunk; what it drew is of no use to anybody. Fine if it has just ended."""
 
-    def poll(self, drafts: Mapping[str, Draft] | None = None) -> list[Outcome]:
+    def poll(self) -> list[Report]:
         """What ended since the last call. An engine in this process works here; others work by themselves."""
 
-    def tokens(self, ask_id: str) -> tuple[int, ...] | None:
-        """Prompt and response as far as drawn, for drafts; None when it does not run here."""
+    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
+        """What a request has drawn so far, elsewhere: text that its siblings here may be about to say."""
 
     def update_weights(self, version: int) -> None:
         """All chunks under way have ended or been cancelled; the weights are those of this version from now on."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from foresail.engine.engine import Engine
-from foresail.engine.request import Completion, Draft, Parked
-from foresail.rollout.instance import Order, Outcome
-from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState
+from foresail.engine.request import Completion, Parked
+from foresail.rollout.instance import Order, Report
+from foresail.rollout.plan import Ask, ChunkEnded, Dispatch, InstanceState
 
 
 class NativeInstance:
     """One engine step per poll; see `instance.Instance`."""
+
+    works_by_itself = False
 
     def __init__(self, name: str, engine: Engine) -> None:
         self.engine = engine
@@ -21,6 +23,10 @@ class NativeInstance:
             max_running=len(engine.table.lengths_S),
         )
         self.running: dict[str, Dispatch] = {}
+
+    @property
+    def load(self) -> int:
+        return len(self.running)
 
     def submit(self, order: Order) -> None:
         dispatch, work = order.dispatch, order.work
@@ -34,13 +40,12 @@ class NativeInstance:
         if self.running.pop(ask_id, None) is not None:
             self.engine.cancel(ask_id)
 
-    def poll(self, drafts: Mapping[str, Draft] | None = None) -> list[Outcome]:
-        ended = self.engine.step(drafts) if self.engine.busy else []
+    def poll(self) -> list[Report]:
+        ended = self.engine.step() if self.engine.busy else []
         # One that was cancelled in the moment it ended is nobody's any more.
-        return [self._outcome(completion) for completion in ended if completion.request.id in self.running]
+        return [self._report(completion) for completion in ended if completion.request.id in self.running]
 
-    def tokens(self, ask_id: str) -> tuple[int, ...] | None:
-        return self.engine.tokens(ask_id)
+    def learn(self, ask: Ask, ids: Sequence[int]) -> None: ...
 
     def update_weights(self, version: int) -> None:
         assert not self.running, "chunks under way belong to the old weights"
@@ -50,7 +55,7 @@ class NativeInstance:
         for ask_id in list(self.running):
             self.cancel(ask_id)
 
-    def _outcome(self, completion: Completion) -> Outcome:
+    def _report(self, completion: Completion) -> Report:
         dispatch = self.running.pop(completion.request.id)
         event = ChunkEnded(
             ask=dispatch.ask,
@@ -58,4 +63,4 @@ class NativeInstance:
             new_tokens=len(completion.ids) - dispatch.generated,
             finished=completion.finish != "chunk",
         )
-        return Outcome(event=event, completion=completion)
+        return Report(event=event, completion=completion)

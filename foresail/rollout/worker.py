@@ -1,6 +1,6 @@
 """An engine in a process of its own on this machine, on weights in shared memory.
 
-Orders and outcomes go through a pipe; keys and values of parked requests through shared memory, so the next
+Orders and reports go through a pipe; keys and values of parked requests through shared memory, so the next
 chunk can run in any process. The weights are one copy: the trainer updates them in place, and before the first
 chunk under a new version each worker proves by a checksum that it sees what the trainer sees.
 """
@@ -8,7 +8,7 @@ chunk under a new version each worker proves by a checksum that it sees what the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -16,22 +16,13 @@ import torch
 import torch.multiprocessing as processes
 
 from foresail.engine.engine import Engine
-from foresail.engine.request import Draft
 from foresail.model.decoder import Decoder
 from foresail.records import RunStopped
-from foresail.rollout.instance import Order, Outcome
+from foresail.rollout.instance import InstanceLost, Order, Report
 from foresail.rollout.native import NativeInstance
-from foresail.rollout.plan import Dispatch, InstanceState
+from foresail.rollout.plan import Ask, Dispatch, InstanceState
 
 PATIENCE = 60.0  # seconds for a worker to start, or to read its weights
-
-
-class InstanceLost(Exception):
-    """A worker's process is gone; what it ran must run elsewhere."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"instance {name} is gone: its process ended")
-        self.name = name
 
 
 class WeightsDiffer(RunStopped):
@@ -40,6 +31,8 @@ class WeightsDiffer(RunStopped):
 
 class WorkerInstance:
     """Works by itself; polling only listens. See `instance.Instance`."""
+
+    works_by_itself = True
 
     def __init__(self, name: str, model: Decoder, engine_options: Mapping[str, Any]) -> None:
         self.model = model.share_memory()
@@ -52,6 +45,10 @@ class WorkerInstance:
         self.name = name
         self.state: InstanceState = self._answer()
 
+    @property
+    def load(self) -> int:
+        return len(self.running)
+
     def submit(self, order: Order) -> None:
         self.running[order.dispatch.ask.id] = order.dispatch
         self._send("submit", order)
@@ -60,21 +57,20 @@ class WorkerInstance:
         if self.running.pop(ask_id, None) is not None:
             self._send("cancel", ask_id)
 
-    def poll(self, drafts: Mapping[str, Draft] | None = None) -> list[Outcome]:
-        """Guesses made here would be stale there, so they are left aside; they never change a token."""
-        outcomes: list[Outcome] = []
+    def poll(self) -> list[Report]:
+        reports: list[Report] = []
         try:
             while self.pipe.poll():
-                outcomes += self.pipe.recv()
+                reports += self.pipe.recv()
         except (EOFError, ConnectionError) as gone:
             raise InstanceLost(self.name) from gone
-        mine = [outcome for outcome in outcomes if outcome.event.ask.id in self.running]
-        for outcome in mine:
-            del self.running[outcome.event.ask.id]
+        mine = [report for report in reports if report.event.ask.id in self.running]
+        for report in mine:
+            del self.running[report.event.ask.id]
         return mine
 
-    def tokens(self, ask_id: str) -> tuple[int, ...] | None:
-        return None
+    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
+        self._send("learn", (ask, ids))
 
     def update_weights(self, version: int) -> None:
         assert not self.running, "chunks under way belong to the old weights"
@@ -100,7 +96,7 @@ class WorkerInstance:
             raise InstanceLost(self.name) from gone
 
     def _answer(self) -> Any:
-        """The worker's reply; outcomes of cancelled chunks may still come before it."""
+        """The worker's reply; reports of cancelled chunks may still come before it."""
         while True:
             if not self.pipe.poll(PATIENCE):
                 raise InstanceLost(self.name)
@@ -128,14 +124,16 @@ def work(name: str, model: Decoder, engine_options: dict[str, Any], pipe: Connec
                     instance.submit(content)
                 case "cancel":
                     instance.cancel(content)
+                case "learn":
+                    instance.learn(*content)
                 case "weights":
                     instance.update_weights(content)
                     pipe.send(checksum(model))
                 case "close":
                     return
-        outcomes = instance.poll()
-        if outcomes:
-            pipe.send(outcomes)
+        reports = instance.poll()
+        if reports:
+            pipe.send(reports)
 
 
 @torch.no_grad()

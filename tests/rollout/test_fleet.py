@@ -8,10 +8,10 @@ import pytest
 from tiny_rollouts import SAMPLES, asks, small_engine, small_model, whole_requests
 
 from foresail.rollout.fleet import Fleet, one_engine
+from foresail.rollout.instance import InstanceLost
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.policies import build_policy
-from foresail.rollout.worker import InstanceLost
 
 MODEL = small_model()
 GROUPS = sorted({ask.group for ask in asks()})
@@ -24,11 +24,11 @@ class Mortal(NativeInstance):
         super().__init__(name, small_engine(MODEL, **options))
         self.lifetime = lifetime
 
-    def poll(self, drafts=None):
+    def poll(self):
         self.lifetime -= 1
         if self.lifetime < 0:
             raise InstanceLost(self.state.name)
-        return super().poll(drafts)
+        return super().poll()
 
 
 def launch_all(fleet: Fleet) -> None:
@@ -59,7 +59,7 @@ def test_policies_and_chunks_change_no_token(policy, chunk_tokens, whole):
     fleet = Fleet(instances, build_policy(policy), KVPool(10**6), chunk_tokens=chunk_tokens)
     launch_all(fleet)
     assert finish(fleet) == whole
-    assert len(fleet.pool) == 0 and not fleet.drawn
+    assert len(fleet.pool) == 0 and not fleet.open
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from tiny_rollouts import PROMPTS, asks, small_engine, small_model, whole_requests
+from tiny_rollouts import asks, small_engine, small_model, whole_requests
 
 from foresail.rollout.instance import Order
 from foresail.rollout.kv_pool import KVPool
@@ -73,7 +73,3 @@ def test_a_cancelled_chunk_does_not_come_back():
 def test_the_room_is_the_engines():
     state = NativeInstance("a", small_engine(MODEL, num_pages=50, max_running=7)).state
     assert (state.kv_tokens, state.max_running) == (200, 7)
-
-
-def test_prompts_differ():
-    assert len(set(PROMPTS)) == len(PROMPTS)

@@ -12,9 +12,9 @@ import torch
 from tiny_rollouts import asks, small_engine, small_model, whole_requests
 
 from foresail.engine.request import Parked
-from foresail.rollout.instance import Order
+from foresail.rollout.instance import InstanceLost, Order
 from foresail.rollout.plan import Dispatch
-from foresail.rollout.worker import InstanceLost, WeightsDiffer, WorkerInstance, checksum
+from foresail.rollout.worker import WeightsDiffer, WorkerInstance, checksum
 
 OPTIONS = {"num_pages": 200, "page_size": 4}
 
