@@ -82,7 +82,7 @@ def measure_cost(engine: Engine, rows: list[Request], draft_length: int, vocab_s
 
 def take_steps(engine: Engine, drafts: list[dict[str, Draft]]) -> None:
     for draft in drafts:
-        engine.step(drafts=draft)
+        engine.step(engine.guess(draft) if draft else None)
 
 
 def make_drafts(rows: list[Request], length: int, vocab_size: int) -> dict[str, Draft]:

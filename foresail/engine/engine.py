@@ -23,6 +23,7 @@ import torch
 
 from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, Drawn
 from foresail.engine.entries import plan_entries
+from foresail.engine.guesses import Guesses
 from foresail.engine.pages import PagePool, page_names
 from foresail.engine.prefixes import Prefixes
 from foresail.engine.request import MAX_DRAFT, Completion, Draft, Parked, Request, SavedKV, check
@@ -121,7 +122,7 @@ class Engine:
 
     def park(self, request_id: str) -> Parked | None:
         """Take a request out, with its keys and values on the host. None if it is not here (any more)."""
-        self._land()
+        self.land()
         slot = self._slot_of(request_id)
         if slot is not None:
             self.running[slot].saved = self._save(slot)
@@ -130,13 +131,13 @@ class Engine:
 
     def tokens(self, request_id: str) -> tuple[int, ...] | None:
         """Prompt and response of a running request as far as drawn: what a draft for it must continue."""
-        self._land()
+        self.land()
         slot = self._slot_of(request_id)
         return None if slot is None else (*self.running[slot].context, *self.table.drawn(slot)[0])
 
     def weights_changed(self, version: int) -> None:
         """The model was updated in place: forget all keys and values; rows under way are recomputed."""
-        self._land()
+        self.land()
         back = [*self._unseat([*self.running]), *self.entering, *self.waiting]
         for row in self.entering:
             self._step_back(row)
@@ -167,24 +168,31 @@ class Engine:
         finally:
             self.give_back_memory()
 
+    def guess(self, drafts: Mapping[str, Draft]) -> Guesses:
+        """Drafts by request id, each of what follows `tokens(id)`; without those of requests that do not run."""
+        self.land()
+        return Guesses.of(
+            {self.slots[name][0]: draft for name, draft in drafts.items() if name in self.slots}
+        )
+
     @torch.inference_mode()
-    def step(self, drafts: Mapping[str, Draft] | None = None) -> list[Completion]:
+    def step(self, guesses: Guesses | None = None) -> list[Completion]:
         """Admit what fits, draw at least one token for every running row, return what ended.
 
-        `drafts` are guesses, by request id, at what follows `tokens(id)`; they change no token, only how many
-        a step draws. Without them the device may be one step ahead of what is returned.
+        Guesses change no token, only how many a step draws. Without them the device may be one step ahead of
+        what is returned.
         """
         self._admit()
-        guesses = self._by_slot(drafts) if drafts else {}
+        guesses = None if guesses is None else self._usable(guesses)
         self._make_room(guesses)
         launched = self._launch(guesses)
-        self._land(self.runner.steps_ahead if launched and not guesses else 0)
+        self.land(self.runner.steps_ahead if launched and guesses is None else 0)
         done, self.done = self.done, []
         return done
 
     # One decode step, from launch to landing.
 
-    def _launch(self, guesses: Mapping[int, Draft]) -> bool:
+    def _launch(self, guesses: Guesses | None) -> bool:
         """Start a step for all rows that may draw another token; whether there were any."""
         slots_R = self._running_slots()
         slots_R = slots_R[self.table.left_S[slots_R] > 0]  # the others wait for their last token to land
@@ -200,8 +208,8 @@ class Engine:
         self.table.left_S[slots_R] -= 1
         return True
 
-    def _land(self, steps_ahead: int = 0) -> None:
-        """Read the oldest steps until no more than so many are under way."""
+    def land(self, steps_ahead: int = 0) -> None:
+        """Read the oldest steps until no more than so many are under way; guesses can only follow what is read."""
         while len(self.flights) > steps_ahead:
             self._read(self.flights.popleft())
         if not self.running:
@@ -377,27 +385,27 @@ class Engine:
         if not self.slots[request_id]:
             del self.slots[request_id]
 
-    def _by_slot(self, drafts: Mapping[str, Draft]) -> dict[int, Draft]:
-        """Guesses of rows that run, cut to what each may still draw; none where they would drive out a row.
+    def _usable(self, guesses: Guesses) -> Guesses | None:
+        """Cut to what each row may still draw; none where they would drive out a row.
 
         Where the runner cannot take a tree, that row goes without.
         """
-        self._land()
-        known = ((self.slots[name][0], draft) for name, draft in drafts.items() if name in self.slots)
-        cut = ((slot, draft.cut(int(self.table.left_S[slot]) - 1)) for slot, draft in known)
-        taken = ((slot, draft) for slot, draft in cut if self.runner.takes_trees or draft.is_path)
-        guesses = {slot: draft for slot, draft in taken if draft.tokens}
-        return guesses if len(self._short_of_pages(guesses)) <= self.pool.num_free else {}
+        self.land()
+        guesses = guesses.cut(self.table.left_S[guesses.slots_R] - 1)
+        if not self.runner.takes_trees:
+            guesses = guesses.only(guesses.paths_R)
+        fits = guesses.sizes_R.any() and len(self._short_of_pages(guesses)) <= self.pool.num_free
+        return guesses if fits else None
 
     # Pages.
 
-    def _make_room(self, guesses: Mapping[int, Draft]) -> None:
+    def _make_room(self, guesses: Guesses | None) -> None:
         """Give every running row pages for the tokens it is about to cache, putting back the youngest."""
         while True:
             short = self._short_of_pages(guesses)
             if len(short) <= self.pool.num_free:
                 break
-            self._land()  # some may end, and what they drew must be known before one is put back
+            self.land()  # some may end, and what they drew must be known before one is put back
             if len(self._short_of_pages(guesses)) > self.pool.num_free and not self.prefixes.spare():
                 self._put_back(next(reversed(self.running)))
         if len(short):
@@ -406,13 +414,13 @@ class Engine:
             for slot, page in zip(short.tolist(), pages, strict=True):
                 self.running[slot].pages.append(page)
 
-    def _short_of_pages(self, guesses: Mapping[int, Draft]) -> np.ndarray:
+    def _short_of_pages(self, guesses: Guesses | None) -> np.ndarray:
         """Slots in ascending order, each as often as it lacks a page."""
         slots = np.sort(self._running_slots())
         slots = slots[self.table.left_S[slots] > 0]
         cached = self.table.lengths_S[slots]
-        if guesses:
-            cached = cached + [len(guesses[s].tokens) if s in guesses else 0 for s in slots.tolist()]
+        if guesses is not None:
+            cached = cached + guesses.sizes_of(slots)
         missing = -(-cached // self.page_size) - self.table.num_pages_S[slots]
         return np.repeat(slots, np.maximum(missing, 0))
 

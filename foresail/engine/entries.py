@@ -8,14 +8,12 @@ Legend: E entries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from foresail.engine.request import Draft
+from foresail.engine.guesses import Guesses
 
 ROOT_PARENT = -1
 
@@ -42,21 +40,20 @@ class Entries:
 NUM_COLUMNS = 6
 
 
-def plan_entries(slots: np.ndarray, drafts: Mapping[int, Draft]) -> np.ndarray:
-    """The columns as one int32 block, row after row; `drafts` by slot."""
-    if not drafts:
+def plan_entries(slots: np.ndarray, guesses: Guesses | None = None) -> np.ndarray:
+    """The columns as one int32 block, row after row."""
+    if guesses is None:
         return root_entries(slots)
-    guesses = [drafts[slot].tokens if slot in drafts else () for slot in slots.tolist()]
-    sizes = np.array([1 + len(tokens) for tokens in guesses])
-    firsts = sizes.cumsum() - sizes
-    nodes_E = np.arange(sizes.sum()) - np.repeat(firsts, sizes)
-    tokens_E = np.fromiter(chain.from_iterable((0, *tokens) for tokens in guesses), np.int32, len(nodes_E))
-    # as if every draft were a path, whose nodes see all before them
-    columns = (np.repeat(slots, sizes), nodes_E, nodes_E, nodes_E - 1, tokens_E, (2 << nodes_E) - 1)
-    block = np.stack([column.astype(np.int32) for column in columns])
-    for slot, first in zip(slots.tolist(), firsts.tolist(), strict=True):
-        if slot in drafts and drafts[slot].parents is not None:
-            block[2:6, first + 1 : first + 1 + len(drafts[slot].tokens)] = tree_entries(drafts[slot])
+    sizes = 1 + guesses.sizes_of(slots)
+    block = root_entries(np.repeat(slots, sizes))
+    nodes_E = np.arange(sizes.sum()) - np.repeat(sizes.cumsum() - sizes, sizes)
+    drafted_E = nodes_E > 0
+    at = np.repeat(guesses.lines_of(slots), sizes)[drafted_E], nodes_E[drafted_E] - 1
+    block[1] = nodes_E
+    block[2, drafted_E] = guesses.depths_RK[at]
+    block[3, drafted_E] = guesses.parents_RK[at] + 1  # node 0 is the row's last token
+    block[4, drafted_E] = guesses.tokens_RK[at]
+    block[5, drafted_E] = guesses.sights_RK[at]
     return block
 
 
@@ -64,17 +61,3 @@ def root_entries(slots: np.ndarray) -> np.ndarray:
     block = np.zeros((NUM_COLUMNS, len(slots)), dtype=np.int32)
     block[0], block[3], block[5] = slots, ROOT_PARENT, 1
     return block
-
-
-def tree_entries(draft: Draft) -> np.ndarray:
-    """Depths, parents, tokens and sights of nodes 1.. of a row.
-
-    Draft(tokens=(5, 9, 7), parents=(-1, 0, -1)) has depths 1, 2, 1, parents 0, 1, 0 and sights 0b11, 0b111, 0b1001.
-    """
-    assert draft.parents is not None
-    depths, sights = [0], [1]
-    for node, parent in enumerate(draft.parents, start=1):
-        depths.append(depths[parent + 1] + 1)
-        sights.append(sights[parent + 1] | 1 << node)
-    columns = (depths[1:], [parent + 1 for parent in draft.parents], draft.tokens, sights[1:])
-    return np.array(columns, dtype=np.int32)

@@ -93,28 +93,6 @@ class Draft:
             twice = next(guess for guess in guesses if guesses.count(guess) > 1)
             raise ValueError(f"a draft guesses {twice[1]} twice after the same token; give each guess once")
 
-    @property
-    def is_path(self) -> bool:
-        return self.parents is None or self.parents == tuple(range(-1, len(self.tokens) - 1))
-
-    def cut(self, depth: int) -> Draft:
-        """Only guesses within `depth` tokens of the context: a row at its limit has no use for more."""
-        if len(self.tokens) <= depth:
-            return self
-        if self.parents is None:
-            return Draft(tokens=self.tokens[:depth])
-        depths: list[int] = []
-        kept: dict[int, int] = {-1: -1}  # old place -> new place
-        for place, parent in enumerate(self.parents):
-            depths.append(1 if parent == -1 else depths[parent] + 1)
-            if depths[place] <= depth:
-                kept[place] = len(kept) - 1
-        places = [place for place in kept if place >= 0]
-        return Draft(
-            tokens=tuple(self.tokens[place] for place in places),
-            parents=tuple(kept[self.parents[place]] for place in places),
-        )
-
 
 def check(request: Request, shape: ModelShape, num_pages: int, page_size: int) -> None:
     """Refuse what could never run."""

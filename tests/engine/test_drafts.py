@@ -22,6 +22,7 @@ from small_engines import (
 )
 
 from foresail.engine.entries import plan_entries
+from foresail.engine.guesses import Guesses
 from foresail.engine.request import Draft, Request
 
 MODEL = small_model("qwen3")
@@ -38,7 +39,7 @@ def finish_with_drafts(engine: Engine, requests: list[Request], guess) -> tuple[
             for request in requests
             if (tokens := engine.tokens(request.id)) is not None
         }
-        found |= {completion.request.id: completion for completion in engine.step(drafts)}
+        found |= {completion.request.id: completion for completion in engine.step(engine.guess(drafts))}
         steps += 1
     return found, steps
 
@@ -149,15 +150,15 @@ def test_a_draft_beyond_the_limit_or_for_nobody_is_harmless():
     assert_same(found, plain)
     engine = small_engine(MODEL)
     engine.add(ask("a", random_prompt(5), max_new_tokens=2))
-    engine.step({"nobody": Draft(tokens=(1, 2))})
-    engine.step({"a": Draft(tokens=())})
+    engine.step(engine.guess({"nobody": Draft(tokens=(1, 2))}))
+    engine.step(engine.guess({"a": Draft(tokens=())}))
     assert not engine.busy
 
 
 def test_entries_of_a_path_and_a_tree():
     """Row 4 has none, row 3 the tree 5 -> 9 and 7 beside 5, row 8 a path: depths, and whom each node sees."""
-    drafts = {3: Draft(tokens=(5, 9, 7), parents=(-1, 0, -1)), 8: Draft(tokens=(6, 2))}
-    slots, nodes, depths, parents, tokens, sights = plan_entries(np.array([4, 3, 8]), drafts)
+    guesses = Guesses.of({3: Draft(tokens=(5, 9, 7), parents=(-1, 0, -1)), 8: Draft(tokens=(6, 2))})
+    slots, nodes, depths, parents, tokens, sights = plan_entries(np.array([4, 3, 8]), guesses)
     assert slots.tolist() == [4, 3, 3, 3, 3, 8, 8, 8]
     assert nodes.tolist() == [0, 0, 1, 2, 3, 0, 1, 2]
     assert depths.tolist() == [0, 0, 1, 2, 1, 0, 1, 2]
@@ -167,10 +168,16 @@ def test_entries_of_a_path_and_a_tree():
 
 
 def test_a_draft_cut_to_a_depth():
-    tree = Draft(tokens=(5, 9, 7, 4), parents=(-1, 0, -1, 2))
-    assert tree.cut(1) == Draft(tokens=(5, 7), parents=(-1, -1))
-    assert tree.cut(2) == tree
-    assert Draft(tokens=(1, 2, 3)).cut(2) == Draft(tokens=(1, 2))
+    tree, path = Draft(tokens=(5, 9, 7, 4), parents=(-1, 0, -1, 2)), Draft(tokens=(1, 2, 3))
+    guesses = Guesses.of({0: tree, 1: tree, 2: path, 3: path})
+    cut = guesses.cut(np.array([1, 2, 2, 0]))
+    found = [
+        list(zip(tokens[:size].tolist(), parents[:size].tolist(), strict=True))
+        for size, tokens, parents in zip(cut.sizes_R, cut.tokens_RK, cut.parents_RK, strict=True)
+    ]
+    whole = [(5, -1), (9, 0), (7, -1), (4, 2)]
+    assert found == [[(5, -1), (7, -1)], whole, [(1, -1), (2, 0)], []]
+    assert guesses.only(guesses.paths_R).cut(np.array([2, 0])).sizes_R.tolist() == [2, 0]
 
 
 def test_drafts_at_the_very_end_of_the_context():

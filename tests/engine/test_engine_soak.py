@@ -61,7 +61,7 @@ def soak(engine: Engine, count: int, seed: int = 0) -> dict[str, int]:
             engine.weights_changed(started)
         elif action < 0.2:
             guess = Draft(tokens=tuple(numbers.sample(range(VOCABULARY), 3)), parents=(-1, 0, -1))
-            ended = engine.step(dict.fromkeys(alive, guess))
+            ended = engine.step(engine.guess(dict.fromkeys(alive, guess)))
         else:
             ended = engine.step()
         for completion in filter(None, ended):

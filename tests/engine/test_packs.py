@@ -6,6 +6,7 @@ import numpy as np
 from small_engines import ask_group, random_prompt, small_engine, small_model
 
 from foresail.engine.entries import plan_entries, root_entries
+from foresail.engine.guesses import Guesses
 from foresail.engine.packs import plan_packs, tokens_saved
 from foresail.engine.request import Draft
 from foresail.engine.table import Table
@@ -40,7 +41,7 @@ def test_large_groups_are_cut():
 
 def test_the_nodes_of_a_draft_share_their_rows_whole_pages():
     table = table_of([1, 1, 1], [8, 8, 8], [18, 20, 30])
-    block = plan_entries(np.array([0, 1, 2]), {1: Draft(tokens=(3, 4))})
+    block = plan_entries(np.array([0, 1, 2]), Guesses.of({1: Draft(tokens=(3, 4))}))
     lines = plan_packs(table, block, most=9, page_size=4)
     assert lines[0, :1].tolist() == [1] and lines[1].tolist() == [3, 0, 0, 0, 0]
     assert lines[2].tolist() == [0, 16, 16, 16, 0]  # 19 tokens are cached: four whole pages

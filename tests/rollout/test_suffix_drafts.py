@@ -386,7 +386,7 @@ def test_drafts_change_no_token_and_save_steps() -> None:
                 known[name] = drafts.append(0, name, known[name], tokens[3 + known[name] :])
                 draft = drafts.draft(0, name, max_tokens=4, paths=2)
                 guesses |= {name: draft} if draft else {}
-        for completion in engine.step(guesses):
+        for completion in engine.step(engine.guess(guesses)):
             drawn[completion.request.id] = completion.ids
         steps += 1
     assert drawn == plain
