@@ -8,7 +8,8 @@ changes no token. Knows neither text nor rewards.
 
     engine.add(request); while engine.busy: for completion in engine.step(): ...
 
-Here is who runs and which pages they own; `runner_cpu` and `runner_cuda` do the forward passes.
+Here is who runs and which pages they own; `entrance` says who comes in, `runner_cpu` and `runner_cuda` do the
+forward passes.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ import numpy as np
 import torch
 
 from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, Drawn
+from foresail.engine.entrance import Entrance
 from foresail.engine.entries import plan_entries
 from foresail.engine.guesses import Guesses
-from foresail.engine.pages import PagePool, page_names
-from foresail.engine.prefixes import Prefixes
+from foresail.engine.pages import PagePool, count_pages, page_names
 from foresail.engine.request import MAX_DRAFT, Completion, Draft, Parked, Request, SavedKV, check
 from foresail.engine.row import Row, unpark
 from foresail.engine.runner import open_runner
@@ -64,12 +65,10 @@ class Engine:
         fp8_kv: bool = False,
         batch_invariant: bool = False,
     ) -> None:
-        self.model, self.page_size = model, page_size
-        self.num_pages, self.prefill_tokens = num_pages, prefill_tokens
+        self.model, self.num_pages, self.page_size = model, num_pages, page_size
         self.version = 0
         self.pool = PagePool(num_pages)
-        self.prefixes = Prefixes(self.pool, page_size)
-        self.table = Table(max_running, self._pages_for(model.shape.max_context + MAX_DRAFT))
+        self.table = Table(max_running, count_pages(model.shape.max_context + MAX_DRAFT, page_size))
         self.runner = open_runner(
             model,
             self.table,
@@ -78,9 +77,8 @@ class Engine:
             fp8_kv=fp8_kv,
             batch_invariant=batch_invariant,
         )
+        self.entrance = Entrance(self.runner, self.pool, page_size, prefill_tokens)
         self.free_slots = list(range(max_running - 1, -1, -1))
-        self.waiting: deque[Row] = deque()
-        self.entering: list[Row] = []  # they own pages and wait for their prefix to be filled
         self.running: dict[int, Row] = {}  # slot -> row, oldest first
         self.slots: dict[str, list[int]] = {}  # request id -> slots of the running rows with that id
         self.flights: deque[Flight] = deque()
@@ -88,17 +86,17 @@ class Engine:
 
     @property
     def busy(self) -> bool:
-        return bool(self.running or self.entering or self.waiting or self.done)
+        return bool(self.running or self.entrance or self.done)
 
     def add(self, request: Request, *, chunk_tokens: int | None = None) -> None:
         """Queue a request. After `chunk_tokens` new tokens it comes back parked, as a completion by "chunk"."""
         check(request, self.model.shape, self.num_pages, self.page_size)
-        self._queue(Row(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
+        self.entrance.queue(Row(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
 
     def resume(self, parked: Parked, *, chunk_tokens: int | None = None) -> None:
         """Go on with a request that was parked, here or in another engine of the same weights."""
         check(parked.request, self.model.shape, self.num_pages, self.page_size)
-        self._queue(unpark(parked, self.version, chunk_tokens))
+        self.entrance.queue(unpark(parked, self.version, chunk_tokens))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Add all, and yield completions as they end. Whoever stops listening cancels the rest."""
@@ -138,15 +136,9 @@ class Engine:
     def weights_changed(self, version: int) -> None:
         """The model was updated in place: forget all keys and values; rows under way are recomputed."""
         self.land()
-        back = [*self._unseat([*self.running]), *self.entering, *self.waiting]
-        for row in self.entering:
-            self._step_back(row)
-        self.entering.clear()
-        self.waiting.clear()
-        self.prefixes.clear()
-        for row in back:
+        for row in [*self._unseat([*self.running]), *self.entrance.clear()]:
             row.saved = None
-            self._queue(row)
+            self.entrance.queue(row)
         self.pool.forget()
         self.version = version
 
@@ -182,7 +174,7 @@ class Engine:
         Guesses change no token, only how many a step draws. Without them the device may be one step ahead of
         what is returned.
         """
-        self._admit()
+        self._seat(self.entrance.admit(free_slots=len(self.free_slots), running=len(self.running)))
         guesses = None if guesses is None else self._usable(guesses)
         self._make_room(guesses)
         launched = self._launch(guesses)
@@ -191,6 +183,18 @@ class Engine:
         return done
 
     # One decode step, from launch to landing.
+
+    def _usable(self, guesses: Guesses) -> Guesses | None:
+        """Cut to what each row may still draw; none where they would drive out a row.
+
+        Where the runner cannot take a tree, that row goes without.
+        """
+        self.land()
+        guesses = guesses.cut(self.table.left_S[guesses.slots_R] - 1)
+        if not self.runner.takes_trees:
+            guesses = guesses.only(guesses.paths_R)
+        fits = guesses.sizes_R.any() and len(self._short_of_pages(guesses)) <= self.pool.num_free
+        return guesses if fits else None
 
     def _launch(self, guesses: Guesses | None) -> bool:
         """Start a step for all rows that may draw another token; whether there were any."""
@@ -266,42 +270,10 @@ class Engine:
 
     # Who runs.
 
-    def _admit(self) -> None:
-        """Let waiting rows in while slots and pages last, fill a chunk of their prefixes, seat who is ready."""
-        while self.waiting and len(self.entering) < len(self.free_slots):
-            if not self._fits(self.waiting[0]):
-                if self.running or self.entering or not self.prefixes.spare():
-                    break
-                continue
-            self._enter(self.waiting.popleft())
-        chunks = self.prefixes.next_chunks(self.prefill_tokens)
-        if chunks:
-            self.runner.fill(chunks)
-        filled = self.prefixes.filled()
-        ready = [row for row in self.entering if row.filling is None or row.filling in filled]
-        if ready:
-            self.entering = [row for row in self.entering if row.filling and row.filling not in filled]
-            self._seat(ready)
-
-    def _fits(self, row: Row) -> bool:
-        prefix = row.prefix
-        need = self.prefixes.pages_needed(prefix) if row.saved is None else self._pages_for(len(prefix))
-        soon = len(self.running) + len(self.entering)  # each of these may ask for a page before long
-        return need + soon <= self.pool.num_free
-
-    def _enter(self, row: Row) -> None:
-        """Give a row pages, and keys and values for all but its last token: saved ones, or soon computed."""
-        if row.saved is not None:
-            row.pages = self.pool.take(self._pages_for(len(row.context) - 1))
-            self.runner.cache.load(row.saved, row.pages)
-            row.saved = None
-        else:
-            row.filling, row.pages = self.prefixes.join(row.prefix)
-        self.entering.append(row)
-
     def _seat(self, rows: list[Row]) -> None:
         """From here on they are decoded."""
-        self._copy_tails(rows)
+        if not rows:
+            return
         slots = [self.free_slots.pop() for _ in rows]
         for slot, row in zip(slots, rows, strict=True):
             self.table.seat(slot, row.request, row.context, row.pages, row.limit)
@@ -310,27 +282,8 @@ class Engine:
                 self.table.join(slot, row.filling.number, whole_pages * self.page_size)
             self.running[slot] = row
             self.slots.setdefault(row.request.id, []).append(slot)
-            self._stop_waiting(row)
+            self.entrance.stop_waiting(row)
         self.runner.seat(np.array(slots))
-
-    def _copy_tails(self, rows: list[Row]) -> None:
-        """The half-filled last page of a shared prefix becomes each row's own."""
-        filled = [row for row in rows if row.filling is not None and row.pages]
-        tails = [(row.filling.pages[-1], row.pages[-1]) for row in filled]  # type: ignore[union-attr]
-        tails = [(source, target) for source, target in tails if source != target]
-        if tails:
-            self.runner.cache.copy_pages(*map(list, zip(*tails, strict=True)))
-
-    def _step_back(self, row: Row) -> None:
-        """Out of the queue of those that enter, with no page left."""
-        self.pool.release(row.pages)
-        row.pages = []
-        self._stop_waiting(row)
-
-    def _stop_waiting(self, row: Row) -> None:
-        if row.filling is not None:
-            self.prefixes.leave(row.filling)
-            row.filling = None
 
     def _unseat(self, slots: list[int]) -> list[Row]:
         """Take rows out of their slots, with what they drew there."""
@@ -353,25 +306,7 @@ class Engine:
     def _leave(self, request_id: str) -> Row | None:
         """Take a request out, wherever it stands."""
         slot = self._slot_of(request_id)
-        if slot is not None:
-            return self._unseat([slot])[0]
-        for row in self.entering:
-            if row.request.id == request_id:
-                self.entering.remove(row)
-                self._step_back(row)
-                return row
-        for row in self.waiting:
-            if row.request.id == request_id:
-                self.waiting.remove(row)
-                if row.saved is None:
-                    self.prefixes.unwant(row.prefix)
-                return row
-        return None
-
-    def _queue(self, row: Row, *, first: bool = False) -> None:
-        self.waiting.insert(0 if first else len(self.waiting), row)
-        if row.saved is None:
-            self.prefixes.want(row.prefix)
+        return self.entrance.leave(request_id) if slot is None else self._unseat([slot])[0]
 
     def _running_slots(self) -> np.ndarray:
         return np.fromiter(self.running, dtype=np.int64, count=len(self.running))
@@ -385,18 +320,6 @@ class Engine:
         if not self.slots[request_id]:
             del self.slots[request_id]
 
-    def _usable(self, guesses: Guesses) -> Guesses | None:
-        """Cut to what each row may still draw; none where they would drive out a row.
-
-        Where the runner cannot take a tree, that row goes without.
-        """
-        self.land()
-        guesses = guesses.cut(self.table.left_S[guesses.slots_R] - 1)
-        if not self.runner.takes_trees:
-            guesses = guesses.only(guesses.paths_R)
-        fits = guesses.sizes_R.any() and len(self._short_of_pages(guesses)) <= self.pool.num_free
-        return guesses if fits else None
-
     # Pages.
 
     def _make_room(self, guesses: Guesses | None) -> None:
@@ -406,7 +329,7 @@ class Engine:
             if len(short) <= self.pool.num_free:
                 break
             self.land()  # some may end, and what they drew must be known before one is put back
-            if len(self._short_of_pages(guesses)) > self.pool.num_free and not self.prefixes.spare():
+            if len(self._short_of_pages(guesses)) > self.pool.num_free and not self.entrance.prefixes.spare():
                 self._put_back(next(reversed(self.running)))
         if len(short):
             pages = self.pool.take(len(short))
@@ -426,27 +349,22 @@ class Engine:
 
     def _put_back(self, slot: int) -> None:
         """Let a row wait again, first in the queue, with its keys and values on the host if they fit there."""
-        on_host = sum(row.saved.num_tokens for row in self.waiting if row.saved is not None)
-        fits = (
-            on_host + self.table.lengths_S[slot] <= self.num_pages * self.page_size
-        )  # as much as the device has
+        most = self.num_pages * self.page_size  # as much as the device has
+        fits = self.entrance.tokens_on_host + self.table.lengths_S[slot] <= most
         saved = self._save(slot) if fits else None
         (row,) = self._unseat([slot])
         row.saved = saved
-        self._queue(row, first=True)
+        self.entrance.queue(row, first=True)
 
     def _save(self, slot: int) -> SavedKV | None:
         """Keys and values of a row whose steps have all landed."""
         cached = int(self.table.lengths_S[slot]) - 1
-        pages = self.running[slot].pages[: self._pages_for(cached)]
+        pages = self.running[slot].pages[: count_pages(cached, self.page_size)]
         return self.runner.cache.save(pages, cached) if pages else None
 
     def _places(self, slots: np.ndarray, indexes: np.ndarray) -> np.ndarray:
         pages = self.table.pages_SP[slots, indexes // self.page_size].astype(np.int64)
         return pages * self.page_size + indexes % self.page_size
-
-    def _pages_for(self, num_tokens: int) -> int:
-        return -(-num_tokens // self.page_size)
 
 
 def build_engine(model: Decoder, settings: parts.Engine, *, max_length: int) -> Engine:

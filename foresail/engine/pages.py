@@ -80,6 +80,11 @@ class PagePool:
         return page
 
 
+def count_pages(num_tokens: int, page_size: int) -> int:
+    """count_pages(33, 16) -> 3."""
+    return -(-num_tokens // page_size)
+
+
 def page_names(tokens: Sequence[int], page_size: int) -> list[Name]:
     """One name per whole page; equal names mean equal tokens from the first one on."""
     whole = len(tokens) // page_size

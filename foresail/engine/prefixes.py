@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import count, takewhile
 
 from foresail.engine.chunk import Chunk
-from foresail.engine.pages import PagePool, page_names
+from foresail.engine.pages import PagePool, count_pages, page_names
 
 
 @dataclass(eq=False)
@@ -54,7 +54,7 @@ class Prefixes:
 
     def pages_needed(self, prefix: tuple[int, ...]) -> int:
         """At most so many free pages are taken by joining; one is for the half-filled last page."""
-        return 1 if prefix in self.filling else -(-len(prefix) // self.page_size) + 1
+        return 1 if prefix in self.filling else count_pages(len(prefix), self.page_size) + 1
 
     def join(self, prefix: tuple[int, ...]) -> tuple[Filling, list[int]]:
         """What to wait for, and one row's pages: whole ones are shared, the half-filled last one is its own."""
@@ -112,7 +112,7 @@ class Prefixes:
         names = page_names(prefix, self.page_size)
         known = self.pool.find(names)
         self.pool.share(known)
-        pages = known + self.pool.take(-(-len(prefix) // self.page_size) - len(known))
+        pages = known + self.pool.take(count_pages(len(prefix), self.page_size) - len(known))
         self.pool.remember(pages[: len(names)], names)
         return Filling(next(self._numbers), prefix, pages, filled=len(known) * self.page_size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
@@ -34,9 +35,9 @@ class Parked:
     """
 
     request: Request
-    ids: list[int]
-    logprobs: list[float]
-    versions: list[int]
+    ids: Sequence[int]
+    logprobs: Sequence[float]
+    versions: Sequence[int]
     policy_version: int
     kv: SavedKV | None = None
 
@@ -62,9 +63,9 @@ class Completion:
     """What was drawn: a stop token, if one ended it, is the last of `ids`. A chunk can be resumed."""
 
     request: Request
-    ids: list[int]
-    logprobs: list[float]
-    versions: list[int]
+    ids: Sequence[int]
+    logprobs: Sequence[float]
+    versions: Sequence[int]
     finish: Finish
     parked: Parked | None = None
 

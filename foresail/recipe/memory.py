@@ -8,6 +8,9 @@ sum. The rest is for one full micro-batch of T tokens, nothing recomputed in the
     logits       T x V x 16, as if every token carried a loss, see `logits_bytes`
     KV cache     pages x page_size x keys and values of all layers
 
+On CUDA the cache lends its memory to the updates, yet all parts are added up: the self-test at the start has the
+cache and gradients side by side.
+
 Left out: the allocator's slack, kernels' workspace, and on CPU the padding of unequal sequences.
 
 Legend: T tokens, V vocabulary.
@@ -114,28 +117,29 @@ def block_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:
     queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
     norms = 2 * norm_bytes(shape.hidden_size, value_bytes, device)
     matrix_inputs = 2 * shape.hidden_size + queries + shape.intermediate_size
-    swiglu = 3 * shape.intermediate_size  # gate and up as one, and silu(gate)
+    swiglu = 2 * shape.intermediate_size  # gate and up as one
     softmax = shape.num_heads * FLOAT32  # the log-sum of every head
     if device == "cuda":
         # Flash attention keeps q, k and v with the keys repeated for every query head; its output is the
-        # next matrix's input. Only the norms of queries and keys hold on to what went before.
+        # next matrix's input. Only the norms of queries and keys hold on to the projection.
         attention = 3 * queries + (queries + 2 * keys if shape.qk_norm else 0)
     else:
         # q, k, v as projected, q and k as turned, all three spread to a rectangle, and the output there.
         attention = (queries + 2 * keys) + (queries + keys) + (queries + 2 * keys) + queries
+        swiglu += shape.intermediate_size  # silu(gate), which CUDA's kernel computes anew
     qk_norms = qk_norm_bytes(queries + keys, value_bytes, device) if shape.qk_norm else 0
     return norms + qk_norms + softmax + value_bytes * (matrix_inputs + attention + swiglu)
 
 
 def norm_bytes(width: int, value_bytes: int, device: Device) -> int:
-    """A norm keeps its input; PyTorch's CPU form, made of plain operations, the normalised values as well.
+    """CUDA's kernel keeps its input and one scale; PyTorch's plain operations the normalised values as well.
 
     There bfloat16 is computed in float32, and kept so.
     """
-    return width * value_bytes if device == "cuda" else 2 * width * FLOAT32
+    return width * value_bytes + FLOAT32 if device == "cuda" else 2 * width * FLOAT32
 
 
 def qk_norm_bytes(width: int, value_bytes: int, device: Device) -> int:
-    """The input is the projection, kept already, but for the CPU's float32 copy of it; the output is kept."""
-    copy = FLOAT32 if device == "cpu" and value_bytes != FLOAT32 else 0
-    return width * (value_bytes + copy)
+    """The input is the projection, kept already; the CPU keeps a float32 copy of it and the output as well."""
+    copy = FLOAT32 if value_bytes != FLOAT32 else 0
+    return width * (value_bytes + copy) if device == "cpu" else 0

@@ -132,8 +132,8 @@ def assert_same(
 
 def assert_all_free(engine: Engine) -> None:
     """Nothing is running, waiting or kept, and every page and slot can be given out exactly once."""
-    assert not engine.busy and not engine.entering and not engine.flights
-    assert not engine.slots and not engine.prefixes.filling and not engine.prefixes.wanted
+    assert not engine.busy and not engine.entrance.entering and not engine.flights
+    assert not engine.slots and not engine.entrance.prefixes.filling and not engine.entrance.prefixes.wanted
     assert sorted([*engine.pool._free, *engine.pool._idle]) == list(range(engine.num_pages))
     assert set(engine.pool._owners) == {0}
     assert sorted(engine.free_slots) == list(range(len(engine.table.lengths_S)))

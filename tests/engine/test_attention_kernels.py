@@ -113,14 +113,6 @@ def test_scratch_entries_are_finite_and_disturb_nobody(splits):
     assert (found[3] == 0).all()  # it sees nothing
 
 
-def test_the_output_may_be_given():
-    cache = make_cache(1, 5, heads=1, size=16)
-    q_EHd, rows = numbers(1, 2, 16), tuple(map(integers, ([0], [9], [0], [1])))
-    out = torch.full_like(q_EHd, torch.nan)
-    assert attend_entries(q_EHd, *cache, *rows, splits=1, out=out) is out
-    assert torch.equal(out, attend_entries(q_EHd, *cache, *rows, splits=1))
-
-
 def test_splits_fill_the_card_and_no_more():
     assert [choose_splits(entries, 4, 132) for entries in (1, 8, 16, 64, 256, 4096)] == [32, 8, 4, 1, 1, 1]
     for entries in range(1, 600):

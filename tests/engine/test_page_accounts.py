@@ -27,9 +27,9 @@ MODEL = small_model()
 
 def check_accounts(engine: Engine) -> None:
     """The pool's counts are the owners that can be seen, and names stand for pages one to one."""
-    rows = [*engine.running.values(), *engine.entering]
+    rows = [*engine.running.values(), *engine.entrance.entering]
     owners = Counter(page for row in rows for page in row.pages)
-    owners.update(page for filling in engine.prefixes.filling.values() for page in filling.pages)
+    owners.update(page for filling in engine.entrance.prefixes.filling.values() for page in filling.pages)
     pool = engine.pool
     assert pool._owners == [owners[page] for page in range(engine.num_pages)]
     assert sorted([*pool._free, *pool._idle]) == [
@@ -38,15 +38,15 @@ def check_accounts(engine: Engine) -> None:
     assert {name: page for page, name in pool._names.items()} == pool._named
     assert set(pool._idle) <= set(pool._names) and not set(pool._free) & set(pool._names)
     assert sorted([*engine.free_slots, *engine.running]) == list(range(len(engine.table.lengths_S)))
-    for filling in engine.prefixes.filling.values():
-        assert filling.num_entering == sum(row.filling is filling for row in engine.entering)
-    queued = [row for row in engine.waiting if row.saved is None]
-    joined = [row for row in engine.entering if row.filling is not None]
-    assert engine.prefixes.wanted == Counter(row.prefix for row in queued + joined)
+    for filling in engine.entrance.prefixes.filling.values():
+        assert filling.num_entering == sum(row.filling is filling for row in engine.entrance.entering)
+    queued = [row for row in engine.entrance.waiting if row.saved is None]
+    joined = [row for row in engine.entrance.entering if row.filling is not None]
+    assert engine.entrance.prefixes.wanted == Counter(row.prefix for row in queued + joined)
     for slot, row in engine.running.items():
         assert engine.table.num_pages_S[slot] == len(row.pages)
         assert engine.table.pages_SP[slot, : len(row.pages)].tolist() == row.pages
-    assert not any(row.pages for row in engine.waiting)
+    assert not any(row.pages for row in engine.entrance.waiting)
 
 
 def random_request(name: str, numbers: random.Random):

@@ -107,7 +107,7 @@ def test_a_prompt_in_use_by_none_but_its_samples_is_held_once():
     for request in ask_group("a", random_prompt(10), 3, stop_ids=()):
         engine.add(request)
     engine.step()
-    assert not engine.prefixes.filling
+    assert not engine.entrance.prefixes.filling
     assert engine.pool.num_free == 20 - 2 - 3  # two whole pages for all, one half-filled page for each
 
 

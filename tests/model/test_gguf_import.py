@@ -15,7 +15,7 @@ from small_gguf import SPECIAL, TEMPLATE, write_gguf
 from small_models import packed_logits, scramble
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Qwen2Config, Qwen3Config
 
-from foresail.model.gguf import find_gguf, import_gguf, load_gguf
+from foresail.model.gguf import find_gguf, import_gguf
 from foresail.model.gguf_tokenizer import CUTS
 from foresail.model.hf import load_model
 from foresail.recipe.hf_config import SpecialIds, read_special_ids
@@ -69,6 +69,12 @@ def make_tokenizer(pre="smollm"):
     return tokenizer
 
 
+def import_and_load(file):
+    """By way of the checkpoint it becomes."""
+    import_gguf(file, file.with_suffix(""))
+    return load_model(file.with_suffix(""), dtype=torch.float32, device="cpu")
+
+
 @torch.no_grad()
 def logits_of(model):
     return model(IDS[None]).logits[0]
@@ -92,7 +98,7 @@ def test_unquantised_import_is_the_model_it_was_written_from(name, tied, tmp_pat
 def test_quantised_import_agrees_with_transformers_reading_the_same_file(name, kind, tmp_path):
     write_gguf(tmp_path / "m.gguf", make_model(name), make_tokenizer(), kind=kind)
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="m.gguf", dtype=torch.float32)
-    ours = packed_logits(load_gguf(tmp_path / "m.gguf"), [IDS])
+    ours = packed_logits(import_and_load(tmp_path / "m.gguf"), [IDS])
     torch.testing.assert_close(ours, logits_of(theirs), atol=1e-4, rtol=0)
     assert not torch.allclose(ours, logits_of(make_model(name)), atol=1e-4)  # it was quantised
 
@@ -128,14 +134,14 @@ def test_llama3_rope_scaling_is_recovered(tmp_path):
     write_gguf(
         tmp_path / "m.gguf", model, make_tokenizer(), tensors={"rope_freqs.weight": factors.float().numpy()}
     )
-    loaded = load_gguf(tmp_path / "m.gguf")
+    loaded = import_and_load(tmp_path / "m.gguf")
     assert loaded.shape.rope_scaling is not None and loaded.shape.rope_scaling.factor == 32.0
     torch.testing.assert_close(packed_logits(loaded, [IDS]), logits_of(model), atol=1e-4, rtol=0)
 
     odd = {"rope_freqs.weight": np.linspace(1, 3, 8, dtype=np.float32)}
     write_gguf(tmp_path / "odd.gguf", model, make_tokenizer(), tensors=odd)
     with pytest.raises(ValueError, match="not Llama 3's scaling"):
-        load_gguf(tmp_path / "odd.gguf")
+        import_and_load(tmp_path / "odd.gguf")
 
 
 @pytest.mark.parametrize("pre", ["gpt-2", "smollm", "llama-bpe", "qwen2"])
@@ -208,7 +214,7 @@ def test_unsupported_files_are_refused_before_anything_is_written(metadata, mess
 def test_other_architectures_are_refused(tmp_path):
     write_gguf(tmp_path / "m.gguf", make_model(), make_tokenizer(), architecture="gemma")
     with pytest.raises(ValueError, match="'gemma' is not supported; use llama, qwen2, qwen3"):
-        load_gguf(tmp_path / "m.gguf")
+        import_and_load(tmp_path / "m.gguf")
 
 
 def test_broken_files_are_refused(tmp_path):
@@ -219,9 +225,9 @@ def test_broken_files_are_refused(tmp_path):
         file = tmp_path / f"{number}.gguf"
         file.write_bytes(damaged)
         with pytest.raises(ValueError, match="is no GGUF file, or is cut short"):
-            load_gguf(file)
+            import_and_load(file)
     with pytest.raises(FileNotFoundError, match="check the path"):
-        load_gguf(tmp_path / "nowhere.gguf")
+        import_and_load(tmp_path / "nowhere.gguf")
 
 
 def test_find_gguf_takes_a_path_or_a_package(tmp_path, monkeypatch):

@@ -23,7 +23,6 @@ from foresail.model.kernels.softmax import LOWEST, fold, pad_columns, score, sof
 ENTRY_KEYS = 32  # of a block
 ENTRY_WARPS = 2
 CROWD = 1024  # programs from which on more of them on a multiprocessor do better than more blocks under way
-WIDE_ROW = 256  # bytes of a key, beyond which a block has no more than 32
 MOST_SPLITS = 32
 
 
@@ -49,14 +48,13 @@ def attend_entries(
     sights_E: Tensor,
     *,
     splits: int,
-    out: Tensor | None = None,
 ) -> Tensor:
     """Every entry over its row: all of the `base` cached tokens, and the step's nodes that it sights.
 
     With base 100, node 2 and sights 0b101 it attends 0..99, 100 and 102. Each context is cut into `splits`
     equal parts.
     """
-    out = torch.empty_like(q_EHd, memory_format=torch.contiguous_format) if out is None else out
+    out = torch.empty_like(q_EHd, memory_format=torch.contiguous_format)
     rows = (tables_SP, slots_E, bases_E, nodes_E, sights_E)
     if splits == 1:  # the kernel writes the result itself
         launch_splits(q_EHd, keys, values, *rows, out=out, splits=1)
@@ -89,7 +87,6 @@ def launch_splits(
     """
     entries, heads, head_dim = q_EHd.shape
     key_heads = keys.shape[2]
-    block = choose_keys(head_dim * keys.element_size())
     assert q_EHd.stride()[1:] == (head_dim, 1) and keys.is_contiguous() and values.is_contiguous()
     assert out is None or out.is_contiguous()
     weighted, stats = parts or (out, out)
@@ -116,15 +113,10 @@ def launch_splits(
         WHOLE=parts is None,
         M=max(triton.next_power_of_2(heads // key_heads), 16),
         D=pad_columns(head_dim),
-        KEYS=block,
+        KEYS=ENTRY_KEYS,
         num_warps=ENTRY_WARPS,
         num_stages=2 if entries * key_heads * splits >= CROWD else 3,
     )
-
-
-def choose_keys(row_bytes: int) -> int:
-    """Keys of a block in a decode step, such that the blocks under way fit on the chip."""
-    return ENTRY_KEYS if row_bytes <= WIDE_ROW else min(ENTRY_KEYS, 32)
 
 
 @triton.jit(do_not_specialize=["table_stride"])

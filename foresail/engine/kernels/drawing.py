@@ -138,7 +138,7 @@ def _load_block(logits, entry, block, row_stride, vocabulary, BLOCK: tl.constexp
     return tl.load(row + token_W, token_W < vocabulary, other=float("-inf")).to(tl.float32)
 
 
-@triton.jit(do_not_specialize_on_alignment=["slots"])
+@triton.jit
 def _weights(x, greatest, temperature):
     """exp((x - greatest) / temperature); a greedy row is weighed at temperature 1."""
     return tl.exp2((x - _finite(greatest)) * (LOG2_E / tl.where(temperature == 0, 1.0, temperature)))
