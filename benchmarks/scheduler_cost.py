@@ -65,7 +65,11 @@ class Load:
         left = self.lengths[dispatch.ask.id] - dispatch.generated
         tokens = min(left, dispatch.max_tokens)
         return ChunkEnded(
-            ask=dispatch.ask, instance=dispatch.instance, new_tokens=tokens, finished=tokens == left
+            ask=dispatch.ask,
+            instance=dispatch.instance,
+            generated=dispatch.generated,
+            new_tokens=tokens,
+            finished=tokens == left,
         )
 
     def decide(self, event: ChunkEnded) -> None:

@@ -189,11 +189,21 @@ def check_answers(
 
 
 @app.command()
-def show(run: RunFolder) -> None:
-    """Print a run's summary and redraw its curves, from its files alone."""
+def show(
+    run: RunFolder,
+    timeline: Annotated[bool, typer.Option("--timeline", help="who did what when in a step")] = False,
+    step: Annotated[int | None, typer.Option(help="step of the timeline; default: the last")] = None,
+) -> None:
+    """Print a run's summary and redraw its curves, from its files alone; or, of one step, its timeline."""
     from foresail.runlog.summary import show as show_run
+    from foresail.runlog.timeline_report import show_timeline
 
-    show_run(run)
+    if timeline:
+        show_timeline(run, step)
+    elif step is not None:
+        raise ValueError(f"--step {step} chooses the step of a timeline; add --timeline")
+    else:
+        show_run(run)
 
 
 @app.command()

@@ -84,6 +84,14 @@ def test_grading_imports_no_torch() -> None:
     assert modules & {"torch", "tokenizers", "matplotlib", "rich.live"} == set()
 
 
+def test_showing_a_timeline_imports_no_torch(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", "")
+    run.append_timeline({"step": 1, "what": "rollout", "start": 0.0, "end": 2.0})
+    out, modules = imported_by("show", str(run.path), "--timeline")
+    assert "rollout  2.00 s" in out and "matplotlib" in modules
+    assert modules & {"torch", "transformers", "tokenizers", "safetensors"} == set()
+
+
 def test_check_imports_no_torch(tiny_checkpoint: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "rl.toml"
     recipe.write_text(to_toml(rl_recipe(tiny_checkpoint, tmp_path, updates_per_step=2)))
@@ -243,6 +251,27 @@ def test_show_sums_up_a_killed_run(foresail: CommandLine, tiny_checkpoint: Path,
     assert shown.code == 0, shown.err
     assert re.search(rf"steps +{run.read_metrics()[-1]['step']} *\n", shown.out)
     assert (run.path / "curves.png").exists()
+    drawn = foresail.run("show", "runs/rl", "--timeline")
+    assert drawn.code == 0, drawn.err
+    assert (run.path / f"timeline_step_{run.read_timeline()[-1]['step']}.png").exists()
+
+
+def test_show_draws_the_timeline_of_a_step(
+    foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "rl.toml").write_text(to_toml(rl_recipe(tiny_checkpoint, Path("runs"), steps=2)))
+    assert foresail.run("rl", "rl.toml").code == 0
+    for words, step in (((), 2), (("--step", 1), 1)):
+        shown = foresail.run("show", "runs/rl", "--timeline", *words)
+        assert shown.code == 0 and shown.err == "" and not ANSI.search(shown.out)
+        assert shown.out.startswith(f"runs/rl, step {step}\n")
+        assert re.search(r"rollout, engine +busy \d+%, .* rows on average, [\d,]+ tokens", shown.out)
+        picture = tmp_path / f"runs/rl/timeline_step_{step}.png"
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    missing = foresail.run("show", "runs/rl", "--timeline", "--step", 9)
+    assert missing.code == 1 and "no step 9; steps there: 0 to 2" in missing.err
+    alone = foresail.run("show", "runs/rl", "--step", 1)
+    assert alone.code == 1 and "add --timeline" in alone.err
 
 
 def test_show_takes_a_folder_of_runs(foresail: CommandLine, tiny_sft_run: Path, tmp_path: Path) -> None:

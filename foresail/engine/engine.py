@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -48,6 +48,7 @@ class Flight:
     slots_R: np.ndarray
     seats_R: np.ndarray
     roots_R: np.ndarray
+    drafted: bool
     read: Callable[[], Drawn]
 
 
@@ -81,15 +82,22 @@ class Engine:
         self.free_slots = list(range(max_running - 1, -1, -1))
         self.running: dict[int, Row] = {}  # slot -> row, oldest first
         self.slots: dict[str, list[int]] = {}  # request id -> slots of the running rows with that id
+        self.resting: dict[str, int] = {}  # request id -> slot of a row whose chunk has ended
+        self.overdue: list[str] = []  # requests whose chunk's end was told by the last step
+        self.parked: dict[str, Parked] = {}  # rows that rested and were not asked to go on before the next
+        self.renewed: list[int] = []  # slots of rows that rested and go on
         self.flights: deque[Flight] = deque()
         self.done: list[Completion] = []
 
     @property
     def busy(self) -> bool:
-        return bool(self.running or self.entrance or self.done)
+        return bool(len(self.running) > len(self.resting) or self.entrance or self.done)
 
     def add(self, request: Request, *, chunk_tokens: int | None = None) -> None:
-        """Queue a request. After `chunk_tokens` new tokens it comes back parked, as a completion by "chunk"."""
+        """Queue a request. After `chunk_tokens` new tokens there is a completion by "chunk", and the row rests.
+
+        Until the next step it keeps its place, and `go_on` costs nothing; `park` takes it out, then or later.
+        """
         check(request, self.model.shape, self.num_pages, self.page_size)
         self.entrance.queue(Row(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
 
@@ -97,6 +105,21 @@ class Engine:
         """Go on with a request that was parked, here or in another engine of the same weights."""
         check(parked.request, self.model.shape, self.num_pages, self.page_size)
         self.entrance.queue(unpark(parked, self.version, chunk_tokens))
+
+    def holds(self, request_id: str) -> bool:
+        """Whether `go_on` can be said to a request."""
+        return request_id in self.resting or request_id in self.parked
+
+    def go_on(self, request_id: str, *, chunk_tokens: int | None = None) -> None:
+        """Let a row that rests draw on."""
+        if request_id in self.parked:
+            self.resume(self.parked.pop(request_id), chunk_tokens=chunk_tokens)
+            return
+        slot = self.resting.pop(request_id)
+        row, drawn = self.running[slot], int(self.table.drawn_S[slot])
+        row.chunk_tokens = None if chunk_tokens is None else drawn + chunk_tokens
+        self.table.renew(slot, row.limit - drawn)
+        self.renewed.append(slot)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Add all, and yield completions as they end. Whoever stops listening cancels the rest."""
@@ -115,17 +138,18 @@ class Engine:
 
     def cancel(self, request_id: str) -> Completion | None:
         """Stop a request; what it drew so far comes back. None if it is not here (any more)."""
-        row = self._leave(request_id)
+        parked = self.parked.pop(request_id, None)
+        row = self._leave(request_id) if parked is None else unpark(parked, self.version, None)
+        self._drop_news(request_id)
         return None if row is None else row.complete("cancelled")
 
     def park(self, request_id: str) -> Parked | None:
         """Take a request out, with its keys and values on the host. None if it is not here (any more)."""
-        self.land()
-        slot = self._slot_of(request_id)
-        if slot is not None:
-            self.running[slot].saved = self._save(slot)
-        row = self._leave(request_id)
-        return None if row is None else row.park(self.version)
+        if request_id not in self.resting:  # of who rests, all is known
+            self.land()
+        parked = self.parked.pop(request_id, None) or self._take_out(request_id)
+        self._drop_news(request_id)
+        return parked
 
     def tokens(self, request_id: str) -> tuple[int, ...] | None:
         """Prompt and response of a running request as far as drawn: what a draft for it must continue."""
@@ -136,6 +160,8 @@ class Engine:
     def weights_changed(self, version: int) -> None:
         """The model was updated in place: forget all keys and values; rows under way are recomputed."""
         self.land()
+        self._set_aside(self.resting)
+        self.parked = {name: parked.without_kv() for name, parked in self.parked.items()}
         for row in [*self._unseat([*self.running]), *self.entrance.clear()]:
             row.saved = None
             self.entrance.queue(row)
@@ -171,15 +197,21 @@ class Engine:
     def step(self, guesses: Guesses | None = None) -> list[Completion]:
         """Admit what fits, draw at least one token for every running row, return what ended.
 
-        Guesses change no token, only how many a step draws. Without them the device may be one step ahead of
-        what is returned.
+        Guesses change no token, only how many a step draws. The device may be one step ahead of what is returned.
         """
+        if guesses is not None or any(flight.drafted for flight in self.flights):
+            self.land()  # how far rows got must be known, to guess on and to give out pages
+        self._set_aside(self.overdue)
+        if self.renewed:
+            self.runner.seat(np.array(self.renewed))
+            self.renewed = []
         self._seat(self.entrance.admit(free_slots=len(self.free_slots), running=len(self.running)))
         guesses = None if guesses is None else self._usable(guesses)
         self._make_room(guesses)
         launched = self._launch(guesses)
-        self.land(self.runner.steps_ahead if launched and guesses is None else 0)
+        self.land(self.runner.steps_ahead if launched else 0)
         done, self.done = self.done, []
+        self.overdue = [completion.request.id for completion in done if completion.finish == "chunk"]
         return done
 
     # One decode step, from launch to landing.
@@ -189,7 +221,6 @@ class Engine:
 
         Where the runner cannot take a tree, that row goes without.
         """
-        self.land()
         guesses = guesses.cut(self.table.left_S[guesses.slots_R] - 1)
         if not self.runner.takes_trees:
             guesses = guesses.only(guesses.paths_R)
@@ -207,7 +238,7 @@ class Engine:
         block = plan_entries(slots_R, guesses)
         roots_R = np.flatnonzero(block[1] == 0)
         read = self.runner.decode(block)
-        self.flights.append(Flight(slots_R, self.table.seats_S[slots_R], roots_R, read))
+        self.flights.append(Flight(slots_R, self.table.seats_S[slots_R], roots_R, guesses is not None, read))
         self.table.lengths_S[slots_R] += 1
         self.table.left_S[slots_R] -= 1
         return True
@@ -254,11 +285,12 @@ class Engine:
         drawn = len(row.drawn) + int(self.table.drawn_S[slot])
         chunk_ended = not stopped and drawn < row.request.sampling.max_new_tokens
         if chunk_ended:
-            row.saved = self._save(slot)
-        self._unseat([slot])
-        if chunk_ended:
-            self.done.append(row.complete("chunk", row.park(self.version)))
+            self.resting[row.request.id] = slot
+            so_far = replace(row)
+            so_far.draw(*self.table.drawn(slot), self.version)
+            self.done.append(so_far.complete("chunk"))
         else:
+            self._unseat([slot])
             self.done.append(row.complete("stop" if stopped else "length"))
 
     def _stop_at_nan(self, slots: np.ndarray) -> None:
@@ -289,10 +321,7 @@ class Engine:
         """Take rows out of their slots, with what they drew there."""
         rows = [self.running.pop(slot) for slot in slots]
         for slot, row in zip(slots, rows, strict=True):
-            tokens, logprobs = self.table.drawn(slot)
-            row.context += tuple(tokens)
-            row.logprobs += logprobs
-            row.versions += [self.version] * len(tokens)
+            row.draw(*self.table.drawn(slot), self.version)
             cached = len(row.context) - 1
             names = page_names(row.context[:cached], self.page_size)
             self.pool.remember(row.pages[: len(names)], names)
@@ -305,8 +334,27 @@ class Engine:
 
     def _leave(self, request_id: str) -> Row | None:
         """Take a request out, wherever it stands."""
+        self.resting.pop(request_id, None)
         slot = self._slot_of(request_id)
         return self.entrance.leave(request_id) if slot is None else self._unseat([slot])[0]
+
+    def _set_aside(self, requests: Iterable[str]) -> None:
+        """Those of them that rest give their places to others."""
+        for request_id in [name for name in requests if name in self.resting]:
+            parked = self._take_out(request_id)
+            assert parked is not None, "who rests is here"
+            self.parked[request_id] = parked
+
+    def _take_out(self, request_id: str) -> Parked | None:
+        slot = self._slot_of(request_id)
+        if slot is not None:
+            self.running[slot].saved = self._save(slot)
+        row = self._leave(request_id)
+        return None if row is None else row.park(self.version)
+
+    def _drop_news(self, request_id: str) -> None:
+        """That a chunk has ended concerns nobody when the request has been taken out since."""
+        self.done = [done for done in self.done if (done.request.id, done.finish) != (request_id, "chunk")]
 
     def _running_slots(self) -> np.ndarray:
         return np.fromiter(self.running, dtype=np.int64, count=len(self.running))
@@ -330,7 +378,7 @@ class Engine:
                 break
             self.land()  # some may end, and what they drew must be known before one is put back
             if len(self._short_of_pages(guesses)) > self.pool.num_free and not self.entrance.prefixes.spare():
-                self._put_back(next(reversed(self.running)))
+                self._make_way(next(reversed(self.running)))
         if len(short):
             pages = self.pool.take(len(short))
             self.runner.add_pages(short, self.table.add_pages(short, pages), pages)
@@ -346,6 +394,14 @@ class Engine:
             cached = cached + guesses.sizes_of(slots)
         missing = -(-cached // self.page_size) - self.table.num_pages_S[slots]
         return np.repeat(slots, np.maximum(missing, 0))
+
+    def _make_way(self, slot: int) -> None:
+        """For others: who rests is parked, who runs waits again."""
+        name = self.running[slot].request.id
+        if name in self.resting:
+            self._set_aside([name])
+        else:
+            self._put_back(slot)
 
     def _put_back(self, slot: int) -> None:
         """Let a row wait again, first in the queue, with its keys and values on the host if they fit there."""

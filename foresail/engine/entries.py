@@ -46,14 +46,16 @@ def plan_entries(slots: np.ndarray, guesses: Guesses | None = None) -> np.ndarra
         return root_entries(slots)
     sizes = 1 + guesses.sizes_of(slots)
     block = root_entries(np.repeat(slots, sizes))
-    nodes_E = np.arange(sizes.sum()) - np.repeat(sizes.cumsum() - sizes, sizes)
+    block[1] = nodes_E = np.arange(sizes.sum()) - np.repeat(sizes.cumsum() - sizes, sizes)
     drafted_E = nodes_E > 0
     at = np.repeat(guesses.lines_of(slots), sizes)[drafted_E], nodes_E[drafted_E] - 1
-    block[1] = nodes_E
-    block[2, drafted_E] = guesses.depths_RK[at]
-    block[3, drafted_E] = guesses.parents_RK[at] + 1  # node 0 is the row's last token
     block[4, drafted_E] = guesses.tokens_RK[at]
-    block[5, drafted_E] = guesses.sights_RK[at]
+    if guesses.parents_RK is None:
+        block[2], block[3], block[5] = nodes_E, nodes_E - 1, (2 << nodes_E) - 1
+    else:
+        block[2, drafted_E] = guesses.depths_RK[at]
+        block[3, drafted_E] = guesses.parents_RK[at] + 1  # node 0 is the row's last token
+        block[5, drafted_E] = guesses.sights_RK[at]
     return block
 
 

@@ -36,14 +36,21 @@ class Row:
     def drawn(self) -> list[int]:
         return list(self.context[len(self.request.prompt) :])
 
-    def complete(self, finish: Finish, parked: Parked | None = None) -> Completion:
+    def draw(self, tokens: list[int], logprobs: list[float], policy_version: int) -> None:
+        """Take over what was drawn since it was seated."""
+        self.context += tuple(tokens)
+        self.logprobs = [*self.logprobs, *logprobs]
+        self.versions = [*self.versions, *[policy_version] * len(tokens)]
+        if self.chunk_tokens is not None:
+            self.chunk_tokens -= len(tokens)
+
+    def complete(self, finish: Finish) -> Completion:
         return Completion(
             request=self.request,
             ids=self.drawn,
             logprobs=self.logprobs,
             versions=self.versions,
             finish=finish,
-            parked=parked,
         )
 
     def park(self, policy_version: int) -> Parked:

@@ -44,8 +44,12 @@ class Table:
         self.num_pages_S[slot] = len(pages)
         self.pages_SP[slot, : len(pages)] = pages
         self.groups_S[slot] = self.shared_S[slot] = 0
-        if limit > self.tokens_SL.shape[1]:
-            self._widen(limit)
+        self._make_room(limit)
+
+    def renew(self, slot: int, limit: int) -> None:
+        """The row may draw so many more."""
+        self.left_S[slot] = limit
+        self._make_room(int(self.drawn_S[slot]) + limit)
 
     def join(self, slot: int, group: int, shared: int) -> None:
         """The row's first `shared` tokens are cached in the same pages as those of all rows of the group."""
@@ -84,8 +88,10 @@ class Table:
             or (self.min_p_S[slots] > 0).any()
         )
 
-    def _widen(self, width: int) -> None:
-        """Room for so many drawn tokens; grows by doubling so that it happens rarely."""
+    def _make_room(self, width: int) -> None:
+        """For so many drawn tokens of a row; grows by doubling so that it happens rarely."""
+        if width <= self.tokens_SL.shape[1]:
+            return
         more = max(width, 2 * self.tokens_SL.shape[1]) - self.tokens_SL.shape[1]
         self.tokens_SL = np.pad(self.tokens_SL, ((0, 0), (0, more)))
         self.logprobs_SL = np.pad(self.logprobs_SL, ((0, 0), (0, more)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from foresail.engine.engine import build_engine
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.evaluate.results import ProblemResult, summarise
-from foresail.evaluate.run import evaluate, judge_with
+from foresail.evaluate.run import Examiner, evaluate
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_device, choose_dtype, choose_threads
 from foresail.model.hf import check_vocabulary, load_model
@@ -32,6 +31,7 @@ from foresail.recipe.memory import pages_per_sample
 from foresail.recipe.reward_function import check_function
 from foresail.records import Message
 from foresail.rewards.grading import open_grading
+from foresail.rollout.build import build_fleet
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -60,15 +60,15 @@ def evaluate_checkpoint(
     check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
     make_folder(output)  # before hours of work, not after
     max_length = longest(prompted) + sampling.max_new_tokens
-    room = choose_room(model, max_length, num_attempts=len(prompted) * max(1, num_samples))
+    room = choose_room(model, max_length, num_attempts=len(prompted) * (1 + num_samples))
+    engine = build_engine(model, room, max_length=max_length)
     with open_grading(reward) as grading:
         results = evaluate(
-            build_engine(model, room, max_length=max_length),
+            build_fleet(engine, parts.Rollout(), max_length=max_length),
             prompted,
-            judge_with(tokenizer, reward, grading),
+            Examiner(tokenizer=tokenizer, reward=reward, grading=grading),
             sampling=sampling,
             num_samples=num_samples,
-            stop_ids=tokenizer.eos_ids,
             seed=seed,
         )
     settings = {"checkpoint": str(checkpoint), "grader": grader, "seed": seed}
@@ -142,7 +142,7 @@ def make_folder(folder: Path) -> None:
 def write_results(folder: Path, results: Sequence[ProblemResult], settings: Mapping[str, Any]) -> None:
     write_text(
         folder / "records.jsonl",
-        "".join(json.dumps(asdict(result), ensure_ascii=False) + "\n" for result in results),
+        "".join(json.dumps(result, default=vars, ensure_ascii=False) + "\n" for result in results),
     )
     summary = {**settings, **summarise(results)}
     write_text(folder / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")

@@ -1,49 +1,86 @@
-"""Evaluation: draw, grade, and keep a record of every attempt at every problem."""
+"""Evaluation: draw, grade, and keep a record of every attempt at every problem.
+
+The attempts at all problems are under way at once, in the same loop and by the same scheduler as the groups of
+a training step.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import compress
+from typing import Any
 
 from foresail.data.prompts import PromptedProblem
-from foresail.engine.engine import Engine
 from foresail.evaluate.results import Attempt, ProblemResult
 from foresail.recipe.parts import Reward, Sampling
-from foresail.records import Problem, Sample, Verdict
+from foresail.records import FAILURES, Group, Problem, Sample, Verdict
 from foresail.rewards.grader import find_ballot
 from foresail.rewards.grading import Grading
 from foresail.rewards.peers import add_ids
-from foresail.rollout.groups import Draw, draw_samples
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.groups import Draw
+from foresail.rollout.stream import draw_all
 from foresail.tokenizer.tokenizer import Tokenizer
 
 OPENING = 8  # tokens at the prompt's end in which a `<think>` would stand
 EVALUATION_STEP = -1  # its own stream of noise, apart from every training step
 
-# Hands a sample to the grader and returns at once; what it returns waits for the verdict.
-Judge = Callable[[Problem, Sample], Callable[[], Attempt]]
+
+@dataclass(frozen=True)
+class Judged:
+    """A response with the grader: its verdict, when it is there, and what `worth` makes of it."""
+
+    graded: Future[Verdict]
+    worth: Callable[[Verdict], float | None]
+
+    def done(self) -> bool:
+        return self.graded.done()
+
+    def add_done_callback(self, call: Callable[[Any], None]) -> None:
+        self.graded.add_done_callback(call)
+
+    def result(self) -> tuple[Verdict, float | None]:
+        verdict = self.graded.result()
+        return verdict, self.worth(verdict)
 
 
-def judge_with(tokenizer: Tokenizer, settings: Reward, grading: Grading) -> Judge:
-    """Grade the response's text; the prompt is never graded."""
-    ballot = find_ballot(settings)
+@dataclass(frozen=True, kw_only=True)
+class Examiner:
+    """Puts responses before the grader, and keeps what there is to know of each. The prompt is never graded."""
 
-    def judge(problem: Problem, sample: Sample) -> Callable[[], Attempt]:
-        text = response_text(tokenizer, sample)
-        verdict = hand_over(problem, sample, text, settings, grading)
-        return lambda: to_attempt(verdict.result(), text, sample)
+    tokenizer: Tokenizer
+    reward: Reward
+    grading: Grading
 
-    def to_attempt(verdict: Verdict, text: str, sample: Sample) -> Attempt:
+    def judge(self, problem: Problem, sample: Sample) -> Judged:
+        text = response_text(self.tokenizer, sample)
+        return Judged(hand_over(problem, sample, text, self.reward, self.grading), self.score)
+
+    def score(self, verdict: Verdict) -> float | None:
+        if verdict.status in FAILURES:
+            return None
         right = float(verdict.status == "correct")
-        return Attempt(
-            status=verdict.status,
-            score=right if settings.own_function else verdict.score,  # rewards need not lie in [0, 1]
-            answer=ballot(text),
-            length=sample.num_response_tokens,
-            text=text,
-        )
+        return right if self.reward.own_function else verdict.score  # rewards need not lie in [0, 1]
 
-    return judge
+    def attempts(self, group: Group) -> list[Attempt]:
+        ballot = find_ballot(self.reward)
+        texts = [response_text(self.tokenizer, sample) for sample in group.samples]
+        votes = {text: ballot(text) for text in {*texts}}  # a good model says the same again and again
+        return [
+            Attempt(
+                status=verdict.status,
+                score=score or 0.0,
+                answer=votes[text],
+                length=sample.num_response_tokens,
+                text=text,
+            )
+            for sample, text, verdict, score in zip(
+                group.samples, texts, group.verdicts, group.rewards, strict=True
+            )
+        ]
 
 
 def hand_over(
@@ -59,52 +96,38 @@ def response_text(tokenizer: Tokenizer, sample: Sample) -> str:
     Without it a response that was cut off while thinking would look like a final answer.
     """
     start = sample.loss_mask.index(1) if 1 in sample.loss_mask else len(sample.ids)
-    drawn = [token for token, mask in zip(sample.ids, sample.loss_mask, strict=True) if mask]
-    text = tokenizer.decode(drawn, skip_special_tokens=True)
-    before = tokenizer.decode(sample.ids[max(0, start - OPENING) : start], skip_special_tokens=False)
-    return "<think>" + text if before.rstrip().endswith("<think>") else text
+    text = tokenizer.decode([*compress(sample.ids, sample.loss_mask)], skip_special_tokens=True)
+    before = tuple(sample.ids[max(0, start - OPENING) : start])
+    return "<think>" + text if opens_thinking(tokenizer, before) else text
+
+
+@lru_cache(maxsize=1024)  # a template ends all prompts alike
+def opens_thinking(tokenizer: Tokenizer, ids: tuple[int, ...]) -> bool:
+    return tokenizer.decode(ids, skip_special_tokens=False).rstrip().endswith("<think>")
 
 
 def evaluate(
-    engine: Engine,
+    fleet: Fleet,
     problems: Sequence[PromptedProblem],
-    judge: Judge,
+    examiner: Examiner,
     *,
     sampling: Sampling,
     num_samples: int,
-    stop_ids: tuple[int, ...],
     seed: int,
 ) -> list[ProblemResult]:
     """One greedy attempt and `num_samples` drawn ones (none if 0) for every problem, in the given order."""
-    greedy = replace_sampling(sampling, temperature=0.0)
-    draw = Draw(sampling=greedy, num_samples=1, stop_ids=stop_ids, seed=seed, step=EVALUATION_STEP)
-    first = attempt_all(engine, problems, judge, draw)
-    rest: dict[str, tuple[Attempt, ...]] = {}
-    if num_samples:
-        rest = attempt_all(engine, problems, judge, replace(draw, sampling=sampling, num_samples=num_samples))
-    return [
-        ProblemResult(
-            problem_id=entry.problem.id,
-            source=entry.problem.source,
-            greedy=first[entry.problem.id][0],
-            samples=rest.get(entry.problem.id, ()),
+    draw = Draw(
+        sampling=sampling,
+        num_samples=num_samples,
+        besides=(sampling.model_copy(update={"temperature": 0.0}),),
+        stop_ids=examiner.tokenizer.eos_ids,
+        seed=seed,
+        step=EVALUATION_STEP,
+    )
+    results = {}
+    for group in draw_all(fleet, problems, draw, examiner.judge):
+        *samples, greedy = examiner.attempts(group)
+        results[group.problem.id] = ProblemResult(
+            problem_id=group.problem.id, source=group.problem.source, greedy=greedy, samples=tuple(samples)
         )
-        for entry in problems
-    ]
-
-
-def attempt_all(
-    engine: Engine, problems: Sequence[PromptedProblem], judge: Judge, draw: Draw
-) -> dict[str, tuple[Attempt, ...]]:
-    """All attempts by problem, in the samples' order; responses are graded while others are still drawn."""
-    pending: dict[str, dict[int, Callable[[], Attempt]]] = {entry.problem.id: {} for entry in problems}
-    for entry, number, sample in draw_samples(engine, problems, draw):
-        pending[entry.problem.id][number] = judge(entry.problem, sample)
-    return {
-        problem_id: tuple(group[number]() for number in range(draw.num_samples))
-        for problem_id, group in pending.items()
-    }
-
-
-def replace_sampling(sampling: Sampling, **changes: float) -> Sampling:
-    return sampling.model_copy(update=changes)
+    return [results[entry.problem.id] for entry in problems]

@@ -115,6 +115,27 @@ class Engine(Part):
     )
 
 
+class Rollout(Part):
+    """Who draws which sample when; none of it changes a token."""
+
+    policy: Literal["context", "fifo", "group"] = Field(
+        "context", description="long groups first, found by probes; or launch order; or whole groups"
+    )
+    chunk_tokens: int | None = Field(
+        None,
+        gt=0,
+        description="tokens a sample draws before another may take its place; default: all where the cache "
+        "holds every sample, else 64",
+    )
+    drafts: Literal["auto", "on", "off"] = Field(
+        "auto", description="guess tokens from siblings while that pays; auto: on a GPU, with numba"
+    )
+    host_gb: float = Field(8.0, ge=0, description="host memory for keys and values of samples that wait")
+    workers: int = Field(
+        0, ge=0, description="engines in processes of their own, on a CPU; 0: one engine in this process"
+    )
+
+
 class Advantage(Part):
     """From rewards to advantages."""
 

@@ -68,6 +68,7 @@ class Rl(Stage):
     loss: parts.Loss = parts.Loss()
     reward: parts.Reward = parts.Reward()
     dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
+    rollout: parts.Rollout = parts.Rollout()
     engine: parts.Engine = parts.Engine()
     optimizer: parts.Optimizer = parts.Optimizer()
     checkpoints: parts.Checkpoints = parts.Checkpoints()

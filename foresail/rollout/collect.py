@@ -8,36 +8,17 @@ verdict came first: only on what was launched, in launch order.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from foresail.algorithms.filtering import has_spread
 from foresail.data.prompts import PromptedProblem
-from foresail.engine.request import Request
-from foresail.records import FAILURES, Group, Problem, RunStopped, Sample, Verdict
-from foresail.rollout.controller import Controller, Outcome
+from foresail.records import FAILURES, Group, RunStopped, Verdict
+from foresail.rollout.controller import Closing, Controller, Outcome
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import Draw, requests, to_sample
-from foresail.rollout.plan import Ask
-
-
-def nap() -> None:
-    """Until a worker's chunk or a verdict may be there."""
-    time.sleep(0.001)
-
-
-class Judging(Protocol):
-    """A sample that is being judged: its verdict and what it is worth."""
-
-    def done(self) -> bool: ...
-
-    def result(self) -> tuple[Verdict, float | None]: ...
-
-
-Judge = Callable[[Problem, Sample], Judging]
+from foresail.rollout.groups import Draw
+from foresail.rollout.stream import Judge, Stream, nap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,25 +48,6 @@ class NoSignal(RunStopped):
         self.harvest = harvest
 
 
-@dataclass
-class Launched:
-    """A group under way: its samples as they end, and their verdicts as they come."""
-
-    problem: Problem
-    asks: list[Ask]
-    samples: dict[int, Sample] = field(default_factory=dict)
-    judged: dict[int, Judging] = field(default_factory=dict)
-
-    def is_settled(self) -> bool:
-        return all(judging.done() for judging in self.judged.values())
-
-    def settle(self) -> Group:
-        numbers = range(len(self.asks))
-        verdicts, rewards = zip(*(self.judged[number].result() for number in numbers), strict=True)
-        samples = tuple(self.samples[number] for number in numbers)
-        return Group(problem=self.problem, samples=samples, verdicts=verdicts, rewards=rewards)
-
-
 def collect(
     fleet: Fleet,
     problem_of: Callable[[int], PromptedProblem],
@@ -101,87 +63,33 @@ def collect(
     `problem_of` says which problem the step's first, second, … launch draws; `wait` passes time when there is
     nothing to do.
     """
-    harvest = Step(fleet, problem_of, draw, judge, controller, usable, wait).run()
+
+    def worth(group: Group) -> Outcome:
+        return Outcome(valid=usable(group), solved=group.pass_rate == 1, failed=group.failed)
+
+    stream = Stream(
+        fleet=fleet,
+        problem_of=problem_of,
+        draw=draw,
+        judge=judge,
+        controller=controller,
+        worth=worth,
+        wait=wait,
+    )
+    harvest = reap(dict(stream), controller.closing())
     if not harvest.chosen and not harvest.solved:
         raise NoSignal(explain(harvest.launched, draw.num_samples), harvest)
     return harvest
 
 
-class Step:
-    """One step from the first launch to the closing."""
-
-    def __init__(
-        self,
-        fleet: Fleet,
-        problem_of: Callable[[int], PromptedProblem],
-        draw: Draw,
-        judge: Judge,
-        controller: Controller,
-        usable: Callable[[Group], bool],
-        wait: Callable[[], None],
-    ) -> None:
-        self.fleet, self.problem_of, self.draw, self.judge = fleet, problem_of, draw, judge
-        self.controller, self.usable, self.wait = controller, usable, wait
-        self.num_launched = 0
-        self.active: dict[int, Launched] = {}
-        self.drawn: set[int] = set()  # those of which only verdicts are missing
-        self.groups: dict[int, Group] = {}
-
-    def run(self) -> Harvest:
-        try:
-            while (closing := self.controller.closing()) is None:
-                self._launch()
-                ended = self.fleet.work()
-                for ask, completion in ended:
-                    self._hand_over(ask, to_sample(completion))
-                if not self._score() and not ended and self.fleet.only_waits:
-                    self.wait()
-        finally:
-            for number, launched in self.active.items():
-                self.fleet.cancel(number, launched.asks)
-        return Harvest(
-            launched=tuple(self.groups[number] for number in closing.prefix),
-            chosen=tuple(self.groups[number] for number in closing.chosen),
-            num_surplus=len(closing.surplus),
-            num_cancelled=len(closing.cancelled),
-            share=closing.share,
-        )
-
-    def _launch(self) -> None:
-        for _ in range(self.controller.next_launches()):
-            entry, number = self.problem_of(self.num_launched), self.fleet.next_group
-            wanted = requests(entry, self.draw, number)
-            asks = [to_ask(request, number, sample) for sample, request in enumerate(wanted)]
-            self.active[number] = Launched(problem=entry.problem, asks=asks)
-            self.num_launched += 1
-            self.controller.launched(number)
-            self.fleet.launch(asks, wanted)
-
-    def _hand_over(self, ask: Ask, sample: Sample) -> None:
-        launched = self.active[ask.group]
-        launched.samples[ask.sample] = sample
-        launched.judged[ask.sample] = self.judge(launched.problem, sample)
-        if len(launched.judged) == len(launched.asks):
-            self.drawn.add(ask.group)
-
-    def _score(self) -> bool:
-        """Tell the controller of groups whose last verdict is in; whether there were any."""
-        settled = [number for number in sorted(self.drawn) if self.active[number].is_settled()]
-        for number in settled:
-            self.drawn.remove(number)
-            group = self.groups[number] = self.active.pop(number).settle()
-            outcome = Outcome(valid=self.usable(group), solved=group.pass_rate == 1, failed=group.failed)
-            self.controller.scored(number, outcome)
-        return bool(settled)
-
-
-def to_ask(request: Request, group: int, sample: int) -> Ask:
-    return Ask(
-        id=request.id,
-        group=group,
-        sample=sample,
-        prompt_tokens=len(request.prompt),
-        max_tokens=request.sampling.max_new_tokens,
+def reap(groups: Mapping[int, Group], closing: Closing | None) -> Harvest:
+    assert closing is not None, "a stream ends with its step"
+    return Harvest(
+        launched=tuple(groups[number] for number in closing.prefix),
+        chosen=tuple(groups[number] for number in closing.chosen),
+        num_surplus=len(closing.surplus),
+        num_cancelled=len(closing.cancelled),
+        share=closing.share,
     )
 
 

@@ -7,20 +7,18 @@ depend on any of this: the noise is keyed by position.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from statistics import fmean
 from typing import NamedTuple
 
-from foresail.engine.engine import Engine
-from foresail.engine.request import Completion
+from foresail.engine.request import Completion, Parked
+from foresail.rollout.diary import Diary
 from foresail.rollout.instance import Instance, InstanceLost, Order, Report, Work
 from foresail.rollout.kv_pool import KVPool
-from foresail.rollout.native import NativeInstance
 from foresail.rollout.plan import Ask, Dispatch
-from foresail.rollout.policies import Policy, build_policy
-from foresail.rollout.scheduler import Event, Scheduler
-
-HOST_BYTES = 8 * 2**30  # for keys and values between two chunks
+from foresail.rollout.policies import Policy
+from foresail.rollout.scheduler import Scheduler
 
 
 class Ended(NamedTuple):
@@ -30,36 +28,27 @@ class Ended(NamedTuple):
     completion: Completion
 
 
-class Diary:
-    """The scheduler's decisions with their times, for the timeline."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def __call__(self, event: Event) -> None:
-        what = event.pop("event")
-        now = round(time.time(), 4)
-        self.events.append({"what": what, "start": now, "end": now, **event})
-
-    def take(self) -> list[Event]:
-        """All since the last call."""
-        taken, self.events = self.events, []
-        return taken
-
-
 class Fleet:
     """launch and cancel groups; `work` until they have ended."""
 
     def __init__(
-        self, instances: Sequence[Instance], policy: Policy, pool: KVPool, *, chunk_tokens: int | None
+        self,
+        instances: Sequence[Instance],
+        policy: Policy,
+        pool: KVPool,
+        *,
+        chunk_tokens: int | None,
+        diary: Diary | None = None,
     ) -> None:
-        self.instances = {instance.state.name: instance for instance in instances}
-        self.diary, self.pool = Diary(), pool
-        self.scheduler = scheduler = Scheduler(policy, chunk_tokens=chunk_tokens, record=self.diary)
+        self.instances: dict[str, Instance] = {}
+        self.version: int | None = None  # of the weights, once somebody has said it
+        self.diary, self.pool = diary or Diary(), pool
+        self.scheduler = Scheduler(policy, chunk_tokens=chunk_tokens, record=self.diary)
         for instance in instances:
-            scheduler.add_instance(instance.state)
+            self.add(instance)
         self.next_group = 0  # groups are numbered in launch order, over all steps
         self.open: dict[str, Work] = {}  # without keys and values: where to begin again after a loss
+        self.resting: dict[str, str] = {}  # request -> the instance that keeps its place for a moment
 
     @property
     def busy(self) -> bool:
@@ -70,6 +59,14 @@ class Fleet:
         """Whether nothing is gained by asking again at once."""
         return all(instance.works_by_itself or not instance.load for instance in self.instances.values())
 
+    def add(self, instance: Instance) -> None:
+        """One more to share the work, at any time; it must know which weights it has."""
+        self.instances[instance.state.name] = instance
+        self.scheduler.add_instance(instance.state)
+        if self.version is not None:
+            with self._minding_loss():
+                instance.update_weights(self.version)
+
     def launch(self, asks: Sequence[Ask], works: Sequence[Work]) -> None:
         self.next_group = asks[0].group + 1
         self.open |= {ask.id: work for ask, work in zip(asks, works, strict=True)}
@@ -77,25 +74,40 @@ class Fleet:
 
     def cancel(self, group: int, asks: Sequence[Ask]) -> None:
         for dispatch in self.scheduler.cancel_group(group):
-            self.instances[dispatch.instance].cancel(dispatch.ask.id)
+            with self._minding_loss():
+                if dispatch.instance in self.instances:  # and not lost by the cancel before
+                    self.instances[dispatch.instance].cancel(dispatch.ask.id)
         for ask in asks:
             self._forget(ask.id)
 
     def work(self) -> list[Ended]:
-        """Hand out what fits, ask every instance once, return what has ended."""
-        for dispatch in self.scheduler.next_dispatches():
-            self._submit(dispatch)
+        """Ask every instance once, hand out what fits now, return what has ended."""
+        ended = [
+            Ended(report.event.ask, report.completion) for report in self._reports() if self._note(report)
+        ]
+        while dispatches := self.scheduler.next_dispatches():  # again if one of them found its instance gone
+            for dispatch in dispatches:
+                self._submit(dispatch)
+        for request_id in [*self.resting]:
+            self._take_out(request_id)
         if self.scheduler.stalled:
             raise RuntimeError("requests wait and no instance is left to run them")
-        ended: list[Ended] = []
-        for name in list(self.instances):
-            ended += [Ended(r.event.ask, r.completion) for r in self._poll(name) if self._note(r)]
         return ended
 
     def update_weights(self, version: int) -> None:
         assert not self.busy, "requests under way belong to the old weights"
+        self.version = version
+        for instance in [*self.instances.values()]:
+            with self._minding_loss():
+                instance.update_weights(version)
+
+    def take_figures(self) -> dict[str, float]:
+        """Metrics of all instances since the last call: the mean over those that have one."""
+        found: dict[str, list[float]] = {}
         for instance in self.instances.values():
-            instance.update_weights(version)
+            for name, value in instance.take_figures().items():
+                found.setdefault(name, []).append(value)
+        return {name: fmean(values) for name, values in found.items()}
 
     def close(self) -> None:
         for instance in self.instances.values():
@@ -103,44 +115,69 @@ class Fleet:
 
     def _submit(self, dispatch: Dispatch) -> None:
         name = dispatch.ask.id
+        if dispatch.instance not in self.instances:  # lost by the order before; the scheduler knows
+            return
+        if self.resting.get(name) == dispatch.instance:
+            del self.resting[name]
+        self._take_out(name)
         work = self.pool.take(name) if name in self.pool else self.open[name]
         try:
             self.instances[dispatch.instance].submit(Order(dispatch=dispatch, work=work))
         except InstanceLost as lost:
+            if isinstance(work, Parked):
+                self.pool.put(work)  # its keys and values are still here
             self._lose(lost.name)
 
-    def _poll(self, name: str) -> list[Report]:
-        if name not in self.instances:
-            return []
-        try:
-            return self.instances[name].poll()
-        except InstanceLost as lost:
-            self._lose(lost.name)
-            return []
+    def _reports(self) -> Iterator[Report]:
+        for name, instance in [*self.instances.items()]:
+            try:
+                reports = instance.poll() if name in self.instances else []  # lost while others were heard
+            except InstanceLost:
+                self._lose(name)
+            else:
+                yield from reports
 
     def _note(self, report: Report) -> bool:
         """Tell the scheduler; whether the request has ended."""
         ask, completion = report.event.ask, report.completion
-        if ask.id not in self.open:  # cancelled in the moment it ended
+        if not self.scheduler.chunk_ended(report.event):  # cancelled in the moment it ended, or heard before
             return False
-        self.scheduler.chunk_ended(report.event)
         self._tell_others(report)
         if report.event.finished:
             self._forget(ask.id)
             return True
-        assert completion.parked is not None, "a chunk that is not the last comes back parked"
-        self.open[ask.id] = completion.parked.without_kv()
-        self.pool.put(completion.parked)
+        self.open[ask.id] = to_parked(completion)
+        if completion.parked is None:
+            self.resting[ask.id] = report.event.instance
+        else:
+            self.pool.put(completion.parked)
         return False
+
+    def _take_out(self, request_id: str) -> None:
+        """Of a request that rests where it does not go on: into the pool."""
+        instance = self.resting.pop(request_id, None)
+        if instance in self.instances:
+            with self._minding_loss():
+                parked = self.instances[instance].park(request_id)
+                assert parked is not None, f"request {request_id} does not rest on {instance}"
+                self.pool.put(parked)
 
     def _tell_others(self, report: Report) -> None:
         """Siblings may run anywhere, and draft from what this one said."""
-        for name in [*self.instances]:
+        for name, instance in [*self.instances.items()]:
             if name != report.event.instance:
                 try:
-                    self.instances[name].learn(report.event.ask, report.completion.ids)
+                    instance.learn(report.event.ask, report.completion.ids)
                 except InstanceLost:
                     self._lose(name)
+
+    @contextmanager
+    def _minding_loss(self) -> Iterator[None]:
+        """Whatever one does with an instance may be what finds it gone."""
+        try:
+            yield
+        except InstanceLost as lost:
+            self._lose(lost.name)
 
     def _lose(self, name: str) -> None:
         if name in self.instances:
@@ -149,17 +186,16 @@ class Fleet:
 
     def _forget(self, request_id: str) -> None:
         self.open.pop(request_id, None)
+        self.resting.pop(request_id, None)
         self.pool.drop(request_id)
 
 
-CHUNKS = 8  # of a full response, where it must be divided
-
-
-def one_engine(engine: Engine, *, max_length: int, max_new_tokens: int) -> Fleet:
-    """The embedded default: one engine in this process, asked in chunks only if its cache cannot hold all rows."""
-    instance = NativeInstance("engine", engine)
-    state = instance.state
-    fits = state.kv_tokens >= state.max_running * max_length
-    chunk_tokens = None if fits else max(engine.page_size, -(-max_new_tokens // CHUNKS))
-    pool = KVPool(max_bytes=HOST_BYTES)
-    return Fleet([instance], build_policy("context"), pool, chunk_tokens=chunk_tokens)
+def to_parked(completion: Completion) -> Parked:
+    """Where to go on from, without keys and values."""
+    return Parked(
+        request=completion.request,
+        ids=completion.ids,
+        logprobs=completion.logprobs,
+        versions=completion.versions,
+        policy_version=completion.versions[-1] if completion.versions else 0,
+    )

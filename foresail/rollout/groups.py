@@ -1,16 +1,10 @@
-"""From problems to samples: every problem drawn `num_samples` times, samples or groups in the order they end.
-
-One engine in this process; the scheduler over many engines will stand here too.
-"""
+"""From a problem to the requests of its group, and from what was drawn to samples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from foresail.data.prompts import PromptedProblem
-from foresail.engine.engine import Engine
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Completion, Request
 from foresail.recipe.parts import Sampling
@@ -23,37 +17,15 @@ class Draw:
 
     sampling: Sampling
     num_samples: int
+    besides: tuple[Sampling, ...] = ()  # one more sample each: a greedy one, say
     stop_ids: tuple[int, ...]
     seed: int
     step: int
 
-
-class Drawn(NamedTuple):
-    """A sample, the problem it answers, and its number among that problem's samples."""
-
-    problem: PromptedProblem
-    number: int
-    sample: Sample
-
-
-def draw_groups(
-    engine: Engine, problems: Sequence[PromptedProblem], draw: Draw
-) -> Iterator[tuple[PromptedProblem, tuple[Sample, ...]]]:
-    """Each problem with its samples, as soon as the last of them ends."""
-    groups: dict[str, dict[int, Sample]] = {entry.problem.id: {} for entry in problems}
-    for entry, number, sample in draw_samples(engine, problems, draw):
-        group = groups[entry.problem.id]
-        group[number] = sample
-        if len(group) == draw.num_samples:
-            yield entry, tuple(group[number] for number in range(draw.num_samples))
-
-
-def draw_samples(engine: Engine, problems: Sequence[PromptedProblem], draw: Draw) -> Iterator[Drawn]:
-    """Every sample of every problem, as it ends."""
-    wanted = [request for index, problem in enumerate(problems) for request in requests(problem, draw, index)]
-    for completion in engine.generate(wanted):
-        index, number = map(int, completion.request.id.split("."))
-        yield Drawn(problems[index], number, to_sample(completion))
+    @property
+    def samplings(self) -> tuple[Sampling, ...]:
+        """Of every sample of a problem, by its number."""
+        return (self.sampling,) * self.num_samples + self.besides
 
 
 def requests(problem: PromptedProblem, draw: Draw, group: int) -> list[Request]:
@@ -63,10 +35,10 @@ def requests(problem: PromptedProblem, draw: Draw, group: int) -> list[Request]:
             id=f"{group}.{number}",
             prompt=problem.ids,
             key=noise_key(draw.seed, draw.step, problem.problem.id, number),
-            sampling=draw.sampling,
+            sampling=sampling,
             stop_ids=draw.stop_ids,
         )
-        for number in range(draw.num_samples)
+        for number, sampling in enumerate(draw.samplings)
     ]
 
 
@@ -78,8 +50,8 @@ def to_sample(completion: Completion) -> Sample:
     return Sample(
         ids=[*prompt, *completion.ids],
         loss_mask=zeros + [1] * len(completion.ids),
-        logprobs=[0.0] * len(prompt) + completion.logprobs,
-        versions=zeros + completion.versions,
+        logprobs=[0.0] * len(prompt) + [*completion.logprobs],
+        versions=[*zeros, *completion.versions],
         turns=[0] * num_tokens,
         finish=completion.finish,
     )

@@ -60,8 +60,14 @@ class Instance(Protocol):
     def poll(self) -> list[Report]:
         """What ended since the last call. An engine in this process works here; others work by themselves."""
 
+    def park(self, ask_id: str) -> Parked | None:
+        """Take out a request whose chunk came back without a place to go on from: it rests where it was."""
+
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
         """What a request has drawn so far, elsewhere: text that its siblings here may be about to say."""
+
+    def take_figures(self) -> dict[str, float]:
+        """Metrics of its work since the last call."""
 
     def update_weights(self, version: int) -> None:
         """All chunks under way have ended or been cancelled; the weights are those of this version from now on."""

@@ -21,6 +21,7 @@ class NativeInstance:
             name=name,
             kv_tokens=engine.num_pages * engine.page_size,
             max_running=len(engine.table.lengths_S),
+            shares_prompts=True,
         )
         self.running: dict[str, Dispatch] = {}
 
@@ -30,7 +31,9 @@ class NativeInstance:
 
     def submit(self, order: Order) -> None:
         dispatch, work = order.dispatch, order.work
-        if isinstance(work, Parked):
+        if self.engine.holds(dispatch.ask.id):
+            self.engine.go_on(dispatch.ask.id, chunk_tokens=dispatch.max_tokens)
+        elif isinstance(work, Parked):
             self.engine.resume(work, chunk_tokens=dispatch.max_tokens)
         else:
             self.engine.add(work, chunk_tokens=dispatch.max_tokens)
@@ -41,11 +44,20 @@ class NativeInstance:
             self.engine.cancel(ask_id)
 
     def poll(self) -> list[Report]:
-        ended = self.engine.step() if self.engine.busy else []
+        ended = self.step() if self.engine.busy else []
         # One that was cancelled in the moment it ended is nobody's any more.
         return [self._report(completion) for completion in ended if completion.request.id in self.running]
 
+    def park(self, ask_id: str) -> Parked | None:
+        return self.engine.park(ask_id)
+
+    def step(self) -> list[Completion]:
+        return self.engine.step()
+
     def learn(self, ask: Ask, ids: Sequence[int]) -> None: ...
+
+    def take_figures(self) -> dict[str, float]:
+        return {}
 
     def update_weights(self, version: int) -> None:
         assert not self.running, "chunks under way belong to the old weights"
@@ -60,6 +72,7 @@ class NativeInstance:
         event = ChunkEnded(
             ask=dispatch.ask,
             instance=self.state.name,
+            generated=dispatch.generated,
             new_tokens=len(completion.ids) - dispatch.generated,
             finished=completion.finish != "chunk",
         )

@@ -31,10 +31,14 @@ class Dispatch:
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkEnded:
-    """What came of a dispatch; a request that is not finished goes on with its next chunk, anywhere."""
+    """What came of a dispatch; a request that is not finished goes on with its next chunk, anywhere.
+
+    `generated` is what the chunk began with: news that comes twice is not taken for that of the next chunk.
+    """
 
     ask: Ask
     instance: str
+    generated: int
     new_tokens: int
     finished: bool
 
@@ -46,3 +50,4 @@ class InstanceState:
     name: str
     kv_tokens: int
     max_running: int
+    shares_prompts: bool = False  # siblings that run there hold their prompt once

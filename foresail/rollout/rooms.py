@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
-from foresail.rollout.plan import Dispatch, InstanceState
+from foresail.rollout.plan import Ask, Dispatch, InstanceState
 from foresail.rollout.ranking import Ranking
 
 
@@ -15,7 +16,17 @@ class Room:
     number: int
     free_tokens: int
     free_rows: int
+    shares_prompts: bool
     running: dict[str, None] = field(default_factory=dict)
+    siblings: Counter[int] = field(default_factory=Counter)  # rows by group
+
+    def need(self, ask: Ask, tokens: int) -> int:
+        """What a request would hold here with so many tokens behind its prompt."""
+        shared = self.shares_prompts and self.siblings[ask.group] > 0
+        return tokens if shared else ask.prompt_tokens + tokens
+
+    def fits(self, ask: Ask, tokens: int) -> bool:
+        return self.free_rows > 0 and self.free_tokens >= self.need(ask, tokens)
 
 
 class Rooms:
@@ -45,7 +56,10 @@ class Rooms:
                 "so that late news of the old one is not taken for its"
             )
         self._rooms[state.name] = Room(
-            number=len(self._added), free_tokens=state.kv_tokens, free_rows=state.max_running
+            number=len(self._added),
+            free_tokens=state.kv_tokens,
+            free_rows=state.max_running,
+            shares_prompts=state.shares_prompts,
         )
         self._added[state.name] = state
         self._rank(state.name)
@@ -58,14 +72,18 @@ class Rooms:
         self._order.remove(name)
         return [] if room is None else [*room.running]
 
-    def best(self, tokens: int, *, last: str | None) -> str | None:
-        """Where so many tokens and a row are free: most room first, the `last` place among equals."""
+    def best(self, ask: Ask, tokens: int, *, last: str | None, home: str | None) -> str | None:
+        """Where a request with so many tokens behind its prompt fits: most room first, `last` among equals.
+
+        If it does not fit there, it may where a sibling holds the prompt already.
+        """
         name = self._order.first()
         if name is None:
             return None
         room = self._rooms[name]
-        if room.free_tokens < tokens or room.free_rows < 1:
-            return None
+        if not room.fits(ask, tokens):
+            beside = self._rooms.get(home) if home is not None else None
+            return home if beside is not None and beside.fits(ask, tokens) else None
         equal = self._rooms.get(last) if last is not None else None
         if equal is not None and equal.free_tokens == room.free_tokens and equal.free_rows > 0:
             return last
@@ -76,14 +94,18 @@ class Rooms:
 
     def take(self, dispatch: Dispatch) -> None:
         room = self._rooms[dispatch.instance]
-        room.free_tokens -= reserved_tokens(dispatch)
+        room.free_tokens -= room.need(dispatch.ask, reserved_tokens(dispatch))
         room.free_rows -= 1
         room.running[dispatch.ask.id] = None
+        room.siblings[dispatch.ask.group] += 1
         self._rank(dispatch.instance)
 
     def give_back(self, dispatch: Dispatch) -> None:
         room = self._rooms[dispatch.instance]
-        room.free_tokens += reserved_tokens(dispatch)
+        room.siblings[dispatch.ask.group] -= 1  # the last one to leave gives back the prompt
+        room.free_tokens += room.need(dispatch.ask, reserved_tokens(dispatch))
+        if not room.siblings[dispatch.ask.group]:
+            del room.siblings[dispatch.ask.group]
         room.free_rows += 1
         del room.running[dispatch.ask.id]
         self._rank(dispatch.instance)
@@ -94,5 +116,5 @@ class Rooms:
 
 
 def reserved_tokens(dispatch: Dispatch) -> int:
-    """What a chunk may come to hold: prompt, what is generated, and the chunk itself."""
-    return dispatch.ask.prompt_tokens + dispatch.generated + dispatch.max_tokens
+    """What a chunk may come to hold beside its prompt: what is generated, and the chunk itself."""
+    return dispatch.generated + dispatch.max_tokens

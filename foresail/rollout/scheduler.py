@@ -9,7 +9,8 @@ tokens so far and the chunk fit, so no instance runs out of room. The policy say
 request fits nowhere the others wait too, or a large one would never find room.
 
 Events in, decisions out: this knows neither torch nor the clock. News of a chunk that was cancelled, or whose
-instance was lost, is ignored, so nothing is lost and nothing counted twice, in whatever order news arrives.
+instance was lost, or that was heard before, is ignored, so nothing is lost and nothing counted twice, in
+whatever order news arrives.
 """
 
 from __future__ import annotations
@@ -93,16 +94,20 @@ class Scheduler:
             self._policy.push(ask, 0)
         self._record({"event": "launch", "group": group, "requests": len(asks)})
 
-    def chunk_ended(self, event: ChunkEnded) -> None:
-        """An unfinished request waits again; a finished one is what the policy learns from."""
+    def chunk_ended(self, event: ChunkEnded) -> bool:
+        """An unfinished request waits again; a finished one is what the policy learns from.
+
+        False if this is no news: then nobody should act on it.
+        """
         dispatch = self._running.get(event.ask.id)
-        if dispatch is None or dispatch.instance != event.instance:
+        chunk = (event.instance, event.generated)
+        if dispatch is None or (dispatch.instance, dispatch.generated) != chunk:
             self._note_chunk("late", event)
-            return
+            return False
         del self._running[event.ask.id]
         self._rooms.give_back(dispatch)
         generated = dispatch.generated + event.new_tokens
-        assert event.new_tokens <= dispatch.max_tokens, f"{event} ran past its chunk"
+        assert 0 < event.new_tokens <= dispatch.max_tokens, f"{event} is no part of its chunk"
         self._note_chunk("chunk", event)
         if event.finished:
             self._policy.finished(event.ask, generated)
@@ -110,6 +115,7 @@ class Scheduler:
         else:
             assert generated < event.ask.max_tokens, f"{event} is at its limit, and not finished"
             self._policy.push(event.ask, generated)
+        return True
 
     def cancel_group(self, group: int) -> list[Dispatch]:
         """Give a group up. What of it runs comes back, for the instances to be told; none if it has ended."""
@@ -144,8 +150,8 @@ class Scheduler:
             max_tokens, instance = left, self._home(ask.group)
         else:
             max_tokens = left if self._chunk_tokens is None else min(self._chunk_tokens, left)
-            need = ask.prompt_tokens + generated + max_tokens
-            instance = self._rooms.best(need, last=self._last.get(ask.id))
+            tokens, home = generated + max_tokens, self._homes.get(ask.group)
+            instance = self._rooms.best(ask, tokens, last=self._last.get(ask.id), home=home)
         if instance is None:
             return None
         return Dispatch(ask=ask, instance=instance, generated=generated, max_tokens=max_tokens)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -16,10 +17,12 @@ import torch
 import torch.multiprocessing as processes
 
 from foresail.engine.engine import Engine
+from foresail.engine.request import Parked
 from foresail.model.decoder import Decoder
 from foresail.records import RunStopped
 from foresail.rollout.instance import InstanceLost, Order, Report
 from foresail.rollout.native import NativeInstance
+from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.plan import Ask, Dispatch, InstanceState
 
 PATIENCE = 60.0  # seconds for a worker to start, or to read its weights
@@ -34,10 +37,13 @@ class WorkerInstance:
 
     works_by_itself = True
 
-    def __init__(self, name: str, model: Decoder, engine_options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, name: str, model: Decoder, engine_options: Mapping[str, Any], *, drafts: bool = False
+    ) -> None:
         self.model = model.share_memory()
         self.pipe, theirs = processes.Pipe()
-        arguments = (name, self.model, dict(engine_options), theirs)
+        kind = DraftingInstance if drafts else NativeInstance
+        arguments = (kind, name, self.model, dict(engine_options), theirs)
         self.process = processes.get_context("spawn").Process(target=work, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
@@ -69,8 +75,15 @@ class WorkerInstance:
             del self.running[report.event.ask.id]
         return mine
 
+    def park(self, ask_id: str) -> Parked | None:
+        """Nothing rests over there: the next order may be long in coming."""
+        return None
+
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
         self._send("learn", (ask, ids))
+
+    def take_figures(self) -> dict[str, float]:
+        return {}
 
     def update_weights(self, version: int) -> None:
         assert not self.running, "chunks under way belong to the old weights"
@@ -108,10 +121,16 @@ class WorkerInstance:
                 return answer
 
 
-def work(name: str, model: Decoder, engine_options: dict[str, Any], pipe: Connection) -> None:
+def work(
+    kind: type[NativeInstance],
+    name: str,
+    model: Decoder,
+    engine_options: dict[str, Any],
+    pipe: Connection,
+) -> None:
     """The worker's life: take orders as they come, step while there is work, report what ended."""
     torch.set_num_threads(1)
-    instance = NativeInstance(name, Engine(model, **engine_options))
+    instance = kind(name, Engine(model, **engine_options))
     pipe.send(instance.state)
     while True:
         while pipe.poll(0 if instance.running else None):
@@ -131,9 +150,17 @@ def work(name: str, model: Decoder, engine_options: dict[str, Any], pipe: Connec
                     pipe.send(checksum(model))
                 case "close":
                     return
-        reports = instance.poll()
+        reports = [take_out(instance, report) for report in instance.poll()]
         if reports:
             pipe.send(reports)
+
+
+def take_out(instance: NativeInstance, report: Report) -> Report:
+    """A request whose chunk has ended, with its keys and values."""
+    if report.event.finished:
+        return report
+    parked = instance.park(report.event.ask.id)
+    return replace(report, completion=replace(report.completion, parked=parked))
 
 
 @torch.no_grad()

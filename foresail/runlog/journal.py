@@ -13,6 +13,8 @@ from typing import Any
 
 from foresail.runlog.atomic import explained, write_aside
 
+STRICT = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
+
 
 class Journal:
     """Records with a `step`, one line each. A line counts once its newline is written.
@@ -62,9 +64,9 @@ class Journal:
 def encode(record: Mapping[str, Any]) -> bytes:
     """encode({"loss": nan}) -> b'{"loss": null}\\n': JSON has no NaN or infinity, but the name is kept."""
     try:
-        text = json.dumps(record, allow_nan=False, ensure_ascii=False)
+        text = STRICT.encode(record)
     except ValueError:
-        text = json.dumps(nulled(record), allow_nan=False, ensure_ascii=False)
+        text = STRICT.encode(nulled(record))
     return text.encode() + b"\n"
 
 

@@ -12,7 +12,7 @@ Old log-probabilities come from the engine. There is no critic here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -29,14 +29,15 @@ from foresail.data.packing import pack
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, encode_problems
 from foresail.engine.engine import Engine, build_engine
-from foresail.evaluate.run import evaluate, hand_over, judge_with, response_text
+from foresail.evaluate.run import Examiner, Judged, evaluate, hand_over, response_text
 from foresail.model.decoder import Decoder
 from foresail.model.linear import batch_invariant
 from foresail.recipe import parts
 from foresail.recipe.stages import Rl
-from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence, Verdict
+from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence
 from foresail.rewards.grader import reward
 from foresail.rewards.grading import Grading, open_grading
+from foresail.rollout.build import build_fleet
 from foresail.rollout.collect import (
     Harvest,
     NoSignal,
@@ -47,7 +48,7 @@ from foresail.rollout.collect import (
     teaches,
 )
 from foresail.rollout.controller import Controller, outcome_of
-from foresail.rollout.fleet import Fleet, one_engine
+from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw
 from foresail.rollout.pools import EasyPool, Lineup
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -70,26 +71,28 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
         batch_invariant(recipe.engine.batch_invariant),
     ):
         setup = prepare(session, grading, recipe)
-        check_start(session, setup, recipe)
-        for step in session.steps():
-            watch = Stopwatch()
-            with watch("rollout"):
-                harvest, progress = roll_out(session, setup, recipe, step)
-            warn_of_failures(session, step, harvest)
-            if not harvest.chosen:
-                session.display.note(f"every answer of step {step} is right: nothing is left to learn here")
-                session.finish()
-                continue
-            with watch("update"):
-                metrics = reinforce(session, harvest.chosen, setup.reference, recipe)
-            metrics |= describe_harvest(harvest, watch.seconds)
-            if recipe.eval_every and step % recipe.eval_every == 0:
-                with watch("eval"):
-                    metrics |= held_out_accuracy(session, setup, recipe, step)
-            log_rollouts(session, step, harvest)
-            events = [*watch.events, *setup.fleet.diary.take()]
-            session.run.append_timeline(*({"step": step, **event} for event in events))
-            session.end_step(progress, metrics | watch.metrics())
+        with closing(setup.fleet):
+            check_start(session, setup, recipe)
+            for step in session.steps():
+                watch = Stopwatch()
+                with watch("rollout"):
+                    harvest, progress = roll_out(session, setup, recipe, step)
+                warn_of_failures(session, step, harvest)
+                if not harvest.chosen:
+                    session.display.note(
+                        f"every answer of step {step} is right: nothing is left to learn here"
+                    )
+                    session.finish()
+                    continue
+                with watch("update"):
+                    metrics = reinforce(session, harvest.chosen, setup.reference, recipe)
+                metrics |= describe_harvest(harvest, watch.seconds) | setup.fleet.take_figures()
+                if recipe.eval_every and step % recipe.eval_every == 0:
+                    with watch("eval"):
+                        metrics |= held_out_accuracy(session, setup, recipe, step)
+                log_rollouts(session, step, harvest)
+                log_timeline(session, step, watch, setup.fleet)
+                session.end_step(progress, metrics | watch.metrics())
     return session.outcome
 
 
@@ -121,7 +124,7 @@ def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
         problems=problems,
         held_out=load(recipe.eval) if recipe.eval else [],
         engine=engine,
-        fleet=one_engine(engine, max_length=recipe.max_length, max_new_tokens=recipe.sampling.max_new_tokens),
+        fleet=build_fleet(engine, recipe.rollout, max_length=recipe.max_length),
         grading=grading,
         reference=load_reference(recipe, session.device),
         draw=Draw(
@@ -141,7 +144,11 @@ def check_start(session: Session, setup: Setup, recipe: Rl) -> None:
     )
     session.display.note("self-tests passed: " + ", ".join(f"{name} {found[name]:.1e}" for name in found))
     if session.saved is None:
-        before = held_out_accuracy(session, setup, recipe, 0) if recipe.eval_every else {}
+        watch, before = Stopwatch(), {}
+        if recipe.eval_every:
+            with watch("eval"):
+                before = held_out_accuracy(session, setup, recipe, 0)
+        log_timeline(session, 0, watch, setup.fleet)
         session.log(0, found | before)
 
 
@@ -206,36 +213,23 @@ def log_rollouts(session: Session, step: int, harvest: Harvest) -> None:
     session.run.write_rollouts(step, rollout_rows(harvest, partial(response_text, session.tokenizer)))
 
 
+def log_timeline(session: Session, step: int, watch: Stopwatch, fleet: Fleet) -> None:
+    events = [*watch.events, *fleet.diary.take()]
+    session.run.append_timeline(*({"step": step, **event} for event in events))
+
+
 def judge(problem: Problem, sample: Sample, *, recipe: Rl, tokenizer: Tokenizer, grading: Grading) -> Judged:
-    """Hand the response to the grader."""
+    """Hand the response to the grader; what its verdict is worth, the recipe says."""
     text = response_text(tokenizer, sample)
-    graded = hand_over(problem, sample, text, recipe.reward, grading)
-    return Judged(problem, sample, text, graded, recipe)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A response with the grader: its verdict, when it is there, and what that is worth."""
-
-    problem: Problem
-    sample: Sample
-    text: str
-    graded: Future[Verdict]
-    recipe: Rl
-
-    def done(self) -> bool:
-        return self.graded.done()
-
-    def result(self) -> tuple[Verdict, float | None]:
-        verdict = self.graded.result()
-        return verdict, reward(
-            verdict,
-            self.recipe.reward,
-            prompt="\n".join(message.content for message in self.problem.prompt),
-            response=self.text,
-            num_tokens=self.sample.num_response_tokens,
-            limit=self.recipe.sampling.max_new_tokens,
-        )
+    worth = partial(
+        reward,
+        settings=recipe.reward,
+        prompt="\n".join(message.content for message in problem.prompt),
+        response=text,
+        num_tokens=sample.num_response_tokens,
+        limit=recipe.sampling.max_new_tokens,
+    )
+    return Judged(hand_over(problem, sample, text, recipe.reward, grading), worth)
 
 
 def warn_of_failures(session: Session, step: int, harvest: Harvest) -> None:
@@ -335,15 +329,14 @@ def logprobs_of(model: Decoder, batch: PackedBatch, temperature: float) -> Tenso
 
 def held_out_accuracy(session: Session, setup: Setup, recipe: Rl, step: int) -> dict[str, float]:
     """Greedy accuracy by source."""
-    setup.engine.weights_changed(step)
+    setup.fleet.update_weights(step)
     with setup.engine.at_work():
         results = evaluate(
-            setup.engine,
+            setup.fleet,
             setup.held_out,
-            judge_with(session.tokenizer, recipe.reward, setup.grading),
+            Examiner(tokenizer=session.tokenizer, reward=recipe.reward, grading=setup.grading),
             sampling=recipe.sampling,
             num_samples=0,
-            stop_ids=session.tokenizer.eos_ids,
             seed=recipe.run.seed,
         )
     scores: dict[str, list[float]] = {}

@@ -32,6 +32,8 @@ def describe_harvest(harvest: Harvest, seconds: Mapping[str, float]) -> dict[str
         "rollout/groups_launched": len(harvest.launched),
         "rollout/groups_used": len(harvest.chosen),
         "rollout/groups_failed": sum(group.failed for group in harvest.launched),
+        "rollout/groups_surplus": harvest.num_surplus,
+        "rollout/groups_cancelled": harvest.num_cancelled,
         "rollout/tokens_per_second": sum(lengths) / seconds["rollout"],
         "response_length/mean": fmean(lengths),
         "response_length/max": max(lengths),

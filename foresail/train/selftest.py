@@ -21,7 +21,7 @@ from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.records import PackedBatch, RunStopped, TrainSequence
-from foresail.rollout.groups import Draw, draw_groups
+from foresail.rollout.groups import Draw, requests, to_sample
 from foresail.runlog.atomic import ASIDE, explained
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import save_weights
@@ -64,15 +64,16 @@ def draw_sequences(engine: Engine, problems: Sequence[PromptedProblem], draw: Dr
         }
     )
     draw = Draw(sampling=plain, num_samples=2, stop_ids=draw.stop_ids, seed=draw.seed, step=draw.step)
+    wanted = [request for group, entry in enumerate(problems) for request in requests(entry, draw, group)]
+    samples = [to_sample(completion) for completion in engine.generate(wanted)]
     return [
         TrainSequence(
-            name=entry.problem.id,
+            name=f"self-test sample {number}",
             ids=sample.ids,
             loss_mask=sample.loss_mask,
             rollout_logprobs=sample.logprobs,
         )
-        for entry, samples in draw_groups(engine, problems, draw)
-        for sample in samples
+        for number, sample in enumerate(samples)
     ]
 
 

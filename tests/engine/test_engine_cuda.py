@@ -111,8 +111,9 @@ def test_cuda_parked_requests_go_on_elsewhere():
         for place, engine in enumerate(engines):
             for completion in engine.step():
                 if completion.finish == "chunk":
-                    assert completion.parked.kv.pages.is_pinned()
-                    engines[1 - place].resume(completion.parked, chunk_tokens=3)
+                    parked = engine.park(completion.request.id)
+                    assert parked.kv.pages.is_pinned()
+                    engines[1 - place].resume(parked, chunk_tokens=3)
                 else:
                     found[completion.request.id] = completion
     assert_same(found, expected, tolerance=1e-4)

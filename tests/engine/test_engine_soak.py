@@ -67,10 +67,18 @@ def soak(engine: Engine, count: int, seed: int = 0) -> dict[str, int]:
         for completion in filter(None, ended):
             ends[completion.finish] = ends.get(completion.finish, 0) + 1
             if completion.finish == "chunk":
-                engine.resume(completion.parked, chunk_tokens=7)
+                go_on(engine, completion.request.id, numbers)
             else:
                 del alive[completion.request.id]
     return ends
+
+
+def go_on(engine: Engine, name: str, numbers: random.Random) -> None:
+    """In its place, or after it was parked."""
+    if numbers.random() < 0.5:
+        engine.go_on(name, chunk_tokens=7)
+    else:
+        engine.resume(engine.park(name), chunk_tokens=7)
 
 
 def test_a_long_life_leaves_nothing_behind():

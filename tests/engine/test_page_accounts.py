@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 import pytest
+from ahead_of_the_host import run_ahead
 from small_engines import (
     VOCABULARY,
     Completion,
@@ -66,33 +67,51 @@ def random_draft(numbers: random.Random) -> Draft:
     return Draft(tokens=tuple(numbers.sample(range(VOCABULARY), count)), parents=parents)
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize(("seed", "num_pages", "page_size"), [(0, 12, 4), (1, 40, 1), (2, 9, 5), (3, 60, 4)])
-def test_a_random_walk_leaks_nothing_and_changes_no_token(seed, num_pages, page_size):
+def test_a_random_walk_leaks_nothing_and_changes_no_token(seed, num_pages, page_size, ahead):
     numbers = random.Random(seed)
     engine = small_engine(MODEL, num_pages=num_pages, page_size=page_size, max_running=6, prefill_tokens=20)
-    requests, ended = {}, {}
+    if ahead:
+        run_ahead(engine)
+    requests, ended, resting = {}, {}, []
 
     def collect(completions: list[Completion]) -> None:
         for completion in completions:
-            assert completion.request.id not in ended
-            ended[completion.request.id] = completion
+            name = completion.request.id
+            assert name not in ended
+            if completion.finish == "chunk":
+                assert name not in resting
+                resting.append(name)
+            else:
+                ended[name] = completion
+
+    def go_on(name: str) -> None:
+        resting.remove(name)
+        if name not in ended:
+            engine.go_on(name, chunk_tokens=numbers.choice([None, 1, 5]))
 
     for turn in range(1000):
         alive = [name for name in requests if name not in ended]
-        match numbers.choices(["add", "step", "cancel", "park", "update", "draft"], [30, 45, 8, 8, 2, 15])[0]:
+        actions = ["add", "step", "cancel", "park", "update", "draft", "go on"]
+        match numbers.choices(actions, [30, 45, 8, 8, 2, 15, 30])[0]:
             case "add" if len(alive) < 15:
                 name = f"{seed}-{turn}"
                 requests[name] = random_request(name, numbers)
-                engine.add(requests[name])
+                engine.add(requests[name], chunk_tokens=numbers.choice([None, 1, 4]))
             case "cancel" if requests:
                 name = numbers.choice(list(requests))
                 cancelled = engine.cancel(name)
-                assert (cancelled is None) == (name in ended)
+                assert (
+                    name in ended or cancelled is not None or ahead
+                )  # it may have ended in a step under way
                 collect([cancelled] if cancelled else [])
-            case "park" if alive:
-                parked = engine.park(numbers.choice(alive))
+            case "park" if alive and (name := numbers.choice(alive)) not in resting:
+                parked = engine.park(name)
                 if parked is not None:
                     engine.resume(parked)
+            case "go on" if resting:
+                go_on(numbers.choice(resting))
             case "draft":
                 collect(engine.step(engine.guess({name: random_draft(numbers) for name in alive})))
             case "update":
@@ -100,7 +119,9 @@ def test_a_random_walk_leaks_nothing_and_changes_no_token(seed, num_pages, page_
             case _:
                 collect(engine.step())
         check_accounts(engine)
-    while engine.busy:
+    while engine.busy or resting:
+        for name in [*resting]:
+            go_on(name)
         collect(engine.step())
     assert_all_free(engine)
 

@@ -40,12 +40,79 @@ def test_division_does_not_matter(chunk, whole):
         for place, engine in enumerate(engines):
             for completion in engine.step():
                 if completion.finish == "chunk":
-                    assert completion.parked is not None and len(completion.ids) % chunk == 0
-                    engines[1 - place].resume(completion.parked, chunk_tokens=chunk)
+                    parked = engine.park(completion.request.id)
+                    assert parked is not None and len(parked.ids) % chunk == 0
+                    engines[1 - place].resume(parked, chunk_tokens=chunk)
                 else:
                     found[completion.request.id] = completion
     assert_same(found, whole)
     for engine in engines:
+        assert_all_free(engine)
+
+
+@pytest.mark.parametrize("chunk", [1, 4])
+def test_a_row_that_rests_goes_on_in_its_place(chunk):
+    request = ask("a", PROMPT, stop_ids=(), max_new_tokens=12)
+    plain = finish_all(small_engine(MODEL), [request])
+    engine = small_engine(MODEL)
+    tally = Tally(engine)
+    engine.add(request, chunk_tokens=chunk)
+    found, chunks = {}, 0
+    while engine.busy:
+        for completion in engine.step():
+            if completion.finish == "chunk":
+                assert completion.ids == plain["a"].ids[: len(completion.ids)] and not engine.busy
+                engine.go_on("a", chunk_tokens=chunk)
+                chunks += 1
+            else:
+                found["a"] = completion
+    assert_same(found, plain)
+    assert chunks == (12 - 1) // chunk
+    assert tally.prefilled == [9] and tally.decoded == [1] * 12
+    assert_all_free(engine)
+
+
+def test_a_row_that_is_left_resting_gives_its_place_away(whole):
+    """Two slots and a tight cache; every chunk goes on only when the others have had their turn."""
+    engine, found, left = small_engine(MODEL, num_pages=60, max_running=2), {}, []
+    for request in mixed_requests():
+        engine.add(request, chunk_tokens=3)
+    while engine.busy or left:
+        if not engine.busy:
+            engine.go_on(left.pop(0), chunk_tokens=3)
+        for completion in engine.step():
+            if completion.finish == "chunk":
+                left.append(completion.request.id)
+            else:
+                found[completion.request.id] = completion
+    assert_same(found, whole)
+    assert_all_free(engine)
+    assert not engine.resting and not engine.parked and not engine.holds("nobody")
+
+
+def test_a_row_put_back_in_the_middle_of_a_chunk_draws_only_the_rest_of_it():
+    requests = ask_group("a", PROMPT, 4, stop_ids=(), max_new_tokens=30)
+    engine, lengths = small_engine(MODEL, num_pages=14, max_running=4), {}
+    for request in requests:
+        engine.add(request, chunk_tokens=17)
+    while engine.busy:
+        for completion in engine.step():
+            lengths[completion.request.id] = len(completion.ids)
+            engine.park(completion.request.id)
+    assert set(lengths.values()) == {17} and len(lengths) == 4
+
+
+def test_who_rests_can_be_cancelled():
+    for steps_later in (0, 1):
+        engine = small_engine(MODEL)
+        engine.add(ask("a", PROMPT, stop_ids=(), max_new_tokens=6), chunk_tokens=2)
+        while engine.busy:
+            engine.step()
+        for _ in range(steps_later):
+            engine.step()
+        cancelled = engine.cancel("a")
+        assert cancelled is not None and len(cancelled.ids) == 2 and cancelled.finish == "cancelled"
+        assert engine.cancel("a") is None
         assert_all_free(engine)
 
 

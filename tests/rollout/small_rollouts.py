@@ -10,10 +10,11 @@ from typing import Any
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Sampling
+from foresail.recipe.parts import Rollout, Sampling
 from foresail.recipe.shape import ModelShape
 from foresail.records import FAILURES, Group, Message, Problem, Sample, Status, Verdict
-from foresail.rollout.fleet import Fleet, one_engine
+from foresail.rollout.build import build_fleet
+from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw
 
 STOPS = (2, 5, 8)
@@ -35,7 +36,7 @@ def tiny_engine(**options: Any) -> Engine:
 
 
 def tiny_fleet(**options: Any) -> Fleet:
-    return one_engine(tiny_engine(**options), max_length=64, max_new_tokens=12)
+    return build_fleet(tiny_engine(**options), Rollout(), max_length=64)
 
 
 def draw_settings(num_samples: int = 4, **options: Any) -> Draw:
@@ -69,6 +70,10 @@ class Judged:
         self, result: Callable[[], tuple[Verdict, float | None]], ready: Callable[[], bool] = lambda: True
     ) -> None:
         self.result, self.done = result, ready
+
+    def add_done_callback(self, call: Callable[[Any], None]) -> None:
+        if self.done():
+            call(self)
 
 
 class FakeJudge:

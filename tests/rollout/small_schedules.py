@@ -38,7 +38,13 @@ def group(number: int, size: int = 1, *, prompt: int = 5, max_tokens: int = 40) 
 
 def ended(dispatch: Dispatch, new_tokens: int | None = None, *, finished: bool = False) -> ChunkEnded:
     tokens = dispatch.max_tokens if new_tokens is None else new_tokens
-    return ChunkEnded(ask=dispatch.ask, instance=dispatch.instance, new_tokens=tokens, finished=finished)
+    return ChunkEnded(
+        ask=dispatch.ask,
+        instance=dispatch.instance,
+        generated=dispatch.generated,
+        new_tokens=tokens,
+        finished=finished,
+    )
 
 
 def places(dispatches: list[Dispatch]) -> list[tuple[str, str]]:

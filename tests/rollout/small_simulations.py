@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from foresail.rollout.simulation.costs import (
-    StepCost,
-)
+from foresail.rollout.simulation.costs import StepCost
 from foresail.rollout.simulation.settings import Simulation
 from foresail.rollout.simulation.step import StepResult, simulate
 

@@ -135,12 +135,12 @@ def test_lengths_nobody_tried_have_the_mean_chance() -> None:
 
 
 def test_what_was_accepted_long_ago_is_forgotten() -> None:
-    acceptance = Acceptance(memory=100, weight=0.01)
+    acceptance = Acceptance(memory=4, weight=0.01)
     for _ in range(20):
         acceptance.record([4] * 50, [4] * 50, [4] * 50)
     assert acceptance.alpha > 0.99
-    for _ in range(20):
-        acceptance.record([4] * 50, [4] * 50, [0] * 50)
+    for _ in range(40):
+        acceptance.record([4], [4], [0])  # by one row as well as by fifty
     assert acceptance.alpha < 0.01
 
 

@@ -7,10 +7,13 @@ import random
 import pytest
 from tiny_rollouts import SAMPLES, asks, small_engine, small_model, whole_requests
 
-from foresail.rollout.fleet import Fleet, one_engine
+from foresail.recipe.parts import Rollout
+from foresail.rollout.build import build_fleet
+from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import InstanceLost
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
+from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.policies import build_policy
 
 MODEL = small_model()
@@ -99,11 +102,38 @@ def test_a_cancelled_group_leaves_the_others_alone(polls, whole):
     fleet.update_weights(1)
 
 
-def test_the_embedded_default_is_divided_only_where_it_must_be(whole):
-    roomy = one_engine(small_engine(MODEL, max_running=12), max_length=28, max_new_tokens=14)
-    tight = one_engine(small_engine(MODEL, num_pages=30, max_running=12), max_length=28, max_new_tokens=14)
+def test_the_embedded_default_is_divided_only_where_it_must_be(whole, monkeypatch):
+    monkeypatch.setattr("foresail.rollout.build.CHUNK", 4)
+    roomy = build_fleet(small_engine(MODEL, max_running=12), Rollout(), max_length=28)
+    tight = build_fleet(small_engine(MODEL, num_pages=30, max_running=12), Rollout(), max_length=28)
     for fleet, divided in ((roomy, False), (tight, True)):
         launch_all(fleet)
         assert finish(fleet) == whole
         dispatches = sum(event["what"] == "dispatch" for event in fleet.diary.take())
         assert (dispatches > len(GROUPS) * SAMPLES) == divided
+
+
+def test_a_recipe_says_how_samples_are_drawn(whole):
+    settings = Rollout(policy="fifo", chunk_tokens=3, drafts="on", host_gb=0)
+    fleet = build_fleet(small_engine(MODEL), settings, max_length=28)
+    launch_all(fleet)
+    assert finish(fleet) == whole
+    (instance,) = fleet.instances.values()
+    assert isinstance(instance, DraftingInstance) and instance.speculation.tally.steps > 0
+    assert fleet.pool.max_bytes == 0
+    assert {event["why"] for event in fleet.diary.take() if event["what"] == "dispatch"} == {"fifo"}
+
+
+def test_workers_draw_the_same_tokens(whole):
+    fleet = build_fleet(
+        small_engine(small_model()), Rollout(workers=2, drafts="on", chunk_tokens=5), max_length=28
+    )
+    try:
+        launch_all(fleet)
+        assert finish(fleet) == whole
+        assert {event["instance"] for event in fleet.diary.take() if event["what"] == "dispatch"} == {
+            "worker 0",
+            "worker 1",
+        }
+    finally:
+        fleet.close()

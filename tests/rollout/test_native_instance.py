@@ -35,7 +35,7 @@ def run_divided(instances: list[NativeInstance], pool: KVPool, chunk: int, seed:
                 if outcome.event.finished:
                     drawn[ask.id] = outcome.completion.ids
                 else:
-                    pool.put(outcome.completion.parked)
+                    pool.put(instance.park(ask.id))
                     waiting[ask.id] = (ask, len(outcome.completion.ids))
     return drawn
 

@@ -195,6 +195,19 @@ def test_late_news_from_a_lost_instance_is_ignored() -> None:
     assert (scheduler.num_waiting, scheduler.num_running) == (0, 0)
 
 
+def test_news_that_comes_twice_is_not_taken_for_that_of_the_next_chunk() -> None:
+    scheduler = build(a=100)
+    scheduler.launch(group(0))
+    (first,) = scheduler.next_dispatches()
+    assert scheduler.chunk_ended(ended(first))
+    assert not scheduler.chunk_ended(ended(first))
+    (second,) = scheduler.next_dispatches()
+    assert second.instance == first.instance
+    assert not scheduler.chunk_ended(ended(first))
+    assert (scheduler.num_running, second.generated) == (1, 10)
+    assert scheduler.chunk_ended(ended(second, finished=True))
+
+
 def test_losing_an_instance_twice_loses_nothing_more() -> None:
     scheduler = build(a=100)
     scheduler.launch(group(0))

@@ -86,10 +86,10 @@ class Disorder(RuleBasedStateMachine):
         if news.finished:
             del self.open[request]
             self.finished[request] += 1
-            self.over.append(news)
         else:
             self.open[request] += tokens
-        self.scheduler.chunk_ended(news)
+        assert self.scheduler.chunk_ended(news)
+        self.over.append(news)
 
     @precondition(lambda self: self.instances)
     @rule(number=st.integers(0, 1000), finished=st.booleans())
@@ -118,7 +118,7 @@ class Disorder(RuleBasedStateMachine):
     @precondition(lambda self: self.over)
     @rule(number=st.integers(0, 1000))
     def hear_late_news(self, number: int) -> None:
-        self.scheduler.chunk_ended(self.over[number % len(self.over)])
+        assert not self.scheduler.chunk_ended(self.over[number % len(self.over)])
 
     @invariant()
     def counts_agree(self) -> None:

@@ -1,54 +1,41 @@
-"""A simulated engine: its sums in closed form against steps taken one by one."""
+"""A simulated engine, its sums in closed form against steps taken one by one, and the instance around it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from small_simulations import COST
 
-from foresail.rollout.plan import Ask, ChunkEnded, Dispatch
+from foresail.engine.request import Parked, Request
+from foresail.recipe.parts import Sampling
+from foresail.rollout.instance import Instance, Order, Report
+from foresail.rollout.kv_pool import num_bytes
+from foresail.rollout.plan import Ask, Dispatch
 from foresail.rollout.simulation.clock import VirtualClock
-from foresail.rollout.simulation.instance import Row, SimulatedInstance, seconds_for, steps_in
+from foresail.rollout.simulation.drawn_text import Repeated, ids_of, sample_of, to_weightless_sample
+from foresail.rollout.simulation.engine import Machine, Row, SimulatedEngine, seconds_for, steps_in
+from foresail.rollout.simulation.instance import SimulatedInstance
+from foresail.rollout.simulation.world import World
 
-# An instance, against steps taken one by one.
-
-
-def ask(name: str, prompt: int = 100) -> Ask:
-    group, sample = map(int, name.split("."))
-    return Ask(id=name, group=group, sample=sample, prompt_tokens=prompt, max_tokens=100_000)
+# An engine, against steps taken one by one.
 
 
-def row(name: str, new_tokens: int, prompt: int = 100) -> Row:
-    dispatch = Dispatch(ask=ask(name, prompt), instance="i", generated=0, max_tokens=new_tokens)
-    return Row(
-        dispatch=dispatch,
-        finished=True,
-        new_tokens=new_tokens,
-        references=0,
-        to_compute=prompt,
-        context=prompt,
-        left=new_tokens,
-    )
+def row(name: str, tokens: int, prompt: int = 100) -> Row:
+    return Row(name=name, references=0, to_compute=prompt, context=prompt, left=tokens)
 
 
 class Alone:
-    """One instance and what it reports."""
+    """One engine and what ends there."""
 
     def __init__(self, kv_tokens: int = 10**9, max_running: int = 64) -> None:
         self.clock, self.ends, self.spent = VirtualClock(), {}, {}
-        self.instance = SimulatedInstance(
-            "i",
-            kv_tokens=kv_tokens,
-            max_running=max_running,
-            cost=COST,
-            gain=None,
-            clock=self.clock,
-            report=self.ended,
-            spent=self.spent,
-        )
+        machine = Machine(kv_tokens=kv_tokens, max_running=max_running, cost=COST)
+        self.engine = SimulatedEngine(machine, self.clock, self.ended, self.spent)
 
-    def ended(self, event: ChunkEnded) -> None:
-        assert event.ask.id not in self.ends
-        self.ends[event.ask.id] = self.clock.now()
+    def ended(self, names: list[str]) -> None:
+        assert not set(names) & set(self.ends)
+        self.ends |= dict.fromkeys(names, self.clock.now())
 
 
 def step_by_step(arrivals: dict[str, tuple[float, int]], prompt: int = 100) -> dict[str, float]:
@@ -75,7 +62,7 @@ def test_jumps_end_where_single_steps_end() -> None:
     arrivals = {"0.0": (0.0, 700), "0.1": (0.0, 50), "1.0": (0.0, 400), "1.1": (1.0, 900), "2.0": (30.0, 10)}
     alone = Alone()
     for name, (moment, tokens) in arrivals.items():
-        alone.clock.at(moment, lambda name=name, tokens=tokens: alone.instance.submit(row(name, tokens)))
+        alone.clock.at(moment, lambda name=name, tokens=tokens: alone.engine.add(row(name, tokens)))
     alone.clock.run()
     expected = step_by_step(arrivals)
     assert alone.ends.keys() == expected.keys()
@@ -95,13 +82,13 @@ def test_without_room_the_last_row_is_put_back_computed_again_and_still_ends() -
     roomy, tight = Alone(), Alone(kv_tokens=2500)
     for alone in (roomy, tight):
         for name in ("0.0", "0.1", "0.2"):
-            alone.instance.submit(row(name, 1000))
+            alone.engine.add(row(name, 1000))
         alone.clock.run()
         assert alone.ends.keys() == {"0.0", "0.1", "0.2"}
-    assert roomy.instance.preemptions == 0
+    assert roomy.engine.preemptions == 0
     # Three rows of 100 + n fill 2500 at n = 733; the last waits at the front until another ends.
-    assert tight.instance.preemptions == 1
-    assert tight.instance.computed_again == pytest.approx(833, abs=2)
+    assert tight.engine.preemptions == 1
+    assert tight.engine.computed_again == pytest.approx(833, abs=2)
     assert tight.ends["0.2"] > tight.ends["0.0"] + 200 * COST.fixed
     assert roomy.ends["0.2"] == pytest.approx(roomy.ends["0.0"])
 
@@ -109,20 +96,152 @@ def test_without_room_the_last_row_is_put_back_computed_again_and_still_ends() -
 def test_rows_beyond_the_limit_wait_in_line() -> None:
     alone = Alone(max_running=2)
     for number, tokens in enumerate((100, 400, 100, 100)):
-        alone.instance.submit(row(f"0.{number}", tokens))
+        alone.engine.add(row(f"0.{number}", tokens))
     alone.clock.run()
     assert [*alone.ends] == ["0.0", "0.2", "0.3", "0.1"]
-    assert max(rows for _, rows in alone.instance.history) == 2
+    assert max(rows for _, rows in alone.engine.history) == 2
 
 
 def test_a_cancelled_row_leaves_its_room_and_its_time_is_booked() -> None:
     alone = Alone()
-    alone.instance.submit(row("0.0", 1000))
-    alone.instance.submit(row("0.1", 1000))
-    alone.clock.at(1.0, lambda: alone.instance.cancel("0.1"))
-    alone.clock.at(1.0, lambda: alone.instance.cancel("9.9"))
+    alone.engine.add(row("0.0", 1000))
+    alone.engine.add(row("0.1", 1000))
+    alone.clock.at(1.0, lambda: alone.engine.cancel("0.1"))
+    alone.clock.at(1.0, lambda: alone.engine.cancel("9.9"))
     alone.clock.run()
     assert alone.ends.keys() == {"0.0"}
     assert alone.spent["0.1"] == pytest.approx(0.5)  # a second, shared by two
     assert alone.spent["0.0"] == pytest.approx(alone.ends["0.0"] - 0.5)
-    assert alone.instance.busy_seconds == pytest.approx(sum(alone.spent.values()))
+    assert alone.engine.busy_seconds == pytest.approx(sum(alone.spent.values()))
+
+
+# The instance: orders in, reports out.
+
+LENGTH = 250
+MIGRATION = 1e-3
+
+
+def world(length: int = LENGTH) -> World:
+    return World(clock=VirtualClock(), length=lambda ask: length)
+
+
+def instance(name: str, around: World, **options: Any) -> SimulatedInstance:
+    machine = Machine(
+        **{
+            "kv_tokens": 10_000,
+            "max_running": 8,
+            "cost": COST,
+            "kv_bytes": 1000,
+            "migration_seconds_per_token": MIGRATION,
+        }
+        | options
+    )
+    return SimulatedInstance(name, machine, around)
+
+
+def order(place: Instance, work: Request | Parked) -> Order:
+    name, generated = (work.request.id, len(work.ids)) if isinstance(work, Parked) else (work.id, 0)
+    ask = Ask(id=name, group=0, sample=int(name[-1]), prompt_tokens=50, max_tokens=1000)
+    dispatch = Dispatch(ask=ask, instance=place.state.name, generated=generated, max_tokens=100)
+    return Order(dispatch=dispatch, work=work)
+
+
+def request(sample: int = 0) -> Request:
+    return Request(id=f"0.{sample}", prompt=(0,) * 50, key=0, sampling=Sampling(max_new_tokens=1000))
+
+
+def run_chunk(place: SimulatedInstance, work: Request | Parked, around: World) -> tuple[Report, float]:
+    """Its report, and the seconds it took."""
+    start = around.clock.now()
+    place.submit(order(place, work))
+    assert place.load == 1 and place.poll() == []
+    around.clock.wait()
+    (report,) = place.poll()
+    assert place.load == 0 and place.poll() == []
+    return report, around.clock.now() - start
+
+
+def parked_by(report: Report) -> Parked:
+    assert report.completion.parked is not None
+    return report.completion.parked
+
+
+def test_chunks_come_back_parked_until_the_last_is_a_whole_response() -> None:
+    around = world()
+    place = instance("a", around)
+    place.update_weights(3)
+    work: Request | Parked = request()
+    ends = []
+    for _ in range(3):
+        report, _ = run_chunk(place, work, around)
+        event, completion = report.event, report.completion
+        ends.append((event.generated, event.new_tokens, event.finished, completion.finish))
+        work = completion.parked or work
+    assert ends == [(0, 100, False, "chunk"), (100, 100, False, "chunk"), (200, 50, True, "stop")]
+    assert completion.ids == ids_of(0, 0, LENGTH) and completion.parked is None
+    assert list(completion.versions) == [3] * LENGTH and list(completion.logprobs) == [0.0] * LENGTH
+
+
+def test_keys_and_values_have_a_size_and_going_elsewhere_takes_time() -> None:
+    around = world()
+    here, there = instance("here", around), instance("there", around)
+    first, _ = run_chunk(here, request(), around)
+    parked = parked_by(first)
+    assert num_bytes(parked) == 150 * 1000
+    stays, moves, recomputes = (
+        run_chunk(place, work, around)[1]
+        for place, work in ((here, parked), (there, parked), (there, parked.without_kv()))
+    )
+    assert moves == pytest.approx(stays + 150 * MIGRATION)
+    assert recomputes == pytest.approx(stays + 150 * COST.per_prefilled_token)
+    assert (here.migrations, there.migrations) == (0, 1)
+
+
+def test_keys_and_values_of_other_weights_are_computed_again() -> None:
+    around = world()
+    place = instance("a", around)
+    parked = parked_by(run_chunk(place, request(), around)[0])
+    same = run_chunk(place, parked, around)[1]
+    place.update_weights(1)
+    other = run_chunk(place, parked, around)[1]
+    assert other == pytest.approx(same + 150 * COST.per_prefilled_token)
+
+
+def test_what_is_cancelled_is_never_reported_wherever_it_is() -> None:
+    around = world()
+    place, elsewhere = instance("a", around), instance("b", around)
+    parked = parked_by(run_chunk(elsewhere, request(), around)[0])
+    place.submit(order(place, parked))  # on its way
+    place.submit(order(place, request(1)))  # running
+    place.cancel("0.0")
+    place.cancel("0.1")
+    place.submit(order(place, request(2)))
+    around.clock.wait()
+    place.cancel("0.2")  # has ended, and nobody has asked
+    around.clock.run()
+    assert place.load == 0 and place.poll() == []
+    assert place.engine.history[-1][1] == 0
+
+
+def test_a_chunk_that_goes_on_with_something_else_is_refused() -> None:
+    around = world()
+    place = instance("a", around)
+    parked = parked_by(run_chunk(place, request(), around)[0])
+    wrong = order(place, parked)
+    with pytest.raises(AssertionError, match="something else"):
+        place.submit(Order(dispatch=order(place, request()).dispatch, work=parked))
+    with pytest.raises(AssertionError, match="goes on with nothing"):
+        place.submit(Order(dispatch=wrong.dispatch, work=request()))
+
+
+def test_text_takes_no_memory_and_tells_whose_it_is() -> None:
+    for key in (12345678, -12345678):
+        ids = ids_of(key, 7, 10**9)
+        assert len(ids) == 10**9 and sample_of(ids) == 7
+    assert ids_of(10**9, 7, 5) != ids_of(2 * 10**9, 7, 5)
+    assert list(Repeated("x", 3)) == ["x"] * 3 and len(Repeated(0, 10)[2:5]) == 3
+    with pytest.raises(IndexError):
+        Repeated(0, 3)[3]
+    report, _ = run_chunk(instance("a", (around := world(10**8))), request(), around)
+    sample = to_weightless_sample(report.completion)
+    assert len(sample.ids) == len(sample.loss_mask) == len(sample.versions) == 100

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from small_schedules import group
 from small_simulations import COST, TABLE
 
 from foresail.rollout.simulation.clock import VirtualClock
-from foresail.rollout.simulation.cluster import Progress
 from foresail.rollout.simulation.costs import (
     CARDS,
     MEASURED,
@@ -18,7 +18,8 @@ from foresail.rollout.simulation.costs import (
     fit,
 )
 from foresail.rollout.simulation.drafting_gain import DraftingGain, Speculation, expected_tokens
-from foresail.rollout.simulation.workloads import Problems, Workload, beta_width, exponential_rate
+from foresail.rollout.simulation.workloads import Places, Problems, Workload, beta_width, exponential_rate
+from foresail.rollout.simulation.world import Siblings
 from foresail.rollout.step_table import MeasuredStep, read_step_table
 
 # The clock.
@@ -36,6 +37,18 @@ def test_virtual_time_jumps_and_equal_moments_keep_their_order() -> None:
     clock.at(2.0, lambda: clock.at(0.5, note("past")))
     clock.run()
     assert seen == [("first", 1.0), ("second", 1.0), ("past", 2.0), ("late", 5.0)]
+
+
+def test_whoever_waits_wakes_when_all_of_a_moment_has_happened() -> None:
+    clock, seen = VirtualClock(), []
+    clock.at(1.0, lambda: seen.append("no news"))
+    clock.at(2.0, clock.wake)
+    clock.at(2.0, lambda: clock.at(2.0, lambda: seen.append("of the same moment")))
+    clock.at(3.0, lambda: seen.append("later"))
+    clock.wait()
+    assert seen == ["no news", "of the same moment"] and clock.now() == 2.0
+    with pytest.raises(AssertionError, match="waits for ever"):
+        clock.wait()
 
 
 # Costs.
@@ -85,11 +98,34 @@ def test_costs_go_with_bytes_and_parameters() -> None:
 def test_lengths_have_the_mean_the_maximum_and_the_likeness_asked_for() -> None:
     work = Workload(groups=1, samples=8, mean_tokens=7615, max_tokens=40_960, correlation=0.84)
     problems = Problems(work, seed=0, step=0)
-    lengths = np.array([problems[group].lengths for group in range(4000)])
+    lengths = np.array([problems[number].lengths for number in range(4000)])
     assert lengths.mean() == pytest.approx(7615, rel=0.03)
     assert lengths.min() >= 1 and 40_000 < lengths.max() <= 40_960
     ranks = lengths.ravel().argsort().argsort().reshape(lengths.shape)
     assert 0.78 < np.corrcoef(ranks[:, 0], ranks[:, 1])[0, 1] < 0.88  # of ranks: a little below 0.84
+
+
+def test_an_earlier_step_is_as_alike_as_siblings_unless_it_has_drifted() -> None:
+    def draw(drift: float) -> tuple[np.ndarray, np.ndarray]:
+        work = Workload(groups=1, samples=4, mean_tokens=7615, max_tokens=40_960, drift=drift)
+        drawn = [Problems(work, seed=0, step=0)[number] for number in range(2000)]
+        return np.array([group.lengths for group in drawn]), np.array([group.earlier for group in drawn])
+
+    (now, earlier), (same_now, half), (_, unlike) = (draw(drift) for drift in (0.0, 0.5, 1.0))
+    assert (now == same_now).all() and earlier.mean() == pytest.approx(now.mean(), rel=0.03)
+    likeness = [rank_correlation(now[:, 0], then[:, 0]) for then in (earlier, half, unlike)]
+    assert likeness[0] == pytest.approx(rank_correlation(now[:, 0], now[:, 1]), abs=0.03)
+    assert 0.5 < likeness[1] < 0.65 and abs(likeness[2]) < 0.06  # of scores: 0.84 x the root of a half
+
+
+def rank_correlation(left: np.ndarray, right: np.ndarray) -> float:
+    return float(np.corrcoef(left.argsort().argsort(), right.argsort().argsort())[0, 1])
+
+
+def test_likeness_may_come_from_elsewhere() -> None:
+    work = Workload(groups=1, samples=2, mean_tokens=50, max_tokens=100)  # the mean of a uniform one
+    given = Problems(work, seed=0, step=0, likeness=lambda _, numbers: Places([0.25, 1.0], [0.5, 0.75]))
+    assert (given[3].lengths, given[3].earlier) == ((25, 100), (50, 75))
 
 
 @pytest.mark.parametrize("mean", [0.02, 0.3, 0.5, 0.7])
@@ -101,10 +137,9 @@ def test_exponential_rate_gives_the_mean(mean: float) -> None:
 
 def test_groups_are_valid_as_often_as_asked() -> None:
     work = Workload(groups=1, samples=16, mean_tokens=10, max_tokens=100, valid_share=0.41)
-    outcomes = [Problems(work, seed=3, step=0)[group].outcome for group in range(1500)]
-    assert np.mean([outcome.valid for outcome in outcomes]) == pytest.approx(0.41, abs=0.04)
-    assert not any(outcome.valid and outcome.solved for outcome in outcomes)
-    assert np.mean([outcome.solved for outcome in outcomes]) == pytest.approx(0.295, abs=0.04)
+    right = np.array([Problems(work, seed=3, step=0)[number].right for number in range(1500)])
+    assert np.mean(right.any(axis=1) & ~right.all(axis=1)) == pytest.approx(0.41, abs=0.04)
+    assert np.mean(right.all(axis=1)) == pytest.approx(0.295, abs=0.04)
 
 
 def test_beta_width_of_equally_likely_chances_is_1() -> None:
@@ -116,8 +151,8 @@ def test_beta_width_of_equally_likely_chances_is_1() -> None:
 def test_a_group_does_not_depend_on_what_was_launched_before_it() -> None:
     work = Workload(groups=1, samples=4, mean_tokens=100, max_tokens=1000, valid_share=0.5)
     forwards, backwards = (Problems(work, seed=1, step=2) for _ in range(2))
-    ahead = [forwards[group] for group in range(20)]
-    behind = [backwards[group] for group in reversed(range(20))][::-1]
+    ahead = [forwards[number] for number in range(20)]
+    behind = [backwards[number] for number in reversed(range(20))][::-1]
     assert ahead == behind
     assert Problems(work, seed=1, step=3)[0] != ahead[0]
 
@@ -141,5 +176,11 @@ def test_drafts_are_long_where_the_batch_is_small_and_none_where_it_is_large() -
 
 
 def test_references_are_siblings_that_ended_or_are_ahead() -> None:
-    progress = Progress(generated=[100, 0, 300, 50, 200], ended=[False, False, False, True, False])
-    assert [progress.references(sample) for sample in range(5)] == [3, 4, 1, 3, 2]
+    siblings, asks = Siblings(), group(0, 5)
+    generated = (100, 0, 300, 50, 200)
+    for ask, tokens in zip(asks, generated, strict=True):
+        if tokens:
+            siblings.reported(ask, tokens, finished=tokens == 50)
+    references = [siblings.references(ask, tokens) for ask, tokens in zip(asks, generated, strict=True)]
+    assert references == [3, 4, 1, 3, 2]
+    assert siblings.references(group(1)[0], 0) == 0

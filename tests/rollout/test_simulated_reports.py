@@ -72,6 +72,8 @@ def test_what_cannot_fit_is_refused_with_what_to_do() -> None:
         small(cluster={"weight_gb": 126.8})
     with pytest.raises(ValueError, match="mean_tokens 2000 is not below"):
         small(workload={"mean_tokens": 2000})
+    with pytest.raises(ValueError, match=r"prior_lengths is of no use to rollout\.policy fifo"):
+        small(rollout={"policy": "fifo", "prior_lengths": True})
 
 
 def test_the_command_writes_numbers_and_a_picture(foresail: CommandLine, tmp_path: Path) -> None:

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_simulations import COST, run_one, small
+from small_simulations import run_one, small
 
 from foresail.rollout.controller import Outcome
-from foresail.rollout.policies import build_policy
-from foresail.rollout.scheduler import Scheduler
 from foresail.rollout.simulation.clock import VirtualClock
-from foresail.rollout.simulation.cluster import Cluster, Graders
-from foresail.rollout.simulation.instance import SimulatedInstance
+from foresail.rollout.simulation.judges import Graders
 from foresail.rollout.simulation.launchers import Rounds
 from foresail.rollout.simulation.step import simulate
-from foresail.rollout.simulation.workloads import Problems, Workload
+from foresail.rollout.simulation.workloads import DrawnGroup, Places, Problems, Workload
 
 # The whole step.
 
@@ -79,75 +76,32 @@ def test_a_slow_link_makes_migration_cost_something() -> None:
     assert slow.seconds > 1.2 * fast.seconds
 
 
-def test_an_instance_that_is_lost_loses_and_doubles_nothing() -> None:
-    work = Workload(groups=30, samples=4, mean_tokens=600, max_tokens=2000, prompt_tokens=50)
-    problems, clock, ends = Problems(work, seed=0, step=0), VirtualClock(), []
-    scheduler = Scheduler(build_policy("context"), chunk_tokens=256)
-    cluster = Cluster(
-        scheduler,
-        problems,
-        clock,
-        lambda ask: ends.append(ask.id),
-        migration_seconds_per_token=1e-5,
-        drafting=False,
-    )
-    for number in range(3):
-        cluster.add(
-            SimulatedInstance(
-                f"i{number}",
-                kv_tokens=20_000,
-                max_running=16,
-                cost=COST,
-                gain=None,
-                clock=clock,
-                report=cluster.chunk_ended,
-                spent=cluster.spent,
-            )
+def test_remembered_lengths_say_who_is_long_before_anybody_has_ended() -> None:
+    """One row at a time, three lone requests, the last the longest: without memory it is drawn last."""
+
+    def lengths(work: Workload, numbers: np.random.Generator) -> Places:
+        place = next(places)
+        return Places([place], [place])
+
+    results = []
+    for remembered in (False, True):
+        places = iter([0.1, 0.2, 0.9])
+        simulation = small(
+            cluster={"instances": 1, "max_running": 1},
+            workload={"groups": 3, "samples": 1},
+            rollout={"chunk_tokens": None, "prior_lengths": remembered},
         )
-    for group in range(30):
-        cluster.launch(group)
-    clock.at(3.0, lambda: cluster.lose("i1"))
-    clock.at(4.0, lambda: cluster.lose("i0"))
-    clock.run()
-    assert sorted(ends) == sorted(f"{group}.{sample}" for group in range(30) for sample in range(4))
-    assert cluster.tally.tokens == sum(sum(problems[group].lengths) for group in range(30))
+        results.append(simulate(simulation, likeness=lengths)[0])
+    forgetful, remembering = (result.tail_seconds for result in results)
+    assert forgetful > 3 * remembering  # the tail is the last of three: the longest, or the shortest
 
 
-def test_a_group_cancelled_while_it_travels_never_arrives() -> None:
-    work = Workload(groups=1, samples=1, mean_tokens=600, max_tokens=2000, correlation=0)
-    problems, clock, ends = Problems(work, seed=0, step=0), VirtualClock(), []
-    cluster = Cluster(
-        Scheduler(build_policy("fifo"), chunk_tokens=100),
-        problems,
-        clock,
-        lambda ask: ends.append((ask.id, clock.now())),
-        migration_seconds_per_token=1.0,  # minutes
-        drafting=False,
-    )
-    assert problems[0].lengths[0] > 200
-
-    def add(name: str, kv_tokens: int) -> None:
-        instance = SimulatedInstance(
-            name,
-            kv_tokens=kv_tokens,
-            max_running=4,
-            cost=COST,
-            gain=None,
-            clock=clock,
-            report=cluster.chunk_ended,
-            spent=cluster.spent,
-        )
-        cluster.add(instance)
-
-    add("small", 4000)
-    cluster.launch(0)
-    clock.at(0.1, lambda: add("large", 8000))  # the second chunk goes there, and is long on its way
-    clock.at(60.0, lambda: cluster.cancel([0]))
-    clock.run()
-    assert cluster.tally.migrations == 1
-    assert ends == [] and clock.now() > 600
-    assert [instance.history[-1][1] for instance in cluster.instances.values()] == [0, 0]
-    assert cluster.scheduler.free_tokens == {"small": 3960, "large": 7920}
+def test_without_host_memory_a_chunk_that_moves_or_waits_is_computed_again() -> None:
+    crowded = {"groups": 60, "samples": 8}
+    roomy, none = (run_one(cluster={"host_gb": size}, workload=crowded) for size in (None, 0.0))
+    assert none.tokens == roomy.tokens
+    assert none.migrations == 0  # there is nothing to move
+    assert none.seconds > roomy.seconds
 
 
 # Launching and closing.
@@ -157,11 +111,15 @@ SLOW_JUDGE = {"quick_seconds": 0.2}
 NAIVE = {"launches": "rounds", "grading": "after-all", "graders": 1}
 
 
+def teaches(group: DrawnGroup) -> bool:
+    return len(set(group.right)) == 2
+
+
 def test_seamless_takes_the_first_valid_groups_in_launch_order_and_cancels_later_ones() -> None:
     simulation = small(workload=DYNAMIC, step={"launches": "continuous"}, rollout={"policy": "fifo"})
     result = simulate(simulation)[0]
     problems = Problems(simulation.workload, seed=0, step=0)
-    valid = [group for group in range(result.launched_groups) if problems[group].outcome.valid]
+    valid = [group for group in range(result.launched_groups) if teaches(problems[group])]
     assert result.chosen == 12
     assert result.waste_ratio <= (len(valid) - 12) / 12
     patient = run_one(
@@ -178,7 +136,7 @@ def test_naive_rounds_launch_what_is_wanted_until_enough_are_valid() -> None:
     simulation = small(workload=DYNAMIC, step=NAIVE)
     result = simulate(simulation)[0]
     problems = Problems(simulation.workload, seed=0, step=0)
-    valid = np.cumsum([problems[group].outcome.valid for group in range(120)])
+    valid = np.cumsum([teaches(problems[group]) for group in range(120)])
     rounds = next(count for count in range(1, 11) if valid[12 * count - 1] >= 12)
     assert rounds > 1
     assert result.launched_groups == 12 * rounds

@@ -6,6 +6,8 @@ import gzip
 import json
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
@@ -424,3 +426,32 @@ def tokens_per_step(groups: list[list[list[int]]], references: int) -> float:
             steps += 1
         tokens += len(text)
     return tokens / steps
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+from foresail.rollout.drafts.compiled import numba
+from foresail.rollout.drafts.drafting import GroupDrafts
+assert numba is None
+"""
+DRAFTING = """
+import random
+from foresail.rollout.drafts.drafting import GroupDrafts
+numbers, drafts = random.Random(0), GroupDrafts(window=6)
+drafts.register(0, [numbers.randrange(4) for _ in range(9)])
+for turn in range(60):
+    name = f"0.{numbers.randrange(5)}"
+    row = drafts.join(0, name)
+    drafts.append(0, name, int(drafts.known([row])[0]), [numbers.randrange(4) for _ in range(3)])
+    print(drafts.draft(0, name, max_tokens=6, paths=1 + turn % 3))
+"""
+
+
+def test_plain_python_gives_what_machine_code_gives() -> None:
+    """For machines without numba; where this one has none either, both are plain."""
+    said = [
+        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+        for program in (DRAFTING, WITHOUT_NUMBA + DRAFTING)
+    ]
+    assert said[0] == said[1] and said[0].count("Draft(") > 30

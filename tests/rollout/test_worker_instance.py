@@ -5,15 +5,28 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 
 import pytest
 import torch
-from tiny_rollouts import asks, small_engine, small_model, whole_requests
+from tiny_rollouts import MAX_TOKENS, PROMPTS, STOP, asks, small_engine, small_model, whole_requests
 
+from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Parked
-from foresail.rollout.instance import InstanceLost, Order
+from foresail.recipe.parts import Sampling
+from foresail.records import Problem, Sample, Verdict
+from foresail.rollout.collect import Harvest, collect, teaches
+from foresail.rollout.controller import Controller
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.groups import Draw
+from foresail.rollout.instance import Instance, InstanceLost, Order
+from foresail.rollout.kv_pool import KVPool
+from foresail.rollout.native import NativeInstance
 from foresail.rollout.plan import Dispatch
+from foresail.rollout.policies import build_policy
 from foresail.rollout.worker import WeightsDiffer, WorkerInstance, checksum
 
 OPTIONS = {"num_pages": 200, "page_size": 4}
@@ -105,3 +118,68 @@ def test_the_checksum_sees_every_bit():
         assert checksum(model) == before
         model.embed.weight[[0, 1]] = model.embed.weight[[1, 0]].clone()
         assert checksum(model) != before
+
+
+# A whole step.
+
+
+def harvest_with(instances: Sequence[Instance], judge: Callable[[Problem, Sample], Future]) -> Harvest:
+    fleet = Fleet(instances, build_policy("context"), KVPool(10**6), chunk_tokens=4)
+    problems = [
+        PromptedProblem(problem=Problem(id=f"{n}", prompt=(), answer=""), ids=prompt)
+        for n, prompt in enumerate(PROMPTS)
+    ]
+    draw = Draw(sampling=Sampling(max_new_tokens=MAX_TOKENS), num_samples=4, stop_ids=(STOP,), seed=0, step=1)
+    controller = Controller(wanted=3, cap=len(problems))
+    harvest = collect(fleet, problems.__getitem__, draw, judge, controller=controller, usable=teaches)
+    assert not fleet.open and len(fleet.pool) == 0 and fleet.scheduler.num_waiting == 0
+    assert "worker" not in fleet.instances  # if there was one, it was found dead
+    return harvest
+
+
+def drawn_by(harvest: Harvest) -> list[list[tuple]]:
+    """All but log-probabilities, whose last bits depend on who else was in the batch."""
+    return [
+        [
+            (group.problem.id, [sample.ids for sample in group.samples], group.verdicts, group.rewards)
+            for group in groups
+        ]
+        for groups in (harvest.launched, harvest.chosen)
+    ]
+
+
+def verdict_on(sample: Sample) -> tuple[Verdict, float | None]:
+    """By its text alone: one in seven hangs, of the others every second is right."""
+    if sum(sample.ids) % 7 == 0:
+        return Verdict(status="timeout", score=0.0), None
+    score = float(len(sample.ids) % 2)
+    return Verdict(status="correct" if score else "wrong", score=score), score
+
+
+def test_a_step_survives_a_killed_process_and_a_judge_that_hangs() -> None:
+    def judge_at_once(problem: Problem, sample: Sample) -> Future:
+        judging: Future = Future()
+        judging.set_result(verdict_on(sample))
+        return judging
+
+    def judge_and_kill(problem: Problem, sample: Sample) -> Future:
+        handed_over.append(problem.id)
+        if len(handed_over) == 2:
+            os.kill(worker.process.pid, signal.SIGKILL)
+        judging: Future = Future()
+        verdict = verdict_on(sample)
+        hangs = verdict[0].status == "timeout"
+        threading.Timer(0.5 if hangs else 0.0, lambda: judging.set_result(verdict)).start()
+        return judging
+
+    handed_over: list[str] = []
+    model = small_model()
+    undisturbed = harvest_with([NativeInstance("engine", small_engine(model))], judge_at_once)
+    assert any(group.failed for group in undisturbed.launched) and undisturbed.chosen
+    other = NativeInstance("other", small_engine(model, max_running=3))
+    worker = WorkerInstance("worker", model, OPTIONS | {"max_running": 3})
+    try:
+        assert drawn_by(harvest_with([worker, other], judge_and_kill)) == drawn_by(undisturbed)
+        assert not worker.process.is_alive()
+    finally:
+        worker.process.kill()

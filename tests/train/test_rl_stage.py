@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -138,6 +139,21 @@ def test_the_timeline_tells_what_ran_when(grpo: RunDirectory) -> None:
     assert all(event["start"] <= event["end"] for event in events)
 
 
+def test_the_timeline_holds_every_verdict_and_the_closing_of_every_step(grpo: RunDirectory) -> None:
+    for record in step_records(grpo):
+        events = [event for event in grpo.read_timeline() if event["step"] == record["step"]]
+        (closing,) = (event for event in events if event["what"] == "closing")
+        assert len(closing["prefix"]) == record["rollout/groups_launched"]
+        assert len(closing["chosen"]) == record["rollout/groups_used"]
+        assert len(closing["surplus"]) == record["rollout/groups_surplus"]
+        assert len(closing["cancelled"]) == record["rollout/groups_cancelled"]
+        graded = [event for event in events if event["what"] == "grade"]
+        prefix = [
+            event["status"] for event in graded if int(event["request"].split(".")[0]) in closing["prefix"]
+        ]
+        assert Counter(prefix) == Counter(row["status"] for row in grpo.read_rollouts(record["step"]))
+
+
 def test_rewards_rise(tiny_checkpoint: Path, tmp_path: Path) -> None:
     """Where the answer is always 3, the model finds that out."""
     prompts = [problem.prompt[-1].content for problem in make_problems(60, seed=0, steps=(2, 2))]
@@ -215,6 +231,20 @@ def test_a_small_cache_changes_no_token(tiny_checkpoint: Path, tmp_path: Path, k
         outcome, _ = train(tiny_checkpoint, tmp_path / str(number), steps=1, engine=engine)
         rows.append([row["ids"] for row in RunDirectory(outcome.run).read_rollouts(1)])
     assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(
+    "rollout", [{"workers": 2}, {"drafts": "on", "chunk_tokens": 3}, {"policy": "group"}]
+)
+def test_who_draws_changes_no_token(tiny_checkpoint: Path, tmp_path: Path, rollout: dict[str, Any]) -> None:
+    drawn = []
+    for settings in ({}, rollout):
+        outcome, records = train(tiny_checkpoint, tmp_path / f"{bool(settings)}", steps=2, rollout=settings)
+        drafting = settings.get("drafts") == "on"
+        assert all(("rollout/drafted_steps" in record) == drafting for record in records)
+        rows = [row for step in (1, 2) for row in RunDirectory(outcome.run).read_rollouts(step)]
+        drawn.append([row["ids"] for row in rows])
+    assert drawn[0] == drawn[1]
 
 
 # Updates.

@@ -44,20 +44,20 @@ class Survival:
     stopped early says nothing about the steps it did not take; where nobody has been it is the mean chance.
     """
 
-    def __init__(self, rate: float, *, weight: float = 32.0, memory: float = 4096.0) -> None:
+    def __init__(self, rate: float, *, weight: float = 8.0, memory: float = 32.0) -> None:
         if not 0 <= rate <= 1:
             raise ValueError(f"the chance to begin with is from 0 to 1; got {rate}")
-        self.rate, self.weight, self.memory = (
-            rate,
-            weight,
-            memory,
-        )  # as if `weight` steps had been seen before
+        # As if `weight` steps had been seen before.
+        self.rate, self.weight, self.memory = rate, weight, memory
         self.tried, self.made = np.zeros(MAX_DRAFT), np.zeros(MAX_DRAFT)
 
     def record(self, allowed_R: np.ndarray, reached_R: np.ndarray) -> None:
-        """For each row; one that was recorded `memory` rows ago counts about a third of the latest."""
+        """For each row. What was recorded `memory` calls ago counts about a third of the latest.
+
+        However few rows are left, they soon outweigh the many that ended: the last ones are often of another kind.
+        """
         assert (reached_R <= allowed_R).all() and allowed_R.max(initial=0) <= MAX_DRAFT
-        keep = max(0.0, 1 - np.count_nonzero(allowed_R) / self.memory)
+        keep = 1 - 1 / self.memory
         steps = np.arange(MAX_DRAFT)[:, None]
         self.tried = keep * self.tried + ((reached_R >= steps) & (allowed_R > steps)).sum(1)
         self.made = keep * self.made + (reached_R > steps).sum(1)
@@ -80,7 +80,7 @@ class Acceptance:
     that is switched off still learns when to come back.
     """
 
-    def __init__(self, *, alpha: float = 0.5, weight: float = 32.0, memory: float = 4096.0) -> None:
+    def __init__(self, *, alpha: float = 0.5, weight: float = 8.0, memory: float = 32.0) -> None:
         self.accepted = Survival(alpha, weight=weight, memory=memory)
         self.drafted = Survival(1.0, weight=weight, memory=memory)
 

@@ -134,6 +134,10 @@ class GroupDrafts:
         known = self.append_rows([row], [prev_token_count], [len(new_tokens)], new_tokens)
         return int(known[0])
 
+    def known(self, rows_R: np.ndarray) -> np.ndarray:
+        """How many tokens of each are known."""
+        return self.rows.numbers[rows_R, KNOWN]
+
     def append_rows(
         self,
         rows_R: Sequence[int] | np.ndarray,
@@ -158,7 +162,7 @@ class GroupDrafts:
             flat(tokens_N),
             self.window,
         )
-        return self.rows.numbers[chosen_R, KNOWN]
+        return self.known(chosen_R)
 
     def draft(
         self,

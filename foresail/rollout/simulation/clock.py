@@ -17,6 +17,7 @@ class VirtualClock:
         self._now = 0.0
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()  # among equal times the first comes first
+        self._awake = False
 
     def now(self) -> float:
         return self._now
@@ -28,9 +29,19 @@ class VirtualClock:
     def run(self) -> None:
         """Until nothing is due any more."""
         while self._due:
-            self._now, _, call = heapq.heappop(self._due)
-            call()
+            self._next()
 
-    def stop(self) -> None:
-        """Forget what is due: the rest is of no interest."""
-        self._due.clear()
+    def wait(self) -> None:
+        """Until there is news; what is due at the same moment happens, too."""
+        self._awake = False
+        while not self._awake or (self._due and self._due[0][0] <= self._now):
+            assert self._due, "nothing is due any more: whoever waits, waits for ever"
+            self._next()
+
+    def wake(self) -> None:
+        """There is news for whoever waits."""
+        self._awake = True
+
+    def _next(self) -> None:
+        self._now, _, call = heapq.heappop(self._due)
+        call()

@@ -5,6 +5,7 @@ load_simulation("recipes/simulate/seer-moonlight.toml", ["rollout.policy=group",
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -15,8 +16,8 @@ from foresail.recipe.load import load_table
 from foresail.recipe.parts import Part
 from foresail.recipe.stages import Stage
 from foresail.rollout.simulation.costs import CARDS, MEASURED, Served, StepCost, carry_over, fit
-from foresail.rollout.simulation.drafting_gain import Speculation
-from foresail.rollout.simulation.instance import WATERMARK
+from foresail.rollout.simulation.drafting_gain import DraftingGain, Speculation
+from foresail.rollout.simulation.engine import WATERMARK, Machine
 from foresail.rollout.simulation.workloads import Workload
 from foresail.rollout.step_table import read_step_table
 
@@ -33,6 +34,9 @@ class Machines(Part):
     memory_share: float = Field(0.9, gt=0, le=1, description="of a card's memory, for weights and cache")
     max_running: int = Field(1024, gt=0, description="rows of an instance")
     migration_gb_per_second: float = Field(50.0, gt=0, description="into a card, from the pool of caches")
+    host_gb: float | None = Field(
+        None, ge=0, description="that pool, of all instances; none: as large as needed"
+    )
     costs: str = Field("benchmarks/measured/h200_step_costs.json", description="measured steps")
     costs_shape: Literal["7B", "1.5B"] = Field("7B", description="which shape of that table to carry over")
 
@@ -51,6 +55,10 @@ class Machines(Part):
         return int((memory - self.weight_gb * 1e9) / self.kv_bytes)
 
     @property
+    def host_bytes(self) -> int:
+        return sys.maxsize if self.host_gb is None else int(self.host_gb * 1e9)
+
+    @property
     def migration_seconds_per_token(self) -> float:
         return self.kv_bytes / (self.migration_gb_per_second * 1e9 * self.cards_per_instance)
 
@@ -65,6 +73,9 @@ class Rollout(Part):
 
     policy: Literal["fifo", "group", "context", "oracle"] = Field("context", description="see policies")
     chunk_tokens: int | None = Field(2048, gt=0, description="none: requests run undivided")
+    prior_lengths: bool = Field(
+        False, description="context: estimates start from the same problem's lengths in an earlier step"
+    )
 
 
 class Step(Part):
@@ -93,10 +104,25 @@ class Simulation(Stage):
     step: Step = Step()
     speculation: Speculation | None = Field(None, description="drafts from siblings; none: no drafts")
 
+    def machine(self, cost: StepCost) -> Machine:
+        """One instance."""
+        return Machine(
+            kv_tokens=self.cluster.kv_tokens,
+            max_running=self.cluster.max_running,
+            cost=cost,
+            gain=None if self.speculation is None else DraftingGain(self.speculation),
+            kv_bytes=self.cluster.kv_bytes,
+            migration_seconds_per_token=self.cluster.migration_seconds_per_token,
+        )
+
     def mistakes(self) -> Iterator[str]:
         work, longest = self.workload, self.workload.prompt_tokens + self.workload.max_tokens
         if work.mean_tokens >= work.max_tokens:
             yield f"workload.mean_tokens {work.mean_tokens} is not below workload.max_tokens {work.max_tokens}"
+        if self.rollout.prior_lengths and self.rollout.policy != "context":
+            yield (
+                f"rollout.prior_lengths is of no use to rollout.policy {self.rollout.policy}; set policy to context"
+            )
         if self.cluster.kv_tokens * (1 - WATERMARK) < longest:
             yield (
                 f"cluster.weight_gb {self.cluster.weight_gb:g} leaves no room for one request of {longest:,} "

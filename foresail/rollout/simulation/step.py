@@ -1,30 +1,38 @@
-"""A step's rollout on a cluster that is not there: the real scheduler and controller, simulated engines.
+"""A step's rollout on a cluster that is not there: the loop of a real run, simulated engines and judges.
 
     result = simulate(load_simulation("recipes/simulate/seer-moonlight.toml", ["rollout.policy=group"]))
 
 Out of it come throughput, tail, idle and waste ratios, and who had how many rows when. The assumptions are the
-keys of the TOML file and the openings of `costs`, `workloads`, `drafting_gain` and `simulated`.
+keys of the TOML file and the openings of `costs`, `workloads`, `drafting_gain`, `engine` and `instance`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from foresail.rollout.controller import Closing
-from foresail.rollout.plan import Ask
+from foresail.data.prompts import PromptedProblem
+from foresail.recipe.parts import Sampling
+from foresail.records import Group
+from foresail.rollout.controller import Closing, Outcome, outcome_of
+from foresail.rollout.diary import Diary
+from foresail.rollout.estimates import Estimates
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.groups import Draw
+from foresail.rollout.instance import Instance
+from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.policies import build_policy
-from foresail.rollout.scheduler import Scheduler
 from foresail.rollout.simulation.clock import VirtualClock
-from foresail.rollout.simulation.cluster import Cluster, Graders
 from foresail.rollout.simulation.costs import StepCost
-from foresail.rollout.simulation.drafting_gain import DraftingGain
+from foresail.rollout.simulation.drawn_text import to_weightless_sample
 from foresail.rollout.simulation.instance import SimulatedInstance
-from foresail.rollout.simulation.launchers import build_launcher
+from foresail.rollout.simulation.judges import Judges
+from foresail.rollout.simulation.launchers import build_controller
 from foresail.rollout.simulation.settings import Simulation
-from foresail.rollout.simulation.workloads import Problems
+from foresail.rollout.simulation.workloads import Likeness, Problems, alike_by_copula
+from foresail.rollout.simulation.world import World
+from foresail.rollout.stream import Stream
 
 TAIL = 0.1  # the last tenth of the requests
 
@@ -55,123 +63,103 @@ class StepResult:
 
 
 class SimulatedStep:
-    """Launch, draw, grade, until the launcher closes the step."""
+    """One step of the real loop: fleet, scheduler, controller and stream are those of a run."""
 
-    def __init__(self, simulation: Simulation, cost: StepCost, number: int, share_before: float) -> None:
-        work = simulation.workload
-        self._settings, self._wanted, self._samples = simulation.step, work.groups, work.samples
+    def __init__(
+        self, simulation: Simulation, cost: StepCost, problems: Problems, share_before: float
+    ) -> None:
+        work, step = simulation.workload, simulation.step
+        self._wanted, self._samples, self._problems = work.groups, work.samples, problems
         self._clock = VirtualClock()
-        self._problems = Problems(work, seed=simulation.seed, step=number)
-        self._launcher = build_launcher(simulation.step, work.groups, share_before)
-        self._graders = Graders(simulation.step.graders, self._clock)
-        self._cluster = build_cluster(simulation, cost, self._problems, self._clock, self._sample_ended)
-        self._held: list[Ask] = []
-        self._verdicts: Counter[int] = Counter()
-        self._num_launched = self._num_drawing = 0
-        self._closing: Closing | None = None
+        self._world = World(clock=self._clock, length=problems.length)
+        machine = simulation.machine(cost)
+        self._instances = [
+            SimulatedInstance(f"i{place}", machine, self._world)
+            for place in range(simulation.cluster.instances)
+        ]
+        self._judges = Judges(
+            problems, self._clock, count=step.graders, after_all=step.grading == "after-all"
+        )
+        self._controller = build_controller(step, work.groups, share_before)
+        self._stream = Stream(
+            fleet=build_fleet(simulation, self._instances, problems, self._clock),
+            problem_of=self._problem_of,
+            draw=Draw(
+                sampling=Sampling(max_new_tokens=work.max_tokens),
+                num_samples=work.samples,
+                stop_ids=(),
+                seed=simulation.seed,
+                step=0,
+            ),
+            judge=self._judges,
+            controller=self._controller,
+            worth=keep_all if step.launches == "all" else outcome_of,
+            wait=self._clock.wait,
+            read=to_weightless_sample,
+        )
 
     def run(self) -> StepResult:
-        self._launch()
-        self._clock.run()
-        assert self._closing is not None, "a step ends when nothing is left to do"
-        return self._result(self._closing)
+        for _ in self._stream:
+            pass
+        closing = self._controller.closing()
+        assert closing is not None, "a stream ends with its step"
+        return self._result(closing)
 
-    def _launch(self) -> None:
-        for _ in range(self._launcher.next_launches()):
-            group = self._num_launched
-            self._num_launched += 1
-            self._num_drawing += self._samples
-            self._launcher.launched(group)
-            self._cluster.launch(group)
-
-    def _sample_ended(self, ask: Ask) -> None:
-        self._num_drawing -= 1
-        self._held.append(ask)
-        if self._settings.grading == "as-they-end" or self._num_drawing == 0:
-            held, self._held = self._held, []
-            for each in held:
-                seconds = self._problems[each.group].grading_seconds
-                self._graders.submit(seconds, partial(self._graded, each.group))
-
-    def _graded(self, group: int) -> None:
-        self._verdicts[group] += 1
-        if self._verdicts[group] < self._samples:
-            return
-        self._launcher.scored(group, self._problems[group].outcome)
-        self._closing = self._launcher.closing()
-        if self._closing is None:
-            self._launch()
-            return
-        self._cluster.cancel(self._closing.cancelled)
-        for instance in self._cluster.instances.values():
-            instance.settle()
-        self._clock.stop()
+    def _problem_of(self, launch: int) -> PromptedProblem:
+        self._judges.expect(self._samples)
+        return self._problems.prompted(launch)
 
     def _result(self, closing: Closing) -> StepResult:
-        seconds, tally = self._clock.now(), self._cluster.tally
-        instances = self._cluster.instances.values()
+        seconds, ends = self._clock.now(), self._judges.ends
+        engines = [instance.engine for instance in self._instances]
         cancelled = {str(group) for group in closing.cancelled}
         useful = sum(
-            spent for name, spent in self._cluster.spent.items() if name.partition(".")[0] not in cancelled
+            spent for name, spent in self._world.spent.items() if name.partition(".")[0] not in cancelled
         )
-        ends = tally.ends
         return StepResult(
             seconds=seconds,
             drawing_seconds=ends[-1],
             tail_seconds=ends[-1] - ends[int(len(ends) * (1 - TAIL)) - 1],
-            tokens=tally.tokens,
-            idle_ratio=1 - useful / (seconds * len(instances)),
+            tokens=self._judges.tokens,
+            idle_ratio=1 - useful / (seconds * len(engines)),
             waste_ratio=len(closing.surplus) / self._wanted,
             chosen=len(closing.chosen),
-            launched_groups=self._num_launched,
+            launched_groups=self._stream.num_launched,
             cancelled_groups=len(cancelled),
-            preemptions=sum(instance.preemptions for instance in instances),
-            computed_again=round(sum(instance.computed_again for instance in instances)),
-            migrations=tally.migrations,
-            decisions=self._cluster.scheduler.decisions,
+            preemptions=sum(engine.preemptions for engine in engines),
+            computed_again=round(sum(engine.computed_again for engine in engines)),
+            migrations=sum(instance.migrations for instance in self._instances),
+            decisions=self._stream.fleet.scheduler.decisions,
             share=closing.share,
-            history={instance.state.name: instance.history for instance in instances},
+            history={instance.state.name: instance.engine.history for instance in self._instances},
         )
 
 
-def build_cluster(
-    simulation: Simulation,
-    cost: StepCost,
-    problems: Problems,
-    clock: VirtualClock,
-    ended: Callable[[Ask], None],
-) -> Cluster:
-    machines, rollout = simulation.cluster, simulation.rollout
-    policy = build_policy(rollout.policy, true_length=problems.length)
-    scheduler = Scheduler(policy, chunk_tokens=rollout.chunk_tokens)
-    gain = None if simulation.speculation is None else DraftingGain(simulation.speculation)
-    cluster = Cluster(
-        scheduler,
-        problems,
-        clock,
-        ended,
-        migration_seconds_per_token=machines.migration_seconds_per_token,
-        drafting=gain is not None,
-    )
-    for number in range(machines.instances):
-        instance = SimulatedInstance(
-            f"i{number}",
-            kv_tokens=machines.kv_tokens,
-            max_running=machines.max_running,
-            cost=cost,
-            gain=gain,
-            clock=clock,
-            report=cluster.chunk_ended,
-            spent=cluster.spent,
-        )
-        cluster.add(instance)
-    return cluster
+def keep_all(group: Group) -> Outcome:
+    """Where nothing is replaced, every group is wanted as it comes."""
+    return Outcome(valid=True)
 
 
-def simulate(simulation: Simulation) -> list[StepResult]:
+def build_fleet(
+    simulation: Simulation, instances: Sequence[Instance], problems: Problems, clock: VirtualClock
+) -> Fleet:
+    rollout = simulation.rollout
+    estimates = Estimates(partial(longest_before, problems)) if rollout.prior_lengths else Estimates()
+    policy = build_policy(rollout.policy, estimates=estimates, true_length=problems.length)
+    pool, diary = KVPool(simulation.cluster.host_bytes), Diary(clock.now)
+    return Fleet(instances, policy, pool, chunk_tokens=rollout.chunk_tokens, diary=diary)
+
+
+def longest_before(problems: Problems, group: int) -> int:
+    """What a run remembers of a problem: see `estimates.PriorLengths`."""
+    return max(problems[group].earlier)
+
+
+def simulate(simulation: Simulation, *, likeness: Likeness = alike_by_copula) -> list[StepResult]:
     """One result a step; each step expects the share of valid groups that the one before it saw."""
     cost, share, results = simulation.cluster.step_cost(), simulation.workload.valid_share, []
     for number in range(simulation.steps):
-        results.append(SimulatedStep(simulation, cost, number, share).run())
+        problems = Problems(simulation.workload, seed=simulation.seed, step=number, likeness=likeness)
+        results.append(SimulatedStep(simulation, cost, problems, share).run())
         share = results[-1].share
     return results

@@ -1,24 +1,26 @@
 """What a simulated step has to draw: lengths, right and wrong answers, and how long judging takes.
 
 Lengths have the largest entropy that a mean and a maximum allow, a truncated exponential: nothing is assumed
-beyond the two published numbers. Samples of one group are alike by a Gaussian copula. Each problem's chance of
-being solved comes from a symmetric Beta distribution, as wide as the share of valid groups asks for; it does
-not depend on the length. A group is a pure function of (seed, step, launch number), whatever is launched
-before it, so that two policies meet the same groups.
+beyond the two published numbers. Samples of one group are alike by a Gaussian copula, and so are those of the
+same problem in an earlier step. Each problem's chance of being solved comes from a symmetric Beta distribution,
+as wide as the share of valid groups asks for; it does not depend on the length. A group is a pure function of
+(seed, step, launch number), whatever is launched before it, so that two policies meet the same groups.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
 
+from foresail.data.prompts import PromptedProblem
 from foresail.recipe.parts import Part
-from foresail.rollout.controller import Outcome
+from foresail.records import Problem
 from foresail.rollout.plan import Ask
 
 
@@ -39,6 +41,9 @@ class Workload(Part):
     max_tokens: int = Field(gt=1, description="longest response")
     prompt_tokens: int = Field(512, gt=0, description="every prompt")
     correlation: float = Field(0.84, ge=0, le=1, description="of normal scores of lengths within a group")
+    drift: float = Field(
+        0.0, ge=0, le=1, description="what siblings have in common: share new since earlier steps"
+    )
     valid_share: float = Field(1.0, gt=0, le=1, description="share of groups whose rewards differ")
     grading: Grading = Grading()
 
@@ -48,16 +53,46 @@ class DrawnGroup:
     """What the samples of a group will turn out to be."""
 
     lengths: tuple[int, ...]
-    outcome: Outcome
+    earlier: tuple[int, ...]  # of the same problem's samples in an earlier step
+    right: tuple[bool, ...]
     grading_seconds: float  # for each sample
+
+
+class Places(NamedTuple):
+    """Of each sample of a group, the share of all responses that are shorter; now, and in an earlier step."""
+
+    now: Sequence[float]
+    earlier: Sequence[float]
+
+
+Likeness = Callable[[Workload, np.random.Generator], Places]
+
+
+def alike_by_copula(work: Workload, numbers: np.random.Generator) -> Places:
+    alike, own = numbers.standard_normal(), numbers.standard_normal(work.samples)
+    (aside,) = numbers.spawn(1)  # what follows does not depend on whether anybody remembers
+    then, own_then = aside.standard_normal(), aside.standard_normal(work.samples)
+    then = math.sqrt(1 - work.drift) * alike + math.sqrt(work.drift) * then
+    return Places(scores_to_places(work, alike, own), scores_to_places(work, then, own_then))
+
+
+def scores_to_places(work: Workload, alike: float, own: np.ndarray) -> list[float]:
+    scores = math.sqrt(work.correlation) * alike + math.sqrt(1 - work.correlation) * own
+    return [normal_share(score) for score in scores]
 
 
 class Problems:
     """The groups of one step by launch number."""
 
-    def __init__(self, workload: Workload, *, seed: int, step: int) -> None:
-        self.workload, self._key = workload, (seed, step)
+    def __init__(
+        self, workload: Workload, *, seed: int, step: int, likeness: Likeness = alike_by_copula
+    ) -> None:
+        self.workload, self._key, self._likeness = workload, (seed, step), likeness
         self._drawn: dict[int, DrawnGroup] = {}
+
+    @cached_property
+    def _prompt(self) -> tuple[int, ...]:
+        return (0,) * self.workload.prompt_tokens
 
     @cached_property
     def _rate(self) -> float:
@@ -72,30 +107,21 @@ class Problems:
             self._drawn[group] = self._draw(group)
         return self._drawn[group]
 
-    def asks(self, group: int) -> list[Ask]:
-        work = self.workload
-        return [
-            Ask(
-                id=f"{group}.{sample}",
-                group=group,
-                sample=sample,
-                prompt_tokens=work.prompt_tokens,
-                max_tokens=work.max_tokens,
-            )
-            for sample in range(work.samples)
-        ]
+    def prompted(self, group: int) -> PromptedProblem:
+        """Named by its number; all have the same prompt, so that it takes no memory."""
+        return PromptedProblem(problem=Problem(id=f"{group}", prompt=(), answer=""), ids=self._prompt)
 
     def length(self, ask: Ask) -> int:
         return self[ask.group].lengths[ask.sample]
 
     def _draw(self, group: int) -> DrawnGroup:
         work, numbers = self.workload, np.random.default_rng((*self._key, group))
-        alike, own = numbers.standard_normal(), numbers.standard_normal(work.samples)
-        scores = math.sqrt(work.correlation) * alike + math.sqrt(1 - work.correlation) * own
+        places = self._likeness(work, numbers)
         slow = numbers.random() < work.grading.slow_share
         return DrawnGroup(
-            lengths=tuple(self._length_at(normal_share(score)) for score in scores),
-            outcome=self._outcome(numbers),
+            lengths=tuple(map(self._length_at, places.now)),
+            earlier=tuple(map(self._length_at, places.earlier)),
+            right=self._right(numbers),
             grading_seconds=work.grading.slow_seconds if slow else work.grading.quick_seconds,
         )
 
@@ -105,12 +131,12 @@ class Problems:
         place = share if abs(rate) < 1e-6 else -math.log1p(share * math.expm1(-rate)) / rate
         return max(1, min(math.ceil(place * self.workload.max_tokens), self.workload.max_tokens))
 
-    def _outcome(self, numbers: np.random.Generator) -> Outcome:
+    def _right(self, numbers: np.random.Generator) -> tuple[bool, ...]:
+        samples = self.workload.samples
         if self.workload.valid_share == 1:
-            return Outcome(valid=True)
+            return tuple(sample % 2 == 0 for sample in range(samples))
         chance = numbers.beta(self._width, self._width)
-        right = int((numbers.random(self.workload.samples) < chance).sum())
-        return Outcome(valid=0 < right < self.workload.samples, solved=right == self.workload.samples)
+        return tuple((numbers.random(samples) < chance).tolist())
 
 
 def exponential_rate(mean: float) -> float:

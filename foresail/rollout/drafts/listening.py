@@ -1,0 +1,89 @@
+"""From an engine's running rows to their groups' automata, and from these to guesses for the rows.
+
+Legend: S slots, R running rows, K places of a draft, N tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from foresail.engine.engine import Engine
+from foresail.engine.guesses import Guesses
+from foresail.engine.request import Completion
+from foresail.rollout.drafts.drafting import GroupDrafts
+from foresail.rollout.plan import Ask
+
+
+class Listener:
+    """begin each request; hear what rows drew; guess what they draw next."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.drafts = GroupDrafts()
+        self.asks: dict[str, Ask] = {}
+        self.known_groups: set[int] = set()  # somebody of theirs has ended, so their length can be guessed
+        num_slots = len(engine.table.seats_S)
+        self.seats_S = np.full(num_slots, -1)  # whom the next four are about
+        self.rows_S, self.groups_S = np.zeros((2, num_slots), dtype=np.int64)
+        self.before_S = np.zeros(num_slots, dtype=np.int64)  # tokens drawn before the row was seated here
+        self.unknown_S = np.zeros(num_slots, dtype=bool)  # rows of groups that are not known
+
+    def begin(self, ask: Ask, prompt: Sequence[int], drawn: Sequence[int]) -> None:
+        """A request is about to run here, with so much drawn already."""
+        self.asks[ask.id] = ask
+        if ask.group not in self.drafts.siblings:
+            self.drafts.register(ask.group, prompt)
+        self.drafts.append(ask.group, ask.id, 0, drawn)
+
+    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
+        """What a request drew in all so far, here or elsewhere; of groups that never ran here nothing is kept."""
+        if ask.group in self.drafts.siblings:
+            self.drafts.append(ask.group, ask.id, 0, ids)
+
+    def note(self, completion: Completion) -> None:
+        """A chunk has ended here, or a whole request."""
+        ask = self.asks[completion.request.id]
+        self.learn(ask, completion.ids)
+        if completion.finish != "chunk":
+            self.known_groups.add(ask.group)
+            self.unknown_S[self.groups_S == ask.group] = False
+
+    def hear(self) -> np.ndarray:
+        """Take in what was drawn since the last call; the running slots."""
+        table = self.engine.table
+        slots_R = np.fromiter(self.engine.running, np.int64, len(self.engine.running))
+        for slot in slots_R[self.are_new(slots_R)].tolist():
+            self._greet(slot)
+        if len(slots_R):
+            heard_R = self.heard(slots_R)
+            counts_R = table.drawn_S[slots_R] - heard_R
+            slots_N = np.repeat(slots_R, counts_R)
+            within_N = np.arange(len(slots_N)) - np.repeat(counts_R.cumsum() - counts_R, counts_R)
+            tokens_N = table.tokens_SL[slots_N, np.repeat(heard_R, counts_R) + within_N]
+            self.drafts.append_rows(
+                self.rows_S[slots_R], self.before_S[slots_R] + heard_R, counts_R, tokens_N
+            )
+        return slots_R
+
+    def heard(self, slots_R: np.ndarray) -> np.ndarray:
+        """How many tokens of each row, of those it drew in its seat."""
+        return self.drafts.known(self.rows_S[slots_R]) - self.before_S[slots_R]
+
+    def guess(self, slots_R: np.ndarray, most_R: np.ndarray) -> Guesses:
+        """At most so many tokens for each row."""
+        found = self.drafts.draft_rows(self.rows_S[slots_R], most_R)
+        return Guesses(slots_R=slots_R, sizes_R=found.sizes_R, tokens_RK=found.tokens_RK)
+
+    def are_new(self, slots_R: np.ndarray) -> np.ndarray:
+        """Which of these were seated since the last hearing."""
+        return self.seats_S[slots_R] != self.engine.table.seats_S[slots_R]
+
+    def _greet(self, slot: int) -> None:
+        row = self.engine.running[slot]
+        ask = self.asks[row.request.id]
+        self.seats_S[slot] = self.engine.table.seats_S[slot]
+        self.rows_S[slot], self.groups_S[slot] = self.drafts.join(ask.group, ask.id), ask.group
+        self.before_S[slot] = len(row.drawn)
+        self.unknown_S[slot] = ask.group not in self.known_groups

@@ -1,0 +1,46 @@
+"""Whether drafts pay, and how long they should be, from what steps took and how far drafts got lately.
+
+Whoever never drafts learns nothing about drafts, and whoever always does forgets what a plain step takes. So now
+and then a few steps of the other kind are tried, ever more rarely while the batch stays as it is.
+"""
+
+from __future__ import annotations
+
+from foresail.engine.graph import bucket_of
+from foresail.rollout.drafts.allocation import Acceptance, Lengths, plan_lengths
+from foresail.rollout.drafts.step_clock import StepClock
+
+PLAIN = Lengths(0, 0)
+DECIDE_EVERY = 8  # steps
+TRY_EVERY, TRY_AT_LEAST_EVERY = 32, 1024  # steps
+TRIED_STEPS = 2  # of which the second is timed: the first may capture a graph
+TRIED_LENGTHS = (4, 2, 8)  # in turn
+
+
+class Pacing:
+    """`lengths` before a step; what came of it goes to `times` and `acceptance`."""
+
+    def __init__(self) -> None:
+        self.times, self.acceptance = StepClock(), Acceptance()
+        self.best = self.tried = PLAIN
+        self.size = self.steps = self.tries = 0
+        self.patience = self.wait = TRY_EVERY
+
+    def lengths(self, num_high: int, num_low: int, context: int) -> Lengths:
+        """For rows of high and of low priority."""
+        size = bucket_of(max(1, num_high + num_low))
+        if size != self.size:
+            self.size, self.patience = size, TRY_EVERY
+            self.wait = min(self.wait, self.patience)
+        if self.steps % DECIDE_EVERY == 0:
+            self.best = plan_lengths(num_high, num_low, context, self.acceptance, self.times)
+        self.steps, self.wait = self.steps + 1, self.wait - 1
+        if self.wait >= TRIED_STEPS:
+            return self.best
+        if self.wait == TRIED_STEPS - 1:
+            self.tries += 1
+            length = TRIED_LENGTHS[self.tries % len(TRIED_LENGTHS)]
+            self.tried = PLAIN if any(self.best) else Lengths(length, length)
+        if self.wait == 0:
+            self.wait = self.patience = min(2 * self.patience, TRY_AT_LEAST_EVERY)
+        return self.tried

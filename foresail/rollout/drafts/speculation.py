@@ -1,0 +1,165 @@
+"""An engine's steps with drafts from siblings, while they pay.
+
+Every token that is drawn goes to its group's automaton. Before a step the measured cost of checking drafts is
+weighed against how far drafts got lately, and where a plain step gives more tokens a second there are none. While
+there are none, drafts are still thought of and compared with what is drawn. None of this changes a token.
+
+Legend: R running rows, K places of a draft.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from foresail.engine.engine import Engine
+from foresail.engine.guesses import Guesses
+from foresail.engine.request import Completion
+from foresail.rollout.drafts.allocation import MAX_LENGTH
+from foresail.rollout.drafts.listening import Listener
+from foresail.rollout.drafts.pacing import Pacing
+from foresail.rollout.plan import Ask
+
+LOOK_EVERY = 2 * MAX_LENGTH  # plain steps between drafts that are only compared
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What drafts did. Where there were any, a row drew 1 + accepted / rows tokens a step."""
+
+    steps: int = 0
+    drafted_steps: int = 0
+    rows: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    search_seconds: float = 0.0  # for all appending and finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """Drafts of up to most_R tokens, who they were for, and how much these had drawn."""
+
+    guesses: Guesses
+    most_R: np.ndarray
+    seats_R: np.ndarray
+    drawn_R: np.ndarray
+
+
+class Speculation:
+    """begin each request, then step.
+
+    A step is launched as soon as its drafts are found; what the one before brought is counted while it runs.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.pacing, self.tally = Pacing(), Tally()
+        self.last_return = time.perf_counter()
+        self.timed: tuple[int, int] | None = None  # rows and drafted tokens of the step that runs
+        self.forget()
+
+    def forget(self) -> None:
+        """All texts: the requests have ended, and the weights that drew them are gone."""
+        self.listener = Listener(self.engine)
+        self.under_way: Attempt | None = None  # checked by the step that runs
+        self.unchecked: Attempt | None = None  # only to be compared with what is drawn
+        self.steps_since_look = 0
+
+    def begin(self, ask: Ask, prompt: Sequence[int], drawn: Sequence[int]) -> None:
+        self.listener.begin(ask, prompt, drawn)
+
+    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
+        self.listener.learn(ask, ids)
+
+    def step(self) -> list[Completion]:
+        """One step of the engine, with drafts or without."""
+        if self.under_way is not None:
+            self.engine.land()
+        begun = time.perf_counter()
+        before, accepted_R = self.under_way, self._accepted()
+        slots_R, most_R = self._allow()
+        self.under_way = self._attempt(slots_R, most_R) if most_R.any() else None
+        self.tally.search_seconds += time.perf_counter() - begun
+        ended = self.engine.step(None if self.under_way is None else self.under_way.guesses)
+        # From here on the device is at work again.
+        self._take_time(slots_R)
+        if before is not None:
+            self._count(before, accepted_R)
+        if self.under_way is None:
+            self._look_on(slots_R)
+        for completion in ended:
+            self.listener.note(completion)
+        return ended
+
+    def _allow(self) -> tuple[np.ndarray, np.ndarray]:
+        """The running slots, and how many tokens the draft of each may have.
+
+        Those of whose group nobody has ended, which may be the longest of all, go before others.
+        """
+        slots_R = self.listener.hear()
+        high, context = int(self.listener.unknown_S[slots_R].sum()), self.engine.table.lengths_S[slots_R]
+        lengths = self.pacing.lengths(high, len(slots_R) - high, int(context.mean()) if len(slots_R) else 0)
+        if any(lengths) and self.engine.flights:
+            self.engine.land()
+            slots_R = self.listener.hear()
+        return slots_R, np.where(self.listener.unknown_S[slots_R], lengths.high, lengths.low)
+
+    def _attempt(self, slots_R: np.ndarray, most_R: np.ndarray) -> Attempt:
+        return Attempt(
+            guesses=self.listener.guess(slots_R, most_R),
+            most_R=most_R,
+            seats_R=self.listener.seats_S[slots_R],
+            drawn_R=self.listener.heard(slots_R),
+        )
+
+    def _accepted(self) -> np.ndarray:
+        """How many drafted tokens stood in the step that has just landed. A row that was put back drew nothing."""
+        if self.under_way is None:
+            return np.zeros(0, dtype=np.int64)
+        drawn_R = self.engine.table.drawn_S[
+            self.under_way.guesses.slots_R
+        ]  # also of those who have just left
+        return (drawn_R - self.under_way.drawn_R - 1).clip(0)
+
+    def _count(self, attempt: Attempt, accepted_R: np.ndarray) -> None:
+        sizes_R = attempt.guesses.sizes_R
+        self.pacing.acceptance.record(attempt.most_R, sizes_R, np.minimum(accepted_R, sizes_R))
+        self.tally.drafted_steps += 1
+        self.tally.rows += len(accepted_R)
+        self.tally.drafted += int(sizes_R.sum())
+        self.tally.accepted += int(accepted_R.sum())
+
+    def _look_on(self, slots_R: np.ndarray) -> None:
+        """Think of drafts that nobody checks, and compare them when their rows have drawn as much."""
+        self.steps_since_look += 1
+        if self.steps_since_look < LOOK_EVERY or not len(slots_R):
+            return
+        self.steps_since_look = 0
+        if self.unchecked is not None:
+            self._compare(self.unchecked)
+        self.unchecked = self._attempt(slots_R, np.full(len(slots_R), MAX_LENGTH))
+
+    def _compare(self, attempt: Attempt) -> None:
+        """For rows that are still there and have drawn enough."""
+        table, slots_R = self.engine.table, attempt.guesses.slots_R
+        enough_R = table.drawn_S[slots_R] >= attempt.drawn_R + MAX_LENGTH
+        here_R = (table.seats_S[slots_R] == attempt.seats_R) & enough_R
+        places_RK = attempt.drawn_R[here_R, None] + np.arange(MAX_LENGTH)
+        drawn_RK = table.tokens_SL[slots_R[here_R, None], places_RK]
+        guesses = attempt.guesses.only(here_R)
+        right_RK = guesses.taken_RK[:, :MAX_LENGTH] & (guesses.tokens_RK[:, :MAX_LENGTH] == drawn_RK)
+        self.pacing.acceptance.record(attempt.most_R[here_R], guesses.sizes_R, right_RK.cumprod(1).sum(1))
+
+    def _take_time(self, slots_R: np.ndarray) -> None:
+        """From one return to the next the step before has run, with or without prompts to compute."""
+        now, running = time.perf_counter(), np.fromiter(self.engine.running, np.int64)
+        if self.timed is not None:
+            self.pacing.times.record(*self.timed, milliseconds=1e3 * (now - self.last_return))
+        drafted = 0 if self.under_way is None else int(self.under_way.guesses.sizes_R.sum())
+        filled = self.listener.are_new(running).any()
+        self.timed = None if filled or not len(slots_R) else (len(slots_R), drafted)
+        self.last_return = now
+        self.tally.steps += 1

@@ -1,0 +1,47 @@
+"""What an engine's steps take, learned while it works: medians of the latest few, by how many entries a step had.
+
+A step with drafts is read off the straight lines through the plain step of the same rows and the drafted ones
+that were seen, and their prolongation: if that flatters long drafts, they are soon seen themselves. While there
+was none, time is thought to grow with the entries, and somebody must try: see `pacing`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from statistics import median
+
+from foresail.engine.graph import bucket_of
+from foresail.rollout.drafts.step_times import line
+
+LATEST = 5  # steps that a median is taken of
+
+Cells = dict[int, deque[float]]  # a bucket of entries -> the latest times; the very first is left aside
+
+
+class StepClock:
+    """clock(batch, tokens a draft, context) -> milliseconds, an `allocation.StepTime`; 0 tokens: a plain step."""
+
+    def __init__(self) -> None:
+        self.plain: Cells = {}
+        self.drafted: Cells = {}
+
+    def record(self, batch: int, draft_tokens: int, milliseconds: float) -> None:
+        """A step of so many rows with so many drafted tokens in all."""
+        cells, bucket = (self.drafted if draft_tokens else self.plain), bucket_of(batch + draft_tokens)
+        if bucket in cells:
+            cells[bucket].append(milliseconds)
+        else:
+            cells[bucket] = deque(maxlen=LATEST)  # the first of a size is slow: its graph was captured
+
+    def __call__(self, batch: int, length: float, context: int) -> float:
+        plain, drafted = medians(self.plain), medians(self.drafted)
+        start = line(plain, batch) if plain else 1.0
+        if not length:
+            return start
+        curve = {float(batch): start} | {size: time for size, time in drafted.items() if size > batch}
+        return line(curve, batch * (1 + length)) if len(curve) > 1 else start * (1 + length)
+
+
+def medians(cells: Mapping[int, deque[float]]) -> dict[float, float]:
+    return {float(size): median(times) for size, times in cells.items() if times}

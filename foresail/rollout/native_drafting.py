@@ -1,0 +1,45 @@
+"""An engine in this process whose requests draft from their siblings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foresail.engine.engine import Engine
+from foresail.engine.request import Completion, Parked
+from foresail.rollout.drafts.speculation import Speculation, Tally
+from foresail.rollout.instance import Order
+from foresail.rollout.native import NativeInstance
+from foresail.rollout.plan import Ask
+
+
+class DraftingInstance(NativeInstance):
+    """Steps that check drafts, while they pay; the tokens are those of a plain instance."""
+
+    def __init__(self, name: str, engine: Engine) -> None:
+        super().__init__(name, engine)
+        self.speculation = Speculation(engine)
+
+    def submit(self, order: Order) -> None:
+        super().submit(order)
+        work = order.work
+        request, drawn = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
+        self.speculation.begin(order.dispatch.ask, request.prompt, drawn)
+
+    def step(self) -> list[Completion]:
+        return self.speculation.step()
+
+    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
+        self.speculation.learn(ask, ids)
+
+    def take_figures(self) -> dict[str, float]:
+        tally, self.speculation.tally = self.speculation.tally, Tally()
+        if not tally.steps:
+            return {}
+        figures = {"rollout/drafted_steps": tally.drafted_steps / tally.steps}
+        if tally.rows:
+            figures["rollout/tokens_per_drafted_step"] = 1 + tally.accepted / tally.rows
+        return figures
+
+    def update_weights(self, version: int) -> None:
+        super().update_weights(version)
+        self.speculation.forget()

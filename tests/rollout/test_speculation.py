@@ -1,0 +1,198 @@
+"""Drafts in a running fleet: the same tokens in fewer steps, and none where they do not pay."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from ahead_of_the_host import run_ahead
+from tiny_rollouts import asks, small_engine, small_model, whole_requests
+
+from foresail.model.decoder import Decoder
+from foresail.rollout.drafts.allocation import Lengths
+from foresail.rollout.drafts.pacing import DECIDE_EVERY, PLAIN, TRIED_STEPS, TRY_EVERY, Pacing
+from foresail.rollout.drafts.step_clock import StepClock
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.kv_pool import KVPool
+from foresail.rollout.native import NativeInstance
+from foresail.rollout.native_drafting import DraftingInstance
+from foresail.rollout.policies import build_policy
+
+MODEL = small_model()
+
+
+class AlwaysDraft(Pacing):
+    def lengths(self, num_high, num_low, context):
+        return Lengths(6, 3)
+
+
+class SometimesDraft(Pacing):
+    """Changes its mind at random, so that plain steps are under way when drafts are asked for."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.numbers = random.Random(seed)
+
+    def lengths(self, num_high, num_low, context):
+        return Lengths(*self.numbers.choices(range(7), k=2)) if self.numbers.random() < 0.6 else PLAIN
+
+
+def drafting(name: str, pacing: Pacing, model: Decoder = MODEL, **options: Any) -> DraftingInstance:
+    instance = DraftingInstance(name, small_engine(model, **options))
+    instance.speculation.pacing = pacing
+    return instance
+
+
+def finish(instances: list[NativeInstance], *, chunk_tokens: int | None = None) -> dict[str, list[int]]:
+    fleet = Fleet(instances, build_policy("context"), KVPool(10**6), chunk_tokens=chunk_tokens)
+    requests = whole_requests()
+    for group in sorted({ask.group for ask in asks()}):
+        members = [ask for ask in asks() if ask.group == group]
+        fleet.launch(members, [requests[ask.id] for ask in members])
+    drawn: dict[str, list[int]] = {}
+    while fleet.busy:
+        drawn |= {ask.id: list(completion.ids) for ask, completion in fleet.work()}
+    return drawn
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, list[int]]:
+    return {c.request.id: list(c.ids) for c in small_engine(MODEL).generate(whole_requests().values())}
+
+
+def test_drafts_change_no_token(plain):
+    instance = drafting("a", AlwaysDraft())
+    assert finish([instance]) == plain
+    tally = instance.speculation.tally
+    assert tally.accepted > 0 and tally.drafted >= tally.accepted
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_on_and_off_divided_and_moved_about(seed, plain):
+    instances = [
+        drafting("a", SometimesDraft(seed), max_running=3, num_pages=40),
+        drafting("b", SometimesDraft(seed + 100), max_running=4, num_pages=60),
+        NativeInstance("c", small_engine(MODEL, max_running=2)),
+    ]
+    assert finish(instances, chunk_tokens=[None, 2, 5][seed % 3]) == plain
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_device_ahead_of_the_host_in_a_tight_cache(seed, plain):
+    instances = [
+        drafting("a", SometimesDraft(seed), max_running=5, num_pages=14),
+        drafting("b", AlwaysDraft(), max_running=4, num_pages=18),
+    ]
+    for instance in instances:
+        run_ahead(instance.engine)
+    assert finish(instances, chunk_tokens=[2, 5, 7][seed % 3]) == plain
+    assert all(not instance.engine.parked and not instance.engine.resting for instance in instances)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("seed", range(4))
+def test_on_a_gpu_that_is_a_step_ahead(seed):
+    model = small_model().to("cuda")
+    requests = whole_requests().values()
+    whole = {c.request.id: list(c.ids) for c in small_engine(model, batch_invariant=True).generate(requests)}
+    instances = [
+        drafting("a", SometimesDraft(seed), model, batch_invariant=True, max_running=3, num_pages=40),
+        drafting("b", SometimesDraft(seed + 100), model, batch_invariant=True, max_running=4, num_pages=60),
+    ]
+    assert finish(instances, chunk_tokens=[None, 2, 5][seed % 3]) == whole
+
+
+def test_a_sibling_elsewhere_that_said_the_same_saves_steps(plain):
+    steps = []
+    for tell in (False, True):
+        instance = drafting("a", AlwaysDraft())
+        requests, (first, sibling, *_) = whole_requests(), asks()
+        instance.speculation.begin(first, requests[first.id].prompt, ())
+        instance.engine.add(requests[first.id])
+        if tell:
+            instance.learn(sibling, plain[first.id])
+        while instance.engine.busy:
+            instance.step()
+        steps.append(instance.speculation.tally.steps)
+    assert steps[0] >= len(plain[first.id]) - 1
+    assert steps[1] <= 1 + -(-len(plain[first.id]) // 3)
+
+
+def test_new_weights_forget_all_texts():
+    instance = drafting("a", AlwaysDraft())
+    finish([instance])
+    assert instance.speculation.listener.drafts.siblings
+    instance.update_weights(1)
+    assert not instance.speculation.listener.drafts.siblings
+
+
+# The clock.
+
+
+def test_the_clock_reads_between_and_beyond_what_it_saw():
+    clock = StepClock()
+    for _ in range(4):
+        clock.record(32, 0, 5.0)
+        clock.record(32, 128, 9.0)  # four tokens a row
+    assert clock(32, 0, 0) == 5.0
+    assert clock(32, 4, 0) == 9.0
+    assert clock(32, 2, 0) == 7.0  # half-way between a plain step and that one
+    assert clock(32, 8, 0) == 13.0  # on the same line
+
+
+def test_before_any_draft_was_seen_time_grows_with_the_entries():
+    clock = StepClock()
+    for _ in range(2):
+        clock.record(32, 0, 5.0)
+    assert clock(32, 3, 0) == 20.0
+
+
+def test_the_first_step_of_a_size_says_nothing():
+    clock = StepClock()
+    clock.record(8, 0, 1000.0)
+    clock.record(8, 0, 5.0)
+    assert clock(8, 0, 0) == 5.0
+
+
+# Whether drafts pay.
+
+
+def simulate(pacing: Pacing, steps: int, *, chance: float, plain: float, per_token: float) -> list[Lengths]:
+    """Rows whose drafted tokens are each right with that chance, on a machine with such steps."""
+    numbers, chosen = np.random.default_rng(0), []
+    for _ in range(steps):
+        lengths = pacing.lengths(0, 32, 100)
+        chosen.append(lengths)
+        asked = np.full(32, lengths.low or 8)
+        right = (numbers.random((32, 8)) < chance).cumprod(1).sum(1)
+        pacing.acceptance.record(asked, asked, np.minimum(right, asked))
+        pacing.times.record(32, 32 * lengths.low, plain + per_token * 32 * lengths.low)
+    return chosen
+
+
+def test_drafts_are_found_to_pay_where_checking_is_cheap():
+    chosen = simulate(Pacing(), 2000, chance=0.8, plain=5.0, per_token=0.005)
+    assert not any(any(lengths) for lengths in chosen[: TRY_EVERY - TRIED_STEPS])
+    late = chosen[1000:]
+    assert sum(any(lengths) for lengths in late) > 0.98 * len(late)
+    assert max(lengths.low for lengths in late) >= 4
+
+
+def test_drafts_stay_off_where_checking_is_dear_or_guesses_are_bad():
+    for chance, per_token in ((0.8, 0.3), (0.02, 0.005)):
+        chosen = simulate(Pacing(), 4000, chance=chance, plain=5.0, per_token=per_token)
+        late = chosen[1000:]
+        assert sum(any(lengths) for lengths in late) <= 5 * TRIED_STEPS  # only tries, ever more rarely
+
+
+def test_the_mind_changes_with_the_text():
+    pacing = Pacing()
+    simulate(pacing, 1000, chance=0.8, plain=5.0, per_token=0.005)
+    assert any(pacing.best)
+    simulate(pacing, 600, chance=0.0, plain=5.0, per_token=0.05)
+    assert not any(pacing.best)
+    assert DECIDE_EVERY < 600
