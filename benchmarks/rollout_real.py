@@ -81,18 +81,18 @@ def read_options() -> argparse.Namespace:
     gpu = torch.cuda.is_available()
     parser.add_argument("--parts", nargs="+", default=["replay", "seamless"], choices=["replay", "seamless"])
     parser.add_argument("--traces", type=Path, default=DATA / "traces/qwen_math_100x8.jsonl.gz")
-    parser.add_argument("--problems", type=int, default=100 if gpu else 16, help="of the trace")
+    parser.add_argument("--problems", type=int, default=50 if gpu else 16, help="of the trace")
     parser.add_argument(
         "--budgets",
         type=int,
         nargs="+",
-        default=[16_000, 32_000, 64_000, 400_000] if gpu else [4_000, 64_000],
+        default=[8_000, 16_000, 64_000] if gpu else [4_000, 64_000],
     )
-    parser.add_argument("--chunk", type=int, default=256, help="tokens of a chunk")
+    parser.add_argument("--chunk", type=int, default=64, help="tokens of a chunk")
     parser.add_argument("--max-running", type=int, default=1024 if gpu else 64)
     parser.add_argument("--kv-tokens", type=int, default=800_000 if gpu else 80_000)
     parser.add_argument("--shape", default="7B" if gpu else "small", choices=[*SHAPES, "small"])
-    parser.add_argument("--wanted", type=int, default=64 if gpu else 4, help="groups a step wants")
+    parser.add_argument("--wanted", type=int, default=32 if gpu else 4, help="groups a step wants")
     parser.add_argument("--steps", type=int, default=2, help="of dynamic sampling")
     parser.add_argument("--graders", type=int, default=max(1, (os.cpu_count() or 2) - 2), help="processes")
     options = parser.parse_args()

@@ -63,27 +63,29 @@ def measure_seamless(engine: Engine, tokenizer: Tokenizer, options: argparse.Nam
         )  # warm
         for step in range(options.steps):
             batch, wanted = deal(scripts, step), options.wanted
-            one_by_one = naive(engine, batch, draw, judge, wanted, at_once=1)
-            pooled = naive(engine, batch, draw, judge, wanted, at_once=len(batch) * SAMPLES)
             ours, share = seamless(engine, batch, draw, judge, wanted, share)
-            outcomes = {
-                "naive, graded one by one": one_by_one,
-                "naive, graded by a pool": pooled,
-                "seamless": ours,
-            }
-            for name, outcome in outcomes.items():
-                figures["sides"].setdefault(name, []).append(asdict(outcome))
+            note(figures, "seamless", ours)
+            everybody = len(batch) * SAMPLES
+            note(
+                figures,
+                "naive, graded by a pool",
+                naive(engine, batch, draw, judge, wanted, at_once=everybody),
+            )
+            note(figures, "naive, graded one by one", naive(engine, batch, draw, judge, wanted, at_once=1))
     for name, steps in figures["sides"].items():
-        seconds = sum(step["seconds"] for step in steps)
-        print(
-            f"  {name:26}{seconds:8.2f} s, {sum(step['launched'] for step in steps)} groups launched, "
-            f"{sum(step['valid'] for step in steps)} valid"
-        )
-        figures[name] = round(seconds, 3)
+        figures[name] = round(sum(step["seconds"] for step in steps), 3)
     for name in ("naive, graded one by one", "naive, graded by a pool"):
         figures[f"speedup against {name}"] = round(figures[name] / figures["seamless"], 3)
         print(f"  seamless against {name}: {figures[name] / figures['seamless']:.2f}x")
     return figures
+
+
+def note(figures: Figures, name: str, outcome: Outcome) -> None:
+    print(
+        f"  {name:26}{outcome.seconds:8.2f} s, {outcome.launched} groups launched, {outcome.valid} valid",
+        flush=True,
+    )
+    figures["sides"].setdefault(name, []).append(asdict(outcome))
 
 
 def naive(

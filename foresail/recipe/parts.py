@@ -235,6 +235,9 @@ class DynamicSampling(Part):
 
     enabled: bool = Field(True, description="false: keep such groups; they add nothing")
     max_rounds: int = Field(4, gt=0, description="batches of prompts tried in a step before giving up")
+    carry: bool = Field(
+        False, description="go on with cancelled samples in the next step; their tokens are of two policies"
+    )
     easy_pool: float | None = Field(
         None, ge=0, le=1, description="share of launches for problems that every sample solved; none: no pool"
     )

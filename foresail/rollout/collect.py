@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from foresail.algorithms.filtering import has_spread
 from foresail.data.prompts import PromptedProblem
@@ -18,6 +19,7 @@ from foresail.records import FAILURES, Group, RunStopped, Verdict
 from foresail.rollout.controller import Closing, Controller, Outcome
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw
+from foresail.rollout.leftovers import CarryingStream, Leftovers
 from foresail.rollout.stream import Judge, Stream, nap
 
 
@@ -57,17 +59,19 @@ def collect(
     controller: Controller,
     usable: Callable[[Group], bool],
     wait: Callable[[], None] = nap,
+    leftovers: Leftovers | None = None,
 ) -> Harvest:
     """Draw until the controller has enough groups that are `usable`; raises if there is none.
 
     `problem_of` says which problem the step's first, second, … launch draws; `wait` passes time when there is
-    nothing to do.
+    nothing to do. With `leftovers` nothing that was drawn is lost to the next step.
     """
 
     def worth(group: Group) -> Outcome:
         return Outcome(valid=usable(group), solved=group.pass_rate == 1, failed=group.failed)
 
-    stream = Stream(
+    kind = Stream if leftovers is None else partial(CarryingStream, leftovers=leftovers)
+    stream = kind(
         fleet=fleet,
         problem_of=problem_of,
         draw=draw,

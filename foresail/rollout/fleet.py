@@ -80,6 +80,21 @@ class Fleet:
         for ask in asks:
             self._forget(ask.id)
 
+    def withdraw(self, group: int, asks: Sequence[Ask]) -> dict[int, Parked]:
+        """Cancel a group, and keep what its samples have drawn, by their numbers; without keys and values."""
+        for dispatch in self.scheduler.cancel_group(group):
+            with self._minding_loss():
+                instance = self.instances[dispatch.instance]
+                parked = instance.park(dispatch.ask.id)
+                self.open[dispatch.ask.id] = (
+                    self.open[dispatch.ask.id] if parked is None else parked.without_kv()
+                )
+                instance.cancel(dispatch.ask.id)
+        found = {ask.sample: self.open.get(ask.id) for ask in asks}
+        for ask in asks:
+            self._forget(ask.id)
+        return {sample: work for sample, work in found.items() if isinstance(work, Parked) and work.ids}
+
     def work(self) -> list[Ended]:
         """Ask every instance once, hand out what fits now, return what has ended."""
         ended = [

@@ -49,6 +49,7 @@ class NativeInstance:
         return [self._report(completion) for completion in ended if completion.request.id in self.running]
 
     def park(self, ask_id: str) -> Parked | None:
+        self.running.pop(ask_id, None)
         return self.engine.park(ask_id)
 
     def step(self) -> list[Completion]:

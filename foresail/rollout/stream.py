@@ -91,7 +91,7 @@ class Stream:
                 self._launch()
                 ended = self.fleet.work()
                 for ask, completion in ended:
-                    self._hand_over(ask, self.read(completion))
+                    self._take(ask, completion)
                 settled = self._settle()
                 yield from settled
                 if not settled and not ended and self.fleet.only_waits:
@@ -99,18 +99,27 @@ class Stream:
             self.fleet.diary.note("closing", **vars(closing))
         finally:
             for number, launched in self.active.items():
-                self.fleet.cancel(number, launched.asks)
+                self._give_up(number, launched)
                 launched.note_grading(self.fleet.diary)
 
     def _launch(self) -> None:
         for _ in range(self.controller.next_launches()):
             entry, number = self.problem_of(self.num_launched), self.fleet.next_group
-            wanted = requests(entry, self.draw, number)
-            asks = [to_ask(request, number, sample) for sample, request in enumerate(wanted)]
-            self.active[number] = Launched(problem=entry.problem, asks=asks)
             self.num_launched += 1
             self.controller.launched(number)
-            self.fleet.launch(asks, wanted)
+            self._start(entry, number)
+
+    def _start(self, entry: PromptedProblem, number: int) -> None:
+        wanted = requests(entry, self.draw, number)
+        asks = [to_ask(request, number, sample) for sample, request in enumerate(wanted)]
+        self.active[number] = Launched(problem=entry.problem, asks=asks)
+        self.fleet.launch(asks, wanted)
+
+    def _take(self, ask: Ask, completion: Completion) -> None:
+        self._hand_over(ask, self.read(completion))
+
+    def _give_up(self, number: int, launched: Launched) -> None:
+        self.fleet.cancel(number, launched.asks)
 
     def _hand_over(self, ask: Ask, sample: Sample) -> None:
         launched = self.active[ask.group]

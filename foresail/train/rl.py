@@ -50,6 +50,7 @@ from foresail.rollout.collect import (
 from foresail.rollout.controller import Controller, outcome_of
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw
+from foresail.rollout.leftovers import Leftovers
 from foresail.rollout.pools import EasyPool, Lineup
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
@@ -107,6 +108,7 @@ class Setup:
     grading: Grading
     reference: Decoder | None
     draw: Draw
+    leftovers: Leftovers | None
 
 
 def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
@@ -134,6 +136,7 @@ def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
             seed=recipe.run.seed,
             step=0,
         ),
+        leftovers={} if recipe.dynamic_sampling.carry else None,
     )
 
 
@@ -185,6 +188,7 @@ def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> tuple[Har
                 partial(judge, recipe=recipe, tokenizer=session.tokenizer, grading=setup.grading),
                 controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
                 usable=teaches if settings.enabled else gradable,
+                leftovers=setup.leftovers,
             )
     except NoSignal as stopped:
         log_rollouts(session, step, stopped.harvest)

@@ -247,6 +247,21 @@ def test_who_draws_changes_no_token(tiny_checkpoint: Path, tmp_path: Path, rollo
     assert drawn[0] == drawn[1]
 
 
+def test_work_that_was_not_needed_is_carried_only_if_the_recipe_says_so(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    old = []
+    for carry in (False, True):
+        settings = DynamicSampling(carry=carry)
+        outcome, _ = train(tiny_checkpoint, tmp_path / f"{carry}", steps=4, dynamic_sampling=settings)
+        run = RunDirectory(outcome.run)
+        rows = [(step, row) for step in range(1, 5) for row in run.read_rollouts(step)]
+        drawn = [(step, row["versions"][row["loss_mask"].index(1)]) for step, row in rows]
+        old.append(sum(version < step - 1 for step, version in drawn))
+        assert all(version <= step - 1 for step, version in drawn)
+    assert old[0] == 0 < old[1]
+
+
 # Updates.
 
 
