@@ -187,6 +187,9 @@ class Judged:
     def add_done_callback(self, call: Callable[[Any], None]) -> None:
         self.future.add_done_callback(call)
 
+    def cancel(self) -> bool:
+        return self.future.cancel()
+
     def result(self) -> tuple[Verdict, float | None]:
         verdict = self.future.result()
         return verdict, None if verdict.status in FAILURES else verdict.score

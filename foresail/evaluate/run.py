@@ -42,6 +42,9 @@ class Judged:
     def add_done_callback(self, call: Callable[[Any], None]) -> None:
         self.graded.add_done_callback(call)
 
+    def cancel(self) -> bool:
+        return self.graded.cancel()
+
     def result(self) -> tuple[Verdict, float | None]:
         verdict = self.graded.result()
         return verdict, self.worth(verdict)

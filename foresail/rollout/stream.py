@@ -33,6 +33,9 @@ class Judging(Protocol):
 
     def add_done_callback(self, call: Callable[[Any], None]) -> None: ...
 
+    def cancel(self) -> object:
+        """The verdict is not needed any more."""
+
     def result(self) -> tuple[Verdict, float | None]: ...
 
 
@@ -100,6 +103,8 @@ class Stream:
         finally:
             for number, launched in self.active.items():
                 self._give_up(number, launched)
+                for judging in launched.judged.values():
+                    judging.cancel()
                 launched.note_grading(self.fleet.diary)
 
     def _launch(self) -> None:

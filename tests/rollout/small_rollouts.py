@@ -70,6 +70,10 @@ class Judged:
         self, result: Callable[[], tuple[Verdict, float | None]], ready: Callable[[], bool] = lambda: True
     ) -> None:
         self.result, self.done = result, ready
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
 
     def add_done_callback(self, call: Callable[[Any], None]) -> None:
         if self.done():

@@ -228,3 +228,27 @@ def test_all_verdicts_failed_says_so_with_the_first_error():
             controller=Controller(wanted=2, cap=4),
             usable=teaches,
         )
+
+
+def test_verdicts_that_nobody_waits_for_are_cancelled():
+    """Two groups suffice; the graders have not yet looked at the others."""
+    handed_over: list[tuple[str, Judged]] = []
+
+    def judge(problem: Problem, sample: Sample) -> Judged:
+        known = problem.id in ("p0", "p1")
+        score = float(sum(name == problem.id for name, _ in handed_over) % 2)
+        verdict = Verdict(status="correct" if score else "wrong", score=score)
+        judged = Judged(lambda: (verdict, score), ready=lambda: known)
+        handed_over.append((problem.id, judged))
+        return judged
+
+    collect(
+        tiny_fleet(),
+        some_problems(12).__getitem__,
+        draw_settings(4),
+        judge,
+        controller=Controller(wanted=2, cap=12, share_before=0.2),
+        usable=teaches,
+    )
+    assert {name for name, _ in handed_over} > {"p0", "p1"}
+    assert all(judged.cancelled == (name not in ("p0", "p1")) for name, judged in handed_over)

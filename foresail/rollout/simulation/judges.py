@@ -29,6 +29,9 @@ class Judged:
     def add_done_callback(self, call: Callable[[Any], None]) -> None:
         self._calls.append(call)
 
+    def cancel(self) -> None:
+        """The step is over, and its graders with it."""
+
     def finish(self) -> None:
         self._done = True
         for call in self._calls:
