@@ -2,11 +2,11 @@
 
 Workloads and machines are those of recipes/simulate; docs/simulate.md says where each number comes from. No
 assumption was fitted to the papers' speed-ups. Five steps of each, with other groups in every step. The last
-line is JSON. Seven minutes on one core.
+line is JSON. A quarter of an hour on one core.
 
     python benchmarks/rollout_papers.py
     python benchmarks/rollout_papers.py --what-if     # then single steps with other assumptions; ten minutes more
-    python benchmarks/rollout_papers.py --prior       # instead: what it is worth to remember lengths; ten minutes
+    python benchmarks/rollout_papers.py --prior       # instead: what remembering lengths is worth; half an hour
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ import gzip
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from tokenizers import Tokenizer
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine
+from foresail.evaluate.run import Judged
 from foresail.recipe.parts import Code, Reward, Rollout
 from foresail.records import FAILURES, Group, Message, Problem, Sample, Verdict
 from foresail.rewards.grading import Grading, open_grading
@@ -172,27 +172,11 @@ class Judge:
 
     def __call__(self, problem: Problem, sample: Sample) -> Judged:
         drawn = [self.tokens[id] for id, mask in zip(sample.ids, sample.loss_mask, strict=True) if mask]
-        return Judged(self.grading.submit(problem, self.tokenizer.decode(drawn)))
+        return Judged(self.grading.submit(problem, self.tokenizer.decode(drawn)), worth)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A verdict to come, and what it is worth."""
-
-    future: Future[Verdict]
-
-    def done(self) -> bool:
-        return self.future.done()
-
-    def add_done_callback(self, call: Callable[[Any], None]) -> None:
-        self.future.add_done_callback(call)
-
-    def cancel(self) -> bool:
-        return self.future.cancel()
-
-    def result(self) -> tuple[Verdict, float | None]:
-        verdict = self.future.result()
-        return verdict, None if verdict.status in FAILURES else verdict.score
+def worth(verdict: Verdict) -> float | None:
+    return None if verdict.status in FAILURES else verdict.score
 
 
 # What is drawn.
