@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from ahead_of_the_host import run_ahead
 from small_rollouts import FakeJudge, draw_settings, some_problems, tiny_engine, tiny_fleet
 
+from foresail.recipe.parts import Rollout
 from foresail.records import Group
+from foresail.rollout.build import build_fleet
 from foresail.rollout.collect import Harvest, collect, teaches
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
@@ -98,3 +101,18 @@ def test_work_that_is_given_up_twice_is_still_there(whole):
             assert list(parked.ids) == expected[: len(parked.ids)] and len(parked.ids) < len(expected)
             assert len(parked.logprobs) == len(parked.versions) == len(parked.ids)
     assert leftovers
+
+
+def test_drafts_and_leftovers_go_together(whole):
+    """What ends while others are withdrawn is nobody's, and the next step is not disturbed by it."""
+    fleet = build_fleet(tiny_engine(max_running=7), Rollout(drafts="on"), max_length=64)
+    for instance in fleet.instances.values():
+        run_ahead(instance.engine)
+    leftovers, position = Leftovers(), 0
+    for step in (1, 2, 1, 2):
+        fleet.update_weights(position)
+        harvest = take_step(fleet, step, position, leftovers, wanted=2)
+        position += len(harvest.launched)
+        for group in harvest.launched:
+            for number, said in enumerate(responses(group)):
+                assert said in (whole[1][group.problem.id, number], whole[2][group.problem.id, number])

@@ -11,6 +11,7 @@ import torch
 from ahead_of_the_host import run_ahead
 from tiny_rollouts import asks, small_engine, small_model, whole_requests
 
+from foresail.engine.request import Completion
 from foresail.model.decoder import Decoder
 from foresail.rollout.drafts.allocation import Lengths
 from foresail.rollout.drafts.pacing import DECIDE_EVERY, PLAIN, TRIED_STEPS, TRY_EVERY, Pacing
@@ -128,6 +129,15 @@ def test_new_weights_forget_all_texts():
     assert instance.speculation.listener.drafts.siblings
     instance.update_weights(1)
     assert not instance.speculation.listener.drafts.siblings
+
+
+def test_an_end_that_comes_after_its_request_was_given_up_is_passed_over():
+    """It ended in a step under way when the step's groups were withdrawn, and new weights have come since."""
+    instance = drafting("a", AlwaysDraft())
+    request = whole_requests()["0.0"]
+    late = Completion(request=request, ids=[1], logprobs=[-1.0], versions=[0], finish="stop")
+    instance.engine.done.append(late)
+    assert instance.poll() == []
 
 
 # The clock.

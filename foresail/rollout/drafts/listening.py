@@ -43,8 +43,10 @@ class Listener:
             self.drafts.append(ask.group, ask.id, 0, ids)
 
     def note(self, completion: Completion) -> None:
-        """A chunk has ended here, or a whole request."""
-        ask = self.asks[completion.request.id]
+        """A chunk has ended here, or a whole request. Of who was given up under older weights nothing is known."""
+        ask = self.asks.get(completion.request.id)
+        if ask is None:
+            return
         self.learn(ask, completion.ids)
         if completion.finish != "chunk":
             self.known_groups.add(ask.group)
