@@ -23,13 +23,13 @@ class DraftingInstance(NativeInstance):
         super().submit(order)
         work = order.work
         request, drawn = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
-        self.speculation.begin(order.dispatch.ask, request.prompt, drawn)
+        self.speculation.listener.begin(order.dispatch.ask, request.prompt, drawn)
 
     def step(self) -> list[Completion]:
         return self.speculation.step()
 
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
-        self.speculation.learn(ask, ids)
+        self.speculation.listener.learn(ask, ids)
 
     def take_figures(self) -> dict[str, float]:
         tally, self.speculation.tally = self.speculation.tally, Tally()

@@ -112,7 +112,7 @@ def test_a_sibling_elsewhere_that_said_the_same_saves_steps(plain):
     for tell in (False, True):
         instance = drafting("a", AlwaysDraft())
         requests, (first, sibling, *_) = whole_requests(), asks()
-        instance.speculation.begin(first, requests[first.id].prompt, ())
+        instance.speculation.listener.begin(first, requests[first.id].prompt, ())
         instance.engine.add(requests[first.id])
         if tell:
             instance.learn(sibling, plain[first.id])
@@ -197,6 +197,17 @@ def test_drafts_stay_off_where_checking_is_dear_or_guesses_are_bad():
         chosen = simulate(Pacing(), 4000, chance=chance, plain=5.0, per_token=per_token)
         late = chosen[1000:]
         assert sum(any(lengths) for lengths in late) <= 5 * TRIED_STEPS  # only tries, ever more rarely
+
+
+def test_a_step_has_no_more_entries_than_it_may():
+    for batch, longest in ((40, 8), (100, 4), (256, 1), (257, 0), (600, 0)):
+        pacing, chosen = Pacing(most_entries=512), set()
+        for _ in range(200):
+            lengths = pacing.lengths(batch // 2, batch - batch // 2, 100)
+            chosen.add(max(lengths))
+            pacing.times.record(batch, batch * max(lengths), 5.0)
+            pacing.acceptance.record([8] * 4, [8] * 4, [8] * 4)
+        assert max(chosen) == longest
 
 
 def test_the_mind_changes_with_the_text():

@@ -7,10 +7,13 @@ and then a few steps of the other kind are tried, ever more rarely while the bat
 from __future__ import annotations
 
 from foresail.engine.graph import bucket_of
-from foresail.rollout.drafts.allocation import Acceptance, Lengths, plan_lengths
+from foresail.rollout.drafts.allocation import MAX_LENGTH, Acceptance, Lengths, plan_lengths
 from foresail.rollout.drafts.step_clock import StepClock
 
 PLAIN = Lengths(0, 0)
+MOST_ENTRIES = (
+    512  # of a step with drafts: each needs room for logits, and so many rows gain nothing by drafts
+)
 DECIDE_EVERY = 8  # steps
 TRY_EVERY, TRY_AT_LEAST_EVERY = 32, 1024  # steps
 TRIED_STEPS = 2  # of which the second is timed: the first may capture a graph
@@ -20,7 +23,8 @@ TRIED_LENGTHS = (4, 2, 8)  # in turn
 class Pacing:
     """`lengths` before a step; what came of it goes to `times` and `acceptance`."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_entries: int = MOST_ENTRIES) -> None:
+        self.most_entries = most_entries
         self.times, self.acceptance = StepClock(), Acceptance()
         self.best = self.tried = PLAIN
         self.size = self.steps = self.tries = 0
@@ -28,18 +32,21 @@ class Pacing:
 
     def lengths(self, num_high: int, num_low: int, context: int) -> Lengths:
         """For rows of high and of low priority."""
-        size = bucket_of(max(1, num_high + num_low))
+        batch = max(1, num_high + num_low)
+        size, longest = bucket_of(batch), min(MAX_LENGTH, self.most_entries // batch - 1)
         if size != self.size:
             self.size, self.patience = size, TRY_EVERY
             self.wait = min(self.wait, self.patience)
         if self.steps % DECIDE_EVERY == 0:
-            self.best = plan_lengths(num_high, num_low, context, self.acceptance, self.times)
+            self.best = plan_lengths(
+                num_high, num_low, context, self.acceptance, self.times, max_length=max(0, longest)
+            )
         self.steps, self.wait = self.steps + 1, self.wait - 1
         if self.wait >= TRIED_STEPS:
             return self.best
         if self.wait == TRIED_STEPS - 1:
             self.tries += 1
-            length = TRIED_LENGTHS[self.tries % len(TRIED_LENGTHS)]
+            length = max(0, min(TRIED_LENGTHS[self.tries % len(TRIED_LENGTHS)], longest))
             self.tried = PLAIN if any(self.best) else Lengths(length, length)
         if self.wait == 0:
             self.wait = self.patience = min(2 * self.patience, TRY_AT_LEAST_EVERY)

@@ -10,7 +10,6 @@ Legend: R running rows, K places of a draft.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +19,7 @@ from foresail.engine.guesses import Guesses
 from foresail.engine.request import Completion
 from foresail.rollout.drafts.allocation import MAX_LENGTH
 from foresail.rollout.drafts.listening import Listener
-from foresail.rollout.drafts.pacing import Pacing
-from foresail.rollout.plan import Ask
+from foresail.rollout.drafts.pacing import MOST_ENTRIES, Pacing
 
 LOOK_EVERY = 2 * MAX_LENGTH  # plain steps between drafts that are only compared
 
@@ -49,14 +47,15 @@ class Attempt:
 
 
 class Speculation:
-    """begin each request, then step.
+    """Its `listener` is told of each request that begins; then step.
 
     A step is launched as soon as its drafts are found; what the one before brought is counted while it runs.
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.pacing, self.tally = Pacing(), Tally()
+        self.pacing = Pacing(max(MOST_ENTRIES, len(engine.table.seats_S)))  # rows it has room for anyway
+        self.tally = Tally()
         self.last_return = time.perf_counter()
         self.timed: tuple[int, int] | None = None  # rows and drafted tokens of the step that runs
         self.forget()
@@ -67,12 +66,6 @@ class Speculation:
         self.under_way: Attempt | None = None  # checked by the step that runs
         self.unchecked: Attempt | None = None  # only to be compared with what is drawn
         self.steps_since_look = 0
-
-    def begin(self, ask: Ask, prompt: Sequence[int], drawn: Sequence[int]) -> None:
-        self.listener.begin(ask, prompt, drawn)
-
-    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
-        self.listener.learn(ask, ids)
 
     def step(self) -> list[Completion]:
         """One step of the engine, with drafts or without."""
