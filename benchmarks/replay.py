@@ -28,7 +28,7 @@ from foresail.rollout.groups import Draw
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 SAMPLES = 8  # of each problem
-END = 151_645  # Qwen's end of a turn; a trace of text leaves it out
+END = 151_645  # Qwen's end of a turn, put behind every response
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +51,11 @@ def read_scripts(trace: Path, tokenizer: Tokenizer) -> list[Script]:
 
 def read_script(name: str, row: dict[str, Any], tokenizer: Tokenizer) -> Script:
     if "response_ids" in row:
-        prompt, responses = row["prompt_ids"], row["response_ids"]
+        prompt, said = row["prompt_ids"], row["response_ids"]
     else:
         prompt = tokenizer.encode(row["question"]).ids
-        responses = [[*tokenizer.encode(response).ids, END] for response in row["responses"]]
+        said = [tokenizer.encode(response).ids for response in row["responses"]]
+    responses = [[*response, END] for response in said]
     problem = Problem(id=name, prompt=(Message(role="user", content=row["question"]),), answer="")
     return Script(problem=PromptedProblem(problem=problem, ids=tuple(prompt)), responses=responses)
 

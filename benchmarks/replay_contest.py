@@ -40,6 +40,7 @@ def measure_replay(engine: Engine, scripts: list[Script], budgets: Sequence[int]
     dictate(engine, scripts, draw)
     sides = [
         Side(name="group", policy="group", chunk=None, instance=NativeInstance),
+        Side(name="group + drafts", policy="group", chunk=None, instance=DraftingInstance),
         Side(name="context", policy="context", chunk=chunk, instance=NativeInstance),
         Side(name="context + drafts", policy="context", chunk=chunk, instance=DraftingInstance),
     ]

@@ -5,7 +5,7 @@ and naive dynamic sampling against the seamless controller with a code judge in 
 draw the same text and a draft is accepted exactly when it equals it. The trace is 100 problems x 8 responses of
 Qwen2.5-Math, or one that `record_traces.py` made. Each KV budget bounds the tokens that the cache holds; the sides
 are: `group`, every group sent whole and undivided, as usual engines take it; `context`, divided and probe first,
-then longest first; `context + drafts`. Tail: from the moment nine tenths of the requests have ended.
+then longest first; both without and with drafts. Tail: from the moment nine tenths of the requests have ended.
 
 **Seamless.** A step wants so many groups whose rewards differ. Responses are recorded reasoning followed by a
 program for a LeetCode problem: its solution or a mutant of it, as many right in a group as in a group of 8 of a
@@ -25,6 +25,7 @@ import json
 import lzma
 import os
 import platform
+import random
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,8 @@ def main() -> None:
     )
     result: Figures = {"machine": describe_machine(options), "shape": options.shape_name}
     if "replay" in options.parts:
-        scripts = read_scripts(options.traces, tokenizer)[: options.problems]
+        scripts = read_scripts(options.traces, tokenizer)
+        scripts = random.Random(options.order).sample(scripts, min(options.problems, len(scripts)))
         result["replay"] = measure_replay(engine, scripts, options.budgets, options.chunk)
     if "seamless" in options.parts:
         result["seamless"] = measure_seamless(engine, tokenizer, options)
@@ -88,6 +90,7 @@ def read_options() -> argparse.Namespace:
         nargs="+",
         default=[8_000, 16_000, 64_000] if gpu else [4_000, 64_000],
     )
+    parser.add_argument("--order", type=int, default=0, help="seed of the problems' choice and order")
     parser.add_argument("--chunk", type=int, default=64, help="tokens of a chunk")
     parser.add_argument("--max-running", type=int, default=1024 if gpu else 64)
     parser.add_argument("--kv-tokens", type=int, default=800_000 if gpu else 80_000)
