@@ -118,8 +118,10 @@ class Engine(Part):
 class Rollout(Part):
     """Who draws which sample when; none of it changes a token."""
 
-    policy: Literal["context", "fifo", "group"] = Field(
-        "context", description="long groups first, found by probes; or launch order; or whole groups"
+    policy: Literal["auto", "context", "fifo", "group"] = Field(
+        "auto",
+        description="context: long groups first, found by probes; fifo: launch order; group: whole groups, "
+        "undivided; auto: group on one engine, context on several",
     )
     chunk_tokens: int | None = Field(
         None,

@@ -25,7 +25,14 @@ def build_fleet(engine: Engine, settings: Rollout, *, max_length: int) -> Fleet:
     fits = all(one.state.kv_tokens >= one.state.max_running * max_length for one in instances)
     chunk_tokens = settings.chunk_tokens or (None if fits else CHUNK)
     pool = KVPool(max_bytes=int(settings.host_gb * GB))
-    return Fleet(instances, build_policy(settings.policy), pool, chunk_tokens=chunk_tokens)
+    return Fleet(instances, build_policy(choose_policy(settings, instances)), pool, chunk_tokens=chunk_tokens)
+
+
+def choose_policy(settings: Rollout, instances: Sequence[Instance]) -> str:
+    """One engine does best with a queue of its own: its cache is filled, and siblings share their prompts."""
+    if settings.policy != "auto":
+        return settings.policy
+    return "context" if len(instances) > 1 else "group"
 
 
 def start_here(engine: Engine, settings: Rollout) -> Instance:

@@ -102,10 +102,11 @@ def test_a_cancelled_group_leaves_the_others_alone(polls, whole):
     fleet.update_weights(1)
 
 
-def test_the_embedded_default_is_divided_only_where_it_must_be(whole, monkeypatch):
+def test_samples_are_divided_only_where_they_must_be(whole, monkeypatch):
     monkeypatch.setattr("foresail.rollout.build.CHUNK", 4)
-    roomy = build_fleet(small_engine(MODEL, max_running=12), Rollout(), max_length=28)
-    tight = build_fleet(small_engine(MODEL, num_pages=30, max_running=12), Rollout(), max_length=28)
+    settings = Rollout(policy="context")
+    roomy = build_fleet(small_engine(MODEL, max_running=12), settings, max_length=28)
+    tight = build_fleet(small_engine(MODEL, num_pages=30, max_running=12), settings, max_length=28)
     for fleet, divided in ((roomy, False), (tight, True)):
         launch_all(fleet)
         assert finish(fleet) == whole
@@ -122,6 +123,14 @@ def test_a_recipe_says_how_samples_are_drawn(whole):
     assert isinstance(instance, DraftingInstance) and instance.speculation.tally.steps > 0
     assert fleet.pool.max_bytes == 0
     assert {event["why"] for event in fleet.diary.take() if event["what"] == "dispatch"} == {"fifo"}
+
+
+def test_one_engine_takes_whole_groups_unless_told_otherwise(whole):
+    fleet = build_fleet(small_engine(MODEL, num_pages=30, max_running=12), Rollout(), max_length=28)
+    launch_all(fleet)
+    assert finish(fleet) == whole
+    dispatches = [event for event in fleet.diary.take() if event["what"] == "dispatch"]
+    assert len(dispatches) == len(GROUPS) * SAMPLES and {event["why"] for event in dispatches} == {"group"}
 
 
 def test_workers_draw_the_same_tokens(whole):
