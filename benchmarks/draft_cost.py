@@ -37,7 +37,7 @@ from tokenizers import Tokenizer
 
 from foresail.rollout.drafts.allocation import Acceptance, best_length, time_per_token
 from foresail.rollout.drafts.compiled import numba
-from foresail.rollout.drafts.drafting import GroupDrafts, Guesses
+from foresail.rollout.drafts.drafting import Drafted, GroupDrafts
 from foresail.rollout.drafts.step_times import StepTimes
 from foresail.rollout.step_table import read_step_table
 
@@ -196,7 +196,7 @@ def draw_again(
     )
 
 
-def accept(guesses: Guesses, place: int, rest: np.ndarray) -> int:
+def accept(guesses: Drafted, place: int, rest: np.ndarray) -> int:
     """How many tokens of a draft are what comes next."""
     at, accepted = -1, 0
     size = int(guesses.sizes_R[place])

@@ -67,6 +67,7 @@ class Engine:
         batch_invariant: bool = False,
     ) -> None:
         self.model, self.num_pages, self.page_size = model, num_pages, page_size
+        self.batch_invariant = batch_invariant
         self.version = 0
         self.pool = PagePool(num_pages)
         self.table = Table(max_running, count_pages(model.shape.max_context + MAX_DRAFT, page_size))

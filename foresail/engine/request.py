@@ -60,14 +60,13 @@ class SavedKV:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """What was drawn: a stop token, if one ended it, is the last of `ids`. A chunk can be resumed."""
+    """What was drawn: a stop token, if one ended it, is the last of `ids`. After a chunk there may be more."""
 
     request: Request
     ids: Sequence[int]
     logprobs: Sequence[float]
     versions: Sequence[int]
     finish: Finish
-    parked: Parked | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

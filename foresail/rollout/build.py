@@ -51,6 +51,8 @@ def start_workers(engine: Engine, settings: Rollout) -> Sequence[Instance]:
         "num_pages": max(1, engine.num_pages // settings.workers),
         "page_size": engine.page_size,
         "max_running": -(-len(engine.table.lengths_S) // settings.workers),
+        "prefill_tokens": engine.entrance.prefill_tokens,
+        "batch_invariant": engine.batch_invariant,
     }
     return [
         WorkerInstance(f"worker {number}", engine.model, options, drafts=drafts(engine, settings))

@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from foresail.algorithms.filtering import has_spread
 from foresail.data.prompts import PromptedProblem
 from foresail.records import FAILURES, Group, RunStopped, Verdict
-from foresail.rollout.controller import Closing, Controller, Outcome
+from foresail.rollout.controller import Closing, Controller, Outcome, outcome_of
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw
 from foresail.rollout.leftovers import CarryingStream, Leftovers
@@ -102,7 +101,7 @@ def gradable(group: Group) -> bool:
 
 
 def teaches(group: Group) -> bool:
-    return not group.failed and has_spread([reward for reward in group.rewards if reward is not None])
+    return outcome_of(group).valid
 
 
 def explain(groups: Sequence[Group], num_samples: int) -> str:

@@ -6,7 +6,7 @@ one early.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 
 def nothing_known(group: int) -> int | None:
@@ -50,17 +50,3 @@ class Estimates:
     def forget(self, group: int) -> None:
         self._lengths.pop(group, None)
         self._unknown.discard(group)
-
-
-class PriorLengths:
-    """The longest response to each problem when it was last drawn; plain numbers, for the checkpoint."""
-
-    def __init__(self, longest: Mapping[str, int] | None = None) -> None:
-        self.longest = dict(longest or {})
-
-    def remember(self, problem: str, lengths: Sequence[int]) -> None:
-        """Newer lengths replace older ones: the policy has moved on since."""
-        self.longest[problem] = max(lengths)
-
-    def recall(self, problem: str) -> int | None:
-        return self.longest.get(problem)

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from foresail.engine.request import Completion, Parked
+from foresail.records import RunStopped
 from foresail.rollout.diary import Diary
 from foresail.rollout.instance import Instance, InstanceLost, Order, Report, Work
 from foresail.rollout.kv_pool import KVPool
@@ -73,23 +74,21 @@ class Fleet:
         self.scheduler.launch(asks)
 
     def cancel(self, group: int, asks: Sequence[Ask]) -> None:
-        for dispatch in self.scheduler.cancel_group(group):
+        for dispatch, instance in self._stopped(group):
             with self._minding_loss():
-                if dispatch.instance in self.instances:  # and not lost by the cancel before
-                    self.instances[dispatch.instance].cancel(dispatch.ask.id)
+                instance.cancel(dispatch.ask.id)
         for ask in asks:
             self._forget(ask.id)
 
     def withdraw(self, group: int, asks: Sequence[Ask]) -> dict[int, Parked]:
         """Cancel a group, and keep what its samples have drawn, by their numbers; without keys and values."""
-        for dispatch in self.scheduler.cancel_group(group):
+        for dispatch, instance in self._stopped(group):
             with self._minding_loss():
-                instance = self.instances[dispatch.instance]
                 parked = instance.park(dispatch.ask.id)
-                self.open[dispatch.ask.id] = (
-                    self.open[dispatch.ask.id] if parked is None else parked.without_kv()
-                )
-                instance.cancel(dispatch.ask.id)
+                if parked is None:  # it works elsewhere: what it last reported must do
+                    instance.cancel(dispatch.ask.id)
+                else:
+                    self.open[dispatch.ask.id] = parked.without_kv()
         found = {ask.sample: self.open.get(ask.id) for ask in asks}
         for ask in asks:
             self._forget(ask.id)
@@ -106,7 +105,10 @@ class Fleet:
         for request_id in [*self.resting]:
             self._take_out(request_id)
         if self.scheduler.stalled:
-            raise RuntimeError("requests wait and no instance is left to run them")
+            raise RunStopped(
+                "all engines' processes have ended and requests still wait; see what ended them (memory?), "
+                "set rollout.workers = 0 or lower engine.kv_tokens, and resume the run"
+            )
         return ended
 
     def update_weights(self, version: int) -> None:
@@ -127,6 +129,12 @@ class Fleet:
     def close(self) -> None:
         for instance in self.instances.values():
             instance.close()
+
+    def _stopped(self, group: int) -> Iterator[tuple[Dispatch, Instance]]:
+        """What ran of a group that is given up, with where: each instance must be told, if it is still there."""
+        for dispatch in self.scheduler.cancel_group(group):
+            if dispatch.instance in self.instances:
+                yield dispatch, self.instances[dispatch.instance]
 
     def _submit(self, dispatch: Dispatch) -> None:
         name = dispatch.ask.id
@@ -162,10 +170,10 @@ class Fleet:
             self._forget(ask.id)
             return True
         self.open[ask.id] = to_parked(completion)
-        if completion.parked is None:
+        if report.parked is None:
             self.resting[ask.id] = report.event.instance
         else:
-            self.pool.put(completion.parked)
+            self.pool.put(report.parked)
         return False
 
     def _take_out(self, request_id: str) -> None:
@@ -181,10 +189,8 @@ class Fleet:
         """Siblings may run anywhere, and draft from what this one said."""
         for name, instance in [*self.instances.items()]:
             if name != report.event.instance:
-                try:
+                with self._minding_loss():
                     instance.learn(report.event.ask, report.completion.ids)
-                except InstanceLost:
-                    self._lose(name)
 
     @contextmanager
     def _minding_loss(self) -> Iterator[None]:

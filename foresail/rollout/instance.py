@@ -25,10 +25,14 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A chunk that ended, for the scheduler, and what was drawn so far, for the next chunk or the grader."""
+    """A chunk that ended, for the scheduler, and what was drawn so far, for the next chunk or the grader.
+
+    Of a request that is not finished, its keys and values come too, or none: then it rests where it ran.
+    """
 
     event: ChunkEnded
     completion: Completion
+    parked: Parked | None = None
 
 
 class InstanceLost(Exception):
@@ -61,7 +65,7 @@ class Instance(Protocol):
         """What ended since the last call. An engine in this process works here; others work by themselves."""
 
     def park(self, ask_id: str) -> Parked | None:
-        """Take out a request whose chunk came back without a place to go on from: it rests where it was."""
+        """Take out a request that rests here, or runs. None where that cannot be done, or it is gone."""
 
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
         """What a request has drawn so far, elsewhere: text that its siblings here may be about to say."""

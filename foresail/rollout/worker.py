@@ -42,8 +42,9 @@ class WorkerInstance:
     ) -> None:
         self.model = model.share_memory()
         self.pipe, theirs = processes.Pipe()
+        self.engine_options = dict(engine_options)
         kind = DraftingInstance if drafts else NativeInstance
-        arguments = (kind, name, self.model, dict(engine_options), theirs)
+        arguments = (kind, name, self.model, self.engine_options, theirs)
         self.process = processes.get_context("spawn").Process(target=work, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
@@ -159,8 +160,7 @@ def take_out(instance: NativeInstance, report: Report) -> Report:
     """A request whose chunk has ended, with its keys and values."""
     if report.event.finished:
         return report
-    parked = instance.park(report.event.ask.id)
-    return replace(report, completion=replace(report.completion, parked=parked))
+    return replace(report, parked=instance.park(report.event.ask.id))
 
 
 @torch.no_grad()

@@ -115,9 +115,9 @@ class Faulty:
 
     def _deliver(self, report: Report) -> None:
         """At once or later; some come again, in the middle of a later chunk, another step or another life."""
-        if self.rests and report.completion.parked is not None:
-            self.resting[report.event.ask.id] = report.completion.parked
-            report = replace(report, completion=replace(report.completion, parked=None))
+        if self.rests and report.parked is not None:
+            self.resting[report.event.ask.id] = report.parked
+            report = replace(report, parked=None)
         if self.numbers.random() < 0.8:
             self.arrived.append(report)
         else:

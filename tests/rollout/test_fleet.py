@@ -8,6 +8,7 @@ import pytest
 from tiny_rollouts import SAMPLES, asks, small_engine, small_model, whole_requests
 
 from foresail.recipe.parts import Rollout
+from foresail.records import RunStopped
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import InstanceLost
@@ -84,7 +85,7 @@ def test_what_a_dead_instance_ran_runs_elsewhere(seed, whole):
 def test_when_all_are_dead_it_says_so():
     fleet = Fleet([Mortal("a", 3)], build_policy("fifo"), KVPool(0), chunk_tokens=2)
     launch_all(fleet)
-    with pytest.raises(RuntimeError, match="no instance is left"):
+    with pytest.raises(RunStopped, match=r"processes have ended .* resume"):
         finish(fleet)
 
 
@@ -100,6 +101,23 @@ def test_a_cancelled_group_leaves_the_others_alone(polls, whole):
     assert set(others) <= set(ended) and len(ended) == len(set(ended))
     assert all(not instance.running for instance in instances)
     fleet.update_weights(1)
+
+
+class DiesWhenParked(NativeInstance):
+    def park(self, ask_id):
+        raise InstanceLost(self.state.name)
+
+
+def test_an_instance_may_be_found_gone_while_a_group_is_withdrawn():
+    """It ran several samples of the group: the first one notices, the others find nobody there."""
+    instance = DiesWhenParked("a", small_engine(MODEL))
+    fleet = Fleet([instance], build_policy("group"), KVPool(0), chunk_tokens=None)
+    launch_all(fleet)
+    for _ in range(3):
+        fleet.work()
+    members = [ask for ask in asks() if ask.group == 1]
+    assert fleet.withdraw(1, members) == {}
+    assert not fleet.instances and not fleet.open.keys() & {ask.id for ask in members}
 
 
 def test_samples_are_divided_only_where_they_must_be(whole, monkeypatch):
@@ -144,5 +162,15 @@ def test_workers_draw_the_same_tokens(whole):
             "worker 0",
             "worker 1",
         }
+    finally:
+        fleet.close()
+
+
+def test_workers_compute_as_the_recipe_says():
+    engine = small_engine(small_model(), batch_invariant=True, prefill_tokens=9)
+    fleet = build_fleet(engine, Rollout(workers=1), max_length=28)
+    try:
+        options = fleet.instances["worker 0"].engine_options
+        assert (options["batch_invariant"], options["prefill_tokens"]) == (True, 9)
     finally:
         fleet.close()

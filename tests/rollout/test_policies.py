@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.rollout.estimates import Estimates, PriorLengths
+from foresail.rollout.estimates import Estimates
 from foresail.rollout.plan import Ask
 from foresail.rollout.policies import Context, Policy, build_policy
 from foresail.rollout.ranking import Ranking
@@ -160,14 +160,6 @@ def test_a_prior_counts_as_a_sibling_that_ended() -> None:
     estimates.open(8, 100)
     estimates.finished(7, 30)
     assert (estimates.length(7), estimates.length(8)) == (60, 100)
-
-
-def test_prior_lengths_are_the_longest_of_the_last_time_and_survive_a_checkpoint() -> None:
-    lengths = PriorLengths()
-    lengths.remember("p1", [90, 40])
-    lengths.remember("p1", [10, 30])
-    resumed = PriorLengths(lengths.longest)
-    assert (resumed.recall("p1"), resumed.recall("p2")) == (30, None)
 
 
 class AlgorithmTwo:

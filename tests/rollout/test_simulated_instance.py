@@ -162,8 +162,8 @@ def run_chunk(place: SimulatedInstance, work: Request | Parked, around: World) -
 
 
 def parked_by(report: Report) -> Parked:
-    assert report.completion.parked is not None
-    return report.completion.parked
+    assert report.parked is not None
+    return report.parked
 
 
 def test_chunks_come_back_parked_until_the_last_is_a_whole_response() -> None:
@@ -176,9 +176,9 @@ def test_chunks_come_back_parked_until_the_last_is_a_whole_response() -> None:
         report, _ = run_chunk(place, work, around)
         event, completion = report.event, report.completion
         ends.append((event.generated, event.new_tokens, event.finished, completion.finish))
-        work = completion.parked or work
+        work = report.parked or work
     assert ends == [(0, 100, False, "chunk"), (100, 100, False, "chunk"), (200, 50, True, "stop")]
-    assert completion.ids == ids_of(0, 0, LENGTH) and completion.parked is None
+    assert completion.ids == ids_of(0, 0, LENGTH) and report.parked is None
     assert list(completion.versions) == [3] * LENGTH and list(completion.logprobs) == [0.0] * LENGTH
 
 

@@ -14,7 +14,7 @@ from tiny_rollouts import asks, small_engine, small_model, whole_requests
 from foresail.engine.request import Completion
 from foresail.model.decoder import Decoder
 from foresail.rollout.drafts.allocation import Lengths
-from foresail.rollout.drafts.pacing import DECIDE_EVERY, PLAIN, TRIED_STEPS, TRY_EVERY, Pacing
+from foresail.rollout.drafts.pacing import PLAIN, TRIED_STEPS, TRY_EVERY, Pacing
 from foresail.rollout.drafts.step_clock import StepClock
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.kv_pool import KVPool
@@ -216,4 +216,3 @@ def test_the_mind_changes_with_the_text():
     assert any(pacing.best)
     simulate(pacing, 600, chance=0.0, plain=5.0, per_token=0.05)
     assert not any(pacing.best)
-    assert DECIDE_EVERY < 600

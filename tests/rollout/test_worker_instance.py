@@ -73,7 +73,7 @@ def run(
                 if outcome.event.finished:
                     drawn[outcome.event.ask.id] = outcome.completion.ids
                 else:
-                    works[outcome.event.ask.id] = outcome.completion.parked
+                    works[outcome.event.ask.id] = outcome.parked
                     waiting.append(outcome.event.ask)
         time.sleep(0.002)
     return drawn

@@ -43,7 +43,7 @@ PATH = list(range(-1, MAX_DRAFT - 1))  # parents where each token follows the on
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guesses:
+class Drafted:
     """Drafts of many rows: the first sizes_R[i] places of row i; a parent of -1 is the context.
 
     chances_RK are the probabilities, by the counts, that a row gets as far as this token.
@@ -189,7 +189,7 @@ class GroupDrafts:
 
     def draft_rows(
         self, rows_R: Sequence[int] | np.ndarray, max_tokens_R: int | np.ndarray, *, paths: int = 1
-    ) -> Guesses:
+    ) -> Drafted:
         """A draft for each row of up to so many tokens, as a tree of at most `paths` leaves."""
         chosen_R = np.ascontiguousarray(rows_R, dtype=np.int64)
         most_R = np.array(np.broadcast_to(max_tokens_R, chosen_R.shape), dtype=np.int64)
@@ -198,7 +198,7 @@ class GroupDrafts:
                 f"a draft has 1 path or more and 0 to {MAX_DRAFT} tokens; got {paths}, {max_tokens_R}"
             )
         self._groups_of(chosen_R)
-        guesses = Guesses(
+        guesses = Drafted(
             sizes_R=np.zeros(len(chosen_R), np.int64),
             tokens_RK=np.zeros((len(chosen_R), MAX_DRAFT), np.int64),
             parents_RK=np.zeros((len(chosen_R), MAX_DRAFT), np.int64),

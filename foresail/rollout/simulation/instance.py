@@ -146,27 +146,28 @@ class SimulatedInstance:
             new_tokens=new_tokens,
             finished=finished,
         )
-        return Report(event=event, completion=self._complete(order, generated, finished))
+        parked = self._park(order, generated)
+        finish: Finish = "chunk" if not finished else "length" if generated == ask.max_tokens else "stop"
+        completion = Completion(
+            request=parked.request,
+            ids=parked.ids,
+            logprobs=parked.logprobs,
+            versions=parked.versions,
+            finish=finish,
+        )
+        return Report(event=event, completion=completion, parked=None if finished else parked)
 
-    def _complete(self, order: Order, generated: int, finished: bool) -> Completion:
+    def _park(self, order: Order, generated: int) -> Parked:
+        """What a request has after its chunk, with its keys and values."""
         request = order.work.request if isinstance(order.work, Parked) else order.work
         ask = order.dispatch.ask
-        finish: Finish = "chunk" if not finished else "length" if generated == ask.max_tokens else "stop"
-        parked = Parked(
+        return Parked(
             request=request,
             ids=ids_of(request.key, ask.sample, generated),
             logprobs=Repeated(0.0, generated),
             versions=Repeated(self._version, generated),
             policy_version=self._version,
             kv=self._save(ask.prompt_tokens + generated),
-        )
-        return Completion(
-            request=request,
-            ids=parked.ids,
-            logprobs=parked.logprobs,
-            versions=parked.versions,
-            finish=finish,
-            parked=None if finished else parked,
         )
 
     def _save(self, tokens: int) -> SavedThere:

@@ -151,7 +151,7 @@ def build_fleet(
 
 
 def longest_before(problems: Problems, group: int) -> int:
-    """What a run remembers of a problem: see `estimates.PriorLengths`."""
+    """What a run remembers of a problem: the longest of its responses."""
     return max(problems[group].earlier)
 
 
