@@ -151,7 +151,15 @@ def test_the_clock_reads_between_and_beyond_what_it_saw():
     assert clock(32, 0, 0) == 5.0
     assert clock(32, 4, 0) == 9.0
     assert clock(32, 2, 0) == 7.0  # half-way between a plain step and that one
-    assert clock(32, 8, 0) == 13.0  # on the same line
+    assert clock(32, 9, 0) == 14.0  # on the same line
+
+
+def test_a_step_with_hardly_a_draft_is_not_taken_for_a_plain_one():
+    clock = StepClock()
+    for _ in range(4):
+        clock.record(64, 0, 5.0)
+        clock.record(64, 2, 7.0)
+    assert clock(64, 0.03, 0) == 7.0
 
 
 def test_before_any_draft_was_seen_time_grows_with_the_entries():

@@ -1,8 +1,9 @@
 """What an engine's steps take, learned while it works: medians of the latest few, by how many entries a step had.
 
 A step with drafts is read off the straight lines through the plain step of the same rows and the drafted ones
-that were seen, and their prolongation: if that flatters long drafts, they are soon seen themselves. While there
-was none, time is thought to grow with the entries, and somebody must try: see `pacing`.
+that were seen, and their prolongation: if that flatters long drafts, they are soon seen themselves. It is read at
+the bucket its entries fill, so that a step with hardly a draft is not taken for a plain one. While there was none,
+time is thought to grow with the entries, and somebody must try: see `pacing`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class StepClock:
         if not length:
             return start
         curve = {float(batch): start} | {size: time for size, time in drafted.items() if size > batch}
-        return line(curve, batch * (1 + length)) if len(curve) > 1 else start * (1 + length)
+        entries = bucket_of(batch + max(1, round(batch * length)))
+        return line(curve, entries) if len(curve) > 1 else start * (1 + length)
 
 
 def medians(cells: Mapping[int, deque[float]]) -> dict[float, float]:
