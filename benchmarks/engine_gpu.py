@@ -76,7 +76,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--shapes", nargs="*", choices=list(SHAPES), default=list(SHAPES))
+    parser.add_argument("--shapes", nargs="*", choices=list(SHAPES), default=["1.5B", "7B"])
     parser.add_argument("--loads", nargs="*", choices=list(LOADS), default=list(LOADS))
     parser.add_argument("--rounds", type=int, default=3, help="timed rounds of each load")
     parser.add_argument("--quick", action="store_true", help=f"one round of {', '.join(QUICK_LOADS)}")

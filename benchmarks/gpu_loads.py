@@ -26,6 +26,18 @@ BF16 = 2  # bytes
 
 
 SHAPES = {
+    "135M": ModelShape(
+        family="llama",
+        hidden_size=576,
+        num_layers=30,
+        num_heads=9,
+        num_kv_heads=3,
+        head_dim=64,
+        intermediate_size=1536,
+        vocab_size=49_152,
+        tied=True,
+        max_context=8192,
+    ),
     "1.5B": ModelShape(
         family="qwen2",
         qkv_bias=True,

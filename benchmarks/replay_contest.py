@@ -10,7 +10,7 @@ from typing import Any
 from replay import SAMPLES, Script, dictate, draw_for, longest, number_densely
 
 from foresail.engine.engine import Engine
-from foresail.rollout.drafts.step_clock import medians
+from foresail.rollout.drafts.step_clock import usual
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw, requests
 from foresail.rollout.kv_pool import KVPool
@@ -20,7 +20,6 @@ from foresail.rollout.policies import build_policy
 from foresail.rollout.stream import to_ask
 
 HOST_BYTES = 32 * 2**30
-WARM_UP = 20  # problems, for graphs, kernels and the clock
 Figures = dict[str, Any]
 
 
@@ -46,7 +45,8 @@ def measure_replay(engine: Engine, scripts: list[Script], budgets: Sequence[int]
     ]
     tokens = sum(len(response) for script in scripts for response in script.responses)
     print(f"replay: {len(scripts)} problems x {SAMPLES}, {tokens:,} tokens, the longest {longest(scripts):,}")
-    warm = run_side(engine, sides[-1], scripts[:WARM_UP], draw, budgets[0])[0]
+    # The largest budget has batches of all sizes: graphs, kernels and the clock are ready after it.
+    warm = run_side(engine, sides[-1], scripts, draw, max(budgets))[0]
     figures: Figures = {"tokens": tokens, "budgets": {}}
     for budget in budgets:
         rows = figures["budgets"][budget] = {}
@@ -54,7 +54,7 @@ def measure_replay(engine: Engine, scripts: list[Script], budgets: Sequence[int]
             instance, rows[side.name] = run_side(engine, side, scripts, draw, budget, warm=warm)
             warm = instance if isinstance(instance, DraftingInstance) else warm
             rows[side.name]["speedup"] = round(rows["group"]["seconds"] / rows[side.name]["seconds"], 3)
-            print(f"  {budget:>7,} tokens of cache, {side.name:17}" + describe(rows[side.name]))
+            print(f"  {budget:>7,} tokens of cache, {side.name:17}" + describe(rows[side.name]), flush=True)
     return figures
 
 
@@ -106,8 +106,8 @@ def summarise(ends: list[float], instance: NativeInstance, clock: SchedulerClock
             "tokens_a_drafted_step": round(1 + tally.accepted / max(1, tally.rows), 2),
             "accepted_share": round(tally.accepted / max(1, tally.drafted), 3),
             "search_share": round(tally.search_seconds / seconds, 4),
-            "plain_step_ms": medians(instance.speculation.pacing.times.plain),
-            "drafted_step_ms": medians(instance.speculation.pacing.times.drafted),
+            "plain_step_ms": usual(instance.speculation.pacing.times.plain),
+            "drafted_step_ms": usual(instance.speculation.pacing.times.drafted),
         }
     return figures
 

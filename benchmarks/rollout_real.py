@@ -68,9 +68,12 @@ def main() -> None:
     )
     result: Figures = {"machine": describe_machine(options), "shape": options.shape_name}
     if "replay" in options.parts:
-        scripts = read_scripts(options.traces, tokenizer)
-        scripts = random.Random(options.order).sample(scripts, min(options.problems, len(scripts)))
-        result["replay"] = measure_replay(engine, scripts, options.budgets, options.chunk)
+        result["replay"] = {}
+        for trace in options.traces:
+            scripts = read_scripts(trace, tokenizer)
+            scripts = random.Random(options.order).sample(scripts, min(options.problems, len(scripts)))
+            print(trace.name)
+            result["replay"][trace.name] = measure_replay(engine, scripts, options.budgets, options.chunk)
     if "seamless" in options.parts:
         result["seamless"] = measure_seamless(engine, tokenizer, options)
     print(json.dumps(result))
@@ -82,7 +85,7 @@ def read_options() -> argparse.Namespace:
     )
     gpu = torch.cuda.is_available()
     parser.add_argument("--parts", nargs="+", default=["replay", "seamless"], choices=["replay", "seamless"])
-    parser.add_argument("--traces", type=Path, default=DATA / "traces/qwen_math_100x8.jsonl.gz")
+    parser.add_argument("--traces", type=Path, nargs="+", default=[DATA / "traces/qwen_math_100x8.jsonl.gz"])
     parser.add_argument("--problems", type=int, default=50 if gpu else 16, help="of the trace")
     parser.add_argument(
         "--budgets",

@@ -189,7 +189,7 @@ def deal(scripts: Sequence[Script], step: int) -> list[Script]:
 
 def write_programs(tokenizer: Tokenizer, options: argparse.Namespace) -> list[Script]:
     """For each problem eight responses: recorded reasoning, then a program, right as often as in a real group."""
-    numbers, reasoning, counts = random.Random(0), read_scripts(options.traces, tokenizer), right_counts()
+    numbers, reasoning, counts = random.Random(0), read_scripts(options.traces[0], tokenizer), right_counts()
     rows = [row for row in read_rows("leetcodedataset/v0.2.0-train") if len(wrong_programs(row)) > 3]
     scripts = []
     for number, row in enumerate(random.Random(1).sample(rows, min(len(rows), 5 * options.wanted))):

@@ -107,6 +107,9 @@ def evaluate(
     max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
     system: Annotated[str | None, typer.Option(help="system message before every prompt")] = None,
     suffix: Annotated[str, typer.Option(help="text after every prompt")] = "",
+    examples: Annotated[
+        str | None, typer.Option(help="conversations put before every prompt, as turns")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="only the first so many problems")] = None,
     grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
     seed: Annotated[int, typer.Option()] = 0,
@@ -124,7 +127,7 @@ def evaluate(
     replaced = (folder / "records.jsonl").exists()
     results = evaluate_checkpoint(
         checkpoint,
-        parts.Problems(source=data, system=system, suffix=suffix, limit=limit),
+        parts.Problems(source=data, system=system, suffix=suffix, examples=examples, limit=limit),
         parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
         num_samples=samples,
         output=folder,
@@ -188,22 +191,84 @@ def check_answers(
         print(f"doubtful answers: {out}")
 
 
+@data_app.command(name="grade-difficulty")
+def grade_difficulty(
+    checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory of the model to grade by")],
+    data: Annotated[str, typer.Option(help="problems: a file, arithmetic:… or reasoning-gym:…")],
+    samples: Annotated[int, typer.Option(min=1, help="samples per problem")] = 16,
+    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0.01, max=1.0)] = 1.0,
+    max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
+    prompt_key: Annotated[
+        str | None, typer.Option(help="column of the prompt; default: the usual names")
+    ] = None,
+    answer_key: AnswerKey = None,
+    system: Annotated[str | None, typer.Option(help="system message before every prompt")] = None,
+    suffix: Annotated[str, typer.Option(help="text after every prompt")] = "",
+    examples: Annotated[
+        str | None, typer.Option(help="conversations put before every prompt, as turns")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="only the first so many problems")] = None,
+    grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
+    seed: Annotated[int, typer.Option()] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    batch_invariant: Annotated[
+        bool, typer.Option("--batch-invariant", help="a stop changes no bit of what comes after; slower")
+    ] = False,
+    output: Annotated[Path | None, typer.Option(help="folder for the levels")] = None,
+) -> None:
+    """Pass rates of a checkpoint and difficulty levels 1 to 5 from them; stopped, it goes on where it was."""
+    from foresail.evaluate.difficulty import describe_levels, difficulty_output
+    from foresail.evaluate.difficulty import grade_difficulty as grade_all
+    from foresail.evaluate.difficulty_plot import try_to_draw
+    from foresail.recipe import parts
+
+    folder = output or difficulty_output(checkpoint, data)
+    problems = parts.Problems(
+        source=data,
+        prompt_key=prompt_key,
+        answer_key=answer_key,
+        system=system,
+        suffix=suffix,
+        examples=examples,
+        limit=limit,
+    )
+    graded = grade_all(
+        checkpoint,
+        problems,
+        parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
+        num_samples=samples,
+        output=folder,
+        grader=grader,
+        seed=seed,
+        device=device,
+        batch_invariant=batch_invariant,
+    )
+    print(*describe_levels(graded), try_to_draw(graded, folder / "difficulty.png"), sep="\n")
+    print(f'levels: {folder}/difficulty.jsonl; in a recipe: data.difficulty = "{folder}/difficulty.jsonl"')
+
+
 @app.command()
 def show(
     run: RunFolder,
     timeline: Annotated[bool, typer.Option("--timeline", help="who did what when in a step")] = False,
-    step: Annotated[int | None, typer.Option(help="step of the timeline; default: the last")] = None,
+    samples: Annotated[bool, typer.Option("--samples", help="a right and a wrong response")] = False,
+    step: Annotated[int | None, typer.Option(help="step to look into; default: the last")] = None,
 ) -> None:
-    """Print a run's summary and redraw its curves, from its files alone; or, of one step, its timeline."""
+    """Print a run's summary and redraw its curves, from its files alone; or, of one step, timeline or samples."""
+    from foresail.runlog.sample_report import show_samples
     from foresail.runlog.summary import show as show_run
     from foresail.runlog.timeline_report import show_timeline
 
     if timeline:
         show_timeline(run, step)
-    elif step is not None:
-        raise ValueError(f"--step {step} chooses the step of a timeline; add --timeline")
-    else:
-        show_run(run)
+    if samples:
+        show_samples(run, step)
+    if timeline or samples:
+        return
+    if step is not None:
+        raise ValueError(f"--step {step} chooses a step to look into; add --timeline or --samples")
+    show_run(run)
 
 
 @app.command()

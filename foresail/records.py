@@ -41,6 +41,7 @@ class Problem:
     answer: str
     source: str = "unknown"
     extra: Mapping[str, Any] = field(default_factory=dict)
+    level: int | None = None  # of difficulty, 1 (easy) to 5 (hard), where somebody has said it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,13 +99,15 @@ class TrainSequence:
     """One sequence as the trainer wants it: flat lists of equal length, one entry per token.
 
     Entries describe the token at their own index: `advantages[t]` belongs to `ids[t]`.
-    SFT fills `ids` and `loss_mask` only. `name` is for error messages.
+    SFT fills `ids` and `loss_mask` only, RL either `advantages` or, for a critic, `rewards`. `name` is for error
+    messages.
     """
 
     name: str = ""
     ids: list[int]
     loss_mask: list[int]
     advantages: list[float] | None = None
+    rewards: list[float] | None = None
     old_logprobs: list[float] | None = None
     rollout_logprobs: list[float] | None = None
     ref_logprobs: list[float] | None = None
@@ -115,9 +118,11 @@ class PackedBatch:
     """Sequences laid end to end: a micro-batch without padding.
 
     Legend: T tokens, S sequences, M tokens with a loss.
-    `starts_S1` holds the S+1 offsets of the sequences; `targets_M` the places in T that carry a loss,
+    `starts_S1`, on the host, holds the S+1 offsets of the sequences; `targets_M` the places in T that carry a loss,
     always past a sequence's first token, so `targets_M - 1` are the places that predict them.
     `weights_M` makes every loss a plain sum: it is this token's share in the whole update.
+    With a critic a token has a reward (the last one its sample's, others none), the value that was expected
+    before it, and the return it turned out to bring.
     """
 
     ids_T: Tensor
@@ -127,6 +132,9 @@ class PackedBatch:
     sequence_M: Tensor
     weights_M: Tensor
     advantages_M: Tensor | None = None
+    rewards_M: Tensor | None = None
+    values_M: Tensor | None = None
+    returns_M: Tensor | None = None
     old_logprobs_M: Tensor | None = None
     rollout_logprobs_M: Tensor | None = None
     ref_logprobs_M: Tensor | None = None

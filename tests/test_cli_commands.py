@@ -214,12 +214,14 @@ def test_eval_options_reach_the_problems(
     foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     words = ("--samples", 0, "--limit", 3, "--suffix", " +1", "--max-new-tokens", 4, "--grader", "exact")
-    finished = foresail.run("eval", tiny_checkpoint, "--data", HELD_OUT, *words)
+    (tmp_path / "shown.jsonl").write_text('{"prompt": "7 +5", "completion": "2"}\n')
+    finished = foresail.run("eval", tiny_checkpoint, "--data", HELD_OUT, *words, "--examples", "shown.jsonl")
     assert finished.code == 0, finished.err
     (folder,) = (tmp_path / "runs" / "eval").iterdir()
     assert finished.out.splitlines()[-1] == f"records: {folder.relative_to(tmp_path)}/records.jsonl"
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["problems"] == 3 and summary["grader"] == "exact" and summary["data"]["suffix"] == " +1"
+    assert summary["data"]["examples"] == "shown.jsonl"
     assert "greedy" in summary and not any(name.startswith(("mean@", "pass@", "maj@")) for name in summary)
 
 

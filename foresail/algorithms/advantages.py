@@ -4,13 +4,12 @@ The reward comes at the end and nothing is discounted, so all tokens of a sample
 a step's rewards fit one small rectangle, a row per problem. `ADVANTAGES` holds the kinds a recipe may
 name, all called alike. `gae` stands apart: it needs a critic's value of every token.
 
-Legend: G groups (problems), N samples of each, T tokens of one trajectory.
+Legend: G groups (problems), N samples of each, M tokens with a loss, those of a sample side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate
 
 from torch import Tensor
 
@@ -73,16 +72,21 @@ ADVANTAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def gae(rewards_T: Tensor, values_T: Tensor, *, gamma: float, lam: float, bootstrap: float = 0.0) -> Tensor:
-    """Generalised advantage estimates of one trajectory; the critic's targets are these plus `values_T`.
+def gae(rewards_M: Tensor, values_M: Tensor, sequence_M: Tensor, *, gamma: float, lam: float) -> Tensor:
+    """Generalised advantage estimates of packed trajectories; the critic's targets are these plus `values_M`.
 
-    `bootstrap` is the value after the last token: 0 where the trajectory ended, the critic's guess where
-    it was cut. rewards [0, 1], values [.5, .5], gamma 1, lam .5: errors [0, .5] -> [.25, .5].
+    `values_M` is what was to be expected before each token, nothing after a trajectory's last one.
+    rewards [0, 1], values [.5, .5] of one trajectory, gamma 1, lam .5: errors [0, .5] -> [.25, .5].
+
+    Each entry leans on the one after it, yet nobody walks: once an entry sums the errors of the next 1, 2, 4, …
+    tokens, one addition doubles that.
     """
-    next_values_T = values_T.roll(-1)
-    next_values_T[-1:] = bootstrap
-    errors_T = rewards_T + gamma * next_values_T - values_T
-    # Each entry leans on the one after it, so the walk is backwards, over plain floats: a tensor
-    # operation per token would be a thousand times slower.
-    backwards = accumulate(reversed(errors_T.tolist()), lambda later, error: error + gamma * lam * later)
-    return errors_T.new_tensor(list(backwards)).flip(0)
+    sums_M = rewards_M - values_M
+    inside = sequence_M[1:] == sequence_M[:-1]
+    sums_M[:-1] += gamma * values_M[1:] * inside
+    reach = 1
+    while inside.any():  # some trajectory is longer than that
+        sums_M[:-reach] += (gamma * lam) ** reach * sums_M[reach:] * inside
+        reach *= 2
+        inside = sequence_M[reach:] == sequence_M[:-reach]
+    return sums_M

@@ -12,7 +12,7 @@ Legend: M tokens with a loss, S sequences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -23,11 +23,19 @@ LOG_RATIO_LIMIT = 20.0
 
 @dataclass(frozen=True, kw_only=True)
 class TokenLosses:
-    """Losses, and where a bound was active. `dual_clipped_M` is there only when a dual clip was asked for."""
+    """Losses, and where a bound was active: the ratio was above the upper or below the lower one.
+
+    `dual_clipped_M` is there only when a dual clip was asked for.
+    """
 
     loss_M: Tensor
-    clipped_M: Tensor
+    above_M: Tensor
+    below_M: Tensor
     dual_clipped_M: Tensor | None = None
+
+    @property
+    def clipped_M(self) -> Tensor:
+        return self.above_M | self.below_M
 
 
 def clipped(
@@ -49,11 +57,9 @@ def clipped(
     if dual_clip is None:
         return losses
     ceiling_M = -advantages_M * dual_clip
-    above_M = (advantages_M < 0) & (losses.loss_M > ceiling_M)
-    return TokenLosses(
-        loss_M=torch.where(above_M, ceiling_M, losses.loss_M),
-        clipped_M=losses.clipped_M,
-        dual_clipped_M=above_M,
+    too_high_M = (advantages_M < 0) & (losses.loss_M > ceiling_M)
+    return replace(
+        losses, loss_M=torch.where(too_high_M, ceiling_M, losses.loss_M), dual_clipped_M=too_high_M
     )
 
 
@@ -87,14 +93,21 @@ def cispo(
     """REINFORCE with a clipped importance weight: rho 2, A 1, high .28 -> gradient -1.28 grad log pi."""
     ratio_M = exponentiate(logprobs_M - old_logprobs_M).detach()
     weight_M = ratio_M.clamp(1 - low, 1 + high)
-    return TokenLosses(loss_M=-weight_M * advantages_M * logprobs_M, clipped_M=weight_M != ratio_M)
+    return TokenLosses(
+        loss_M=-weight_M * advantages_M * logprobs_M, above_M=ratio_M > weight_M, below_M=ratio_M < weight_M
+    )
 
 
 def clip_ratio(ratio_M: Tensor, advantages_M: Tensor, *, low: float, high: float) -> TokenLosses:
     """The pessimistic one of the plain and the clipped surrogate."""
-    plain_M = -ratio_M * advantages_M
-    bounded_M = -ratio_M.clamp(1 - low, 1 + high) * advantages_M
-    return TokenLosses(loss_M=torch.maximum(plain_M, bounded_M), clipped_M=bounded_M > plain_M)
+    clamped_M = ratio_M.clamp(1 - low, 1 + high)
+    plain_M, bounded_M = -ratio_M * advantages_M, -clamped_M * advantages_M
+    active_M = bounded_M > plain_M
+    return TokenLosses(
+        loss_M=torch.maximum(plain_M, bounded_M),
+        above_M=active_M & (ratio_M > clamped_M),
+        below_M=active_M & (ratio_M < clamped_M),
+    )
 
 
 def exponentiate(log_ratio_M: Tensor) -> Tensor:

@@ -11,9 +11,14 @@ from foresail.algorithms.kl import k3
 
 
 def mismatch(logprobs_M: Tensor, rollout_logprobs_M: Tensor) -> dict[str, Tensor]:
-    """Sums over the tokens; the trainer divides by their number. Others call a KL below 1e-3 acceptable."""
+    """Sums over the tokens, which the trainer divides by their number, and the largest difference of any token.
+
+    Others call a KL below 1e-3 acceptable.
+    """
     logprobs_M = logprobs_M.detach()
+    differences_M = (logprobs_M - rollout_logprobs_M).abs()
     return {
-        "rollout/logprob_abs_diff": (logprobs_M - rollout_logprobs_M).abs().sum(),
+        "rollout/logprob_abs_diff": differences_M.sum(),
+        "rollout/logprob_abs_diff_max": differences_M.max() if len(differences_M) else differences_M.sum(),
         "rollout/logprob_kl": k3(rollout_logprobs_M, logprobs_M).sum(),
     }

@@ -26,7 +26,12 @@ def policy_loss(logprobs_M: Tensor, batch: PackedBatch, settings: Loss) -> tuple
     assert old_M is not None and advantages_M is not None, "the policy loss needs both"
     losses = KINDS[settings.kind](logprobs_M, old_M, advantages_M, batch, settings)
     loss_M = losses.loss_M
-    metrics = {"actor/pg_clipfrac": losses.clipped_M, "actor/ppo_kl": old_M - logprobs_M}
+    metrics = {
+        "actor/pg_clipfrac": losses.clipped_M,
+        "actor/pg_clipfrac_above": losses.above_M,
+        "actor/pg_clipfrac_below": losses.below_M,
+        "actor/ppo_kl": old_M - logprobs_M,
+    }
     if losses.dual_clipped_M is not None:
         metrics["actor/pg_clipfrac_lower"] = losses.dual_clipped_M
     if settings.importance_cap is not None:

@@ -4,19 +4,34 @@ messages              [{"role": "user", …}, {"role": "assistant", …}, …]
 prompt + completion   texts (one user turn, one assistant turn) or lists of messages
 text                  plain text, without turns: a lone assistant message, which the tokenizer encodes
                       without a chat template
+
+A generator whose problems come with solutions (`word-problems:…`, `programs:…`) gives conversations as well.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from foresail.data.generators import generate, names_generator
 from foresail.data.rows import Row, excerpt, name_columns, read_rows, to_messages
-from foresail.records import Message, Role
+from foresail.records import Message, Problem, Role
 
 
-def load_conversations(path: str | Path) -> list[tuple[Message, ...]]:
+def load_conversations(source: str | Path) -> list[tuple[Message, ...]]:
     """A row {"prompt": "2+2", "completion": "4"} -> (Message(user, "2+2"), Message(assistant, "4"))."""
-    return [to_conversation(row) for row in read_rows(Path(path))]
+    if names_generator(str(source)):
+        return [to_imitate(problem) for problem in generate(str(source))]
+    return [to_conversation(row) for row in read_rows(Path(source))]
+
+
+def to_imitate(problem: Problem) -> tuple[Message, ...]:
+    """A generated problem and the solution it came with."""
+    if "solution" not in problem.extra:
+        raise ValueError(
+            f"{problem.source} makes problems without solutions, so there is nothing to imitate; use "
+            "word-problems:… or programs:…, or a file of conversations"
+        )
+    return (*problem.prompt, Message(role="assistant", content=problem.extra["solution"]))
 
 
 def to_conversation(row: Row) -> tuple[Message, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from typing import Any
 
-from foresail.data import arithmetic
+from foresail.data import arithmetic, programs, word_problems
 from foresail.records import Message, Problem
 
 
@@ -34,6 +34,26 @@ def generate_arithmetic(settings: list[str]) -> list[Problem]:
         steps=(to_int("arithmetic", "steps", fewest), to_int("arithmetic", "steps", most or fewest)),
         split=options.get("split", "train"),
     )
+
+
+def generate_word_problems(settings: list[str]) -> list[Problem]:
+    """`word-problems:count=5000,seed=1,split=train`; all but count may be left out."""
+    return word_problems.make_problems(**read_counted("word-problems", settings))
+
+
+def generate_programs(settings: list[str]) -> list[Problem]:
+    """`programs:count=1000,seed=1,split=train`; all but count may be left out."""
+    return programs.make_problems(**read_counted("programs", settings))
+
+
+def read_counted(source: str, settings: list[str]) -> dict[str, Any]:
+    """read_counted("word-problems", ["count=20"]) -> {"count": 20, "seed": 0, "split": "train"}."""
+    options = parse_options(source, settings)
+    check_known(f"{source} option", options, ("count", "seed", "split"))
+    if "count" not in options:
+        raise ValueError(f"{source} needs a count: {source}:count=2000")
+    numbers = {name: to_int(source, name, options.get(name, "0")) for name in ("count", "seed")}
+    return {**numbers, "split": options.get("split", "train")}
 
 
 def generate_reasoning_gym(settings: list[str]) -> list[Problem]:
@@ -107,5 +127,7 @@ def to_value(text: str) -> Any:
 
 GENERATORS: dict[str, Callable[[list[str]], list[Problem]]] = {
     "arithmetic": generate_arithmetic,
+    "programs": generate_programs,
     "reasoning-gym": generate_reasoning_gym,
+    "word-problems": generate_word_problems,
 }

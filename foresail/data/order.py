@@ -19,7 +19,7 @@ def problem_at(position: int, count: int, seed: int) -> int:
     return int(permutation(count, seed, epoch)[place])
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)  # the orders of five levels, and of some the next pass
 def permutation(count: int, seed: int, epoch: int) -> np.ndarray:
     # Raw Philox bits are the same in every numpy; what Generator.permutation makes of them may change.
     keys = np.random.Philox(np.random.SeedSequence((seed, epoch))).random_raw(count)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from foresail.records import PackedBatch, TrainSequence
 
-TOKEN_FIELDS = ("advantages", "old_logprobs", "rollout_logprobs", "ref_logprobs")
+TOKEN_FIELDS = ("advantages", "rewards", "old_logprobs", "rollout_logprobs", "ref_logprobs")
 
 
 def pack(
@@ -65,11 +65,12 @@ def lay(sequences: list[TrainSequence], weights: list[float], device: str | torc
     return PackedBatch(
         ids_T=place(ids_T),
         positions_T=place(np.arange(len(ids_T)) - starts_S1[sequence_T]),
-        starts_S1=place(starts_S1),
+        starts_S1=torch.from_numpy(starts_S1),  # on the host, where lengths are read
         targets_M=place(targets_M),
         sequence_M=place(sequence_M),
         weights_M=place(np.asarray(weights, np.float32)[sequence_M]),
         advantages_M=place_field("advantages"),
+        rewards_M=place_field("rewards"),
         old_logprobs_M=place_field("old_logprobs"),
         rollout_logprobs_M=place_field("rollout_logprobs"),
         ref_logprobs_M=place_field("ref_logprobs"),

@@ -9,10 +9,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from foresail.data.conversations import load_conversations
+from foresail.data.difficulty import attach_levels
 from foresail.data.generators import GENERATORS, generate, names_generator
 from foresail.data.rows import SUFFIXES, Row, name_columns, read_rows, to_messages
 from foresail.recipe.parts import Problems
@@ -47,7 +49,9 @@ def load_problems(settings: Problems) -> list[Problem]:
         problems = generate(settings.source)[: settings.limit]
     else:
         problems = load_file(settings)
-    return [dress(problem, settings.system, settings.suffix) for problem in problems]
+    examples = load_conversations(settings.examples) if settings.examples else []
+    dressed = [dress(problem, settings.system, settings.suffix, examples) for problem in problems]
+    return attach_levels(dressed, settings)
 
 
 def load_file(settings: Problems) -> list[Problem]:
@@ -175,20 +179,24 @@ def final_answer(text: str) -> str:
     return (text if box is None else box).strip()
 
 
-def dress(problem: Problem, system: str | None, suffix: str) -> Problem:
-    """Put the recipe's system message before the prompt and its suffix after the last user message."""
-    messages = list(problem.prompt)
-    if suffix:
-        last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
-        if last is None:
-            raise ValueError(
-                f"problem {problem.id} has no user message to put the suffix after; unset suffix"
-            )
-        messages[last] = replace(messages[last], content=messages[last].content + suffix)
-    if system is not None:
-        if messages[0].role == "system":
-            raise ValueError(
-                f"problem {problem.id} brings its own system message; unset system in the recipe"
-            )
-        messages.insert(0, Message(role="system", content=system))
-    return replace(problem, prompt=tuple(messages))
+def dress(
+    problem: Problem, system: str | None, suffix: str, examples: Sequence[tuple[Message, ...]] = ()
+) -> Problem:
+    """Put the recipe's system message and worked examples before the prompt, its suffix after what users ask."""
+    messages = end_question(problem.prompt, suffix, problem.id) if suffix else problem.prompt
+    if (system is not None or examples) and messages[0].role == "system":
+        raise ValueError(
+            f"problem {problem.id} brings its own system message; unset system and examples in the recipe"
+        )
+    opening = () if system is None else (Message(role="system", content=system),)
+    shown = [end_question(example, suffix, "of data.examples") if suffix else example for example in examples]
+    return replace(problem, prompt=(*opening, *chain.from_iterable(shown), *messages))
+
+
+def end_question(messages: tuple[Message, ...], suffix: str, name: str) -> tuple[Message, ...]:
+    """The suffix after the last user message; earlier ones are context."""
+    last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
+    if last is None:
+        raise ValueError(f"problem {name} has no user message to put the suffix after; unset suffix")
+    longer = replace(messages[last], content=messages[last].content + suffix)
+    return (*messages[:last], longer, *messages[last + 1 :])

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from foresail.engine.advance import Drawn, advance
+from foresail.engine.alone import AloneAttention
 from foresail.engine.cache import ChunkAttention, EntryAttention, KVCache
 from foresail.engine.chunk import Chunk, pack_chunks
 from foresail.engine.entries import Entries
@@ -20,19 +21,19 @@ from foresail.engine.noise import uniforms
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
 from foresail.model import linear
-from foresail.model.decoder import Decoder
+from foresail.model.decoder import Decoder, Keep
 
 
 class CpuRunner:
     """What the engine asks of a device; see also `runner_cuda`."""
 
     steps_ahead = 0
-    takes_trees = True
 
     def __init__(
         self, model: Decoder, table: Table, *, num_pages: int, page_size: int, batch_invariant: bool
     ) -> None:
         self.model, self.table, self.page_size = model, table, page_size
+        self.batch_invariant, self.takes_trees = batch_invariant, not batch_invariant
         self.products = partial(linear.batch_invariant, batch_invariant)
         self.cache = KVCache.zeros(model.shape, num_pages, page_size, model.dtype)
 
@@ -49,7 +50,10 @@ class CpuRunner:
         packed = pack_chunks(chunks, self.page_size)
         positions_T, places_T = torch.from_numpy(packed.positions_T), torch.from_numpy(packed.places_T)
         tables_CP, lengths_C = torch.from_numpy(packed.tables_CP), torch.from_numpy(packed.lengths_C)
-        attend = ChunkAttention(self.cache, tables_CP, places_T, positions_T, lengths_C)
+        attend: Keep = ChunkAttention(self.cache, tables_CP, places_T, positions_T, lengths_C)
+        if self.batch_invariant:
+            tables_TP = tables_CP.repeat_interleave(lengths_C, dim=0)
+            attend = AloneAttention(self.cache, tables_TP, places_T, (positions_T + 1).tolist())
         with self.products():
             self.model.fill(torch.from_numpy(packed.ids_T), positions_T, attend)
 
@@ -67,7 +71,7 @@ class CpuRunner:
         drawn = advance(self.table, entries, tokens_E.numpy(), logprobs_E.numpy())
         return lambda: drawn
 
-    def _attend(self, entries: Entries, bases_E: np.ndarray) -> EntryAttention:
+    def _attend(self, entries: Entries, bases_E: np.ndarray) -> EntryAttention | AloneAttention:
         indexes_E = bases_E + entries.nodes_E
         width = indexes_E.max() // self.page_size + 1
         tables_EP = self.table.pages_SP[entries.slots_E, :width]
@@ -75,6 +79,9 @@ class CpuRunner:
             np.int64
         )
         places_E = torch.from_numpy(pages_E * self.page_size + indexes_E % self.page_size)
+        if self.batch_invariant:  # drafts are paths: an entry sees all that comes before it
+            contexts = (indexes_E + 1).tolist()
+            return AloneAttention(self.cache, torch.from_numpy(tables_EP), places_E, contexts)
         bases, sights = torch.from_numpy(bases_E), torch.from_numpy(entries.sights_E)
         return EntryAttention(self.cache, torch.from_numpy(tables_EP), places_E, bases, sights)
 

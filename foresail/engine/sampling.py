@@ -39,7 +39,9 @@ def sample(
     temperature_B = settings.temperature_B.masked_fill(greedy_B, 1.0)
     logprobs_BV = torch.log_softmax(logits_BV.float() / temperature_B[:, None], dim=-1)
     if truncate:
-        logprobs_BV = torch.where(greedy_B[:, None], logprobs_BV, truncated(logprobs_BV, settings))
+        # only those: others would be normalised once more, and change in their last bits
+        cut_B1 = (settings.truncates_B & ~greedy_B)[:, None]
+        logprobs_BV = torch.where(cut_B1, truncated(logprobs_BV, settings), logprobs_BV)
     tokens_B = draw(logprobs_BV, uniforms_B)
     tokens_B = torch.where(greedy_B, logits_BV.argmax(-1), tokens_B)
     return tokens_B, logprobs_BV.gather(1, tokens_B[:, None]).squeeze(1)

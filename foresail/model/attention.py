@@ -12,7 +12,7 @@ Legend: T tokens, S sequences, H query heads, K key/value heads, d head size.
 from __future__ import annotations
 
 import inspect
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import torch
@@ -34,26 +34,38 @@ def flash_kernel() -> Any:
     except ImportError:
         return None
     # 2.10 says is_causal, later ones take a window: all of the past, nothing of the future
-    windowed = "window_size" in inspect.signature(varlen_attn).parameters
-    causal: dict[str, Any] = {"window_size": (-1, 0)} if windowed else {"is_causal": True}
-    return partial(varlen_attn, **causal)
+    options = inspect.signature(varlen_attn).parameters
+    causal: dict[str, Any] = {"window_size": (-1, 0)} if "window_size" in options else {"is_causal": True}
+    if "enable_gqa" in options:
+        return partial(varlen_attn, **causal, enable_gqa=True)
+    return partial(attend_repeated, partial(varlen_attn, **causal))
+
+
+def attend_repeated(kernel: Any, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor, *sizes: Any) -> Tensor:
+    """For a kernel that wants as many key heads as query heads."""
+    repeat = q_THd.shape[1] // k_TKd.shape[1]
+    return kernel(q_THd, k_TKd.repeat_interleave(repeat, 1), v_TKd.repeat_interleave(repeat, 1), *sizes)
 
 
 class PackedAttention:
-    """`attend` for one packed batch; build it once per forward and hand it to the model."""
+    """`attend` for one packed batch; build it once per forward and hand it to the model.
+
+    The offsets are best on the host: their lengths are read there, and a device would be waited for.
+    """
 
     def __init__(self, starts_S1: Tensor) -> None:
-        self.starts_S1 = starts_S1.to(torch.int32)
-        self.lengths_S = self.starts_S1.diff()
-        self.lengths: list[int] = self.lengths_S.tolist()
+        self.starts = starts_S1.cpu().to(torch.int32)
+        self.lengths: list[int] = self.starts.diff().tolist()
         self.num_sequences, self.longest = len(self.lengths), max(self.lengths)
-        device = starts_S1.device
-        rows_T = torch.repeat_interleave(torch.arange(self.num_sequences, device=device), self.lengths_S)
-        self.places_T = torch.arange(sum(self.lengths), dtype=torch.int32, device=device)
-        self.cells_T = rows_T * self.longest + self.places_T - self.starts_S1[rows_T]
         self.tiles: Tensor | None = None
+        self._move(starts_S1.device)
+
+    def _move(self, device: torch.device) -> None:
+        self.starts_S1 = self.starts.to(device, non_blocking=True)
 
     def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
+        if self.starts_S1.device != q_THd.device:
+            self._move(q_THd.device)
         if linear.is_batch_invariant() and available.can_fuse(q_THd):
             return InvariantAttention.apply(q_THd, k_TKd, v_TKd, self)
         return self.attend(q_THd, k_TKd, v_TKd)
@@ -61,14 +73,9 @@ class PackedAttention:
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         half = q_THd.dtype in (torch.bfloat16, torch.float16)
         if q_THd.is_cuda and half and q_THd.shape[-1] % 8 == 0 and flash_kernel() is not None:
-            return self._flash(q_THd, k_TKd, v_TKd)
+            starts, longest = self.starts_S1, self.longest
+            return flash_kernel()(q_THd, k_TKd, v_TKd, starts, starts, longest, longest)
         return self._padded(q_THd, k_TKd, v_TKd)
-
-    def _flash(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
-        repeat = q_THd.shape[1] // k_TKd.shape[1]
-        k_THd, v_THd = k_TKd.repeat_interleave(repeat, 1), v_TKd.repeat_interleave(repeat, 1)
-        starts, longest = self.starts_S1, self.longest
-        return flash_kernel()(q_THd.contiguous(), k_THd, v_THd, starts, starts, longest, longest)
 
     def attend_as_engine(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         """The packed tokens as a cache with pages of one token, in order."""
@@ -81,9 +88,11 @@ class PackedAttention:
             q_THd,
             k_TKd.contiguous()[:, None],
             v_TKd.contiguous()[:, None],
-            self.places_T[:, None],  # one table for all: row s begins at token s
+            torch.arange(len(q_THd), dtype=torch.int32, device=q_THd.device)[
+                :, None
+            ],  # row s begins at token s
             self.starts_S1,
-            self.lengths_S,
+            self.starts_S1.diff(),
             self.tiles,
             slots_C=self.starts_S1[:-1],
         )
@@ -98,6 +107,13 @@ class PackedAttention:
         padded = x_Thd.new_zeros(self.num_sequences * self.longest, *x_Thd.shape[1:])
         padded = padded.index_copy(0, self.cells_T, x_Thd)
         return padded.unflatten(0, (self.num_sequences, self.longest)).transpose(1, 2)
+
+    @cached_property
+    def cells_T(self) -> Tensor:
+        """Where in that rectangle, its rows laid end to end, each token goes."""
+        rows_T = torch.repeat_interleave(torch.arange(self.num_sequences), self.starts.diff())
+        places_T = torch.arange(len(rows_T)) - self.starts[rows_T]
+        return (rows_T * self.longest + places_T).to(self.starts_S1.device)
 
 
 class InvariantAttention(torch.autograd.Function):

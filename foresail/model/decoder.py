@@ -14,10 +14,12 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from foresail.model.gated import silu_mul
-from foresail.model.linear import add_linear, linear, wide_linear
+from foresail.model.linear import Linear, wide_linear
 from foresail.model.norm import RMSNorm
+from foresail.model.remade import Remade, kept, remade
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
 from foresail.recipe.shape import ModelShape
 
@@ -41,23 +43,20 @@ class Attention(nn.Module):
         super().__init__()
         self.layer, self.shape = layer, shape
         heads = shape.num_heads + 2 * shape.num_kv_heads
-        self.qkv = nn.Linear(shape.hidden_size, heads * shape.head_dim, bias=shape.qkv_bias)
-        self.out = nn.Linear(shape.num_heads * shape.head_dim, shape.hidden_size, bias=False)
+        self.qkv = Linear(shape.hidden_size, heads * shape.head_dim, bias=shape.qkv_bias)
+        self.out = Linear(shape.num_heads * shape.head_dim, shape.hidden_size, bias=False)
         self.q_norm = RMSNorm(shape.head_dim, shape.norm_eps) if shape.qk_norm else None
         self.k_norm = RMSNorm(shape.head_dim, shape.norm_eps) if shape.qk_norm else None
 
     def forward(
         self, x_TD: Tensor, normed_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend
     ) -> Tensor:
-        qkv_TX = linear(normed_TD, self.qkv.weight, self.qkv.bias)
-        q_THd, k_TKd, v_TKd = self._split(qkv_TX, self.shape.num_heads, cos_Td, sin_Td)
-        return add_linear(x_TD, attend(self.layer, q_THd, k_TKd, v_TKd).flatten(1), self.out.weight)
+        q_THd, k_TKd, v_TKd = self._split(self.qkv(normed_TD), self.shape.num_heads, cos_Td, sin_Td)
+        return self.out.add_to(x_TD, attend(self.layer, q_THd, k_TKd, v_TKd).flatten(1))
 
     def keep(self, normed_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Keep) -> None:
         """Hand over keys and values and look at nothing; their rows of the matrix are the last ones."""
-        queries = self.shape.num_heads * self.shape.head_dim
-        bias = None if self.qkv.bias is None else self.qkv.bias[queries:]
-        kv_TX = linear(normed_TD, self.qkv.weight[queries:], bias)
+        kv_TX = self.qkv.tail(normed_TD, self.shape.num_heads * self.shape.head_dim)
         _, k_TKd, v_TKd = self._split(kv_TX, 0, cos_Td, sin_Td)
         attend.keep(self.layer, k_TKd, v_TKd)
 
@@ -84,25 +83,32 @@ class MLP(nn.Module):
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
-        self.gate_up = nn.Linear(shape.hidden_size, 2 * shape.intermediate_size, bias=False)
-        self.down = nn.Linear(shape.intermediate_size, shape.hidden_size, bias=False)
+        self.gate_up = Linear(shape.hidden_size, 2 * shape.intermediate_size, bias=False)
+        self.down = Linear(shape.intermediate_size, shape.hidden_size, bias=False)
 
-    def forward(self, x_TD: Tensor, normed_TD: Tensor) -> Tensor:
-        inner_TI = silu_mul(linear(normed_TD, self.gate_up.weight))
-        return add_linear(x_TD, inner_TI, self.down.weight)
+    def forward(self, x_TD: Tensor, normed_TD: Tensor, remade: Remade) -> Tensor:
+        gate_up_T2I = self.gate_up(normed_TD)
+        inner_TI = silu_mul(gate_up_T2I)
+        with remade(inner_TI, silu_mul, gate_up_T2I):
+            return self.down.add_to(x_TD, inner_TI)
 
 
 class Block(nn.Module):
     def __init__(self, shape: ModelShape, layer: int) -> None:
         super().__init__()
+        self.remade: Remade = remade
         self.attention_norm = RMSNorm(shape.hidden_size, shape.norm_eps)
         self.attention = Attention(shape, layer)
         self.mlp_norm = RMSNorm(shape.hidden_size, shape.norm_eps)
         self.mlp = MLP(shape)
 
     def forward(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend) -> Tensor:
-        x_TD = self.attention(x_TD, self.attention_norm(x_TD), cos_Td, sin_Td, attend)
-        return self.mlp(x_TD, self.mlp_norm(x_TD))
+        normed_TD = self.attention_norm(x_TD)
+        with self.remade(normed_TD, self.attention_norm, x_TD):
+            x_TD = self.attention(x_TD, normed_TD, cos_Td, sin_Td, attend)
+        normed_TD = self.mlp_norm(x_TD)
+        with self.remade(normed_TD, self.mlp_norm, x_TD):
+            return self.mlp(x_TD, normed_TD, self.remade)
 
     def keep(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Keep) -> None:
         self.attention.keep(self.attention_norm(x_TD), cos_Td, sin_Td, attend)
@@ -116,7 +122,7 @@ class Decoder(nn.Module):
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
-        self.shape = shape
+        self.shape, self.recompute = shape, False
         self.embed = nn.Embedding(shape.vocab_size, shape.hidden_size)
         self.blocks = nn.ModuleList(Block(shape, layer) for layer in range(shape.num_layers))
         self.norm = RMSNorm(shape.hidden_size, shape.norm_eps)
@@ -125,11 +131,21 @@ class Decoder(nn.Module):
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
 
+    def recompute_blocks(self) -> None:
+        """Keep only what enters a block, and compute all else anew in the backward pass."""
+        self.recompute = True
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            block.remade = kept  # what is remade needs its sources kept, and nothing is
+
     def forward(self, ids_T: Tensor, positions_T: Tensor, attend: Attend) -> Tensor:
         x_TD = self.embed(ids_T)  # memory of this pass alone, so that blocks may add to it in place
         turns = self._turns(positions_T)
         for block in self.blocks:
-            x_TD = block(x_TD, *turns, attend)
+            if self.recompute and torch.is_grad_enabled():
+                x_TD = checkpoint(block, x_TD, *turns, attend, use_reentrant=False, preserve_rng_state=False)
+            else:
+                x_TD = block(x_TD, *turns, attend)
         return self.norm(x_TD)
 
     def fill(self, ids_T: Tensor, positions_T: Tensor, attend: Keep) -> None:
@@ -146,8 +162,11 @@ class Decoder(nn.Module):
         return self.cos[positions_T].to(self.dtype), self.sin[positions_T].to(self.dtype)
 
     def logits(self, hidden_TD: Tensor) -> Tensor:
-        weight_VD = self.embed.weight if self.head is None else self.head.weight
-        return wide_linear(hidden_TD, weight_VD)
+        return wide_linear(hidden_TD, self.head_weight)
+
+    @property
+    def head_weight(self) -> Tensor:
+        return self.embed.weight if self.head is None else self.head.weight
 
     @property
     def device(self) -> torch.device:

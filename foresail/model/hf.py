@@ -23,6 +23,7 @@ from torch import Tensor
 
 from foresail.model.decoder import Decoder, init_weights
 from foresail.model.hf_names import Part, weight_parts
+from foresail.model.lora import LowRankLinear
 from foresail.model.rotary import rotary_table
 from foresail.recipe.hf_config import (
     NO_SPECIAL_IDS,
@@ -192,7 +193,7 @@ def save_weights(model: Decoder, directory: Path, max_shard_bytes: int) -> None:
     if len(shards) > 1:
         files = [f"model-{i:05}-of-{len(shards):05}.safetensors" for i in range(1, len(shards) + 1)]
     for file, parts in zip(files, shards, strict=True):
-        tensors = {part.hf_name: rows(model, part).detach().to("cpu", copy=True) for part in parts}
+        tensors = {part.hf_name: merged_rows(model, part).detach().to("cpu", copy=True) for part in parts}
         save_file(tensors, directory / file, metadata={"format": "pt"})
         # safetensors leaves files only their owner can read; give them the mode other files get here.
         shutil.copymode(directory / "config.json", directory / file)
@@ -219,6 +220,15 @@ def split_shards(model: Decoder, max_shard_bytes: int) -> list[list[Part]]:
 def rows(model: Decoder, part: Part) -> Tensor:
     """The rows of our parameter that `part` is."""
     return model.get_parameter(part.parameter).narrow(0, part.start, part.sizes[0])
+
+
+def merged_rows(model: Decoder, part: Part) -> Tensor:
+    """The same with what low-rank pairs have learned beside them, so that they need no pairs elsewhere."""
+    owner, _, leaf = part.parameter.rpartition(".")
+    matrix = model.get_submodule(owner)
+    if isinstance(matrix, LowRankLinear) and leaf == "weight":
+        return matrix.merged(part.start, part.sizes[0])
+    return rows(model, part)
 
 
 def num_bytes(model: Decoder, part: Part) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from foresail.model.kernels import available
 
@@ -56,6 +56,21 @@ def add_linear(stream_MN: Tensor, x_MK: Tensor, weight_NK: Tensor) -> Tensor:
     if torch.is_grad_enabled():
         return torch.addmm(stream_MN, x_MK, weight_NK.t())
     return stream_MN.addmm_(x_MK, weight_NK.t())
+
+
+class Linear(nn.Linear):
+    """One of the model's matrices; with a low-rank pair beside it, it is a `lora.LowRankLinear`."""
+
+    def forward(self, x_MK: Tensor) -> Tensor:
+        return linear(x_MK, self.weight, self.bias)
+
+    def tail(self, x_MK: Tensor, start: int) -> Tensor:
+        """The outputs from `start` on."""
+        return linear(x_MK, self.weight[start:], None if self.bias is None else self.bias[start:])
+
+    def add_to(self, stream_MN: Tensor, x_MK: Tensor) -> Tensor:
+        """stream + x W^T; go on with the result, see `add_linear`."""
+        return add_linear(stream_MN, x_MK, self.weight)
 
 
 def wide_linear(x_MK: Tensor, weight_NK: Tensor) -> Tensor:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 from foresail.recipe.batches import Batch
+from foresail.recipe.curriculum import stage_lengths
 from foresail.recipe.memory import dtype_of, kv_pages
 from foresail.recipe.preflight import Preflight
+from foresail.recipe.projections import count_adapters, projections_of
 from foresail.recipe.stages import Rl
 from foresail.recipe.units import gigabytes, grouped
 
@@ -27,9 +29,30 @@ def batch_lines(found: Preflight) -> Iterator[str]:
     most = batches.most_prompts_per_step
     if most is not None and most > (batches.step.prompts or 0):
         yield f"  dynamic sampling may try up to {grouped(most)} prompts a step"
+    if isinstance(found.recipe, Rl):
+        yield from curriculum_lines(found.recipe)
     if found.num_records:
         drawn = batches.run.prompts or batches.run.samples
         yield f"  {drawn / found.num_records:.2f} passes over {grouped(found.num_records)} records"
+
+
+def curriculum_lines(recipe: Rl) -> Iterator[str]:
+    """curriculum stage 2: 30 steps of 64 prompts, up to 512 tokens, temperature 1, levels 2 (60 %), 3 (40 %)"""
+    lengths = stage_lengths(recipe.curriculum, recipe.steps)
+    for number, (phase, steps) in enumerate(zip(recipe.phases, lengths, strict=False), start=1):
+        yield (
+            f"  curriculum stage {number}: {steps} steps of {grouped(phase.prompts_per_step)} prompts, up to "
+            f"{grouped(phase.sampling.max_new_tokens)} tokens, temperature {phase.sampling.temperature:g}, "
+            f"{mix_in_words(phase.mix)}"
+        )
+
+
+def mix_in_words(mix: Sequence[float] | None) -> str:
+    """mix_in_words((0, 3, 2, 0, 0)) -> "levels 2 (60 %), 3 (40 %)"."""
+    if mix is None:
+        return "problems of any level"
+    shares = {level: weight / sum(mix) for level, weight in enumerate(mix, start=1) if weight}
+    return "levels " + ", ".join(f"{level} ({100 * share:.0f} %)" for level, share in shares.items())
 
 
 def batch_line(row: Batch) -> str:
@@ -46,6 +69,10 @@ def memory_lines(found: Preflight) -> Iterator[str]:
     dtype = dtype_of(found.recipe, found.device)
     million = found.shape.num_parameters / 1e6
     yield f"Memory on {found.device}: {million:,.1f} M parameters in {dtype}"
+    if (lora := found.recipe.lora) is not None:
+        pairs = count_adapters(found.shape, lora.rank, lora.targets) / 1e6
+        targets = ", ".join(projections_of(lora.targets))
+        yield f"  {pairs:,.1f} M more learn, in pairs of rank {lora.rank} beside {targets}"
     for part in fields(found.memory):
         if size := getattr(found.memory, part.name):
             yield f"  {part.name.replace('_', ' '):<20}{gigabytes(size):>12}{note(part.name, found)}"

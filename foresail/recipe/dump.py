@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
@@ -26,13 +26,21 @@ def table_lines(table: BaseModel, path: str) -> Iterator[str]:
     fields = type(table).model_fields
     values = {name: getattr(table, name) for name in fields}
     for name, value in values.items():
-        if not isinstance(value, BaseModel):
+        if not tables_of(value):
             yield key_line(name, value, fields[name])
     for name, value in values.items():
-        if isinstance(value, BaseModel):
+        for inner in tables_of(value):
+            head = f"[{path}{name}]" if inner is value else f"[[{path}{name}]]"
             yield ""
-            yield f"[{path}{name}]  # {(type(value).__doc__ or '').strip().splitlines()[0]}"
-            yield from table_lines(value, path=f"{path}{name}.")
+            yield f"{head}  # {(type(inner).__doc__ or '').strip().splitlines()[0]}"
+            yield from table_lines(inner, path=f"{path}{name}.")
+
+
+def tables_of(value: Any) -> Sequence[BaseModel]:
+    """A table, or several under one name, as `[[curriculum]]` has them; none for a plain value."""
+    if isinstance(value, BaseModel):
+        return [value]
+    return [entry for entry in value if isinstance(entry, BaseModel)] if isinstance(value, tuple) else []
 
 
 def key_line(name: str, value: Any, field: FieldInfo) -> str:
@@ -52,4 +60,6 @@ def toml_value(value: Any) -> str:
     if isinstance(value, str):
         # TOML's basic strings are JSON's, except that TOML wants DEL escaped too.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
     return repr(value)

@@ -15,7 +15,7 @@ from foresail.recipe.shape import ModelShape
 # Above these a look would cost the second that a check may take.
 LARGEST_TOKENIZER = 20_000_000
 LARGEST_COUNTED = 50_000_000
-BUILT_IN_SOURCES = ("arithmetic", "reasoning-gym")
+BUILT_IN_SOURCES = ("arithmetic", "programs", "reasoning-gym", "word-problems")
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 
 
@@ -107,8 +107,8 @@ def check_source(key: str, source: str) -> Iterator[str]:
 
 
 def check_built_in(key: str, name: str, rest: str) -> Iterator[str]:
-    if name == "arithmetic" and "count=" not in rest:
-        yield f"{key} {name} needs a count; write arithmetic:count=2000"
+    if name != "reasoning-gym" and "count=" not in rest:
+        yield f"{key} {name} needs a count; write {name}:count=2000"
     if name == "reasoning-gym":
         if not rest:
             yield f"{key} {name} names no task; write it after a colon, like reasoning-gym:chain_sum"

@@ -19,6 +19,12 @@ ELSEWHERE = {
     "clip_ratio_c": "loss.dual_clip",
     "clip_ratio_high": "loss.clip_high",
     "clip_ratio_low": "loss.clip_low",
+    "cliprange_value": "critic.clip",
+    "critic.model.path": "critic.path",
+    "critic.optim.lr": "critic.optimizer.lr",
+    "critic_learning_rate": "critic.optimizer.lr",
+    "critic_pretrain": "critic.path",
+    "critic_warmup": "critic.warmup_steps",
     "custom_reward_function.path": "reward.grader",
     "dataset_name": "data.source",
     "default_local_dir": "run.root",
@@ -41,6 +47,10 @@ ELSEWHERE = {
     "kl_loss_type": "loss.kl",
     "kl_penalty": "loss.kl",
     "learning_rate": "optimizer.lr",
+    "lora_alpha": "lora.alpha",
+    "lora_r": "lora.rank",
+    "lora_rank": "lora.rank",
+    "lora_target_modules": "lora.targets",
     "loss_agg_mode": "loss.aggregation",
     "loss_mode": "loss.kind",
     "loss_type": "loss.aggregation",
@@ -62,11 +72,14 @@ ELSEWHERE = {
     "norm_adv_by_std_in_grpo": "advantage.kind",
     "num_episodes": "steps",
     "num_generations": "samples_per_prompt",
+    "num_iterations": "passes_per_step",
+    "num_ppo_epochs": "passes_per_step",
     "num_train_epochs": "steps",
     "output_dir": "run.root",
     "overlong_buffer.len": "reward.overlong_buffer",
     "overlong_buffer.penalty_factor": "reward.overlong_factor",
     "per_device_train_batch_size": "micro_batch_tokens",
+    "ppo_epochs": "passes_per_step",
     "ppo_max_token_len_per_gpu": "micro_batch_tokens",
     "ppo_micro_batch_size_per_gpu": "micro_batch_tokens",
     "ppo_mini_batch_size": "updates_per_step",
@@ -85,14 +98,17 @@ ELSEWHERE = {
     "save_steps": "checkpoints.every",
     "save_total_limit": "checkpoints.keep",
     "scale_rewards": "advantage.kind",
+    "target_modules": "lora.targets",
     "test_freq": "eval_every",
     "tis_imp_ratio_cap": "loss.importance_cap",
     "total_epochs": "steps",
     "total_training_steps": "steps",
     "train_batch_size": "prompts_per_step",
     "train_files": "data.source",
+    "use_peft": "lora",
     "use_wandb": "run.wandb",
     "val_files": "eval.source",
+    "value_clip": "critic.clip",
     "vllm_importance_sampling_cap": "loss.importance_cap",
     "warmup_ratio": "optimizer.warmup",
     "warmup_steps": "optimizer.warmup",
@@ -104,6 +120,11 @@ def table_type(annotation: Any) -> type[BaseModel] | None:
     options = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     tables = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
     return tables[0] if tables else None
+
+
+def item_type(annotation: Any) -> type[BaseModel] | None:
+    """The table of which a key takes several: `tuple[CurriculumStage, ...]` -> CurriculumStage."""
+    return table_type(get_args(annotation)[0]) if get_origin(annotation) is tuple else None
 
 
 def known_keys(table: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:

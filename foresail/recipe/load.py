@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -102,7 +102,7 @@ def parse_value(text: str, wanted: Any) -> Any:
     except tomllib.TOMLDecodeError:
         return text
     value = parsed["value"] if len(parsed) == 1 else text
-    takes_text = wanted is str or str in get_args(wanted)
+    takes_text = wanted is str or (str in get_args(wanted) and get_origin(wanted) is not tuple)
     return text if takes_text and not isinstance(value, str | dict) else value
 
 

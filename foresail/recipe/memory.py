@@ -1,19 +1,22 @@
 """The memory a recipe needs on its device, by part, reckoned from the model's shape without torch.
 
 Weights stand in the model's dtype; AdamW keeps two float32 values for each, and a float32 master copy where
-they are bfloat16. Gradients are summed in float32; in bfloat16 those of one backward pass stand beside the
-sum. The rest is for one full micro-batch of T tokens, nothing recomputed in the backward pass:
+they are bfloat16; its 8-bit states are two bytes, with the low half of the master four. Gradients are summed in
+float32. The rest is for one full micro-batch of T tokens:
 
-    activations  T x (layers x what one block keeps + the last norm's), see `block_bytes`
-    logits       T x V x 16, as if every token carried a loss, see `logits_bytes`
+    activations  T x (layers x what one block keeps + the last norm's), see `block_bytes`;
+                 recomputed: T x layers x what enters a block, and one block
+    logits       one chunk over the vocabulary, see `logits_bytes`
     KV cache     pages x page_size x keys and values of all layers
+    LoRA         only the low-rank pairs have gradients and an optimiser; the reference is the model without them
+    critic       its weights and its optimiser's state; it learns while the policy waits, so the larger one's
+                 gradients and activations do for both
 
-On CUDA the cache lends its memory to the updates, yet all parts are added up: the self-test at the start has the
-cache and gradients side by side.
+On CUDA the cache lends its memory to the updates: of the two the greater counts.
 
 Left out: the allocator's slack, kernels' workspace, and on CPU the padding of unequal sequences.
 
-Legend: T tokens, V vocabulary.
+Legend: T tokens, V vocabulary, D hidden size.
 """
 
 from __future__ import annotations
@@ -22,17 +25,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from foresail.recipe import parts
+from foresail.recipe.projections import count_adapters
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Recipe, Rl
 
 Device = Literal["cpu", "cuda"]
+Dtype = Literal["float32", "bfloat16"]
+States = Literal["float32", "8bit"]
 FLOAT32 = 4
 VALUE_BYTES = {"float32": 4, "bfloat16": 2}
+# logits of one chunk of tokens: enough for fast products, little beside a model
+MOST_LOGITS: dict[Device, int] = {"cuda": 2**28, "cpu": 2**24}
+STATE_BLOCK = 256  # numbers that share a scale, in 8-bit states
 
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """Bytes by part."""
+    """Bytes by part. `shared` are held by the cache and by updates in turn, and counted in both."""
 
     weights: int
     gradients: int
@@ -41,44 +50,82 @@ class Memory:
     logits: int
     kv_cache: int
     reference: int
+    critic: int = 0
+    shared: int = 0
 
     @property
     def standing(self) -> int:
         """What is held from the first step to the last; the other parts come and go with a micro-batch."""
-        return self.weights + self.gradients + self.optimizer + self.kv_cache + self.reference
+        return self.weights + self.gradients + self.optimizer + self.kv_cache + self.reference + self.critic
 
     @property
     def total(self) -> int:
-        return self.standing + self.activations + self.logits
+        return self.standing + self.activations + self.logits - self.shared
 
     @property
     def checkpoint(self) -> int:
-        """One checkpoint on disk: the weights and the optimiser's state."""
-        return self.weights + self.optimizer
+        """One checkpoint on disk: the weights, the optimiser's state, and both of a critic."""
+        return self.weights + self.optimizer + self.critic
 
 
-def estimate(shape: ModelShape, recipe: Recipe, device: Device) -> Memory:
-    """For SmolLM2-135M in bfloat16: 0.27 GB of weights, 0.81 GB of gradients, 1.61 GB of optimiser."""
+def estimate(
+    shape: ModelShape, recipe: Recipe, device: Device, critic_shape: ModelShape | None = None
+) -> Memory:
+    """For SmolLM2-135M in bfloat16: 0.27 GB of weights, 0.54 GB of gradients, 1.61 GB of optimiser.
+
+    Of policy and critic, which learn in turn, the larger one's gradients and activations count. The critic's shape
+    is the policy's unless it is said.
+    """
     dtype = dtype_of(recipe, device)
     value_bytes, tokens = VALUE_BYTES[dtype], recipe.micro_batch_tokens
-    weights = shape.num_parameters * value_bytes
-    master_bytes = FLOAT32 if dtype == "bfloat16" else 0
-    kv_tokens, kv_bytes = 0, value_bytes
-    if isinstance(recipe, Rl):
-        kv_bytes = 1 if recipe.engine.kv_dtype == "fp8" else value_bytes
-        kv_tokens = kv_pages(recipe.engine_room, recipe.max_length) * recipe.engine.page_size
+    critic = recipe.critic if isinstance(recipe, Rl) else None
+    learners = [shape]
+    if critic is not None and critic.kind == "model":
+        learners.append((critic_shape or shape).model_copy(update={"tied": True}))
+    pairs = 0 if recipe.lora is None else count_adapters(shape, recipe.lora.rank, recipe.lora.targets)
+    trained = pairs or shape.num_parameters
+    weights = (shape.num_parameters + pairs) * value_bytes
+    gradients = max(trained, *(learner.num_parameters for learner in learners[1:]), 0) * FLOAT32
+    activations = tokens * max(
+        token_bytes(learner, value_bytes, device, recompute=recipe.recompute) for learner in learners
+    )
+    logits = logits_bytes(shape, tokens, value_bytes, device)
+    kv_cache = kv_bytes(shape, recipe, value_bytes) if isinstance(recipe, Rl) else 0
     return Memory(
         weights=weights,
-        gradients=shape.num_parameters * FLOAT32 + (weights if dtype == "bfloat16" else 0),
-        optimizer=shape.num_parameters * (2 * FLOAT32 + master_bytes),
-        activations=tokens * token_bytes(shape, value_bytes, device),
-        logits=tokens * logits_bytes(shape),
-        kv_cache=kv_tokens * shape.kv_values_per_token * kv_bytes,
-        reference=weights if isinstance(recipe, Rl) and recipe.loss.kl_weight > 0 else 0,
+        gradients=gradients,
+        optimizer=round(trained * state_bytes(recipe.optimizer.states, dtype)),
+        activations=activations,
+        logits=logits,
+        kv_cache=kv_cache,
+        reference=weights if isinstance(recipe, Rl) and recipe.loss.kl_weight > 0 and not pairs else 0,
+        critic=0 if critic is None else critic_bytes(critic, learners[-1], dtype),
+        shared=min(kv_cache, gradients + activations + logits) if device == "cuda" else 0,
     )
 
 
-def dtype_of(recipe: Recipe, device: Device) -> Literal["float32", "bfloat16"]:
+def kv_bytes(shape: ModelShape, recipe: Rl, value_bytes: int) -> int:
+    tokens = kv_pages(recipe.engine_room, recipe.max_length) * recipe.engine.page_size
+    return tokens * shape.kv_values_per_token * (1 if recipe.engine.kv_dtype == "fp8" else value_bytes)
+
+
+def critic_bytes(critic: parts.Critic, shape: ModelShape, dtype: Dtype) -> int:
+    """Weights and optimiser of its layer, which is float32, and of its model where it has one."""
+    states = critic.optimizer.states
+    layer = (shape.hidden_size + 1) * (FLOAT32 + state_bytes(states, "float32"))
+    if critic.kind == "head":
+        return round(layer)
+    return round(layer + shape.num_parameters * (VALUE_BYTES[dtype] + state_bytes(states, dtype)))
+
+
+def state_bytes(states: States, dtype: Dtype) -> float:
+    """What AdamW keeps of one weight: two moments, and what makes a 16-bit weight a float32 master."""
+    if states == "8bit":
+        return 2 * (1 + FLOAT32 / STATE_BLOCK) + (2 if dtype == "bfloat16" else 0)
+    return 2 * FLOAT32 + (FLOAT32 if dtype == "bfloat16" else 0)
+
+
+def dtype_of(recipe: Recipe, device: Device) -> Dtype:
     """The `auto` of model.dtype made plain."""
     if recipe.model.dtype != "auto":
         return recipe.model.dtype
@@ -97,36 +144,40 @@ def kv_pages(room: parts.Engine, max_length: int) -> int:
     return room.max_running * pages_per_sample(room.page_size, max_length)
 
 
-def token_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:
+def token_bytes(shape: ModelShape, value_bytes: int, device: Device, *, recompute: bool = False) -> int:
     """What the forward pass keeps of one token for the backward pass, logits aside."""
     last_norm = norm_bytes(shape.hidden_size, value_bytes, device) + shape.hidden_size * value_bytes
     rotary = 2 * shape.head_dim * value_bytes
-    return shape.num_layers * block_bytes(shape, value_bytes, device) + last_norm + rotary
+    block = block_bytes(shape, value_bytes, device)
+    entrances = shape.num_layers * shape.hidden_size * value_bytes
+    return (entrances + block if recompute else shape.num_layers * block) + last_norm + rotary
 
 
-def logits_bytes(shape: ModelShape) -> int:
-    """One token's float32 rows over the vocabulary: logits, log-softmax, and two while its entropy is taken.
-
-    The backward pass, with log-softmax and two gradients, then finds room in the same.
+def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Device) -> int:
+    """At the most, as if every token carried a loss: a chunk's float32 logits, on a CPU twice on the way to
+    their entropy, and in the backward pass their gradient, the head's, and those of the states it saw.
     """
-    return 4 * shape.vocab_size * FLOAT32
+    chunk = min(tokens * shape.vocab_size, max(MOST_LOGITS[device], shape.vocab_size))
+    forward = chunk * (FLOAT32 if device == "cuda" else 2 * FLOAT32)
+    backward = chunk * (FLOAT32 + value_bytes if device == "cuda" else FLOAT32)
+    head = shape.vocab_size * shape.hidden_size * value_bytes
+    states = 2 * tokens * shape.hidden_size * value_bytes
+    return states + max(forward, backward + head)
 
 
 def block_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:
     """One block's share: inputs of its two norms, of its four matrices, of the attention and of SwiGLU."""
     queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
     norms = 2 * norm_bytes(shape.hidden_size, value_bytes, device)
-    matrix_inputs = 2 * shape.hidden_size + queries + shape.intermediate_size
-    swiglu = 2 * shape.intermediate_size  # gate and up as one
+    matrix_inputs, swiglu = queries, 2 * shape.intermediate_size  # gate and up as one
     softmax = shape.num_heads * FLOAT32  # the log-sum of every head
-    if device == "cuda":
-        # Flash attention keeps q, k and v with the keys repeated for every query head; its output is the
-        # next matrix's input. Only the norms of queries and keys hold on to the projection.
-        attention = 3 * queries + (queries + 2 * keys if shape.qk_norm else 0)
-    else:
-        # q, k, v as projected, q and k as turned, all three spread to a rectangle, and the output there.
-        attention = (queries + 2 * keys) + (queries + keys) + (queries + 2 * keys) + queries
-        swiglu += shape.intermediate_size  # silu(gate), which CUDA's kernel computes anew
+    # q, k, v as projected, of which v is a part, and q and k as turned; the output is the next matrix's input.
+    attention = (queries + 2 * keys) + (queries + keys)
+    if device == "cpu":
+        attention += (queries + 2 * keys) + queries  # all three spread to a rectangle, and the output there
+        # What CUDA computes anew: normed rows, silu(gate) and its product with up.
+        matrix_inputs += 2 * shape.hidden_size + shape.intermediate_size
+        swiglu += shape.intermediate_size
     qk_norms = qk_norm_bytes(queries + keys, value_bytes, device) if shape.qk_norm else 0
     return norms + qk_norms + softmax + value_bytes * (matrix_inputs + attention + swiglu)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
 
+from foresail.recipe.projections import check_targets
 from foresail.recipe.shape import ModelShape
 
 GRADERS = ("math", "exact", "code")
+NUM_LEVELS = 5  # of difficulty, from easy to hard
 
 
 class Part(BaseModel):
@@ -34,6 +36,27 @@ class Part(BaseModel):
         return given | tables
 
 
+def check_mix(weights: tuple[float, ...]) -> tuple[float, ...]:
+    if len(weights) != NUM_LEVELS or min(weights) < 0 or not any(weights):
+        raise ValueError(
+            f"{list(weights)} are not the weights of levels 1 to {NUM_LEVELS}, none below 0 and some above; "
+            "write it like [0.5, 0.3, 0.2, 0, 0]"
+        )
+    return weights
+
+
+def check_window(bounds: tuple[float, ...]) -> tuple[float, ...]:
+    if len(bounds) != 2 or not 0 <= bounds[0] < bounds[1] <= 1:
+        raise ValueError(f"{list(bounds)} are not two pass rates, the lower one first; try [0.05, 0.95]")
+    return bounds
+
+
+# TOML has lists only, and a recipe is frozen: hence Strict(False)
+Mix = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_mix)]
+Window = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_window)]
+Targets = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_targets)]
+
+
 class Run(Part):
     """Where the run lives and what it runs on."""
 
@@ -41,6 +64,7 @@ class Run(Part):
     root: str = Field("runs", description="folder that holds runs")
     seed: int = Field(0, ge=0, description="one number from which all randomness follows")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA when there is one")
+    deterministic: bool = Field(False, description="two runs on one machine are equal bit for bit; slower")
     wandb: str | None = Field(None, description="Weights & Biases project to log to as well")
 
 
@@ -53,15 +77,32 @@ class Model(Part):
     dtype: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto: bfloat16 on CUDA")
 
 
+class Lora(Part):
+    """Low-rank pairs beside frozen matrices: they alone learn, and are merged in what is saved."""
+
+    rank: int = Field(16, gt=0, description="inner width of a pair")
+    alpha: float = Field(32.0, gt=0, description="a pair's product counts alpha / rank times")
+    targets: Targets = Field(
+        ("attention", "mlp"), description="attention, mlp, or some of q, k, v, o, gate, up, down"
+    )
+
+
 class Problems(Part):
     """Problems with checkable answers."""
 
-    source: str = Field(description="file.jsonl, file.parquet, arithmetic:… or reasoning-gym:…")
+    source: str = Field(description="file.jsonl, file.parquet, or a generator such as arithmetic:…")
     prompt_key: str | None = Field(None, description="column of the prompt; default: the usual names")
     answer_key: str | None = Field(None, description="column of the answer; default: the usual names")
     system: str | None = Field(None, description="system message put before every prompt")
     suffix: str = Field("", description="text put after every user prompt")
+    examples: str | None = Field(
+        None, description="file of conversations put before every prompt, as turns: worked examples"
+    )
     limit: int | None = Field(None, gt=0, description="use only the first so many")
+    difficulty: str | None = Field(
+        None, description="file of levels by problem, as `foresail data grade-difficulty` writes it"
+    )
+    difficulty_key: str | None = Field(None, description="column of the level, 1 (easy) to 5 (hard)")
 
 
 class Sampling(Part):
@@ -79,6 +120,19 @@ class Sampling(Part):
         return self.top_p < 1 or self.top_k > 0 or self.min_p > 0
 
 
+class CurriculumStage(Part):
+    """Some steps with settings of their own; what is unset is as in the rest of the recipe."""
+
+    steps: int | None = Field(None, gt=0, description="how long it lasts; the last stage: to the end")
+    mix: Mix | None = Field(None, description="weights of difficulty levels 1 to 5 in what is drawn")
+    prompts_per_step: int | None = Field(None, gt=0, description="problems per step")
+    max_new_tokens: int | None = Field(None, gt=0, description="longest response")
+    temperature: float | None = Field(None, gt=0, description="of sampling")
+    top_p: float | None = Field(None, gt=0, le=1, description="keep the likeliest tokens up to this sum")
+    top_k: int | None = Field(None, ge=0, description="0: all tokens")
+    min_p: float | None = Field(None, ge=0, lt=1, description="drop tokens below this share of the best one")
+
+
 class Optimizer(Part):
     """AdamW and its schedule."""
 
@@ -91,6 +145,9 @@ class Optimizer(Part):
     warmup: int = Field(0, ge=0, description="optimiser updates until the full rate")
     schedule: Literal["constant", "linear", "cosine"] = Field("constant", description="after the warm-up")
     final_share: float = Field(0.0, ge=0, le=1, description="share of `lr` left at the last update")
+    states: Literal["float32", "8bit"] = Field(
+        "float32", description="8bit: both moments a byte each; weights keep their float32 masters"
+    )
 
 
 class Checkpoints(Part):
@@ -141,9 +198,27 @@ class Rollout(Part):
 class Advantage(Part):
     """From rewards to advantages."""
 
-    kind: Literal["grpo", "dr_grpo", "rloo", "reinforce++", "reinforce++_baseline"] = Field(
-        "grpo", description="estimator"
+    kind: Literal["grpo", "dr_grpo", "rloo", "reinforce++", "reinforce++_baseline", "gae"] = Field(
+        "grpo", description="estimator; gae: PPO's, with a [critic]"
     )
+
+
+class Critic(Part):
+    """PPO's critic: the reward to be expected at every token, learned beside the policy."""
+
+    kind: Literal["model", "head"] = Field(
+        "model", description="model: one of its own; head: one layer on the policy's, which it does not train"
+    )
+    path: str | None = Field(
+        None, description="checkpoint the critic's own model starts from; default: the policy's"
+    )
+    gamma: float = Field(1.0, gt=0, le=1, description="what a reward is worth one token earlier")
+    lam: float = Field(1.0, ge=0, le=1, description="1: trust the rewards that came; 0: the next value")
+    clip: float | None = Field(0.5, gt=0, description="furthest a value counts as moved in a step; none: any")
+    warmup_steps: int = Field(
+        0, ge=0, description="first steps, in which the critic learns and the policy waits"
+    )
+    optimizer: Optimizer = Optimizer(lr=1e-5)
 
 
 class Loss(Part):
@@ -242,4 +317,15 @@ class DynamicSampling(Part):
     )
     easy_pool: float | None = Field(
         None, ge=0, le=1, description="share of launches for problems that every sample solved; none: no pool"
+    )
+    window: Window | None = Field(
+        None,
+        description="pass over problems whose recent pass rate is outside, like [0.05, 0.95]; none: draw all",
+    )
+    window_visits: int = Field(3, gt=0, description="visits to a problem that make its recent pass rate")
+    window_return: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="chance, in every pass over the data, to draw one outside the window again",
     )

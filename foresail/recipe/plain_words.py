@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from foresail.recipe.keys import table_type
+from foresail.recipe.keys import item_type, nearest, table_type
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -40,6 +40,8 @@ def in_plain_words(error: ValidationError, stage: type[BaseModel], told: Sequenc
         if detail["type"] == "value_error":
             prefix = f"{key_of(detail)}: " if detail["loc"] else ""
             yield from (prefix + line for line in str(detail["ctx"]["error"]).splitlines())
+        elif detail["type"] == "extra_forbidden":
+            yield unknown_key(detail, find_field(detail["loc"][:-1], stage))
         else:
             yield sentence(detail, find_field(detail["loc"], stage))
 
@@ -58,11 +60,21 @@ def sentence(detail: ErrorDetails, field: FieldInfo | None) -> str:
         near = get_close_matches(str(detail["input"]), choices, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"{key} must be one of {', '.join(choices)}, not {got}{hint}"
+    if kind == "tuple_type":
+        tables = field is not None and item_type(field.annotation) is not None
+        return f"{key} must be {f'one or more tables ([[{key}]])' if tables else 'a list ([…])'}, not {got}"
     if kind in ("model_type", "model_attributes_type"):
         table = table_type(field.annotation) if field is not None else None
         keys = f" with keys like {', '.join(list(table.model_fields)[:3])}" if table is not None else ""
         return f"{key} must be a table ([{key}]){keys}, not {got}"
     return f"{key}: {detail['msg'][0].lower()}{detail['msg'][1:]}, not {got}"
+
+
+def unknown_key(detail: ErrorDetails, field: FieldInfo | None) -> str:
+    """In one of several tables under a name; of other unknown keys `load` tells."""
+    table = item_type(field.annotation) if field is not None else None
+    hint = f"; the nearest is {nearest(str(detail['loc'][-1]), list(table.model_fields))}" if table else ""
+    return f"{key_of(detail)}: unknown key{hint}"
 
 
 def missing(key: str, field: FieldInfo | None) -> str:
@@ -73,17 +85,21 @@ def missing(key: str, field: FieldInfo | None) -> str:
 
 
 def key_of(detail: ErrorDetails) -> str:
-    return ".".join(str(name) for name in detail["loc"])
+    """("curriculum", 1, "steps") -> "curriculum#2.steps": the second of its tables."""
+    names = "".join(f"#{name + 1}" if isinstance(name, int) else f".{name}" for name in detail["loc"])
+    return names.removeprefix(".")
 
 
 def find_field(location: tuple[int | str, ...], stage: type[BaseModel]) -> FieldInfo | None:
     table: type[BaseModel] | None = stage
     field = None
     for name in location:
+        if isinstance(name, int):  # an entry of the list before
+            continue
         if table is None or name not in table.model_fields:
             return None
-        field = table.model_fields[str(name)]
-        table = table_type(field.annotation)
+        field = table.model_fields[name]
+        table = table_type(field.annotation) or item_type(field.annotation)
     return field
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from foresail.recipe import inputs
 from foresail.recipe.batches import Batches, count_batches
 from foresail.recipe.hf_config import read_shape
+from foresail.recipe.levels import level_refusals
 from foresail.recipe.machine import free_disk, guess_device, main_memory
 from foresail.recipe.memory import Device, Memory, estimate, kv_pages, pages_per_sample
+from foresail.recipe.projections import narrowest
 from foresail.recipe.reward_function import check_function
 from foresail.recipe.run_folder import check_new_run, run_folder
 from foresail.recipe.shape import ModelShape
@@ -19,6 +21,8 @@ from foresail.recipe.stages import Recipe, Rl
 from foresail.recipe.units import gigabytes
 
 WIDEST_GSPO_CLIP = 0.01
+SLOWEST_PAIRS = 5e-6
+SLOWEST_HEAD = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +45,15 @@ def preflight(recipe: Recipe) -> Preflight:
     """Look at everything, and report all that is wrong at once."""
     device = guess_device(recipe.run.device)
     shape, unreadable = find_shape(recipe)
-    memory = estimate(shape, recipe, device) if shape is not None else None
+    critic_shape, critic_refusals = find_critic_shape(recipe)
+    memory = estimate(shape, recipe, device, critic_shape) if shape is not None else None
     num_records = count_usable(recipe)
     disk_free = free_disk(run_folder(recipe))
     refusals = [
         *unreadable,
+        *critic_refusals,
         *input_refusals(recipe, shape),
+        *rank_refusals(recipe, shape),
         *length_refusals(recipe, shape),
         *data_refusals(recipe, num_records),
         *room_refusals(recipe, memory, device, disk_free),
@@ -74,6 +81,24 @@ def find_shape(recipe: Recipe) -> tuple[ModelShape | None, list[str]]:
         return None, [f"model.path: {error}"]
 
 
+def find_critic_shape(recipe: Recipe) -> tuple[ModelShape | None, list[str]]:
+    """Of a critic that does not start from the policy."""
+    if not isinstance(recipe, Rl) or recipe.critic is None or recipe.critic.path is None:
+        return None, []
+    path = Path(recipe.critic.path)
+    try:
+        shape = read_shape(path, context=recipe.max_length)
+    except (OSError, ValueError) as error:
+        return None, [f"critic.path: {error}"]
+    refusals = [f"critic.path: {refusal}" for refusal in inputs.check_weights(path)]
+    if recipe.max_length > shape.max_context:
+        refusals.append(
+            f"critic.path: samples of up to {recipe.max_length} tokens exceed its context of {shape.max_context}; "
+            "use a model with a longer one"
+        )
+    return shape, refusals
+
+
 def count_usable(recipe: Recipe) -> int | None:
     """Records the run will draw from, where they can be counted at a glance."""
     count = inputs.count_records(source_of(recipe))
@@ -95,10 +120,28 @@ def input_refusals(recipe: Recipe, shape: ModelShape | None) -> Iterator[str]:
     yield from inputs.check_source("data.source" if isinstance(recipe, Rl) else "data", source_of(recipe))
     if isinstance(recipe, Rl) and recipe.eval is not None:
         yield from inputs.check_source("eval.source", recipe.eval.source)
+    if isinstance(recipe, Rl):
+        for key, problems in (("data", recipe.data), ("eval", recipe.eval)):
+            if problems is not None and problems.examples is not None:
+                yield from inputs.check_source(f"{key}.examples", problems.examples)
+    if isinstance(recipe, Rl):
+        yield from level_refusals(recipe)
     if isinstance(recipe, Rl) and recipe.reward.own_function:
         yield from check_function("reward.grader", recipe.reward.grader)
     if recipe.run.wandb is not None and find_spec("wandb") is None:
         yield "run.wandb is set, but Weights & Biases is not installed; pip install 'foresail[wandb]'"
+
+
+def rank_refusals(recipe: Recipe, shape: ModelShape | None) -> Iterator[str]:
+    """A pair wider than its matrix has more numbers than the matrix itself, and can do no more."""
+    if shape is None or recipe.lora is None:
+        return
+    name, side = narrowest(shape, recipe.lora.targets)
+    if recipe.lora.rank > side:
+        yield (
+            f"lora.rank {recipe.lora.rank} exceeds the smaller side of {name}, which is {side}; "
+            f"set lora.rank = {side} or less"
+        )
 
 
 def length_refusals(recipe: Recipe, shape: ModelShape | None) -> Iterator[str]:
@@ -122,21 +165,26 @@ def context_refusal(recipe: Recipe, context: int) -> str:
             f"max_length {recipe.max_length} exceeds the model's context of {context} tokens; "
             f"set max_length = {context} or less"
         )
-    left = context - recipe.max_prompt_tokens
-    mend = f"sampling.max_new_tokens = {left}" if left > 0 else f"max_prompt_tokens below {context}"
+    left, longest = context - recipe.max_prompt_tokens, recipe.max_length - recipe.max_prompt_tokens
+    key = (
+        "sampling.max_new_tokens"
+        if longest == recipe.sampling.max_new_tokens
+        else "curriculum's max_new_tokens"
+    )
+    mend = f"{key} = {left}" if left > 0 else f"max_prompt_tokens below {context}"
     return (
-        f"max_prompt_tokens {recipe.max_prompt_tokens} + sampling.max_new_tokens "
-        f"{recipe.sampling.max_new_tokens} = {recipe.max_length} exceed the model's context of {context} "
-        f"tokens; set {mend}"
+        f"max_prompt_tokens {recipe.max_prompt_tokens} + {key} {longest} = {recipe.max_length} exceed the model's "
+        f"context of {context} tokens; set {mend}"
     )
 
 
 def data_refusals(recipe: Recipe, num_records: int | None) -> Iterator[str]:
     """Noise is keyed by problem: the same one twice in a step would be answered twice in the same words."""
-    if isinstance(recipe, Rl) and num_records and num_records < recipe.prompts_per_step:
+    most = max(phase.prompts_per_step for phase in recipe.phases) if isinstance(recipe, Rl) else 0
+    if num_records and num_records < most:
         yield (
-            f"prompts_per_step {recipe.prompts_per_step} (prompts) exceeds the {num_records} problems of "
-            f"{recipe.data.source}; set prompts_per_step = {num_records} or less"
+            f"prompts_per_step {most} (prompts) exceeds the {num_records} problems of {source_of(recipe)}; "
+            f"set prompts_per_step = {num_records} or less"
         )
 
 
@@ -170,6 +218,11 @@ def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_fr
             f"optimizer.warmup {recipe.optimizer.warmup} lasts for all {updates} updates; "
             "the full rate is never reached"
         )
+    if recipe.lora is not None and recipe.optimizer.lr < SLOWEST_PAIRS:
+        yield (
+            f"optimizer.lr {recipe.optimizer.lr:g} is a rate for whole matrices; low-rank pairs take about ten "
+            f"times as much: try {10 * recipe.optimizer.lr:g}"
+        )
     if recipe.run.device == "cuda" and guess_device("auto") == "cpu":
         yield "run.device is cuda, but no NVIDIA card is visible here"
     if memory is None:
@@ -193,7 +246,16 @@ def loss_warnings(recipe: Recipe) -> Iterator[str]:
     """Settings that run, but hardly mean what was meant."""
     if not isinstance(recipe, Rl):
         return
-    loss = recipe.loss
+    loss, critic = recipe.loss, recipe.critic
+    if critic is not None and critic.kind == "head" and critic.optimizer.lr < SLOWEST_HEAD:
+        yield (
+            f"critic.optimizer.lr {critic.optimizer.lr:g} suits a model; one layer hardly moves at it; try 1e-3"
+        )
+    if critic is not None and recipe.dynamic_sampling.enabled:
+        yield (
+            "with a critic every group teaches, and dynamic sampling hides from it the problems that are always or "
+            "never solved; set dynamic_sampling.enabled = false"
+        )
     if loss.kl == "k1" and loss.kl_weight > 0:
         yield (
             f'loss.kl_weight {loss.kl_weight:g} with loss.kl = "k1" pulls nowhere, for the mean gradient of k1 '

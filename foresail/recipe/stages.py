@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from foresail.recipe import parts
+from foresail.recipe.curriculum import changes, length_mistakes, stage_at
 from foresail.recipe.hf_config import check_family
 from foresail.recipe.parts import Part
 
@@ -31,11 +32,16 @@ class Sft(Stage):
     stage: Literal["sft"] = Field("sft", description="supervised fine-tuning")
     run: parts.Run = parts.Run(name="sft")
     model: parts.Model
+    lora: parts.Lora | None = Field(None, description="train low-rank pairs only; none: every weight")
     data: str = Field(description="conversations: JSONL or parquet with messages, prompt+completion or text")
     steps: int = Field(gt=0, description="optimiser updates")
     batch_size: int = Field(64, gt=0, description="conversations per update")
     max_length: int = Field(2048, gt=1, description="tokens; longer conversations are an error")
     micro_batch_tokens: int = Field(8192, gt=0, description="tokens per packed micro-batch")
+    recompute: bool = Field(
+        False,
+        description="compute a block's activations anew in the backward pass: less memory, a third more time",
+    )
     optimizer: parts.Optimizer = parts.Optimizer(lr=1e-5)
     checkpoints: parts.Checkpoints = parts.Checkpoints(every=50)
 
@@ -54,17 +60,33 @@ class Rl(Stage):
     stage: Literal["rl"] = Field("rl", description="reinforcement learning")
     run: parts.Run = parts.Run(name="rl")
     model: parts.Model
+    lora: parts.Lora | None = Field(None, description="train low-rank pairs only; none: every weight")
     data: parts.Problems
     eval: parts.Problems | None = Field(None, description="held-out problems")
     eval_every: int = Field(0, ge=0, description="steps between evaluations (greedy); 0: never")
+    show_samples: int = Field(
+        10, ge=0, description="steps between looks at two responses in the terminal; 0: never"
+    )
     steps: int = Field(gt=0, description="rollout-and-update rounds")
     prompts_per_step: int = Field(64, gt=0, description="problems per step")
-    samples_per_prompt: int = Field(8, gt=1, description="responses per problem")
+    samples_per_prompt: int = Field(8, gt=0, description="responses per problem")
     updates_per_step: int = Field(1, gt=0, description="optimiser updates per step, over disjoint parts")
+    passes_per_step: int = Field(1, gt=0, description="times those updates go through the step's samples")
     max_prompt_tokens: int = Field(1024, gt=0, description="longer prompts are an error")
     micro_batch_tokens: int = Field(8192, gt=0, description="tokens per packed micro-batch")
+    recompute: bool = Field(
+        False,
+        description="compute a block's activations anew in the backward pass: less memory, a third more time",
+    )
+    mix: parts.Mix | None = Field(
+        None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"
+    )
+    curriculum: tuple[parts.CurriculumStage, ...] = Field(
+        (), strict=False, description="stages one after the other, [[curriculum]]; none: all steps are alike"
+    )
     sampling: parts.Sampling = parts.Sampling()
     advantage: parts.Advantage = parts.Advantage()
+    critic: parts.Critic | None = Field(None, description="for advantage.kind = gae")
     loss: parts.Loss = parts.Loss()
     reward: parts.Reward = parts.Reward()
     dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
@@ -78,23 +100,60 @@ class Rl(Stage):
         return self.prompts_per_step * self.samples_per_prompt
 
     @property
+    def parts_per_pass(self) -> int:
+        """Into so many disjoint parts a step's samples are split, one update each: 16 updates in 4 passes: 4."""
+        return self.updates_per_step // self.passes_per_step
+
+    @property
+    def critic_only_steps(self) -> int:
+        return 0 if self.critic is None else self.critic.warmup_steps
+
+    @property
     def max_length(self) -> int:
-        return self.max_prompt_tokens + self.sampling.max_new_tokens
+        """Of any sample in any stage, and of answers to held-out problems, which follow `sampling` throughout."""
+        longest = max(phase.sampling.max_new_tokens for phase in (self, *self.phases))
+        return self.max_prompt_tokens + longest
+
+    @property
+    def phases(self) -> tuple[Self, ...]:
+        """The recipe as it holds in each stage of the curriculum; itself where there is none."""
+        staged = (self.model_copy(update=changes(stage, self.sampling)) for stage in self.curriculum)
+        return tuple(staged) or (self,)
+
+    def at(self, step: int) -> Self:
+        return self.phases[stage_at(self.curriculum, step)]
 
     @property
     def engine_room(self) -> parts.Engine:
-        """The engine's settings with no more rows than a step has samples: its cache is sized by them."""
-        most = min(self.engine.max_running, self.samples_per_step)
-        return self.engine.model_copy(update={"max_running": most})
+        """The engine's settings with no more rows than a step has samples: its cache is sized by them.
+
+        Which rows share a batch depends on how fast verdicts come; a deterministic run's numbers must not.
+        """
+        most = min(self.engine.max_running, max(phase.samples_per_step for phase in self.phases))
+        alike = self.engine.batch_invariant or self.run.deterministic
+        return self.engine.model_copy(update={"max_running": most, "batch_invariant": alike})
 
     def mistakes(self) -> Iterator[str]:
+        if self.curriculum:
+            yield from curriculum_mistakes(self)
+            return
         yield from model_mistakes(self.model)
         yield from loss_mistakes(self.loss)
-        if self.prompts_per_step % self.updates_per_step:
-            near = nearest_multiples(self.prompts_per_step, self.updates_per_step)
+        yield from critic_mistakes(self)
+        yield from chance_mistakes(self)
+        yield from group_mistakes(self)
+        if self.updates_per_step % self.passes_per_step:
+            near = nearest_multiples(self.updates_per_step, self.passes_per_step)
+            yield (
+                f"updates_per_step {self.updates_per_step} is not divisible by passes_per_step "
+                f"{self.passes_per_step}; try updates_per_step = {near}"
+            )
+        elif self.prompts_per_step % self.parts_per_pass:
+            near = nearest_multiples(self.prompts_per_step, self.parts_per_pass)
+            each = f" in {self.passes_per_step} passes" if self.passes_per_step > 1 else ""
             yield (
                 f"prompts_per_step {self.prompts_per_step} (prompts) is not divisible by updates_per_step "
-                f"{self.updates_per_step}; try prompts_per_step = {near}"
+                f"{self.updates_per_step}{each}; try prompts_per_step = {near}"
             )
         if self.max_length > self.micro_batch_tokens:
             yield (
@@ -121,6 +180,7 @@ class Rl(Stage):
             )
         if self.eval_every and self.eval is None:
             yield "eval_every is set but there is no [eval] table; add one with source = …"
+        yield from level_mistakes(self)
 
 
 Recipe = Sft | Rl
@@ -150,6 +210,83 @@ def loss_mistakes(loss: parts.Loss) -> Iterator[str]:
             f'with loss.aggregation "{loss.aggregation}" the gradient is not GSPO\'s; '
             'set loss.aggregation = "seq-mean-token-mean"'
         )
+
+
+def chance_mistakes(recipe: Rl) -> Iterator[str]:
+    """What lets the clock into a run that is to be deterministic."""
+    if not recipe.run.deterministic:
+        return
+    if recipe.dynamic_sampling.carry:
+        yield (
+            "how far the samples are that dynamic_sampling.carry goes on with depends on the machine's speed, and "
+            "run.deterministic is set; set dynamic_sampling.carry = false"
+        )
+    if recipe.sampling.truncates and recipe.run.device != "cpu":
+        yield (
+            "top_p, top_k and min_p add up probabilities, which PyTorch does in any order on a GPU, and "
+            'run.deterministic is set; remove them, or set run.device = "cpu"'
+        )
+
+
+def critic_mistakes(recipe: Rl) -> Iterator[str]:
+    critic = recipe.critic
+    if (critic is None) != (recipe.advantage.kind != "gae"):
+        yield (
+            'advantage.kind = "gae" needs a critic; add a table [critic]'
+            if critic is None
+            else f'[critic] is for advantage.kind = "gae", and advantage.kind is "{recipe.advantage.kind}"; '
+            'set advantage.kind = "gae", or remove [critic]'
+        )
+    if critic is None:
+        return
+    if critic.kind == "head" and critic.path is not None:
+        yield 'critic.path is for a model of its own, and critic.kind is "head"; remove critic.path'
+    if critic.warmup_steps >= recipe.steps:
+        yield (
+            f"critic.warmup_steps {critic.warmup_steps} leaves the policy none of the {recipe.steps} steps; "
+            f"set critic.warmup_steps = {recipe.steps // 10}"
+        )
+
+
+def group_mistakes(recipe: Rl) -> Iterator[str]:
+    """A sample without siblings."""
+    if recipe.samples_per_prompt > 1:
+        return
+    if recipe.advantage.kind not in ("gae", "reinforce++"):
+        yield (
+            f'advantage.kind "{recipe.advantage.kind}" compares the samples of a problem; '
+            "set samples_per_prompt = 2 or more"
+        )
+    elif recipe.dynamic_sampling.enabled:
+        yield (
+            "with samples_per_prompt = 1 no group has two different rewards, so dynamic sampling would drop all; "
+            "set dynamic_sampling.enabled = false"
+        )
+
+
+def level_mistakes(recipe: Rl) -> Iterator[str]:
+    data = recipe.data
+    if data.difficulty is not None and data.difficulty_key is not None:
+        yield "data.difficulty and data.difficulty_key both say how hard problems are; remove one"
+    if recipe.mix is not None and data.difficulty is None and data.difficulty_key is None:
+        yield (
+            "a mix of levels needs problems with levels; set data.difficulty to a file that `foresail data "
+            "grade-difficulty` wrote, or data.difficulty_key to a column"
+        )
+
+
+def curriculum_mistakes(recipe: Rl) -> Iterator[str]:
+    """Of the stages' lengths, and whatever is wrong with the recipe as it holds in each of them."""
+    told = list(recipe.model_copy(update={"curriculum": ()}).mistakes())
+    yield from told
+    yield from length_mistakes(recipe.curriculum, recipe.steps)
+    if recipe.dynamic_sampling.carry:
+        yield (
+            "dynamic_sampling.carry goes on with samples of the step before, which another stage of the "
+            "curriculum may draw otherwise; set it to false"
+        )
+    for number, phase in enumerate(recipe.phases, start=1):
+        yield from (f"curriculum stage {number}: {line}" for line in phase.mistakes() if line not in told)
 
 
 def nearest_multiples(number: int, divisor: int) -> str:

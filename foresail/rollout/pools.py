@@ -1,22 +1,27 @@
-"""Which problem a launch draws: the data's order, with the easy pool mixed in.
+"""Which problem a launch draws: the data's order or a mix of levels, a window over it, the easy pool beside it.
 
 Problems that every sample solved leave the data's order for the easy pool. A launch takes from the pool with
-probability alpha, so that what was learned is not forgotten; one that is no longer solved goes back.
+probability alpha, so that what was learned is not forgotten; one that is no longer solved goes back. Other
+launches take the next problem of the data, or of a difficulty level drawn by its weight (`decks.py`), and pass
+over those outside the window (`pass_window.py`).
 
-A step's problems are a pure function of (pool, position, seed, step, launch). The position and the pool after
-a step depend on the step's prefix only (see `controller.Closing`), so a run that is killed and resumed, or
+A step's problems are a pure function of (pool, window, places, seed, step, launch). Places, window and pool
+after a step depend on the step's prefix only (see `controller.Closing`), so a run that is killed and resumed, or
 that launched more or fewer groups beyond the prefix, sees the same problems.
 """
 
 from __future__ import annotations
 
-import hashlib
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Self
 
-from foresail.data.order import problem_at
 from foresail.rollout.controller import Outcome
+from foresail.rollout.decks import Deck, Mix, Walk
+from foresail.rollout.pass_window import PassWindow
+from foresail.rollout.uniforms import uniforms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,21 +53,44 @@ class EasyPool:
         return list(self.problems)
 
 
+WHOLE = "all"  # the deck of a stage without a mix
+
+
 class Lineup:
     """One step's problems by launch number, each at most once: a second draw would repeat the same noise.
 
     There are as many launches as problems: `len(lineup)` bounds a step's cap. Where the pool has nothing
-    left, the data's order goes on, and the other way round.
+    left, the data goes on, and the other way round; the same between levels; and where the window has nothing
+    left, what it passed over is drawn.
     """
 
-    def __init__(self, ids: Sequence[str], pool: EasyPool, *, position: int, seed: int, step: int) -> None:
-        self._count, self._alpha, self._seed, self._step = len(ids), pool.alpha, seed, step
-        index_of = {problem: index for index, problem in enumerate(ids)} if pool.problems else {}
+    def __init__(
+        self,
+        ids: Sequence[str],
+        pool: EasyPool,
+        *,
+        position: int,
+        seed: int,
+        step: int,
+        mix: Mix | None = None,
+        window: PassWindow | None = None,
+    ) -> None:
+        """`position` is the place in the data's own order; a mix has places of its own."""
+        self._alpha, self._seed, self._step, self._position = pool.alpha, seed, step, position
+        outside = window.outside() if window else set()
+        index_of = {problem: index for index, problem in enumerate(ids)} if pool.problems or outside else {}
         self._easy = [index_of[problem] for problem in pool.problems if problem in index_of]
-        self._taken = set(self._easy)  # not to be drawn from the data's order
-        self._num_fresh = self._count - len(self._easy)
+        taken = set(self._easy)  # not to be drawn from a deck
+        aside = {index_of[problem] for problem in outside if problem in index_of}
+        chance = window.chance if window else 0.0
+        decks = mix.decks() if mix else {WHOLE: Deck(members=range(len(ids)), place=position)}
+        self._walks = [
+            Walk(name, deck, seed=seed, taken=taken, aside=aside, chance=chance)
+            for name, deck in decks.items()
+        ]
+        self._count = len(self._easy) + sum(walk.num_left for walk in self._walks)
         self._picked: list[int] = []
-        self._positions = [position]  # after so many launches
+        self._places = [self._where()]  # after so many launches
 
     def __len__(self) -> int:
         return self._count
@@ -72,34 +100,39 @@ class Lineup:
         assert launch < self._count, f"launch {launch} of {self._count} problems would repeat one"
         while len(self._picked) <= launch:
             self._picked.append(self._pick_next())
+            self._places.append(self._where())
         return self._picked[launch]
 
     def position_after(self, num_launches: int) -> int:
         """Where the next step goes on in the data's order when this one ended after so many launches."""
+        return self._after(num_launches).get(WHOLE, self._position)
+
+    def places_after(self, num_launches: int) -> dict[str, int]:
+        """The same for the decks of a mix: {"1": 12, "3": 4}."""
+        return {name: place for name, place in self._after(num_launches).items() if name != WHOLE}
+
+    def _after(self, num_launches: int) -> dict[str, int]:
         if num_launches:
             self.pick(num_launches - 1)
-        return self._positions[num_launches]
+        return dict(zip((walk.name for walk in self._walks), self._places[num_launches], strict=True))
+
+    def _where(self) -> tuple[int, ...]:
+        return tuple(walk.place for walk in self._walks)
 
     def _pick_next(self) -> int:
         coin, choice = two_uniforms(self._seed, self._step, len(self._picked))
-        place = self._positions[-1]
-        if self._easy and (coin < self._alpha or not self._num_fresh):
-            picked = self._easy.pop(int(choice * len(self._easy)))
-        else:
-            # A step that crosses into the next pass over the data may meet what it has drawn already.
-            while (picked := problem_at(place, self._count, self._seed)) in self._taken:
-                place += 1
-            self._taken.add(picked)
-            self._num_fresh -= 1
-            place += 1
-        self._positions.append(place)
-        return picked
+        walks = [walk for walk in self._walks if walk.num_left]
+        if self._easy and (coin < self._alpha or not walks):
+            return self._easy.pop(int(choice * len(self._easy)))
+        return choose(walks, choice).draw()
+
+
+def choose(walks: Sequence[Walk], choice: float) -> Walk:
+    """By weight: of decks with weights 1 and 3, a choice below 0.25 is the first."""
+    sums = [*accumulate(walk.deck.weight for walk in walks)]
+    return walks[min(bisect_right(sums, choice * sums[-1]), len(walks) - 1)]
 
 
 def two_uniforms(seed: int, step: int, launch: int) -> tuple[float, float]:
     """Two independent numbers in [0, 1) that belong to a launch for ever."""
-    text = f"easy\x1f{seed}\x1f{step}\x1f{launch}"
-    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-    # 53 bits: all a float holds, so that none rounds up to 1
-    first, second = (int.from_bytes(part, "little") >> 11 for part in (digest[:8], digest[8:]))
-    return first * 2.0**-53, second * 2.0**-53
+    return uniforms("easy", seed, step, launch)

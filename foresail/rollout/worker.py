@@ -18,6 +18,7 @@ import torch.multiprocessing as processes
 
 from foresail.engine.engine import Engine
 from foresail.engine.request import Parked
+from foresail.model.checksum import checksum
 from foresail.model.decoder import Decoder
 from foresail.records import RunStopped
 from foresail.rollout.instance import InstanceLost, Order, Report
@@ -161,15 +162,3 @@ def take_out(instance: NativeInstance, report: Report) -> Report:
     if report.event.finished:
         return report
     return replace(report, parked=instance.park(report.event.ask.id))
-
-
-@torch.no_grad()
-def checksum(model: Decoder) -> int:
-    """A sum over all bits of all parameters, each with its place: equal weights give equal sums."""
-    total = 0
-    for number, parameter in enumerate(model.parameters(), start=1):
-        words = parameter.detach().contiguous().view(torch.uint8).flatten()
-        words = torch.nn.functional.pad(words, (0, -len(words) % 8)).view(torch.int64)
-        places = torch.arange(1, len(words) + 1, device=words.device) * 2_654_435_761
-        total = (total + number * int((words ^ places).sum())) & (1 << 64) - 1
-    return total

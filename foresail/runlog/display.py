@@ -11,20 +11,21 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from foresail.runlog.headlines import HEADLINES, held_out
+from foresail.runlog.headlines import DETAILS, HEADLINES, Headline, held_out
 
 BARS = "▁▂▃▄▅▆▇█"
+TALL = 32  # lines of a terminal that has room for the details
 RECENT = 20  # updates that the time left is reckoned from: steps grow slower as responses grow longer
 
 
@@ -48,6 +49,7 @@ class Display:
         self.ticks = deque([(self.began, done)], maxlen=RECENT + 1)
         self.latest: dict[str, str] = {}
         self.histories: dict[str, list[float]] = {}
+        self.alarms: Sequence[str] = ()  # those that stand, a line each
         self.console = console or Console(force_terminal=sys.stdout.isatty())
         self.live: Live | None = None
         if self.console.is_terminal and not self.console.is_dumb_terminal:
@@ -70,7 +72,7 @@ class Display:
         self.step = step
         self.ticks.append((self.clock(), step))
         shown = readings(metrics)
-        for label, (value, text) in shown.items():
+        for label, (value, text) in (shown | readings(metrics, DETAILS)).items():
             self.latest[label] = text
             if value is not None:
                 self.histories.setdefault(label, []).append(value)
@@ -84,12 +86,26 @@ class Display:
         """Whether a plain line is worth printing: every step, but of thousands only a hundred or two."""
         return step % max(1, self.total // 100) == 0 or step == self.total
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, style: str = "") -> None:
         """A line of its own, above the live view."""
         if self.live:
-            self.console.print(Text(text))
+            self.console.print(Text(self.encodable(text), style=style))
         else:
             self.write_line(text)
+
+    def show_samples(self, step: int, lines: Sequence[str]) -> None:
+        """Responses to read, above the live view; indented lines belong to the one before."""
+        for line in lines:
+            if line.startswith(" "):
+                self.note(line)
+            else:
+                self.note(
+                    f"sample of step {step}: {line}", style="green" if line.startswith("right") else "red"
+                )
+
+    def encodable(self, text: str) -> str:
+        """What the terminal cannot write becomes a question mark: a model's words must not end a run."""
+        return text.encode(self.console.encoding, errors="replace").decode(self.console.encoding)
 
     def time_left(self) -> str:
         (then, first), (now, last) = self.ticks[0], self.ticks[-1]
@@ -102,7 +118,7 @@ class Display:
 
     def write_line(self, text: str) -> None:
         # straight to the file: rich would wrap at its width, and a line must stay a line
-        self.console.file.write(text + "\n")
+        self.console.file.write(self.encodable(text) + "\n")
         self.console.file.flush()
 
     def draw(self) -> Panel:
@@ -112,14 +128,20 @@ class Display:
         rows.add_column(style="dim")
         rows.add_column(justify="right", style="bold", min_width=7)
         rows.add_column(style="cyan", no_wrap=True)
-        latest = list(self.latest.items())
+        details = set() if self.console.height >= TALL else {headline.label for headline in DETAILS}
+        latest = [(label, text) for label, text in self.latest.items() if label not in details]
         # what borders, gaps, label and value leave over; a longer curve would lose its newest end
         width = max(self.console.width - max((len(label) for label, _ in latest), default=0) - 20, 1)
         for label, text in latest:
             curve = sparkline(self.histories.get(label, []), width) if pretty else ""
             rows.add_row(label, text, curve)
+        parts: list[RenderableType] = [self.draw_progress()]
+        if self.latest:
+            parts += ["", rows]
+        if self.alarms:
+            parts += ["", *(Text(line, style="yellow") for line in self.alarms)]
         return Panel(
-            Group(self.draw_progress(), "", rows) if self.latest else self.draw_progress(),
+            Group(*parts),
             title=Text(self.title, style="bold"),
             title_align="left",
             border_style="blue",
@@ -139,10 +161,12 @@ class Display:
         return line
 
 
-def readings(metrics: Mapping[str, Any]) -> dict[str, tuple[float | None, str]]:
+def readings(
+    metrics: Mapping[str, Any], headlines: Sequence[Headline] = HEADLINES
+) -> dict[str, tuple[float | None, str]]:
     """readings({"actor/entropy": 0.412}) -> {"entropy": (0.412, "0.41")}, in the order of the headlines."""
     shown: dict[str, tuple[float | None, str]] = {}
-    for headline in HEADLINES:
+    for headline in headlines:
         if any(name in metrics for name in headline.names):
             value = headline.find(metrics)
             shown[headline.label] = value, headline.show(value)

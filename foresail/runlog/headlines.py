@@ -36,6 +36,18 @@ HEADLINES = (
     Headline(label="lr", names=("train/lr",), format=".1e"),
     Headline(label="tokens/s", names=("perf/throughput",), format=".0f"),
 )
+# for whoever looks closer: the live view and `foresail show`
+DETAILS = (
+    Headline(label="length, right", names=("response_length/correct/mean",), format=".1f"),
+    Headline(label="length, wrong", names=("response_length/wrong/mean",), format=".1f"),
+    Headline(label="cut at the limit", names=("response_length/clip_ratio",), format=".1%"),
+    Headline(label="no answer found", names=("verdict/unparsable",), format=".1%"),
+    Headline(label="useful groups", names=("groups/useful",), format=".0%"),
+    Headline(label="clipped above", names=("actor/pg_clipfrac_above",), format=".2%"),
+    Headline(label="clipped below", names=("actor/pg_clipfrac_below",), format=".2%"),
+    Headline(label="gradient norm", names=("actor/grad_norm",), format=".3g"),
+    Headline(label="engine - trainer", names=("rollout/logprob_abs_diff",), format=".1e"),
+)
 
 
 def is_held_out(name: str) -> bool:

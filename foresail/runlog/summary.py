@@ -14,9 +14,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from foresail.runlog.curriculum_plot import draw_curriculum, has_curriculum
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import clock_time
-from foresail.runlog.headlines import HEADLINES, as_number, is_held_out
+from foresail.runlog.headlines import DETAILS, HEADLINES, as_number, is_held_out
+from foresail.runlog.lookout import Lookout
 from foresail.runlog.plots import choose_panels, draw_curves
 
 STAGE_ORDER = ("pretrain", "sft", "rl")
@@ -38,7 +40,7 @@ def show(path: Path, console: Console | None = None) -> None:
 
 
 def summarize(path: Path) -> dict[str, Any]:
-    """`{"run", "steps", "last", "best_accuracy", "seconds", "verdicts", "checkpoints", "summary", "runs"}`.
+    """`{"run", "steps", "last", "best_accuracy", "seconds", "verdicts", "alarms", "checkpoints", …}`.
 
     "runs" holds the same of every run inside, by name; "summary" what the run's own summary.json says.
     """
@@ -52,6 +54,7 @@ def summarize(path: Path) -> dict[str, Any]:
         "best_accuracy": best_accuracies(metrics),
         "seconds": sum_by_name(metrics, TIMING),
         "verdicts": mean_by_name(metrics, VERDICT),
+        "alarms": list_alarms(metrics),
         "checkpoints": RunDirectory(path).checkpoint_steps(),
         "summary": read_summary(path / "summary.json"),
         "runs": {run.name: summarize(run) for run in inner},
@@ -116,6 +119,21 @@ def values_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[st
     return found
 
 
+def list_alarms(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Every alarm of the run, in order: `{"step", "name", "text", "standing"}`."""
+    lookout = Lookout(metrics)
+    standing = list(lookout.standing.values())
+    return [
+        {
+            "step": raised.step,
+            "name": raised.alarm.name,
+            "text": str(raised.alarm),
+            "standing": raised in standing,
+        }
+        for raised in lookout.raised
+    ]
+
+
 def read_summary(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
@@ -141,7 +159,7 @@ def render(summary: Mapping[str, Any]) -> RenderableType:
 def render_run(summary: Mapping[str, Any]) -> RenderableType:
     steps = str(summary["steps"]) if summary["last"] else "none yet"
     rows = [("steps", steps)]
-    for headline in HEADLINES:
+    for headline in (*HEADLINES, *DETAILS):
         if (value := headline.find(summary["last"])) is not None:
             rows.append((headline.label, headline.show(value)))
     for name, best in summary["best_accuracy"].items():
@@ -151,6 +169,10 @@ def render_run(summary: Mapping[str, Any]) -> RenderableType:
         rows.append((f"time, {part}", clock_time(seconds)))
     for status, share in summary["verdicts"].items():
         rows.append((f"verdicts, {status}", f"{100 * share:.1f} %"))
+    for alarm in summary["alarms"]:
+        rows.append(
+            (f"alarm, step {alarm['step']}", alarm["text"] + ("" if alarm["standing"] else " (over)"))
+        )
     if summary["checkpoints"]:
         rows.append(("checkpoints", ", ".join(f"step_{step}" for step in summary["checkpoints"])))
     return make_table(summary["run"], iter(rows))
@@ -189,6 +211,9 @@ def draw_runs(path: Path) -> list[Path]:
         if choose_panels(metrics):
             draw_curves(metrics, run / "curves.png", title=run.name)
             drawn.append(run / "curves.png")
+        if has_curriculum(metrics):
+            draw_curriculum(metrics, run / "curriculum.png", title=run.name)
+            drawn.append(run / "curriculum.png")
     if drawn and drawn[0].parent != path:
         inner = [picture.parent for picture in drawn]
         chosen = path / "rl" if path / "rl" in inner else inner[-1]

@@ -1,19 +1,22 @@
 """Checkpoints: a Hugging Face directory with the trainer's state beside it, whole or not there at all.
 
 checkpoints/step_12/   config.json, model.safetensors, tokenizer.json, …: loads anywhere
-checkpoints/step_12/trainer/   optimizer.safetensors, progress.json: what going on exactly needs
+checkpoints/step_12/trainer/   optimizer.safetensors, progress.json, critic/, adapter/: what going on exactly needs
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model, save_model
@@ -21,7 +24,7 @@ from foresail.recipe.hf_config import SpecialIds
 from foresail.runlog.atomic import ASIDE, discard, explained, replacing_directory
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.optimizer import MasterAdamW
+from foresail.train.optimizer import AdamW
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +36,16 @@ class Progress:
     position: int = 0  # problems or conversations taken from the data so far
     share: float = 1.0  # of the last step's groups that taught something: how many to launch
     easy: list[str] = field(default_factory=list)  # ids of problems in the easy pool
+    places: dict[str, int] = field(default_factory=dict)  # problems taken from each level's deck
+    rates: dict[str, list[float]] = field(default_factory=dict)  # latest pass rates, where a window is set
+    ahead: int = 0  # steps of the curriculum left out, for every answer was right before they came
     finished: bool = False
+
+
+class Companion(Protocol):
+    """What a stage trains beside its model; every checkpoint holds it as well."""
+
+    def save(self, trainer: Path) -> None: ...
 
 
 def save_checkpoint(
@@ -41,8 +53,9 @@ def save_checkpoint(
     progress: Progress,
     model: Decoder,
     tokenizer: Tokenizer,
-    optimizer: MasterAdamW,
+    optimizer: AdamW,
     *,
+    companions: Sequence[Companion] = (),
     keep: int,
 ) -> Path:
     """Write aside, rename, then remove the oldest beyond `keep`."""
@@ -55,6 +68,8 @@ def save_checkpoint(
         trainer.mkdir()
         tensors = {name: tensor.contiguous() for name, tensor in optimizer.state().items()}
         save_file(tensors, trainer / "optimizer.safetensors")
+        for companion in companions:
+            companion.save(trainer)
         (trainer / "progress.json").write_text(json.dumps(asdict(progress)) + "\n", encoding="utf-8")
     for step in run.checkpoint_steps()[:-keep]:
         remove_checkpoint(run.checkpoint_path(step))
@@ -95,14 +110,18 @@ def load_weights(checkpoint: Path, *, dtype: torch.dtype, device: torch.device) 
     return load_model(checkpoint, dtype=dtype, device=device), Tokenizer.load(checkpoint)
 
 
-def load_optimizer(checkpoint: Path, optimizer: MasterAdamW) -> None:
-    path = checkpoint / "trainer" / "optimizer.safetensors"
+def read_state(checkpoint: Path, file: str) -> dict[str, Tensor]:
+    path = checkpoint / "trainer" / file
     try:
-        tensors = load_file(path)
+        return load_file(path)
     except (OSError, SafetensorError) as error:
         raise ValueError(
             f"{path} cannot be read ({error}); remove {checkpoint} to resume from the checkpoint before it"
         ) from error
+
+
+def load_optimizer(checkpoint: Path, optimizer: AdamW, *, file: str = "optimizer.safetensors") -> None:
+    path, tensors = checkpoint / "trainer" / file, read_state(checkpoint, file)
     try:
         optimizer.load_state(tensors)
     except ValueError as error:

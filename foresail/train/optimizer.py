@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from foresail.model.decoder import Decoder
 from foresail.recipe.parts import Optimizer
+from foresail.train.compact_adamw import CompactAdamW
+from foresail.train.gradients import GradientSums
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
 
 
 class MasterAdamW:
-    """collect() after every backward pass, then update() once: gradients are summed in float32."""
+    """Backward passes, then clip() and update(): gradients are summed in float32 meanwhile."""
 
-    def __init__(self, model: Decoder, settings: Optimizer) -> None:
+    def __init__(self, model: nn.Module, settings: Optimizer) -> None:
         self.settings = settings
-        self.names = [name for name, _ in model.named_parameters()]
-        self.weights = list(model.parameters())
+        trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+        self.names, self.weights = list(trained), list(trained.values())
+        self.gradients = GradientSums(self.weights)
         self.masters = [w if w.dtype == torch.float32 else w.detach().float() for w in self.weights]
         decay = [master for master in self.masters if master.ndim > 1]
         plain = [master for master in self.masters if master.ndim <= 1]
@@ -28,23 +30,16 @@ class MasterAdamW:
         betas = (settings.beta1, settings.beta2)
         self.adam = torch.optim.AdamW(groups, lr=settings.lr, betas=betas, eps=settings.eps, fused=True)
 
-    def collect(self) -> None:
-        """Move the gradients of a backward pass into the masters; nothing to do where they are the weights."""
-        for weight, master in zip(self.weights, self.masters, strict=True):
-            if weight is master or weight.grad is None:
-                continue
-            gradient = weight.grad.float()
-            master.grad = gradient if master.grad is None else master.grad.add_(gradient)
-            weight.grad = None
-
     def clip(self) -> float:
         """Scale the gradient to the largest allowed norm; its norm before."""
-        return float(torch.nn.utils.clip_grad_norm_(self.masters, self.settings.clip_norm))
+        return self.gradients.clip(self.settings.clip_norm)
 
     @torch.no_grad()
     def update(self, learning_rate: float) -> None:
         for group in self.adam.param_groups:
             group["lr"] = learning_rate
+        for number, master in enumerate(self.masters):
+            master.grad = self.gradients[number]
         self.adam.step()
         for weight, master in zip(self.weights, self.masters, strict=True):
             if weight is not master:
@@ -53,9 +48,8 @@ class MasterAdamW:
 
     def forget(self) -> None:
         """Drop gradients without using them."""
+        self.gradients.forget()
         self.adam.zero_grad(set_to_none=True)
-        for weight in self.weights:
-            weight.grad = None
 
     def state(self) -> dict[str, Tensor]:
         """Everything needed to go on exactly: moments, counters, and masters that differ from the weights."""
@@ -79,3 +73,10 @@ class MasterAdamW:
                 master.copy_(tensors[f"master:{name}"])
             if moments <= tensors.keys():
                 self.adam.state[master] = {key: tensors[f"{key}:{name}"].to(master.device) for key in MOMENTS}
+
+
+AdamW = MasterAdamW | CompactAdamW
+
+
+def build_optimizer(model: nn.Module, settings: Optimizer) -> AdamW:
+    return (CompactAdamW if settings.states == "8bit" else MasterAdamW)(model, settings)

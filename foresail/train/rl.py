@@ -4,7 +4,7 @@
     serve the next step
 
 GRPO without a KL term, token-mean loss, clip-higher and dynamic sampling by default; the recipe changes each.
-Old log-probabilities come from the engine. There is no critic here.
+Old log-probabilities come from the engine. A critic, with a recipe that asks for one, is in `critic.py`.
 
     foresail rl recipes/rl-arithmetic.toml
 """
@@ -31,8 +31,11 @@ from foresail.data.prompts import PromptedProblem, encode_problems
 from foresail.engine.engine import Engine, build_engine
 from foresail.evaluate.run import Examiner, Judged, evaluate, hand_over, response_text
 from foresail.model.decoder import Decoder
+from foresail.model.determinism import deterministic
 from foresail.model.linear import batch_invariant
+from foresail.model.lora import base_of
 from foresail.recipe import parts
+from foresail.recipe.curriculum import steps_left
 from foresail.recipe.stages import Rl
 from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence
 from foresail.rewards.grader import reward
@@ -42,31 +45,31 @@ from foresail.rollout.collect import (
     Harvest,
     NoSignal,
     collect,
-    describe_failures,
-    failures,
     gradable,
     teaches,
 )
-from foresail.rollout.controller import Controller, outcome_of
+from foresail.rollout.controller import Controller
+from foresail.rollout.decks import by_level
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw
 from foresail.rollout.leftovers import Leftovers
-from foresail.rollout.pools import EasyPool, Lineup
+from foresail.runlog.samples import sample_lines
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
-from foresail.train.rl_metrics import describe_harvest, rollout_rows
+from foresail.train.critic import Critic, join, open_critic
+from foresail.train.rl_metrics import describe_advantages, describe_harvest, mean_over_updates, rollout_rows
 from foresail.train.schedule import learning_rate
+from foresail.train.selection import check_supply, describe_selection, open_selection
 from foresail.train.selftest import self_test
 from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.step import token_logprobs, train_step
 from foresail.train.stopwatch import Stopwatch
 
-FAILURES_TO_WARN_OF = 0.1  # as a share of a step's verdicts
-
 
 def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
     with (
+        deterministic(recipe.run.deterministic),
         open_grading(recipe.reward) as grading,
         Session(recipe, resume=resume) as session,
         batch_invariant(recipe.engine.batch_invariant),
@@ -75,23 +78,20 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
         with closing(setup.fleet):
             check_start(session, setup, recipe)
             for step in session.steps():
-                watch = Stopwatch()
+                watch, now = Stopwatch(), recipe.at(step + session.progress.ahead)  # the curriculum's stage
                 with watch("rollout"):
-                    harvest, progress = roll_out(session, setup, recipe, step)
-                warn_of_failures(session, step, harvest)
+                    harvest, progress = roll_out(session, setup, now, step)
                 if not harvest.chosen:
-                    session.display.note(
-                        f"every answer of step {step} is right: nothing is left to learn here"
-                    )
-                    session.finish()
+                    leave_stage(session, recipe, step)
                     continue
                 with watch("update"):
-                    metrics = reinforce(session, harvest.chosen, setup.reference, recipe)
+                    metrics = reinforce(session, harvest.chosen, setup, now)
                 metrics |= describe_harvest(harvest, watch.seconds) | setup.fleet.take_figures()
+                metrics |= describe_selection(harvest.launched, progress, recipe)
                 if recipe.eval_every and step % recipe.eval_every == 0:
                     with watch("eval"):
                         metrics |= held_out_accuracy(session, setup, recipe, step)
-                log_rollouts(session, step, harvest)
+                log_rollouts(session, step, harvest, recipe)
                 log_timeline(session, step, watch, setup.fleet)
                 session.end_step(progress, metrics | watch.metrics())
     return session.outcome
@@ -102,11 +102,13 @@ class Setup:
     """What the loop works with besides the session: problems, the engine over the session's own weights, …"""
 
     problems: list[PromptedProblem]
+    members: dict[int, list[int]]  # of each difficulty level, by their indices
     held_out: list[PromptedProblem]
     engine: Engine
     fleet: Fleet
     grading: Grading
     reference: Decoder | None
+    critic: Critic | None
     draw: Draw
     leftovers: Leftovers | None
 
@@ -116,19 +118,17 @@ def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
         return encode_problems(load_problems(settings), session.tokenizer, recipe.max_prompt_tokens)
 
     problems = load(recipe.data)
-    if len(problems) < recipe.prompts_per_step:
-        raise ValueError(
-            f"{recipe.data.source} has {len(problems)} problems and a step needs prompts_per_step = "
-            f"{recipe.prompts_per_step}; lower that, or bring more problems"
-        )
+    check_supply(problems, recipe)
     engine = build_engine(session.model, recipe.engine_room, max_length=recipe.max_length)
     return Setup(
         problems=problems,
+        members=by_level([entry.problem.level for entry in problems]),
         held_out=load(recipe.eval) if recipe.eval else [],
         engine=engine,
         fleet=build_fleet(engine, recipe.rollout, max_length=recipe.max_length),
         grading=grading,
-        reference=load_reference(recipe, session.device),
+        reference=load_reference(session, recipe),
+        critic=open_critic(session, recipe),
         draw=Draw(
             sampling=recipe.sampling,
             num_samples=recipe.samples_per_prompt,
@@ -155,12 +155,14 @@ def check_start(session: Session, setup: Setup, recipe: Rl) -> None:
         session.log(0, found | before)
 
 
-def load_reference(recipe: Rl, device: torch.device) -> Decoder | None:
-    """The starting model, when the loss pulls towards it."""
+def load_reference(session: Session, recipe: Rl) -> Decoder | None:
+    """The starting model, when the loss pulls towards it; with LoRA it is still there, under the pairs."""
     if recipe.loss.kl_weight == 0:
         return None
+    if recipe.lora is not None:
+        return base_of(session.model)
     reference, _ = load_model_and_tokenizer(
-        recipe.model, seed=recipe.run.seed, device=device, max_length=recipe.max_length
+        recipe.model, seed=recipe.run.seed, device=session.device, max_length=recipe.max_length
     )
     return reference.requires_grad_(False)
 
@@ -175,33 +177,43 @@ def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> tuple[Har
     step, whatever else was under way.
     """
     settings, progress = recipe.dynamic_sampling, session.progress
-    pool = EasyPool(alpha=settings.easy_pool or 0.0, problems=tuple(progress.easy))
+    selection = open_selection(progress, recipe, setup.members)
     ids = [entry.problem.id for entry in setup.problems]
-    lineup = Lineup(ids, pool, position=progress.position, seed=recipe.run.seed, step=step)
+    lineup = selection.line_up(ids, seed=recipe.run.seed, step=step)
     setup.fleet.update_weights(progress.step)
     try:
         with setup.engine.at_work():
             harvest = collect(
                 setup.fleet,
                 lambda launch: setup.problems[lineup.pick(launch)],
-                replace(setup.draw, step=step),
+                replace(setup.draw, step=step, sampling=recipe.sampling),
                 partial(judge, recipe=recipe, tokenizer=session.tokenizer, grading=setup.grading),
                 controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
                 usable=teaches if settings.enabled else gradable,
                 leftovers=setup.leftovers,
             )
     except NoSignal as stopped:
-        log_rollouts(session, step, stopped.harvest)
+        log_rollouts(session, step, stopped.harvest, recipe)
         raise
-    outcomes = {group.problem.id: outcome_of(group) for group in harvest.launched}
     return harvest, replace(
         progress,
+        **selection.after(lineup, harvest.launched),
         step=step,
-        updates=progress.updates + recipe.updates_per_step,
-        position=lineup.position_after(len(harvest.launched)),
-        easy=[] if settings.easy_pool is None else pool.after(outcomes).state(),
+        updates=progress.updates + (0 if step <= recipe.critic_only_steps else recipe.updates_per_step),
         share=harvest.share,
     )
+
+
+def leave_stage(session: Session, recipe: Rl, step: int) -> None:
+    """Every answer was right: the step is done in the curriculum's next stage, or, after the last, not at all."""
+    note, ahead = f"every answer of step {step} is right", session.progress.ahead
+    left = steps_left(recipe.curriculum, step + ahead)
+    if left is None:
+        session.display.note(f"{note}: nothing is left to learn here")
+        session.finish()
+    else:
+        session.display.note(f"{note}: on to the curriculum's next stage, {left + 1} steps early")
+        session.progress = replace(session.progress, ahead=ahead + left + 1)
 
 
 def build_controller(
@@ -213,8 +225,12 @@ def build_controller(
     return Controller(wanted=wanted, cap=min(wanted * settings.max_rounds, num_problems), share_before=share)
 
 
-def log_rollouts(session: Session, step: int, harvest: Harvest) -> None:
-    session.run.write_rollouts(step, rollout_rows(harvest, partial(response_text, session.tokenizer)))
+def log_rollouts(session: Session, step: int, harvest: Harvest, recipe: Rl) -> None:
+    """Every sample to the log, and now and then two of them to the terminal."""
+    rows = list(rollout_rows(harvest, partial(response_text, session.tokenizer)))
+    session.run.write_rollouts(step, rows)
+    if recipe.show_samples and (step == 1 or step % recipe.show_samples == 0):
+        session.display.show_samples(step, sample_lines(rows))
 
 
 def log_timeline(session: Session, step: int, watch: Stopwatch, fleet: Fleet) -> None:
@@ -236,47 +252,63 @@ def judge(problem: Problem, sample: Sample, *, recipe: Rl, tokenizer: Tokenizer,
     return Judged(hand_over(problem, sample, text, recipe.reward, grading), worth)
 
 
-def warn_of_failures(session: Session, step: int, harvest: Harvest) -> None:
-    """A grader that fails now and then costs a few groups; one that fails often, the run its meaning."""
-    samples = sum(len(group.samples) for group in harvest.launched)
-    if len(failures(harvest.launched)) > FAILURES_TO_WARN_OF * samples:
-        session.display.note(
-            f"warning: verdicts failed in step {step}: {describe_failures(harvest.launched)}"
-        )
-
-
 # From groups to better weights.
 
 
-def reinforce(
-    session: Session, groups: Sequence[Group], reference: Decoder | None, recipe: Rl
-) -> dict[str, float]:
+def reinforce(session: Session, groups: Sequence[Group], setup: Setup, recipe: Rl) -> dict[str, float]:
     """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
     model, temperature = session.model, recipe.sampling.temperature
-    advantages_GN = compute_advantages(groups, recipe.advantage.kind)
-    updates = []
-    for part in split(len(groups), recipe.updates_per_step):
-        batches = pack_groups([groups[i] for i in part], advantages_GN[part], recipe, session.device)
-        if recipe.loss.old_logprobs == "trainer":
-            batches = [replace(b, old_logprobs_M=logprobs_of(model, b, temperature)) for b in batches]
-        if reference is not None:
-            batches = [replace(b, ref_logprobs_M=logprobs_of(reference, b, temperature)) for b in batches]
-        updates.append(batches)
-
-    total = recipe.steps * recipe.updates_per_step
+    updates, metrics = weigh(session, groups, setup.critic, recipe)
+    if session.progress.step < recipe.critic_only_steps:
+        return metrics
+    updates = [add_logprobs(batches, model, setup.reference, recipe) for batches in updates]
+    total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
     results = []
-    for number, batches in enumerate(updates, start=1):
+    for number, batches in enumerate(updates * recipe.passes_per_step, start=1):
         rate = learning_rate(session.progress.updates + number, total, recipe.optimizer)
         loss = partial(rl_loss, recipe=recipe, on_policy=number == 1)
         step = train_step(
             model, session.optimizer, batches, loss, learning_rate=rate, temperature=temperature
         )
         results.append(step | {"actor/lr": rate})
-    names = {name: [result[name] for result in results if name in result] for name in results[0]}
-    metrics = {name: sum(values) / len(values) for name, values in names.items()}
-    flat = advantages_GN.flatten()
-    metrics |= {f"critic/advantages/{name}": getattr(flat, name)().item() for name in ("mean", "max", "min")}
+    metrics |= mean_over_updates(results)
     return metrics | {"actor/pg_loss": metrics.pop("actor/loss"), "actor/updates": len(results)}
+
+
+def weigh(
+    session: Session, groups: Sequence[Group], critic: Critic | None, recipe: Rl
+) -> tuple[list[list[PackedBatch]], dict[str, float]]:
+    """The updates of one pass as packed micro-batches, every token with its advantage: what its sample did better
+    than its siblings, or than a critic expected of it, which then learns from the same batches.
+    """
+    shares = [[groups[i] for i in part] for part in split(len(groups), recipe.parts_per_pass)]
+    if critic is None:
+        advantages_GN = compute_advantages(groups, recipe.advantage.kind)
+        rows = advantages_GN.split([len(share) for share in shares])
+        updates = [
+            pack_groups(share, row, recipe, session.device) for share, row in zip(shares, rows, strict=True)
+        ]
+        return updates, describe_advantages(advantages_GN)
+    updates, metrics = critic.appraise([pack_groups(share, None, recipe, session.device) for share in shares])
+    metrics |= describe_advantages(join(updates, "advantages_M"))
+    metrics |= critic.learn(
+        updates * recipe.passes_per_step,
+        before=session.progress.step * recipe.updates_per_step,
+        total=recipe.steps * recipe.updates_per_step,
+    )
+    return updates, metrics
+
+
+def add_logprobs(
+    batches: list[PackedBatch], model: Decoder, reference: Decoder | None, recipe: Rl
+) -> list[PackedBatch]:
+    """The micro-batches with what the loss measures the policy against, before any update changes it."""
+    temperature = recipe.sampling.temperature
+    if recipe.loss.old_logprobs == "trainer":
+        batches = [replace(b, old_logprobs_M=logprobs_of(model, b, temperature)) for b in batches]
+    if reference is not None:
+        batches = [replace(b, ref_logprobs_M=logprobs_of(reference, b, temperature)) for b in batches]
+    return batches
 
 
 def rl_loss(
@@ -296,24 +328,36 @@ def compute_advantages(groups: Sequence[Group], kind: str) -> Tensor:
 
 
 def pack_groups(
-    groups: Sequence[Group], advantages_GN: Tensor, recipe: Rl, device: torch.device
+    groups: Sequence[Group], advantages_GN: Tensor | None, recipe: Rl, device: torch.device
 ) -> list[PackedBatch]:
-    """One update's samples as packed micro-batches, weighed over the whole update."""
+    """One update's samples as packed micro-batches, weighed over the whole update.
+
+    Without advantages, which a critic will find, a sample bears its reward at its last token.
+    """
+    advantages = None if advantages_GN is None else advantages_GN.tolist()
     sequences = [
         TrainSequence(
             name=f"{group.problem.id} sample {number}",
             ids=sample.ids,
             loss_mask=sample.loss_mask,
-            advantages=[advantage] * len(sample.ids),
+            advantages=None if advantages is None else [advantages[row][number]] * len(sample.ids),
+            rewards=at_last_token(sample, group.rewards[number]) if advantages is None else None,
             old_logprobs=sample.logprobs,
             rollout_logprobs=sample.logprobs,
         )
-        for group, row in zip(groups, advantages_GN.tolist(), strict=True)
-        for number, (sample, advantage) in enumerate(zip(group.samples, row, strict=True))
+        for row, group in enumerate(groups)
+        for number, sample in enumerate(group.samples)
     ]
     num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
     weights = token_weights(num_tokens, recipe.loss.aggregation, recipe.sampling.max_new_tokens)
     return pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=device)
+
+
+def at_last_token(sample: Sample, reward: float | None) -> list[float]:
+    """A prompt of two tokens, a response of two, reward 1: [0, 0, 0, 1]."""
+    assert reward is not None, "only gradable groups are learned from"
+    last = len(sample.ids) - 1 - sample.loss_mask[::-1].index(1)
+    return [reward if place == last else 0.0 for place in range(len(sample.ids))]
 
 
 def split(count: int, parts: int) -> list[list[int]]:

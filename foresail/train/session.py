@@ -17,13 +17,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from foresail.model.adapters import Adapters
 from foresail.model.device import choose_device, choose_dtype, choose_threads
 from foresail.recipe.dump import to_toml
+from foresail.recipe.parts import Lora
 from foresail.recipe.stages import Recipe
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import Display
+from foresail.runlog.lookout import Lookout, Raised
 from foresail.runlog.trackers import open_trackers
 from foresail.train.checkpoint import (
+    Companion,
     Progress,
     latest_checkpoint,
     load_optimizer,
@@ -32,7 +36,7 @@ from foresail.train.checkpoint import (
     save_checkpoint,
 )
 from foresail.train.interrupt import StopRequest
-from foresail.train.optimizer import MasterAdamW
+from foresail.train.optimizer import build_optimizer
 from foresail.train.starting_point import load_model_and_tokenizer
 
 
@@ -56,22 +60,36 @@ class Session:
         self.run.clean()
         checkpoint = latest_checkpoint(self.run)
         self.progress = read_progress(checkpoint) if checkpoint else Progress()
-        if checkpoint:
+        self.companions: list[Companion] = []
+        if checkpoint and recipe.lora is None:
             dtype = choose_dtype(recipe.model.dtype, self.device)
             self.model, self.tokenizer = load_weights(checkpoint, dtype=dtype, device=self.device)
         else:
             self.model, self.tokenizer = load_model_and_tokenizer(
                 recipe.model, seed=recipe.run.seed, device=self.device, max_length=recipe.max_length
             )
+        if recipe.lora is not None:
+            self._attach_adapters(recipe.lora, checkpoint)
         choose_threads(self.model.shape.num_parameters)
-        self.optimizer = MasterAdamW(self.model, recipe.optimizer)
+        if recipe.recompute:
+            self.model.recompute_blocks()
+        self.optimizer = build_optimizer(self.model, recipe.optimizer)
         if checkpoint:
             load_optimizer(checkpoint, self.optimizer)
         self.run.rewind(self.progress.step if checkpoint else -1)
+        self.lookout = Lookout(self.run.read_metrics())
         self.saved = self.progress if checkpoint else None
         self.stop = StopRequest()
         self.display = Display(recipe.stage, recipe.steps, done=self.progress.step)
         self._exits = ExitStack()
+
+    def _attach_adapters(self, settings: Lora, checkpoint: Path | None) -> None:
+        """Beside the weights the run began with: those of a checkpoint have the pairs merged, and are rounded."""
+        recipe = self.recipe
+        adapters = Adapters(self.model, settings, base=recipe.model.path, seed=recipe.run.seed)
+        if checkpoint:
+            adapters.load(checkpoint / "trainer")
+        self.companions.append(adapters)
 
     def __enter__(self) -> Self:
         self._exits.enter_context(self.stop)
@@ -105,11 +123,23 @@ class Session:
 
     def end_step(self, progress: Progress, metrics: Mapping[str, Any]) -> None:
         """Log the step, then save: a kill between the two repeats the step and its record."""
-        self.log(progress.step, metrics)
+        raised = self.lookout.look({"step": progress.step, **metrics})
+        self.log(progress.step, {**metrics, "alarms/standing": len(self.lookout.standing)})
+        self.tell_of(raised)
         self.progress = replace(progress, finished=progress.step >= self.recipe.steps)
         if progress.step % self.recipe.checkpoints.every == 0:
             self._save()
         self.display.update(progress.step, metrics)
+
+    def tell_of(self, alarms: list[Raised]) -> None:
+        now = time.time()
+        for raised in alarms:
+            event = {"step": raised.step, "what": "alarm", "start": now, "end": now}
+            self.run.append_timeline({**event, "name": raised.alarm.name, "text": str(raised.alarm)})
+            self.display.note(f"alarm in step {raised.step}, {raised.alarm}", style="yellow")
+        self.display.alarms = [
+            f"alarm since step {raised.step}: {name}" for name, raised in self.lookout.standing.items()
+        ]
 
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
         self.run.append_metrics(step, metrics)
@@ -126,7 +156,15 @@ class Session:
             return
         start = time.time()
         keep = self.recipe.checkpoints.keep
-        save_checkpoint(self.run, self.progress, self.model, self.tokenizer, self.optimizer, keep=keep)
+        save_checkpoint(
+            self.run,
+            self.progress,
+            self.model,
+            self.tokenizer,
+            self.optimizer,
+            companions=self.companions,
+            keep=keep,
+        )
         self.saved = self.progress
         event = {"step": self.progress.step, "what": "save", "start": start, "end": time.time()}
         self.run.append_timeline(event)

@@ -12,6 +12,7 @@ from foresail.algorithms.sft_loss import sft_loss
 from foresail.data.conversations import load_conversations
 from foresail.data.order import problem_at
 from foresail.data.packing import pack
+from foresail.model.determinism import deterministic
 from foresail.recipe.stages import Sft
 from foresail.records import TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -22,7 +23,7 @@ from foresail.train.stopwatch import Stopwatch
 
 
 def run_sft(recipe: Sft, *, resume: bool = False) -> Outcome:
-    with Session(recipe, resume=resume) as session:
+    with deterministic(recipe.run.deterministic), Session(recipe, resume=resume) as session:
         conversations = encode_conversations(recipe, session.tokenizer)
         for step in session.steps():
             watch = Stopwatch()

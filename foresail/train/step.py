@@ -3,24 +3,26 @@
 A loss is a sum over tokens whose weights already hold the normaliser of the whole update, so how the
 sequences are split into micro-batches changes nothing but rounding.
 
-Legend: M tokens with a loss, V vocabulary.
+Legend: T tokens, M those with a loss, D hidden size.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
+from foresail.model.likelihood import token_likelihood
 from foresail.records import PackedBatch, RunStopped
-from foresail.train.optimizer import MasterAdamW
+from foresail.train.optimizer import AdamW
 
 Loss = Callable[[Tensor, PackedBatch], tuple[Tensor, dict[str, Tensor]]]
+Share = Callable[[PackedBatch], tuple[Tensor, dict[str, Tensor]]]  # a micro-batch's loss, and terms to log
 
 
 class NonFiniteLoss(RunStopped):
@@ -30,59 +32,87 @@ class NonFiniteLoss(RunStopped):
 def token_logprobs(model: Decoder, batch: PackedBatch, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
     """Log-probability of every token with a loss, and the entropy (no gradient) where it was drawn."""
     hidden_TD = model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1))
-    logits_MV = model.logits(hidden_TD[batch.targets_M - 1]).float()
-    logprobs_MV = torch.log_softmax(logits_MV / temperature if temperature != 1.0 else logits_MV, dim=-1)
-    with torch.no_grad():
-        entropy_M = -(logprobs_MV.exp() * logprobs_MV).sum(-1)
-    return logprobs_MV.gather(1, batch.ids_T[batch.targets_M][:, None]).squeeze(1), entropy_M
+    targets_M = batch.targets_M
+    return token_likelihood(hidden_TD[targets_M - 1], model.head_weight, batch.ids_T[targets_M], temperature)
 
 
 def train_step(
     model: Decoder,
-    optimizer: MasterAdamW,
+    optimizer: AdamW,
     batches: Sequence[PackedBatch],
     loss: Loss,
     *,
     learning_rate: float,
     temperature: float = 1.0,
 ) -> dict[str, float]:
-    """Sum the gradients of all micro-batches, clip, update. Metrics are means over the update's tokens."""
-    sums: dict[str, float] = defaultdict(float)
-    total = 0.0
-    for batch in batches:
+    """One update of the policy. Metrics are means over the update's tokens."""
+
+    def share(batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:
         logprobs_M, entropy_M = token_logprobs(model, batch, temperature)
-        value, terms = loss(logprobs_M, batch)
-        if not torch.isfinite(value):
-            optimizer.forget()
-            raise NonFiniteLoss(describe(batch, f"loss is {value.item()}"))
+        value, sums = loss(logprobs_M, batch)
+        return value, {"actor/entropy": entropy_M.sum(), **sums}
+
+    descent = descend(optimizer, batches, share, learning_rate)
+    return {"actor/loss": descent.loss, "actor/grad_norm": descent.norm, **descent.means}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """What an update was: its loss, the gradient's norm before it was clipped, other terms per token."""
+
+    loss: float
+    norm: float
+    means: dict[str, float]
+
+
+def descend(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share, learning_rate: float) -> Descent:
+    """Sum the gradients of all micro-batches, clip, update.
+
+    Nothing is read from the device until the end, so it is never waited for.
+    """
+    sums: dict[str, Tensor] = {}
+    for batch in batches:
+        value, terms = share(batch)
         value.backward()
-        optimizer.collect()
-        total += value.item()
-        sums["actor/entropy"] += entropy_M.sum().item()
-        for name, term in terms.items():
-            sums[name] += term.item()
+        terms = {"loss": value.detach(), **terms}
+        sums = {name: merge(name, sums[name], term) if name in sums else term for name, term in terms.items()}
     norm = optimizer.clip()
-    if not math.isfinite(norm):
-        culprit = find_culprit(model, optimizer, batches, loss, temperature)
-        raise NonFiniteLoss(describe(culprit, f"gradient norm is {norm}"))
+    found = dict(zip(sums, torch.stack([term.float() for term in sums.values()]).tolist(), strict=True))
+    loss = found.pop("loss")
+    if not math.isfinite(norm) or not math.isfinite(loss):
+        raise NonFiniteLoss(describe(*find_culprit(optimizer, batches, share)))
     optimizer.update(learning_rate)
     num_tokens = sum(batch.targets_M.numel() for batch in batches)
-    means = {name: value / num_tokens for name, value in sums.items()}
-    return {"actor/loss": total, "actor/grad_norm": norm, **means}
+    means = {name: value if is_extreme(name) else value / num_tokens for name, value in found.items()}
+    return Descent(loss=loss, norm=norm, means=means)
 
 
-def find_culprit(
-    model: Decoder, optimizer: MasterAdamW, batches: Sequence[PackedBatch], loss: Loss, temperature: float
-) -> PackedBatch:
-    """The first micro-batch whose gradient alone is not finite: the sum does not tell, so each is redone."""
+def merge(name: str, before: Tensor, term: Tensor) -> Tensor:
+    """Terms of two micro-batches: sums add up, of extremes the greater stays."""
+    return torch.maximum(before, term) if is_extreme(name) else before + term
+
+
+def is_extreme(name: str) -> bool:
+    return name.endswith("_max")
+
+
+def find_culprit(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share) -> tuple[PackedBatch, str]:
+    """The first micro-batch that alone is not finite, and how: the sum does not tell, so each is redone."""
     for batch in batches:
         optimizer.forget()
-        loss(token_logprobs(model, batch, temperature)[0], batch)[0].backward()
-        optimizer.collect()
-        if not math.isfinite(optimizer.clip()):
+        value, _ = share(batch)
+        value.backward()
+        norm = optimizer.clip()
+        if not math.isfinite(value.item()):
+            what = f"loss is {value.item()}"
             break
+        if not math.isfinite(norm):
+            what = f"gradient norm is {norm}"
+            break
+    else:
+        what = "the sum of all gradients is not finite, though each is,"
     optimizer.forget()
-    return batch
+    return batch, what
 
 
 def describe(batch: PackedBatch, what: str) -> str:

@@ -55,7 +55,7 @@ def test_reinforce_plus_plus_baseline_by_hand():
 
 
 def test_table_has_the_recipe_s_kinds():
-    assert set(ADVANTAGES) == set(get_args(Advantage.model_fields["kind"].annotation))
+    assert {*ADVANTAGES, "gae"} == set(get_args(Advantage.model_fields["kind"].annotation))
 
 
 @pytest.mark.parametrize("kind", ADVANTAGES)
@@ -103,17 +103,44 @@ def test_whitened_tokens_have_zero_mean_and_unit_variance():
 
 def test_gae_by_hand():
     # gamma .9, lam .5. Errors: 0 + .9*.5 - .2 = .25;  0 + .9*.8 - .5 = .22;  1 + 0 - .8 = .2.
-    # Backwards: .2;  .22 + .45*.2 = .31;  .25 + .45*.31 = .3895
-    rewards, values = tensor([0, 0, 1]), tensor([0.2, 0.5, 0.8])
-    assert_close(gae(rewards, values, gamma=0.9, lam=0.5), [0.3895, 0.31, 0.2], 1e-12)
-    # Cut where the critic says 1: last error 1 + .9 - .8 = 1.1;  .22 + .495 = .715;  .25 + .32175 = .57175
-    assert_close(gae(rewards, values, gamma=0.9, lam=0.5, bootstrap=1.0), [0.57175, 0.715, 1.1], 1e-12)
+    # Backwards: .2;  .22 + .45*.2 = .31;  .25 + .45*.31 = .3895. Another trajectory, of one token: -1 - .4.
+    rewards, values = tensor([0, 0, 1, -1]), tensor([0.2, 0.5, 0.8, 0.4])
+    actual = gae(rewards, values, torch.tensor([0, 0, 0, 1]), gamma=0.9, lam=0.5)
+    assert_close(actual, [0.3895, 0.31, 0.2, -1.4], 1e-12)
+
+
+def walk_back(rewards, values, gamma, lam):
+    """One trajectory, token by token from its end."""
+    advantages, later, next_value = [], 0.0, 0.0
+    for reward, value in zip(reversed(rewards), reversed(values), strict=True):
+        later = reward + gamma * next_value - value + gamma * lam * later
+        next_value = value
+        advantages.insert(0, later)
+    return advantages
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=6),
+    st.floats(0.5, 1),
+    st.floats(0, 1),
+    st.integers(0, 99),
+)
+def test_gae_of_packed_trajectories_is_a_walk_back_through_each(lengths, gamma, lam, seed):
+    generator = torch.Generator().manual_seed(seed)
+    rewards, values = torch.randn(2, sum(lengths), dtype=torch.float64, generator=generator)
+    sequence = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
+    each = zip(rewards.split(lengths), values.split(lengths), strict=True)
+    expected = [a for r, v in each for a in walk_back(r.tolist(), v.tolist(), gamma, lam)]
+    before = rewards.clone(), values.clone()
+    assert_close(gae(rewards, values, sequence, gamma=gamma, lam=lam), expected, 1e-9)
+    assert torch.equal(rewards, before[0]) and torch.equal(values, before[1])
 
 
 def test_gae_ends_are_return_minus_value_and_td_error():
     generator = torch.Generator().manual_seed(1)
     rewards, values = torch.randn(2, 20, dtype=torch.float64, generator=generator)
+    one = torch.zeros(20, dtype=torch.long)
     returns = [sum(rewards[t:].tolist()) for t in range(20)]
-    torch.testing.assert_close(gae(rewards, values, gamma=1.0, lam=1.0), tensor(returns) - values)
+    torch.testing.assert_close(gae(rewards, values, one, gamma=1.0, lam=1.0), tensor(returns) - values)
     td_errors = [rewards[t] + 0.7 * (values[t + 1] if t < 19 else 0.0) - values[t] for t in range(20)]
-    torch.testing.assert_close(gae(rewards, values, gamma=0.7, lam=0.0), torch.stack(td_errors))
+    torch.testing.assert_close(gae(rewards, values, one, gamma=0.7, lam=0.0), torch.stack(td_errors))

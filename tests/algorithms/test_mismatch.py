@@ -13,6 +13,7 @@ def test_sums_by_hand():
     engine_M = torch.tensor([-1.5, -1.0])
     sums = mismatch(trainer_M, engine_M)
     assert sums["rollout/logprob_abs_diff"].item() == pytest.approx(0.5 + math.log(2))
+    assert sums["rollout/logprob_abs_diff_max"].item() == pytest.approx(math.log(2))
     # k3 = r - 1 - log r with r = trainer / engine: e^.5 - 1.5 and .5 - 1 + log 2
     assert sums["rollout/logprob_kl"].item() == pytest.approx(math.exp(0.5) - 1.5 + math.log(2) - 0.5)
     assert not any(value.requires_grad for value in sums.values())
@@ -21,6 +22,11 @@ def test_sums_by_hand():
 def test_equal_logprobs_are_no_mismatch():
     logprobs_M = torch.linspace(-9, 0, 10)
     assert {value.item() for value in mismatch(logprobs_M, logprobs_M).values()} == {0.0}
+
+
+def test_no_tokens_are_no_mismatch():
+    nothing_M = torch.zeros(0)
+    assert {value.item() for value in mismatch(nothing_M, nothing_M).values()} == {0.0}
 
 
 def test_the_mean_over_the_engines_tokens_is_the_kl_from_engine_to_trainer():

@@ -236,6 +236,8 @@ def test_policy_loss_and_metrics_by_hand():
     assert {name: value.item() for name, value in metrics.items()} == pytest.approx(
         {
             "actor/pg_clipfrac": 1.0,
+            "actor/pg_clipfrac_above": 1.0,
+            "actor/pg_clipfrac_below": 0.0,
             "actor/pg_clipfrac_lower": 1.0,
             "actor/ppo_kl": -2.302585,
             "rollout/importance_weight": 3.75,
@@ -249,7 +251,8 @@ def test_unused_terms_need_no_data_and_leave_no_metric():
     batch = tiny_batch(weights=[0.5, 0.25, 0.25])
     bare = PackedBatch(**{**vars(batch), "rollout_logprobs_M": None, "ref_logprobs_M": None})
     _, metrics = policy_loss(torch.tensor([0.5, 0.25, 0.5]).log(), bare, Loss())
-    assert set(metrics) == {"actor/pg_clipfrac", "actor/ppo_kl"}
+    sides = {"actor/pg_clipfrac_above", "actor/pg_clipfrac_below"}
+    assert set(metrics) == {"actor/pg_clipfrac", *sides, "actor/ppo_kl"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -41,7 +41,8 @@ def test_clipped_by_hand():
     new, old = tokens([0.5, 1.2, 2.0, 0.5, 1.2, 5.0])
     losses = clipped(new, old, tensor([1, 1, 1, -1, -1, -1]), **BOUNDS)
     assert_close(losses.loss_M, [-0.5, -1.2, -1.28, 0.8, 1.2, 5.0])
-    assert losses.clipped_M.tolist() == [False, False, True, True, False, False]
+    assert losses.above_M.tolist() == [False, False, True, False, False, False]
+    assert losses.below_M.tolist() == [False, False, False, True, False, False]
     assert_close(gradient(losses.loss_M, new), [-0.5, -1.2, 0.0, 0.0, 1.2, 5.0])
 
 
@@ -51,7 +52,7 @@ def test_dual_clip_by_hand():
     losses = clipped(new, old, tensor([-2, -2, 1]), **BOUNDS, dual_clip=3.0)
     assert_close(losses.loss_M, [6.0, 4.0, -1.28])
     assert losses.dual_clipped_M.tolist() == [True, False, False]
-    assert losses.clipped_M.tolist() == [False, False, True]
+    assert losses.above_M.tolist() == [False, False, True] and not losses.below_M.any()
     assert_close(gradient(losses.loss_M, new), [0.0, 4.0, 0.0])
 
 
@@ -63,7 +64,7 @@ def test_gspo_by_hand():
     sequence = torch.tensor([1, 0, 1, 2, 2])
     losses = gspo(new, old, tensor([2, -1, 2, 1, 1]), sequence, num_sequences=4, low=0.1, high=0.2)
     assert_close(losses.loss_M, [-2.4, 0.951229, -2.4, -0.818731, -0.818731])
-    assert losses.clipped_M.tolist() == [True, False, True, False, False]
+    assert losses.above_M.tolist() == [True, False, True, False, False] and not losses.below_M.any()
     assert_close(gradient(losses.loss_M, new), [0.0, 0.951229, 0.0, -0.818731, -0.818731])
 
 
@@ -74,7 +75,8 @@ def test_cispo_by_hand():
     new, old = tokens([2.0, 0.5, 1.2])
     losses = cispo(new, old, tensor([1, -1, 2]), **BOUNDS)
     assert_close(losses.loss_M, [0.887228, -1.663553, 2.889535])
-    assert losses.clipped_M.tolist() == [True, True, False]
+    assert losses.above_M.tolist() == [True, False, False]
+    assert losses.below_M.tolist() == [False, True, False]
     assert_close(gradient(losses.loss_M, new), [-1.28, 0.8, -2.4])
 
 

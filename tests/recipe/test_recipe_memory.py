@@ -1,5 +1,6 @@
 """The memory estimate against bytes counted in torch: weights, optimiser states, saved tensors, caches."""
 
+import gc
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from foresail.recipe.memory import Device, Memory, estimate, kv_pages, pages_per
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Rl, Sft
 from foresail.records import PackedBatch
+from foresail.train.critic import Critic
 from foresail.train.optimizer import MasterAdamW
 from foresail.train.step import token_logprobs
 
@@ -73,28 +75,16 @@ def storage_bytes(tensors: list[Tensor]) -> int:
     return sum({t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}.values())
 
 
-def saved_bytes(model: Decoder, forward: Callable[[], Tensor]) -> int:
-    """Bytes the forward pass keeps for the backward pass: each storage once, the weights not at all."""
-    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
-    saved: list[Tensor] = []
-
-    def keep(tensor: Tensor) -> Tensor:
-        if tensor.untyped_storage().data_ptr() not in weights:
-            saved.append(tensor)
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        forward()
-    return storage_bytes(saved)
-
-
 class PeakBytes(TorchDispatchMode):
     """The most bytes that tensors made inside this block held at one time."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: Decoder) -> None:
         super().__init__()
         self.now = self.peak = 0
         self.seen: dict[int, weakref.finalize] = {}
+        for weight in model.parameters():  # a view of one is not made here
+            self.track(weight.untyped_storage())
+        self.now = self.peak = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -115,6 +105,15 @@ class PeakBytes(TorchDispatchMode):
         self.now -= size
 
 
+def saved_bytes(model: Decoder, forward: Callable[[], Tensor]) -> int:
+    """Bytes that are held after a forward pass for the backward pass, its result among them."""
+    with PeakBytes(model) as bytes_:
+        result = forward()
+        gc.collect()
+    assert result.requires_grad
+    return bytes_.now
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_weights_gradients_and_optimizer_are_exact(name: str, dtype: str) -> None:
@@ -125,10 +124,8 @@ def test_weights_gradients_and_optimizer_are_exact(name: str, dtype: str) -> Non
 
     optimizer = MasterAdamW(model, parts.Optimizer())
     token_logprobs(model, batch)[0].sum().backward()
-    passing = [p.grad for p in model.parameters() if p.grad is not None]
-    optimizer.collect()
-    summed = [m.grad for m in optimizer.masters if m.grad is not None]
-    assert reckoned.gradients == storage_bytes(passing + summed)
+    found = [optimizer.gradients[number] for number in range(len(optimizer.weights))]
+    assert reckoned.gradients == storage_bytes([gradient for gradient in found if gradient is not None])
 
     optimizer.update(1e-3)
     state = [tensor for key, tensor in optimizer.state().items() if not key.startswith("step:")]
@@ -160,17 +157,14 @@ class FlashStandIn(torch.autograd.Function):
     """Keeps what PyTorch's flash attention keeps, and computes nothing."""
 
     @staticmethod
-    def forward(ctx: Any, q_THd: Tensor, k_THd: Tensor, v_THd: Tensor) -> Tensor:
-        out_THd, log_sums_HT = torch.zeros_like(q_THd), torch.zeros(q_THd.shape[1], len(q_THd))
-        ctx.save_for_backward(q_THd, k_THd, v_THd, out_THd, log_sums_HT)
+    def forward(ctx: Any, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
+        out_THd, log_sums_HT = q_THd.new_zeros(q_THd.shape), torch.zeros(q_THd.shape[1], len(q_THd))
+        ctx.save_for_backward(q_THd, k_TKd, v_TKd, out_THd, log_sums_HT)
         return out_THd
 
 
 def attend_like_flash(layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
-    repeat = q_THd.shape[1] // k_TKd.shape[1]
-    return FlashStandIn.apply(
-        q_THd.contiguous(), k_TKd.repeat_interleave(repeat, 1), v_TKd.repeat_interleave(repeat, 1)
-    )
+    return FlashStandIn.apply(q_THd, k_TKd, v_TKd)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device shows it without stand-ins")
@@ -196,11 +190,11 @@ def test_logits_are_the_peak_over_the_vocabulary(temperature: float) -> None:
         sampling=parts.Sampling(max_new_tokens=12, temperature=temperature), micro_batch_tokens=TOKENS
     )
     reckoned = estimate(shape, recipe, "cpu")
-    with PeakBytes() as forward:
+    with PeakBytes(model) as forward:
         token_logprobs(model, batch, temperature)
     assert reckoned.logits + reckoned.activations == pytest.approx(forward.peak, rel=0.1)
 
-    with PeakBytes() as both:
+    with PeakBytes(model) as both:
         token_logprobs(model, batch, temperature)[0].sum().backward()
     assert both.peak <= reckoned.logits + reckoned.activations + reckoned.gradients
 
@@ -240,5 +234,40 @@ def test_sft_has_no_cache_and_auto_follows_the_device() -> None:
 
 
 def test_total_is_the_sum_of_all_parts() -> None:
-    memory = Memory(weights=1, gradients=2, optimizer=4, activations=8, logits=16, kv_cache=32, reference=64)
-    assert (memory.total, memory.standing, memory.checkpoint) == (127, 103, 5)
+    memory = Memory(
+        weights=1, gradients=2, optimizer=4, activations=8, logits=16, kv_cache=32, reference=64, critic=128
+    )
+    assert (memory.total, memory.standing, memory.checkpoint) == (255, 231, 133)
+
+
+# The critic.
+
+
+def ppo(**critic: Any) -> dict[str, Any]:
+    return {"advantage": parts.Advantage(kind="gae"), "critic": parts.Critic(**critic)}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("kind", ["model", "head"])
+@pytest.mark.parametrize("name", ["llama", "qwen2"])
+def test_a_critic_is_its_weights_and_its_optimizer(name: str, kind: str, dtype: Any) -> None:
+    shape = ModelShape(**SHAPES[name])
+    trunk = shape.model_copy(update={"tied": True})
+    critic = Critic(build(trunk, dtype), parts.Critic(kind=kind))  # type: ignore[arg-type]
+    critic.values(packed_batch(shape)).sum().backward()
+    critic.optimizer.update(1e-3)
+    state = [tensor for key, tensor in critic.optimizer.state().items() if not key.startswith("step:")]
+    held = storage_bytes([*critic.trained.parameters(), *state])
+    recipe = rl(model=parts.Model(path="m", dtype=dtype), **ppo(kind=kind))
+    assert estimate(shape, recipe, "cpu").critic == held
+    assert estimate(shape, rl(), "cpu").critic == 0
+
+
+def test_of_policy_and_critic_the_larger_ones_gradients_and_activations_count() -> None:
+    small, large = ModelShape(**SHAPES["llama"]), ModelShape(**SHAPES["wide"])
+    alone, beside = estimate(small, rl(), "cpu"), estimate(large, rl(), "cpu")
+    both = estimate(small, rl(**ppo(path="large")), "cpu", large)
+    assert (both.gradients, both.activations) == (beside.gradients, beside.activations)
+    assert (both.weights, both.optimizer, both.logits) == (alone.weights, alone.optimizer, alone.logits)
+    head = estimate(small, rl(**ppo(kind="head")), "cpu")
+    assert (head.gradients, head.activations) == (alone.gradients, alone.activations)

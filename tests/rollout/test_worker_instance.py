@@ -16,6 +16,7 @@ from tiny_rollouts import MAX_TOKENS, PROMPTS, STOP, asks, small_engine, small_m
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Parked
+from foresail.model.checksum import checksum
 from foresail.recipe.parts import Sampling
 from foresail.records import Problem, Sample, Verdict
 from foresail.rollout.collect import Harvest, collect, teaches
@@ -27,7 +28,7 @@ from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.plan import Dispatch
 from foresail.rollout.policies import build_policy
-from foresail.rollout.worker import WeightsDiffer, WorkerInstance, checksum
+from foresail.rollout.worker import WeightsDiffer, WorkerInstance
 
 OPTIONS = {"num_pages": 200, "page_size": 4}
 

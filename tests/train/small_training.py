@@ -72,7 +72,8 @@ class Keeper(MasterAdamW):
         self.kept: list[Tensor] = []
 
     def update(self, learning_rate: float) -> None:
-        self.kept = [master.grad.clone() for master in self.masters if master.grad is not None]
+        found = [self.gradients[number] for number in range(len(self.weights))]
+        self.kept = [gradient.clone() for gradient in found if gradient is not None]
         self.forget()
 
 

@@ -205,5 +205,8 @@ def test_progress_is_plain_json(run: RunDirectory) -> None:
         "position": 0,
         "share": 1.0,
         "easy": [],
+        "places": {},
+        "rates": {},
+        "ahead": 0,
         "finished": False,
     }

@@ -111,7 +111,7 @@ def test_many_failures_are_told_of_and_few_are_not(
             _, (record,) = train(tiny_checkpoint, tmp_path / rule.__name__, steps=1)
         assert record["verdict/timeout"] > 0
         assert (record["verdict/timeout"] > 0.1) is loud
-        assert ("warning: verdicts failed in step 1" in capsys.readouterr().out) is loud
+        assert ("alarm in step 1, failed verdicts: " in capsys.readouterr().out) is loud
 
 
 def test_equal_rewards_for_the_whole_cap_stop_the_run(

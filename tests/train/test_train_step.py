@@ -124,13 +124,12 @@ def test_micro_batches_and_order_change_nothing_but_rounding(loss: dict | None, 
 def test_gradients_of_a_bfloat16_model_are_summed_in_float32() -> None:
     model, sequences = small_model(dtype=torch.bfloat16), small_sequences()
     expected = [torch.zeros_like(weight, dtype=torch.float32) for weight in model.parameters()]
+    keeper = Keeper(model)
     for batch in packed(sequences, 14):
-        alone = Keeper(model)
-        train_step(model, alone, [batch], sft_loss, learning_rate=1.0)
-        expected = [total + share for total, share in zip(expected, alone.kept, strict=True)]
-    together = Keeper(model)
-    train_step(model, together, packed(sequences, 14), sft_loss, learning_rate=1.0)
-    for found, total in zip(together.kept, expected, strict=True):
+        train_step(model, keeper, [batch], sft_loss, learning_rate=1.0)
+        expected = [total + share for total, share in zip(expected, keeper.kept, strict=True)]
+    train_step(model, keeper, packed(sequences, 14), sft_loss, learning_rate=1.0)
+    for found, total in zip(keeper.kept, expected, strict=True):
         assert found.dtype == torch.float32 and torch.equal(found, total)
 
 

@@ -15,7 +15,7 @@ MOST_ENTRIES = (
     512  # of a step with drafts: each needs room for logits, and so many rows gain nothing by drafts
 )
 DECIDE_EVERY = 8  # steps
-TRY_EVERY, TRY_AT_LEAST_EVERY = 32, 1024  # steps
+TRY_EVERY, TRY_AT_LEAST_EVERY = 32, 256  # steps
 TRIED_STEPS = 2  # of which the second is timed: the first may capture a graph
 TRIED_LENGTHS = (4, 2, 8)  # in turn
 

@@ -1,4 +1,6 @@
-"""What an engine's steps take, learned while it works: medians of the latest few, by how many entries a step had.
+"""What an engine's steps take, learned while it works: the latest few, by how many entries a step had.
+
+Of those the second fastest counts: a step in which rows came, went or were moved is slow for reasons of its own.
 
 A step with drafts is read off the straight lines through the plain step of the same rows and the drafted ones
 that were seen, and their prolongation: if that flatters long drafts, they are soon seen themselves. It is read at
@@ -10,12 +12,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from statistics import median
 
 from foresail.engine.graph import bucket_of
 from foresail.rollout.drafts.step_times import line
 
-LATEST = 5  # steps that a median is taken of
+LATEST = 5  # steps
 
 Cells = dict[int, deque[float]]  # a bucket of entries -> the latest times; the very first is left aside
 
@@ -36,7 +37,7 @@ class StepClock:
             cells[bucket] = deque(maxlen=LATEST)  # the first of a size is slow: its graph was captured
 
     def __call__(self, batch: int, length: float, context: int) -> float:
-        plain, drafted = medians(self.plain), medians(self.drafted)
+        plain, drafted = usual(self.plain), usual(self.drafted)
         start = line(plain, batch) if plain else 1.0
         if not length:
             return start
@@ -45,5 +46,5 @@ class StepClock:
         return line(curve, entries) if len(curve) > 1 else start * (1 + length)
 
 
-def medians(cells: Mapping[int, deque[float]]) -> dict[float, float]:
-    return {float(size): median(times) for size, times in cells.items() if times}
+def usual(cells: Mapping[int, deque[float]]) -> dict[float, float]:
+    return {float(size): sorted(times)[:2][-1] for size, times in cells.items() if times}

@@ -1,0 +1,133 @@
+"""The flagship runs: SmolLM2-135M-Instruct made better at word problems, GSM8K and small programs.
+
+Each part is one command. It can be cut off at any moment and given again: finished stages and evaluations are read
+from their folder, a stage that was under way goes on at its last checkpoint. The last line is JSON; results.json
+in the part's folder has the curves as well, for `flagship.py draw`.
+
+    python benchmarks/flagship.py words --jobs 3              # three seeds beside each other, before and after
+    python benchmarks/flagship.py gsm8k --gsm8k data/gsm8k    # before SFT, after SFT, after RL
+    python benchmarks/flagship.py programs                    # one SFT, then the rewards all, strict and soft
+    python benchmarks/flagship.py words --root runs/trial --seeds 0 --rl steps=2 prompts_per_step=4
+    python benchmarks/flagship.py draw runs/flagship/words/results.json docs/words.png
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from flagship_runs import FIGURES, Place, Unfinished, finish, judge, reinforce, reinforce_all, run
+
+from foresail.data.gsm8k import write_conversations
+
+SCHEMES = ("all", "strict", "soft")
+PARTS = ("words", "gsm8k", "programs")
+
+
+def main() -> None:
+    options = read_options()
+    if options.part == "draw":
+        from flagship_curves import draw
+
+        draw(options.results, options.picture)
+        return
+    place = Place(
+        folder=options.root / options.part,
+        model=options.model,
+        rl=tuple(options.rl),
+        sft=tuple(options.sft),
+        jobs=options.jobs,
+    )
+    try:
+        if options.part == "words":
+            word_problems(place, options.seeds)
+        elif options.part == "gsm8k":
+            gsm8k(place, options.gsm8k, options.seeds[0])
+        else:
+            programs(place, options.seeds[0])
+    except Unfinished as stage:
+        print(f"stopped during {stage}; the same command goes on")
+
+
+def word_problems(place: Place, seeds: list[int]) -> None:
+    """The same held-out problems before and after each seed's run."""
+    recipes = [
+        place.rl_recipe("word-problems.toml", f"seed-{seed}", f"run.seed={seed}", f"model.path={place.model}")
+        for seed in seeds
+    ]
+    results: dict[str, Any] = {"before": judge(recipes[0], place.model, place.folder / "before")}
+    results["after"] = reinforce_all(recipes, place.jobs)
+    results["times_as_good"] = {
+        name: min(after[name]["value"] for after in results["after"].values())
+        / results["before"][name]["value"]
+        for name in FIGURES
+        if results["before"][name]["value"]
+    }
+    finish(place.folder, results, [place.folder / recipe.run.name for recipe in recipes])
+
+
+def gsm8k(place: Place, data: Path, seed: int) -> None:
+    """Judged on the test set three times; training sees the training set only."""
+    conversations = place.folder / "conversations.jsonl"
+    if not conversations.exists():
+        write_conversations(data / "train.jsonl.gz", conversations)
+    sft = place.sft_recipe("gsm8k-sft.toml", "sft", f"data={conversations}", f"run.seed={seed}")
+    rl = place.rl_recipe(
+        "gsm8k-rl.toml",
+        "rl",
+        f"run.seed={seed}",
+        f"data.source={data / 'train.jsonl.gz'}",
+        f"eval.source={data / 'test.jsonl.gz'}",
+        f"model.path={place.model}",
+    )
+    results = {"before_sft": judge(rl, place.model, place.folder / "before")}
+    tuned = run(sft)
+    results["after_sft"] = judge(rl, tuned, place.folder / "sft" / "after")
+    rl = rl.model_copy(update={"model": rl.model.model_copy(update={"path": str(tuned)})})
+    results["after_rl"] = reinforce(rl)
+    finish(place.folder, results, [place.folder / "sft", place.folder / "rl"])
+
+
+def programs(place: Place, seed: int) -> None:
+    """Three rewards from one start; what is right is judged alike: all tests pass."""
+    tuned = run(place.sft_recipe("programs-sft.toml", "sft", f"run.seed={seed}"))
+    recipes = [
+        place.rl_recipe(
+            "programs-rl.toml",
+            scheme,
+            f"run.seed={seed}",
+            f"model.path={tuned}",
+            f"reward.code.scheme={scheme}",
+        )
+        for scheme in SCHEMES
+    ]
+    results: dict[str, Any] = {
+        "before_sft": judge(recipes[0], place.model, place.folder / "before"),
+        "after_sft": judge(recipes[0], tuned, place.folder / "sft" / "after"),
+        "after_rl": reinforce_all(recipes, place.jobs),
+    }
+    finish(place.folder, results, [place.folder / scheme for scheme in SCHEMES])
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parts = parser.add_subparsers(dest="part", required=True)
+    for name in PARTS:
+        part = parts.add_parser(name)
+        part.add_argument("--root", type=Path, default=Path("runs/flagship"))
+        part.add_argument("--model", type=Path, default=Path("checkpoints/SmolLM2-135M-Instruct"))
+        part.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2] if name == "words" else [0])
+        part.add_argument("--rl", nargs="*", default=[], help="changes to the RL recipe: optimizer.lr=2e-5 …")
+        part.add_argument("--sft", nargs="*", default=[], help="changes to the SFT recipe")
+        part.add_argument("--jobs", type=int, default=1, help="RL runs beside each other")
+        if name == "gsm8k":
+            part.add_argument("--gsm8k", type=Path, required=True, help="folder of train and test.jsonl.gz")
+    picture = parts.add_parser("draw")
+    picture.add_argument("results", type=Path)
+    picture.add_argument("picture", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

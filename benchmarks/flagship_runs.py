@@ -1,0 +1,137 @@
+"""What the flagship runs share: stages that go on where they were, evaluations made once, curves of a run.
+
+Everything is kept under one folder, so a command that was cut off is simply given again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from foresail.evaluate.checkpoint import evaluate_checkpoint
+from foresail.recipe.load import load_recipe
+from foresail.recipe.run_folder import run_folder
+from foresail.recipe.stages import Recipe, Rl, Sft
+from foresail.runlog.atomic import write_text
+from foresail.runlog.directory import RunDirectory
+from foresail.train.quickstart import run_stage
+from foresail.train.rl import run_rl
+from foresail.train.sft import run_sft
+
+RECIPES = Path(__file__).parents[1] / "recipes" / "flagship"
+NUM_SAMPLES = 4  # per held-out problem, at temperature 1, beside the greedy attempt
+FIGURES = ("greedy", f"mean@{NUM_SAMPLES}", f"pass@{NUM_SAMPLES}")
+DRAWN = ("rollout/accuracy", "critic/score/mean", "response_length/mean", "actor/entropy", "timing_s/step")
+
+
+class Unfinished(Exception):
+    """A stage was asked to stop; the same command goes on with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a flagship's runs live, what it starts from, and what its caller changes in the recipes.
+
+    `jobs` RL runs go on at once.
+    """
+
+    folder: Path
+    model: Path
+    rl: tuple[str, ...] = ()
+    sft: tuple[str, ...] = ()
+    jobs: int = 1
+
+    def sft_recipe(self, file: str, name: str, *changes: str) -> Sft:
+        recipe = self._load(file, name, [f"model.path={self.model}", *changes, *self.sft])
+        assert isinstance(recipe, Sft)
+        return recipe
+
+    def rl_recipe(self, file: str, name: str, *changes: str) -> Rl:
+        recipe = self._load(file, name, [*changes, *self.rl])
+        assert isinstance(recipe, Rl)
+        return recipe
+
+    def _load(self, file: str, name: str, changes: list[str]) -> Recipe:
+        return load_recipe(RECIPES / file, [f"run.root={self.folder}", f"run.name={name}", *changes])
+
+
+def run(recipe: Recipe) -> Path:
+    """Start the stage or go on with it; gives its last checkpoint, at once where it was finished before."""
+    done = run_folder(recipe) / "done.json"
+    if not done.exists():
+        outcome = run_stage(run_sft if isinstance(recipe, Sft) else run_rl, recipe)
+        if not outcome.finished:
+            raise Unfinished(recipe.run.name)
+        write_text(done, json.dumps(outcome.checkpoint.name))
+    return run_folder(recipe) / "checkpoints" / str(json.loads(done.read_text()))
+
+
+def reinforce_all(recipes: Sequence[Rl], jobs: int) -> dict[str, Any]:
+    """Every run and how it is judged, by its name; with `jobs` above 1 in processes beside each other."""
+    if jobs == 1:
+        found = [reinforce(recipe) for recipe in recipes]
+    else:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            found = list(pool.map(reinforce, recipes))
+    return {recipe.run.name: figures for recipe, figures in zip(recipes, found, strict=True)}
+
+
+def reinforce(recipe: Rl) -> dict[str, Any]:
+    return judge(recipe, run(recipe), run_folder(recipe) / "after")
+
+
+def judge(recipe: Rl, checkpoint: Path, output: Path, seed: int = 0) -> dict[str, Any]:
+    """Figures with 95 % intervals on the recipe's held-out problems; made once, then read from the folder."""
+    assert recipe.eval is not None
+    summary = output / "summary.json"
+    if not summary.exists():
+        evaluate_checkpoint(
+            checkpoint,
+            recipe.eval,
+            recipe.sampling,
+            num_samples=NUM_SAMPLES,
+            output=output,
+            grader=recipe.reward.grader,
+            seed=seed,
+            device=recipe.run.device,
+            dtype=recipe.model.dtype,
+        )
+    figures = json.loads(summary.read_text())
+    found = {name: figures[name] for name in FIGURES} | {"mean_length": figures["samples"]["mean_length"]}
+    print(describe(f"{output.parent.name}/{output.name}", found), flush=True)
+    return found
+
+
+def describe(name: str, figures: dict[str, Any]) -> str:
+    """One line: "seed-0/after     greedy 61.0 % (56.6-65.2)   mean@4 …"."""
+    shares = {key: [100 * figures[key][part] for part in ("value", "low", "high")] for key in FIGURES}
+    columns = [f"{key} {value:5.1f} % ({low:.1f}-{high:.1f})" for key, (value, low, high) in shares.items()]
+    return f"{name:<24}" + "   ".join(columns)
+
+
+def seconds(folder: Path) -> float:
+    """What the run's steps took, over however many calls; loading and saving not counted."""
+    return sum(record.get("timing_s/step", 0.0) for record in RunDirectory.open(folder).read_metrics())
+
+
+def curves(folder: Path) -> dict[str, list[list[float]]]:
+    """[step, value] of what is drawn, by metric: held-out accuracy under whatever source it has, too."""
+    found: dict[str, list[list[float]]] = {}
+    for record in RunDirectory.open(folder).read_metrics():
+        for name, value in record.items():
+            if value is not None and (name in DRAWN or name.startswith("val-core/")):
+                found.setdefault(name, []).append([record["step"], round(float(value), 5)])
+    return found
+
+
+def finish(folder: Path, results: dict[str, Any], runs: Sequence[Path]) -> None:
+    """results.json has all curves for the picture; the last line printed is the same without them."""
+    results |= {"seconds": {path.name: round(seconds(path), 1) for path in runs}}
+    full = results | {"curves": {path.name: curves(path) for path in runs}}
+    write_text(folder / "results.json", json.dumps(full, indent=1) + "\n")
+    print(json.dumps(results))

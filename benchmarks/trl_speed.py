@@ -1,0 +1,209 @@
+"""The speed part of `vs_trl.py`: seconds per step by part, tokens per second and peak memory of both sides.
+
+Rounds alternate, each side in a process of its own; the first step of every process warms up and is not counted.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from gpu_loads import SHAPES
+from trl_load import Load, our_recipe, prepare, their_request, write_recipe, write_request
+from trl_process import SideFailed, ask_ours, ask_peer
+
+from foresail.recipe.shape import ModelShape
+
+PARTS = {"theirs": ("generate", "reward", "old_logprobs", "update"), "ours": ("rollout", "update")}
+
+TINY = ModelShape(
+    family="llama",
+    vocab_size=64,
+    hidden_size=64,
+    intermediate_size=128,
+    num_layers=2,
+    num_heads=4,
+    num_kv_heads=2,
+    head_dim=16,
+    max_context=256,
+)
+SMALL = ModelShape(
+    family="llama",
+    vocab_size=512,
+    hidden_size=128,
+    intermediate_size=256,
+    num_layers=4,
+    num_heads=4,
+    num_kv_heads=2,
+    head_dim=32,
+    max_context=1024,
+)
+SMOLLM2_135M = ModelShape(
+    family="llama",
+    vocab_size=49_152,
+    hidden_size=576,
+    intermediate_size=1536,
+    num_layers=30,
+    num_heads=9,
+    num_kv_heads=3,
+    head_dim=64,
+    max_context=8192,
+    norm_eps=1e-5,
+    rope_theta=100_000.0,
+)
+LOADS = {
+    load.name: load
+    for load in (
+        Load(
+            name="tiny",  # the quickstart's size
+            shape=TINY,
+            device="cpu",
+            prompts=32,
+            samples=16,
+            operations=5,
+            new_tokens=40,
+            updates=2,
+            micro_batches=1,
+            page_size=8,
+        ),
+        Load(
+            name="small",
+            shape=SMALL,
+            device="cpu",
+            prompts=16,
+            samples=16,
+            operations=5,
+            new_tokens=64,
+            updates=2,
+            micro_batches=1,
+            page_size=8,
+        ),
+        Load(
+            name="smollm2-135m",
+            shape=SMOLLM2_135M,
+            device="cuda",
+            prompts=32,
+            samples=8,
+            operations=30,
+            new_tokens=256,
+            updates=2,
+            micro_batches=2,
+        ),
+        Load(
+            name="qwen2-1.5b",
+            shape=SHAPES["1.5B"],
+            device="cuda",
+            prompts=32,
+            samples=8,
+            operations=30,
+            new_tokens=256,
+            updates=2,
+            micro_batches=4,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How often and how long: `steps` of each process beyond its warm-up."""
+
+    peer_python: str
+    rounds: int
+    steps: int
+    seconds: float  # after which a process is killed
+    weights: str = "float32"  # of TRL's model; its mixed precision on a GPU
+    recompute: bool = False  # TRL's activations in the backward pass
+
+
+def measure_speed(load: Load, plan: Plan) -> dict[str, Any]:
+    """Medians by side and part over all counted steps."""
+    tokens = load.responses * load.new_tokens
+    print(
+        f"\nSpeed, {load.name} on {load.device}: {load.shape.num_parameters / 1e6:.1f} M parameters, "
+        f"{load.prompts} × {load.samples} responses of {load.new_tokens} tokens, {load.updates} updates",
+        flush=True,
+    )
+    seen: dict[str, list[dict[str, Any]]] = {"theirs": [], "ours": []}
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Path(folder) / "model"
+        prompt_tokens = prepare(load, checkpoint, plan.steps + 1)
+        for number in range(plan.rounds):
+            for side in seen:
+                counted = run_side(
+                    side, load, plan, Path(folder) / f"{side}{number}", checkpoint, prompt_tokens
+                )
+                seen[side] += counted
+                print(f"  round {number + 1}  {describe(side, summarise(side, counted))}", flush=True)
+    figures: dict[str, Any] = {side: summarise(side, steps) for side, steps in seen.items()}
+    for side in figures:
+        assert not figures[side] or figures[side]["tokens"] == tokens, (
+            f"{side} drew other than {tokens} tokens"
+        )
+    if all(figures.values()):
+        for clock, name in (("step", "ratio"), ("cpu", "cpu_ratio")):
+            figures[name] = figures["theirs"][clock] / figures["ours"][clock]
+        print(f"  ratio {figures['ratio']:.1f}, of CPU time {figures['cpu_ratio']:.1f}", flush=True)
+    return figures | {"prompt_tokens": prompt_tokens, "weights": plan.weights, "recompute": plan.recompute}
+
+
+def run_side(
+    side: str, load: Load, plan: Plan, folder: Path, checkpoint: Path, prompt_tokens: int
+) -> list[dict[str, Any]]:
+    """The steps after the warm-up, as far as they came within their time."""
+    steps = plan.steps + 1
+    if side == "ours":
+        write_recipe(folder, our_recipe(load, folder, checkpoint, steps=steps, prompt_tokens=prompt_tokens))
+        lines = ask_ours(folder, seconds=plan.seconds)
+    else:
+        weights, recompute = plan.weights, plan.recompute
+        request = their_request(load, checkpoint, steps=steps, weights=weights, recompute=recompute)
+        write_request(folder, request)
+        lines = ask_peer(plan.peer_python, "steps", folder, seconds=plan.seconds)
+    found = []
+    try:
+        for line in lines:
+            if "prompt_ids" in line:
+                assert len(line["prompt_ids"]) == prompt_tokens, (
+                    f"{side} reads prompts as {line['prompt_ids']}"
+                )
+            if line.get("step", 1) > 1:
+                found.append(line)
+    except SideFailed as failure:  # out of memory, say: the other side and the other loads still count
+        print(f"  {failure}", flush=True)
+    return found
+
+
+def summarise(side: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    if not steps:
+        return {}
+    figures = {
+        part: median(step["seconds"].get(part, 0.0) for step in steps)
+        for part in (*PARTS[side], "step", "cpu")
+    }
+    tokens = median(step["tokens"] for step in steps)
+    return figures | {
+        "steps": len(steps),
+        "tokens": tokens,
+        "tokens_per_second": tokens / figures["step"],
+        "slowest": max(step["seconds"]["step"] for step in steps),
+        "fastest": min(step["seconds"]["step"] for step in steps),
+        "peak_gb": steps[-1]["peak_gb"],
+    }
+
+
+def describe(side: str, found: dict[str, Any]) -> str:
+    name = {"theirs": "TRL", "ours": "Foresail"}[side]
+    if not found:
+        return f"{name:<9} no step came to its end"
+    parts = ", ".join(f"{part} {found[part]:.3f}" for part in PARTS[side])
+    memory = f", peak {found['peak_gb']:.1f} GB" if found["peak_gb"] else ""
+    return f"{name:<9}{found['step']:>8.3f} s a step ({parts}){memory}, {found['cpu']:.3f} s of CPU"
+
+
+def smaller(load: Load) -> Load:
+    """For a glance: the same load with a quarter of the prompts and half the tokens."""
+    return replace(load, prompts=load.prompts // 4, new_tokens=load.new_tokens // 2)

@@ -1,0 +1,144 @@
+"""Foresail beside TRL's GRPOTrainer, one run on one machine: losses, seconds a step, reward against time, memory.
+
+TRL may live in an interpreter of its own. Both sides get the same checkpoints, prompts, samples, lengths, updates,
+precision and threads, and each runs in a process of its own. Figures are printed as they come; pictures and
+figures.json go to the output folder. The last line is JSON.
+
+    python benchmarks/vs_trl.py --peer-python PATH/TO/python                          # on a CPU: everything
+    python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts losses           # half a minute
+    python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts speed     # five minutes on an H200
+    python benchmarks/vs_trl.py --parts scaling                                       # needs no TRL
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+PARTS = ("losses", "speed", "race", "scaling")
+
+
+def main() -> None:
+    options = read_options()
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)  # before torch is loaded, here and on both sides
+    options.output.mkdir(parents=True, exist_ok=True)
+    figures: dict[str, Any] = {
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "load_average": os.getloadavg()[0],
+        "device": options.device,
+        "threads": options.threads,
+    }
+    print(", ".join(f"{name} {value}" for name, value in figures.items()), flush=True)
+    measures = {
+        "losses": measure_losses,
+        "speed": measure_speed,
+        "race": measure_race,
+        "scaling": measure_scaling,
+    }
+    for part in options.parts:
+        figures[part] = measures[part](options)
+        (options.output / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")
+    print(json.dumps(figures))
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--peer-python", default=sys.executable, help="an interpreter with TRL; default: this one"
+    )
+    parser.add_argument("--parts", nargs="+", choices=PARTS, help="default: all on a CPU, speed on a GPU")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--output", type=Path, default=Path("runs/vs-trl"), help="pictures and figures.json")
+    parser.add_argument("--threads", type=int, help="of each process; default: 1 on a CPU, 8 beside a GPU")
+    parser.add_argument("--loads", nargs="+", help="speed: by name; default: all of the device")
+    parser.add_argument("--rounds", type=int, help="speed: of each side in turn; default: 3, on a GPU 1")
+    parser.add_argument("--steps", type=int, help="speed: counted steps a round; default: 4, on a GPU 2")
+    parser.add_argument(
+        "--seconds", type=float, default=90.0, help="speed on a GPU: after which a side is stopped"
+    )
+    parser.add_argument(
+        "--peer-weights",
+        choices=("float32", "bfloat16"),
+        default="float32",
+        help="TRL on a GPU: its mixed precision, or bfloat16 without float32 masters",
+    )
+    parser.add_argument("--peer-recompute", action="store_true", help="TRL: recompute activations")
+    parser.add_argument("--race-steps", type=int, default=40)
+    parser.add_argument("--race-rates", type=float, nargs="+", default=[3e-4, 1e-3, 3e-3])
+    parser.add_argument("--race-seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument(
+        "--quick", action="store_true", help="a glance: small loads, one round, one short race"
+    )
+    options = parser.parse_args()
+    on_gpu = options.device == "cuda"
+    options.parts = options.parts or (("speed",) if on_gpu else PARTS)
+    options.threads = options.threads or (8 if on_gpu else 1)
+    options.rounds = options.rounds or (1 if on_gpu or options.quick else 3)
+    options.steps = options.steps or (2 if on_gpu or options.quick else 4)
+    if options.quick:
+        options.race_steps, options.race_rates, options.race_seeds = 10, [1e-3], [1]
+    return options
+
+
+# torch is loaded with the parts, after the number of threads is set.
+
+
+def measure_losses(options: argparse.Namespace) -> dict[str, Any]:
+    import trl_losses
+
+    with tempfile.TemporaryDirectory() as folder:
+        return trl_losses.measure_losses(Path(folder), options.peer_python)
+
+
+def measure_speed(options: argparse.Namespace) -> dict[str, Any]:
+    import trl_speed
+
+    plan = trl_speed.Plan(
+        peer_python=options.peer_python,
+        rounds=options.rounds,
+        steps=options.steps,
+        seconds=options.seconds if options.device == "cuda" else 600.0,
+        weights=options.peer_weights,
+        recompute=options.peer_recompute,
+    )
+    loads = [load for load in trl_speed.LOADS.values() if load.device == options.device]
+    if options.loads:
+        loads = [trl_speed.LOADS[name] for name in options.loads]
+    if options.quick:
+        loads = [trl_speed.smaller(load) for load in loads]
+    return {load.name: trl_speed.measure_speed(load, plan) for load in loads}
+
+
+def measure_race(options: argparse.Namespace) -> dict[str, Any]:
+    import trl_race
+
+    with tempfile.TemporaryDirectory() as folder:
+        race = trl_race.Race(
+            peer_python=options.peer_python,
+            home=options.output / "cold-start",
+            runs=Path(folder),
+            rates=tuple(options.race_rates),
+            seeds=tuple(options.race_seeds),
+            steps=options.race_steps,
+            seconds=1800.0,
+        )
+        return trl_race.measure_race(race, options.output)
+
+
+def measure_scaling(options: argparse.Namespace) -> dict[str, Any]:
+    import trl_scaling
+
+    return trl_scaling.measure_scaling(options.device, options.output)
+
+
+if __name__ == "__main__":
+    main()

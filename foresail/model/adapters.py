@@ -1,0 +1,101 @@
+"""The low-rank pairs of a run, and their files: a folder that PEFT loads, and that a run goes on from exactly.
+
+    adapters = Adapters(model, recipe.lora, base="checkpoints/qwen", seed=0)
+    adapters.save(trainer)   # trainer/adapter: adapter_config.json, adapter_model.safetensors
+    adapters.load(trainer)
+
+Merged weights are rounded, so there is no way back from them. A run that goes on takes the weights it began with
+from where they were, and these files; a checksum shows that the weights are still the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from foresail.model.checksum import checksum
+from foresail.model.decoder import Decoder
+from foresail.model.hf_names import weight_parts
+from foresail.model.lora import LowRankLinear, attach, base_of
+from foresail.recipe.parts import Lora
+from foresail.recipe.projections import projections_of
+
+FOLDER, WEIGHTS, CONFIG = "adapter", "adapter_model.safetensors", "adapter_config.json"
+
+
+class Adapters:
+    """Attached to the model when made; `base` is the name of what they were attached to."""
+
+    def __init__(self, model: Decoder, settings: Lora, *, base: str | None, seed: int) -> None:
+        attach(model, settings, seed=seed)
+        self.model, self.settings, self.base = model, settings, base
+
+    @cached_property
+    def base_checksum(self) -> str:
+        """Of the weights that never change."""
+        return f"{checksum(base_of(self.model)):x}"
+
+    def save(self, trainer: Path) -> None:
+        folder = trainer / FOLDER
+        folder.mkdir()
+        tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.tensors()}
+        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt", "base_checksum": self.base_checksum})
+        (folder / CONFIG).write_text(json.dumps(self.config(), indent=2) + "\n", encoding="utf-8")
+
+    @torch.no_grad()
+    def load(self, trainer: Path) -> None:
+        file, ours = trainer / FOLDER / WEIGHTS, dict(self.tensors())
+        try:
+            with safe_open(file, framework="pt") as found:
+                expected = (found.metadata() or {}).get("base_checksum")
+            theirs = load_file(file)
+        except (OSError, SafetensorError) as error:
+            raise ValueError(
+                f"{file} cannot be read ({error}); remove {trainer.parent} to resume from the checkpoint before it"
+            ) from error
+        if {name: one.shape for name, one in theirs.items()} != {
+            name: one.shape for name, one in ours.items()
+        }:
+            raise ValueError(
+                f"{file} has other pairs than [lora] asks for; set its rank and targets as they were"
+            )
+        if expected != self.base_checksum:
+            raise ValueError(
+                f"{self.base or 'the fresh model'} is not what {file} was trained beside (checksum "
+                f"{self.base_checksum}, not {expected}); bring back the weights the run began with, in the same "
+                f"model.dtype, or start a new run from the merged ones in {trainer.parent}"
+            )
+        for name, tensor in ours.items():
+            tensor.copy_(theirs[name])
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Every A and B, in place, by PEFT's name for it."""
+        for part in weight_parts(self.model.shape):
+            owner, _, leaf = part.parameter.rpartition(".")
+            matrix = self.model.get_submodule(owner)
+            if not isinstance(matrix, LowRankLinear) or leaf != "weight":
+                continue
+            if (pair := matrix.pair(part.start)) is not None:
+                name = f"base_model.model.{part.hf_name.removesuffix('.weight')}"
+                yield f"{name}.lora_A.weight", pair[0]
+                yield f"{name}.lora_B.weight", pair[1]
+
+    def config(self) -> dict[str, object]:
+        return {
+            "peft_type": "LORA",
+            "task_type": "CAUSAL_LM",
+            "base_model_name_or_path": self.base,
+            "r": self.settings.rank,
+            "lora_alpha": self.settings.alpha,
+            "lora_dropout": 0.0,
+            "bias": "none",
+            "target_modules": [f"{name}_proj" for name in projections_of(self.settings.targets)],
+            "inference_mode": True,
+        }

@@ -1,0 +1,80 @@
+# mypy: allow-untyped-defs
+"""From logits to log-probabilities and entropies in one reading, and to their gradient in another.
+
+Legend: C tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+COLUMNS = 4096  # of the vocabulary at a time, for a program of eight warps: sixteen logits a thread
+SHAPE = {"BLOCK": COLUMNS, "num_warps": 8}
+
+
+def score(logits_CV: Tensor, ids_C: Tensor, temperature: float) -> Tensor:
+    """Log-probabilities, entropies and log-sums, one row each."""
+    tokens, words = logits_CV.shape
+    out_3C = logits_CV.new_empty(3, tokens)
+    if tokens:
+        score_kernel[(tokens,)](logits_CV, ids_C, out_3C, 1 / temperature, tokens, words, **SHAPE)
+    return out_3C
+
+
+def slopes(
+    logits_CV: Tensor,
+    ids_C: Tensor,
+    log_sums_C: Tensor,
+    scale_C: Tensor,
+    temperature: float,
+    dtype: torch.dtype,
+) -> Tensor:
+    """scale x (1 at the token - probability), rounded once."""
+    tokens, words = logits_CV.shape
+    out_CV = torch.empty_like(logits_CV, dtype=dtype)
+    if tokens:
+        grid = (tokens, triton.cdiv(words, COLUMNS))
+        slopes_kernel[grid](
+            logits_CV, ids_C, log_sums_C, scale_C.contiguous(), out_CV, 1 / temperature, words, **SHAPE
+        )
+    return out_CV
+
+
+@triton.jit(do_not_specialize=["tokens"])
+def score_kernel(logits, ids, out, coldness, tokens, words: tl.constexpr, BLOCK: tl.constexpr):
+    token = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+    # every column its own running maximum and sums: they meet once, at the end
+    greatest = tl.full((BLOCK,), -1e30, tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
+    weighted = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, words, BLOCK):
+        inside = start + columns < words
+        value = tl.load(logits + token * words + start + columns, mask=inside, other=-1e30) * coldness
+        higher = tl.maximum(greatest, value)
+        decay, weight = tl.exp(greatest - higher), tl.where(inside, tl.exp(value - higher), 0.0)
+        total = total * decay + weight
+        weighted = weighted * decay + weight * value
+        greatest = higher
+    top = tl.max(greatest, axis=0)
+    decay = tl.exp(greatest - top)
+    total_sum = tl.sum(total * decay, axis=0)
+    log_sum = top + tl.log(total_sum)
+    chosen = tl.load(logits + token * words + tl.load(ids + token)) * coldness
+    tl.store(out + token, chosen - log_sum)
+    tl.store(out + tokens + token, log_sum - tl.sum(weighted * decay, axis=0) / total_sum)
+    tl.store(out + 2 * tokens + token, log_sum)
+
+
+@triton.jit
+def slopes_kernel(logits, ids, log_sums, scales, out, coldness, words, BLOCK: tl.constexpr):
+    token = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = columns < words
+    value = tl.load(logits + token * words + columns, mask=inside, other=0.0) * coldness
+    probability = tl.exp(value - tl.load(log_sums + token))
+    here = tl.where(columns == tl.load(ids + token), 1.0, 0.0)
+    tl.store(out + token * words + columns, tl.load(scales + token) * (here - probability), mask=inside)

@@ -1,0 +1,117 @@
+"""LoRA: a pair of thin matrices beside each of the chosen ones; the pairs learn, the rest stays as it is.
+
+    attach(model, Lora(rank=16), seed=0)   # what requires a gradient now is A and B alone
+    reference = base_of(model)             # the model without them, on the same memory
+
+They are parameters like others: the engine reads them where the trainer updates them, graphs included. What is
+saved has them merged, see `hf`; `adapters` keeps them apart.
+
+Query, key and value are one matrix here, and so are gate and up. Each of them has a pair of its own, as elsewhere;
+all A of a matrix stand in one parameter, all B in another.
+
+Legend: M rows, N outputs, K inputs, P pairs of one matrix, r rank, R = P r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from foresail.model.decoder import Decoder
+from foresail.model.linear import Linear, add_linear, linear
+from foresail.recipe.parts import Lora
+from foresail.recipe.projections import STACKS, projection_sizes, projections_of
+
+
+class LowRankLinear(Linear):
+    """x W^T + bias + scale (x A^T) B^T, where W and bias are those of `base`, not copies.
+
+    `places` says which outputs each pair serves, and where the first is: {0: 96, 128: 32} are two pairs.
+    """
+
+    def __init__(self, base: Linear, places: Mapping[int, int], rank: int, scale: float) -> None:
+        nn.Module.__init__(self)  # the weight is there already
+        self.in_features, self.out_features = base.in_features, base.out_features
+        self.weight, self.bias = base.weight, base.bias
+        self.places, self.rank = dict(places), rank
+        self.A = nn.Parameter(base.weight.new_empty(len(places) * rank, base.in_features))
+        self.B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
+        share_NP = base.weight.new_zeros(base.out_features, len(places))
+        for pair, (start, count) in enumerate(places.items()):
+            share_NP[start : start + count, pair] = scale
+        self.share_NP: Tensor
+        self.register_buffer("share_NP", share_NP, persistent=False)
+
+    def forward(self, x_MK: Tensor) -> Tensor:
+        return self._add_pairs(super().forward(x_MK), x_MK)
+
+    def tail(self, x_MK: Tensor, start: int) -> Tensor:
+        return self._add_pairs(super().tail(x_MK, start), x_MK, start)
+
+    def add_to(self, stream_MN: Tensor, x_MK: Tensor) -> Tensor:
+        return self._add_pairs(super().add_to(stream_MN, x_MK), x_MK)
+
+    def _add_pairs(self, out_MN: Tensor, x_MK: Tensor, start: int = 0) -> Tensor:
+        """Last, so that with B = 0 every bit is what W alone makes it."""
+        return add_linear(out_MN, linear(x_MK, self.A), self._spread(start))
+
+    def _spread(self, start: int) -> Tensor:
+        """B as (N, R), scaled: each output reads the r columns of its own pair, and zeros elsewhere."""
+        return (self.B[start:, None] * self.share_NP[start:, :, None]).flatten(1)
+
+    def pair(self, start: int) -> tuple[Tensor, Tensor] | None:
+        """A and B, in place, for the outputs that begin at `start`."""
+        if start not in self.places:
+            return None
+        first = list(self.places).index(start) * self.rank
+        return self.A[first : first + self.rank], self.B.narrow(0, start, self.places[start])
+
+    @torch.no_grad()
+    def merged(self, start: int, count: int) -> Tensor:
+        """`count` rows of one matrix that does what W and the pairs do together; rounded once."""
+        learned_NK = self._spread(start)[:count].float() @ self.A.float()
+        return (self.weight.narrow(0, start, count).float() + learned_NK).to(self.weight.dtype)
+
+
+def attach(model: Decoder, settings: Lora, *, seed: int) -> None:
+    """Freeze the model and put pairs beside its targets. B is zero, so it computes what it did before, bit for bit.
+
+    A is drawn as PEFT draws it, from one seed, the same on every device.
+    """
+    model.requires_grad_(False)
+    generator = torch.Generator().manual_seed(seed)
+    sizes, targets = projection_sizes(model.shape), projections_of(settings.targets)
+    for block in model.blocks:
+        for path, names in STACKS.items():
+            ends = torch.tensor([sizes[name][0] for name in names]).cumsum(0).tolist()
+            places = {
+                end - sizes[name][0]: sizes[name][0]
+                for name, end in zip(names, ends, strict=True)
+                if name in targets
+            }
+            if places:
+                owner, _, name = path.rpartition(".")
+                base = block.get_submodule(path)
+                assert isinstance(base, Linear) and not isinstance(base, LowRankLinear)
+                low_rank = LowRankLinear(base, places, settings.rank, settings.alpha / settings.rank)
+                draw(low_rank.A, generator)
+                setattr(block.get_submodule(owner), name, low_rank)
+
+
+@torch.no_grad()
+def draw(a_RK: Tensor, generator: torch.Generator) -> None:
+    noise_RK = 2 * torch.rand(a_RK.shape, generator=generator) - 1
+    a_RK.copy_(noise_RK * a_RK.shape[1] ** -0.5)
+
+
+def base_of(model: Decoder) -> Decoder:
+    """The model as it was before `attach`, on the same parameters: a reference that takes no memory."""
+    with torch.device("meta"):
+        base = Decoder(model.shape)
+    for name, _ in list(base.named_parameters()):
+        owner, _, leaf = name.rpartition(".")
+        setattr(base.get_submodule(owner), leaf, model.get_parameter(name))
+    base.cos, base.sin = model.cos, model.sin
+    return base

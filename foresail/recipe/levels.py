@@ -1,0 +1,132 @@
+"""How hard problems are, as files say it: levels 1 (easy) to 5 (hard), by problem id or in a column."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from foresail.recipe.inputs import LARGEST_COUNTED, first_line
+from foresail.recipe.parts import NUM_LEVELS, Problems
+from foresail.recipe.stages import Rl
+
+
+def to_level(value: Any) -> int | None:
+    """to_level(3), to_level("3") and MATH's to_level("Level 3") -> 3; to_level(None) -> None."""
+    if value is None:
+        return None
+    digits = re.fullmatch(r"(?:level )?(\d)(?:\.0)?", str(value).strip().lower())
+    if digits is None or not 1 <= int(digits[1]) <= NUM_LEVELS:
+        raise ValueError(
+            f"{value!r} is no difficulty level; use whole numbers from 1 (easy) to {NUM_LEVELS} (hard)"
+        )
+    return int(digits[1])
+
+
+def read_levels(path: Path) -> dict[str, int | None]:
+    """Levels by problem id, from lines like {"id": "gsm8k:17", "level": 3}; null: nobody could tell."""
+    if not path.is_file():
+        hint = f"name a file in it, like {path / 'difficulty.jsonl'}" if path.is_dir() else "check the path"
+        raise ValueError(f"{path} is no file of difficulty levels; {hint}")
+    levels = {}
+    with path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                identity, value = read_entry(line, f"{path}:{number}")
+                levels[identity] = value
+    return levels
+
+
+def read_entry(line: str, place: str) -> tuple[str, int | None]:
+    try:
+        entry = json.loads(line)
+        return str(entry["id"]), to_level(entry["level"])
+    except (TypeError, KeyError, json.JSONDecodeError):
+        raise ValueError(
+            f"{place} does not tell a problem's level; each line must be an object with id and level, as "
+            "`foresail data grade-difficulty` writes it"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
+def level_refusals(recipe: Rl) -> Iterator[str]:
+    """Levels that cannot be read, and weights on levels of which there is no problem."""
+    try:
+        counts = count_levels(recipe.data)
+    except (OSError, ValueError) as error:
+        key = "data.difficulty" if recipe.data.difficulty is not None else "data.difficulty_key"
+        yield f"{key}: {error}"
+        return
+    if counts is None:
+        return
+    for number, phase in enumerate(recipe.phases, start=1):
+        where = f"curriculum stage {number}: " if recipe.curriculum else ""
+        yield from (
+            where + line for line in mix_refusals(phase.mix, counts, phase.prompts_per_step) if phase.mix
+        )
+
+
+def mix_refusals(
+    mix: tuple[float, ...] | None, counts: Mapping[int, int], prompts_per_step: int
+) -> Iterator[str]:
+    """mix_refusals((1, 1, 0, 0, 0), {1: 30}, 64) -> level 2 has none; 30 are too few for a step of 64."""
+    wanted = [level for level, weight in enumerate(mix or (), start=1) if weight]
+    there = ", ".join(f"{level}: {counts[level]}" for level in sorted(counts)) or "none"
+    if missing := [level for level in wanted if not counts.get(level)]:
+        levels = " and ".join(map(str, missing))
+        yield (
+            f"mix gives weight to level {levels}, of which there is no problem; set that weight to 0 (problems by "
+            f"level: {there})"
+        )
+    elif wanted and (total := sum(counts[level] for level in wanted)) < prompts_per_step:
+        yield (
+            f"mix draws from {total} problems and prompts_per_step is {prompts_per_step}; lower that, or give "
+            f"weight to more levels (problems by level: {there})"
+        )
+
+
+def count_levels(data: Problems) -> Counter[int] | None:
+    """Problems by level, as far as one look tells; None where there are no levels, or a look takes too long."""
+    if data.difficulty is not None:
+        path = Path(data.difficulty)
+        if path.is_file() and path.stat().st_size > LARGEST_COUNTED:
+            return None
+        return Counter(level for level in read_levels(path).values() if level is not None)
+    file = Path(data.source)
+    if data.difficulty_key is None or file.suffix != ".jsonl" or not file.is_file():
+        return None
+    if file.stat().st_size > LARGEST_COUNTED or first_line(file).startswith(b"["):
+        return None
+    return count_column(file, data.difficulty_key, data.limit)
+
+
+def count_column(file: Path, key: str, limit: int | None) -> Counter[int]:
+    """Lines that are no objects are told of by others."""
+    counts: Counter[int] = Counter()
+    with file.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(islice((line for line in lines if line.strip()), limit), start=1):
+            try:
+                value = json.loads(line)
+            except ValueError:
+                continue
+            try:
+                level = to_level(reach(value, key))
+            except ValueError as error:
+                raise ValueError(f"{file}, row {number}: {error}") from None
+            if level is not None:
+                counts[level] += 1
+    return counts
+
+
+def reach(columns: Any, key: str) -> Any:
+    """reach({"meta": {"level": 3}}, "meta.level") -> 3; None where there is no such column."""
+    if isinstance(columns, Mapping) and key in columns:
+        return columns[key]
+    for part in key.split("."):
+        columns = columns.get(part) if isinstance(columns, Mapping) else None
+    return columns

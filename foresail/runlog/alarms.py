@@ -1,0 +1,266 @@
+"""What tells, in the metrics of a run, that it goes wrong, and what to do about it.
+
+Each check is a function of the run's history, oldest record first, and gives an alarm or None. It looks at means
+over a few steps, since single steps are noise, and is silent where its metrics are missing. When an alarm is
+raised, and when it may be raised again, is the lookout's business (`lookout.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+from foresail.runlog.headlines import as_number
+
+Record = Mapping[str, Any]
+History = Sequence[Record]
+
+RECENT = 5  # steps that a mean is taken over
+ACCURACY, LENGTH = "rollout/accuracy", "response_length/mean"
+FAILURES = ("verdict/timeout", "verdict/crashed", "verdict/ungradable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alarm:
+    """`text` says what was seen, with numbers; `advice` what to try."""
+
+    name: str
+    text: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}. {self.advice}"
+
+
+def entropy_collapse(history: History) -> Alarm | None:
+    """Entropy falls as errors do: who is right may be certain. Five times faster, the policy stops exploring."""
+    entropy, accuracy = journey(history, "actor/entropy"), journey(history, ACCURACY)
+    if entropy is None or accuracy is None or accuracy[1] > 0.95:
+        return None
+    errors = (1 - accuracy[1]) / max(1 - accuracy[0], 0.05)
+    if not entropy[1] < 0.2 * errors * entropy[0]:
+        return None
+    return Alarm(
+        name="entropy collapse",
+        text=f"entropy fell from {entropy[0]:.3g} to {entropy[1]:.3g}, accuracy only went from "
+        f"{accuracy[0]:.2f} to {accuracy[1]:.2f}",
+        advice="Raise loss.clip_high, lower optimizer.lr or updates_per_step, or raise sampling.temperature",
+    )
+
+
+def length_explosion(history: History) -> Alarm | None:
+    """Longer responses that are right more often are what one hopes for; here they are not."""
+    length, accuracy = mean(history[-RECENT:], LENGTH), mean(history[-RECENT:], ACCURACY)
+    if length is None or accuracy is None:
+        return None
+    as_good = [then for then in earlier(history) if then.accuracy >= accuracy - 0.01]
+    shortest = min(as_good, key=lambda then: then.length, default=None)
+    if shortest is None or not length > 2 * shortest.length:
+        return None
+    return Alarm(
+        name="length explosion",
+        text=f"responses have {length:.0f} tokens and are right in {accuracy:.0%}; around step {shortest.step} "
+        f"{shortest.length:.0f} tokens sufficed for {shortest.accuracy:.0%}",
+        advice="Look for loops in RUN/rollouts; set reward.overlong_buffer, or lower optimizer.lr",
+    )
+
+
+def length_collapse(history: History) -> Alarm | None:
+    """Half the tokens, and a tenth of all answers lost with them."""
+    length, accuracy = mean(history[-RECENT:], LENGTH), mean(history[-RECENT:], ACCURACY)
+    best = max(earlier(history), key=lambda then: then.accuracy, default=None)
+    if length is None or accuracy is None or best is None:
+        return None
+    if not (length < best.length / 2 and accuracy < best.accuracy - 0.1):
+        return None
+    return Alarm(
+        name="length collapse",
+        text=f"responses have {length:.0f} tokens and are right in {accuracy:.0%}; around step {best.step} they "
+        f"had {best.length:.0f} and were right in {best.accuracy:.0%}",
+        advice="Lower reward.overlong_factor or optimizer.lr, and go on from an earlier checkpoint",
+    )
+
+
+def reward_without_accuracy(history: History) -> Alarm | None:
+    """With plain verdicts the two rise together; apart, the rest of the reward is being collected."""
+    window = history[-5 * RECENT :]
+    reward, accuracy = journey(window, "rollout/reward"), journey(window, ACCURACY)
+    if reward is None or accuracy is None or len(window) < 3 * RECENT:
+        return None
+    span = max(numbers(window, "critic/rewards/max"), default=0.0) - min(
+        numbers(window, "critic/rewards/min"), default=0.0
+    )
+    rise = (reward[1] - reward[0]) / span if span else 0.0
+    if not (rise > 0.1 and accuracy[1] - accuracy[0] < 0.1 * rise):
+        return None
+    return Alarm(
+        name="reward without accuracy",
+        text=f"in {len(window)} steps the reward rose from {reward[0]:.2f} to {reward[1]:.2f}, accuracy went from "
+        f"{accuracy[0]:.2f} to {accuracy[1]:.2f}",
+        advice="Read the best samples in RUN/rollouts: shaping or partial credit may be earned without an answer; "
+        "lower reward.format_weight, or mend the grader",
+    )
+
+
+def too_easy(history: History) -> Alarm | None:
+    groups = group_shares(history)
+    if groups is None or groups.useful > 0.05 or groups.solved < groups.unsolved:
+        return None
+    return Alarm(
+        name="groups too easy",
+        text=f"{groups.useful:.0%} of the groups teach something; in {groups.solved:.0%} every sample is right",
+        advice="Bring harder problems, or set dynamic_sampling.easy_pool to draw solved ones rarely; if these are "
+        "all there are, the run is done",
+    )
+
+
+def too_hard(history: History) -> Alarm | None:
+    groups = group_shares(history)
+    if groups is None or groups.useful > 0.1 or groups.solved >= groups.unsolved:
+        return None
+    return Alarm(
+        name="groups too hard",
+        text=f"{groups.useful:.0%} of the groups teach something; in {groups.unsolved:.0%} no sample is right",
+        advice="Bring easier problems, begin with fine-tuning, or raise samples_per_prompt or "
+        "sampling.max_new_tokens; look in RUN/rollouts whether the grader finds the answers",
+    )
+
+
+def mismatch_rising(history: History) -> Alarm | None:
+    kl = journey(history, "rollout/logprob_kl")
+    if kl is None or not (kl[1] > 1e-3 and kl[1] > 5 * kl[0]):
+        return None
+    return Alarm(
+        name="mismatch rising",
+        text=f"the KL between engine and trainer rose from {kl[0]:.1e} to {kl[1]:.1e}; up to 1e-3 is usual",
+        advice='Set loss.old_logprobs = "trainer" with loss.importance_cap = 2, or engine.batch_invariant = true; '
+        'model.dtype = "float32" shows whether precision is the cause',
+    )
+
+
+def gradient_spikes(history: History) -> Alarm | None:
+    """One spike is clipped and forgotten; two within a few steps are a habit."""
+    before, now = numbers(history[-5 * RECENT : -RECENT], "actor/grad_norm"), history[-RECENT:]
+    if len(before) < 2 * RECENT:
+        return None
+    usual = median(before)
+    spikes = [norm for norm in numbers(now, "actor/grad_norm") if norm > 10 * usual > 0]
+    if len(spikes) < 2:
+        return None
+    return Alarm(
+        name="gradient spikes",
+        text=f"{len(spikes)} of the last {RECENT} steps had gradient norms up to {max(spikes):.3g}; usual was "
+        f"{usual:.3g}",
+        advice="Lower optimizer.lr or optimizer.clip_norm, or raise optimizer.beta2",
+    )
+
+
+def clip_fraction(history: History) -> Alarm | None:
+    share = mean(history[-RECENT:], "actor/pg_clipfrac")
+    if len(history) < RECENT or share is None or not share > 0.25:
+        return None
+    return Alarm(
+        name="clip fraction",
+        text=f"{share:.0%} of the tokens are beyond the loss's bounds and teach little",
+        advice="Lower optimizer.lr or updates_per_step, or widen loss.clip_low and loss.clip_high",
+    )
+
+
+def truncated_responses(history: History) -> Alarm | None:
+    share = mean(history[-RECENT:], "response_length/clip_ratio")
+    if len(history) < RECENT or share is None or not share > 0.3:
+        return None
+    return Alarm(
+        name="truncated responses",
+        text=f"{share:.0%} of the responses are cut at the limit, most of them before an answer",
+        advice="Raise sampling.max_new_tokens or set reward.overlong_buffer; if few ever end, the prompt or the "
+        "chat template does not make the model stop",
+    )
+
+
+def failed_verdicts(history: History) -> Alarm | None:
+    """A grader that fails now and then costs a few groups; one that fails often, the run its meaning."""
+    shares = {name: next(iter(numbers(history[-1:], name)), 0.0) for name in FAILURES}
+    if not sum(shares.values()) > 0.1:
+        return None
+    kinds = ", ".join(f"{name.split('/')[1]} {share:.0%}" for name, share in shares.items() if share)
+    first = history[-1].get("verdict/first_failure")
+    return Alarm(
+        name="failed verdicts",
+        text=f"{sum(shares.values()):.0%} of the verdicts failed ({kinds})" + (f"; {first}" if first else ""),
+        advice="Their groups are dropped. Mend the grader or these problems, or raise reward.time_limit",
+    )
+
+
+CHECKS: tuple[Callable[[History], Alarm | None], ...] = (
+    entropy_collapse,
+    length_explosion,
+    length_collapse,
+    reward_without_accuracy,
+    too_easy,
+    too_hard,
+    mismatch_rising,
+    gradient_spikes,
+    clip_fraction,
+    truncated_responses,
+    failed_verdicts,
+)
+
+
+# What the checks read from a history.
+
+
+def numbers(records: Iterable[Record], name: str) -> list[float]:
+    found = (as_number(record.get(name)) for record in records)
+    return [value for value in found if value is not None]
+
+
+def mean(records: Iterable[Record], name: str) -> float | None:
+    values = numbers(records, name)
+    return fmean(values) if values else None
+
+
+def journey(history: History, name: str) -> tuple[float, float] | None:
+    """Means over the first and the last few steps; None while they overlap."""
+    first, last = mean(history[:RECENT], name), mean(history[-RECENT:], name)
+    return None if len(history) < 2 * RECENT or first is None or last is None else (first, last)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Then:
+    """A few steps of the past, around `step`."""
+
+    step: int
+    accuracy: float
+    length: float
+
+
+def earlier(history: History) -> list[Then]:
+    """Every run of a few steps that ended before the last few began."""
+    found = []
+    for start in range(len(history) - 2 * RECENT + 1):
+        block = history[start : start + RECENT]
+        accuracy, length = mean(block, ACCURACY), mean(block, LENGTH)
+        if accuracy is not None and length is not None:
+            found.append(Then(step=block[RECENT // 2]["step"], accuracy=accuracy, length=length))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Shares of the groups that were launched."""
+
+    useful: float
+    solved: float
+    unsolved: float
+
+
+def group_shares(history: History) -> Groups | None:
+    useful, solved, unsolved = (
+        mean(history[-RECENT:], f"groups/{kind}") for kind in ("useful", "solved", "unsolved")
+    )
+    if len(history) < RECENT or useful is None or solved is None or unsolved is None:
+        return None
+    return Groups(useful=useful, solved=solved, unsolved=unsolved)

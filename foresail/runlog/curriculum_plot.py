@@ -1,0 +1,116 @@
+"""What a run drew, over time: shares and pass rates of difficulty levels, pools and windows, stages between.
+
+Which panels there are follows from which metrics there are; a run without levels, pools and stages has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from foresail.runlog.atomic import write_aside
+from foresail.runlog.plots import CORAL, FAINT, GRID, INK, NAVY, PAPER, PLUM, TEAL, Record, points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LEVEL_COLOURS = ("#8fd3c7", "#3fa7a0", "#1d7a9b", "#1d4e89", "#3b2a63")  # light is easy
+LEVELS = range(1, 1 + len(LEVEL_COLOURS))
+SHARES, ACCURACIES = "rollout/launched_level_", "rollout/accuracy_level_"
+POOLS = {
+    "pool/easy": ("in the easy pool", TEAL),
+    "pool/window_above": ("above the window", CORAL),
+    "pool/window_inside": ("in the window", NAVY),
+    "pool/window_below": ("below the window", PLUM),
+}
+
+
+def draw_curriculum(metrics: Sequence[Record], path: Path, *, title: str = "") -> None:
+    figure = make_figure(metrics, title)
+    write_aside(path, lambda aside: figure.savefig(aside, dpi=160, facecolor=PAPER))
+
+
+def has_curriculum(metrics: Sequence[Record]) -> bool:
+    return any(name.startswith((SHARES, "pool/")) for record in metrics for name in record)
+
+
+def make_figure(metrics: Sequence[Record], title: str = "") -> Figure:
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
+    except ImportError as error:
+        raise ImportError("plots need matplotlib; install it with: pip install matplotlib") from error
+    levelled = any(points(metrics, f"{SHARES}{level}")[0] for level in LEVELS)
+    pooled = any(points(metrics, name)[0] for name in POOLS)
+    panels = [draw_shares, draw_accuracies] * levelled + [draw_pools] * pooled
+    with rc_context({"font.family": "DejaVu Sans", "font.size": 9.5}):
+        figure = Figure(figsize=(8.6, 2.5 * len(panels) + 0.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        if title:
+            figure.suptitle(title, x=0.012, ha="left", color=INK, fontsize=14, fontweight="bold")
+        for place, draw in enumerate(panels, start=1):
+            axes = figure.add_subplot(len(panels), 1, place)
+            dress(axes)
+            draw(axes, metrics)
+            mark_stages(axes, metrics)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+            axes.legend(
+                frameon=False, labelcolor=INK, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8.5
+            )
+        axes.set_xlabel("step", color=FAINT)
+    return figure
+
+
+def draw_shares(axes: Axes, metrics: Sequence[Record]) -> None:
+    """Stacked: what is left above the top are problems without a level."""
+    steps = [record["step"] for record in metrics if any(name.startswith(SHARES) for name in record)]
+    drawn = [record for record in metrics if record["step"] in set(steps)]
+    shares = [[record.get(f"{SHARES}{level}", 0.0) for record in drawn] for level in LEVELS]
+    labels = [f"level {level}" for level in LEVELS]
+    axes.stackplot(steps, *shares, colors=LEVEL_COLOURS, labels=labels, linewidth=0)
+    axes.set_ylim(0, 1)
+    name(axes, "Problems drawn, by level")
+
+
+def draw_accuracies(axes: Axes, metrics: Sequence[Record]) -> None:
+    for level, colour in zip(LEVELS, LEVEL_COLOURS, strict=True):
+        steps, values = points(metrics, f"{ACCURACIES}{level}")
+        if steps:
+            axes.plot(steps, values, color=colour, linewidth=2, marker=".", label=f"level {level}")
+    axes.set_ylim(0, 1.04)
+    name(axes, "Right answers, by level")
+
+
+def draw_pools(axes: Axes, metrics: Sequence[Record]) -> None:
+    for metric, (label, colour) in POOLS.items():
+        steps, values = points(metrics, metric)
+        if steps:
+            axes.plot(steps, values, color=colour, linewidth=2, label=label)
+    axes.set_ylim(bottom=0)
+    name(axes, "Problems by where they stand")
+
+
+def mark_stages(axes: Axes, metrics: Sequence[Record]) -> None:
+    """A line where each stage of the curriculum begins."""
+    steps, stages = points(metrics, "curriculum/stage")
+    for place in range(1, len(steps)):
+        if stages[place] != stages[place - 1]:
+            axes.axvline(
+                (steps[place - 1] + steps[place]) / 2, color=FAINT, linewidth=1, linestyle=(0, (4, 3))
+            )
+
+
+def name(axes: Axes, title: str) -> None:
+    axes.set_title(title, loc="left", color=INK, fontsize=10.5, fontweight="bold", pad=8)
+
+
+def dress(axes: Axes) -> None:
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(GRID)
+    axes.grid(axis="y", color=GRID, linewidth=1)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, colors=FAINT)

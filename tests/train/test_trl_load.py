@@ -1,0 +1,67 @@
+"""What the comparison with TRL rests on: checkpoints that never end, one reward for both sides, a fair clock."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from foresail.model.attention import PackedAttention
+from foresail.model.hf import load_model
+from foresail.tokenizer.tokenizer import Tokenizer
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.append(str(BENCHMARKS))
+
+from trl_load import prepare  # noqa: E402
+from trl_race import curve, time_to  # noqa: E402
+from trl_speed import LOADS, smaller  # noqa: E402
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_end_of_sequence_never_comes(tmp_path: Path, tied: bool) -> None:
+    load = smaller(LOADS["tiny"])
+    shape = load.shape.model_copy(update={"tied": tied})
+    prompt_tokens = prepare(replace(load, shape=shape), tmp_path, 1)
+    model = load_model(tmp_path, dtype=torch.float32, device="cpu")
+    eos = Tokenizer.load(tmp_path).eos_ids
+    ids_T = torch.randint(shape.vocab_size, (200,), generator=torch.Generator().manual_seed(0))
+    ids_T[torch.isin(ids_T, torch.tensor(eos))] = shape.vocab_size - 1
+    with torch.no_grad():
+        hidden_TD = model(ids_T, torch.arange(200), PackedAttention(torch.tensor([0, 200])))
+        logprobs_TV = torch.log_softmax(model.logits(hidden_TD), -1)
+    assert logprobs_TV[:, eos].max() < -15  # less than once in a million tokens
+    assert logprobs_TV.exp().max() < 0.9  # and nothing else is certain
+    assert prompt_tokens == 13
+
+
+def test_every_id_has_a_text_of_its_own(tmp_path: Path) -> None:
+    prepare(LOADS["small"], tmp_path, 1)
+    tokenizer = Tokenizer.load(tmp_path)
+    assert tokenizer.vocab_size == LOADS["small"].shape.vocab_size
+    texts = [tokenizer.decode([token]) for token in range(tokenizer.vocab_size)]
+    assert all(texts) and len(set(texts)) == len(texts)
+
+
+def test_rewards_read_text_and_messages_alike() -> None:
+    rewards = runpy.run_path(str(BENCHMARKS / "trl_reward.py"))
+    texts = [r"<think>1 +3=4</think>\boxed{4}", r"\boxed{4} or \boxed{5}", "4"]
+    messages = [[{"role": "assistant", "content": text}] for text in texts]
+    for completions in (texts, messages):
+        assert rewards["boxed"](completions=completions, answer=["4"] * 3) == [1.0, 0.0, 0.0]
+    assert rewards["parity"](completions=texts[:2], completion_ids=[[1, 2], [2, 2]]) == [1.0, 0.0]
+
+
+def test_time_to_a_reward_is_that_of_the_running_mean() -> None:
+    steps = [
+        {"elapsed": float(number), "reward": reward}
+        for number, reward in enumerate([0.0, 1.0, 0.0, 1.0, 1.0, 1.0])
+    ]
+    points = curve(steps)
+    assert [round(reward, 2) for _, reward in points] == [0.0, 0.5, 0.33, 0.5, 0.6, 0.8]
+    assert time_to(0.6, points) == 4.0
+    assert time_to(0.9, points) is None
