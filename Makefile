@@ -18,7 +18,7 @@ quickstart: install
 	$(BIN)/foresail quickstart
 
 test: .venv/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -98,6 +98,8 @@ def dictate(engine: Engine, scripts: Sequence[Script], draw: Draw) -> None:
         runner.draw_freely = runner._draw  # type: ignore[attr-defined]
     if isinstance(graphs := getattr(runner, "graphs", None), dict):
         graphs.clear()  # they hold the scripts of before
+        # The old pool went with its last graph.
+        runner.graph_memory = torch.cuda.graph_pool_handle()  # type: ignore[attr-defined]
     lines = {
         noise_key(draw.seed, draw.step, script.problem.problem.id, number): [*script.problem.ids, *response]
         for script in scripts

@@ -24,7 +24,7 @@ import torch
 from gpu_loads import SHAPES
 from replay import DATA
 from tokenizers import Tokenizer
-from train_gpu import PEAK_FLOPS, PROMPT, count_flops, random_model
+from train_gpu import PEAK, PROMPT, random_model
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine, build_engine
@@ -38,9 +38,11 @@ from foresail.rollout.collect import collect, gradable
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw
+from foresail.train.effort import count_flops
 from foresail.train.optimizer import AdamW, build_optimizer
-from foresail.train.rl import compute_advantages, pack_groups, rl_loss, split
+from foresail.train.rl import rl_loss
 from foresail.train.step import train_step
+from foresail.train.updates import compute_advantages, pack_groups, split
 
 GB = 1e9
 Figures = dict[str, Any]
@@ -145,7 +147,7 @@ def one_step(
         "rollout_tokens_per_second": round(tokens / rollout),
         "rollout_peak_gb": round(rollout_peak / GB, 2),
         "update_seconds": round(seconds, 2),
-        "update_mfu": round(update.pop("flops") / seconds / PEAK_FLOPS, 4),
+        "update_mfu": round(update.pop("flops") / seconds / PEAK, 4),
         "update_peak_gb": round(torch.cuda.max_memory_allocated() / GB, 2),
         "step_seconds": round(rollout + seconds, 2),
         **update,

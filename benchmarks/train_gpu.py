@@ -31,10 +31,11 @@ from foresail.recipe.parts import Loss, Optimizer
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Rl
 from foresail.records import PackedBatch, TrainSequence
+from foresail.train.effort import count_flops
 from foresail.train.optimizer import build_optimizer
 from foresail.train.step import token_logprobs, train_step
 
-PEAK_FLOPS = 989e12
+PEAK = 989e12
 PROMPT = 128
 Figures = dict[str, Any]
 
@@ -99,10 +100,10 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
         "fill": round(tokens / len(batches) / options.micro_batch, 4),
         "seconds": round(seconds, 4),
         "tokens_per_second": round(tokens / seconds),
-        "mfu": round(flops / seconds / PEAK_FLOPS, 4),
+        "mfu": round(flops / seconds / PEAK, 4),
         "forward_ms": round(1e3 * forward, 2),
         "backward_ms": round(1e3 * backward, 2),
-        "micro_batch_mfu": round(first / (forward + backward) / PEAK_FLOPS, 4),
+        "micro_batch_mfu": round(first / (forward + backward) / PEAK, 4),
         "optimizer_ms": round(1e3 * (seconds - (forward + backward) * flops / first), 2),
         "peak_gb": round(peak / 1e9, 3),
         "estimate_gb": round(estimate_bytes(shape, options) / 1e9, 3),
@@ -150,15 +151,6 @@ def time_passes(model: Decoder, batch: PackedBatch) -> tuple[float, float]:
         logprobs_M, forward = timed(lambda: token_logprobs(model, batch)[0])
         _, backward = timed(loss(logprobs_M, batch)[0].backward)
     return forward, backward
-
-
-def count_flops(shape: ModelShape, batch: PackedBatch) -> float:
-    """Of forward and backward. Looking up an embedding computes nothing; the head sees tokens with a loss only."""
-    head = shape.vocab_size * shape.hidden_size
-    body = shape.num_parameters - head * (1 if shape.tied else 2)
-    squares = batch.starts_S1.diff().double().square().sum().item()
-    attention = 6 * shape.num_layers * shape.num_heads * shape.head_dim * squares
-    return 6 * (body * batch.ids_T.numel() + head * batch.targets_M.numel()) + attention
 
 
 def estimate_bytes(shape: ModelShape, options: argparse.Namespace) -> int:

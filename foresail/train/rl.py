@@ -15,17 +15,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from statistics import fmean
 
 import torch
 from torch import Tensor
 
-from foresail.algorithms.advantages import ADVANTAGES
-from foresail.algorithms.aggregation import token_weights
 from foresail.algorithms.mismatch import mismatch
 from foresail.algorithms.policy_loss import policy_loss
-from foresail.data.packing import pack
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, encode_problems
 from foresail.engine.engine import Engine, build_engine
@@ -37,7 +33,7 @@ from foresail.model.lora import base_of
 from foresail.recipe import parts
 from foresail.recipe.curriculum import steps_left
 from foresail.recipe.stages import Rl
-from foresail.records import Group, PackedBatch, Problem, Sample, TrainSequence
+from foresail.records import Group, PackedBatch, Problem, Sample
 from foresail.rewards.grader import reward
 from foresail.rewards.grading import Grading, open_grading
 from foresail.rollout.build import build_fleet
@@ -57,6 +53,7 @@ from foresail.runlog.samples import sample_lines
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import Critic, join, open_critic
+from foresail.train.effort import describe_device, describe_updates
 from foresail.train.rl_metrics import describe_advantages, describe_harvest, mean_over_updates, rollout_rows
 from foresail.train.schedule import learning_rate
 from foresail.train.selection import check_supply, describe_selection, open_selection
@@ -65,6 +62,7 @@ from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.step import token_logprobs, train_step
 from foresail.train.stopwatch import Stopwatch
+from foresail.train.updates import compute_advantages, pack_groups, split
 
 
 def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
@@ -87,6 +85,7 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
                 with watch("update"):
                     metrics = reinforce(session, harvest.chosen, setup, now)
                 metrics |= describe_harvest(harvest, watch.seconds) | setup.fleet.take_figures()
+                metrics |= describe_device(metrics.get("perf/update_tflop", 0.0), watch.seconds["update"])
                 metrics |= describe_selection(harvest.launched, progress, recipe)
                 if recipe.eval_every and step % recipe.eval_every == 0:
                     with watch("eval"):
@@ -261,6 +260,7 @@ def reinforce(session: Session, groups: Sequence[Group], setup: Setup, recipe: R
     updates, metrics = weigh(session, groups, setup.critic, recipe)
     if session.progress.step < recipe.critic_only_steps:
         return metrics
+    metrics |= describe_updates(updates * recipe.passes_per_step, model.shape, recipe.micro_batch_tokens)
     updates = [add_logprobs(batches, model, setup.reference, recipe) for batches in updates]
     total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
     results = []
@@ -319,52 +319,6 @@ def rl_loss(
     if on_policy and batch.rollout_logprobs_M is not None:
         sums |= mismatch(logprobs_M, batch.rollout_logprobs_M)
     return value, sums
-
-
-def compute_advantages(groups: Sequence[Group], kind: str) -> Tensor:
-    rewards_GN = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
-    lengths_GN = torch.tensor([[sample.num_response_tokens for sample in group.samples] for group in groups])
-    return ADVANTAGES[kind](rewards_GN, lengths_GN)
-
-
-def pack_groups(
-    groups: Sequence[Group], advantages_GN: Tensor | None, recipe: Rl, device: torch.device
-) -> list[PackedBatch]:
-    """One update's samples as packed micro-batches, weighed over the whole update.
-
-    Without advantages, which a critic will find, a sample bears its reward at its last token.
-    """
-    advantages = None if advantages_GN is None else advantages_GN.tolist()
-    sequences = [
-        TrainSequence(
-            name=f"{group.problem.id} sample {number}",
-            ids=sample.ids,
-            loss_mask=sample.loss_mask,
-            advantages=None if advantages is None else [advantages[row][number]] * len(sample.ids),
-            rewards=at_last_token(sample, group.rewards[number]) if advantages is None else None,
-            old_logprobs=sample.logprobs,
-            rollout_logprobs=sample.logprobs,
-        )
-        for row, group in enumerate(groups)
-        for number, sample in enumerate(group.samples)
-    ]
-    num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
-    weights = token_weights(num_tokens, recipe.loss.aggregation, recipe.sampling.max_new_tokens)
-    return pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=device)
-
-
-def at_last_token(sample: Sample, reward: float | None) -> list[float]:
-    """A prompt of two tokens, a response of two, reward 1: [0, 0, 0, 1]."""
-    assert reward is not None, "only gradable groups are learned from"
-    last = len(sample.ids) - 1 - sample.loss_mask[::-1].index(1)
-    return [reward if place == last else 0.0 for place in range(len(sample.ids))]
-
-
-def split(count: int, parts: int) -> list[list[int]]:
-    """split(5, 2) -> [[0, 1, 2], [3, 4]]; parts that would be empty are left out."""
-    numbers = iter(range(count))
-    sizes = [count // parts + (part < count % parts) for part in range(parts)]
-    return [list(islice(numbers, size)) for size in sizes if size]
 
 
 @torch.no_grad()

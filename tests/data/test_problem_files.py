@@ -277,7 +277,7 @@ def test_empty_file_is_an_error(tmp_path: Path, content: str) -> None:
         ("a.json", b'[{"prompt": "?"},\n{"prompt" 3}]', r"a\.json:2: not JSON"),
         ("a.jsonl", b'{"prompt": "\xff"}', "is not UTF-8 text"),
         ("a.jsonl.gz", b"plain text", "damaged gzip file"),
-        ("a.jsonl.gz", gzip.compress(b'{"prompt": "?"}' * 99)[:-12], "damaged gzip file"),
+        ("a.jsonl.gz", gzip.compress(b'{"prompt": "?"}' * 99, mtime=0)[:-12], "damaged gzip file"),
         ("a.parquet", b"PAR1 not at all", "not a readable parquet file"),
         ("a.csv", b"prompt,answer", r"is none of \.jsonl, .*convert it"),
     ],

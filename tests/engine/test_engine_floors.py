@@ -54,7 +54,7 @@ def test_loads_count_what_they_draw_or_what_they_read():
     tokens = {name: load.tokens for name, load in LOADS.items()}
     assert tokens == {"a": 16_384, "b": 65_536, "c": 524_288, "d": 103_160, "e": 256, "f": 131_072}
     assert all(figures.keys() == LOADS.keys() for figures in VLLM.values())
-    assert VLLM.keys() == SHAPES.keys()
+    assert VLLM.keys() < SHAPES.keys()  # the smallest is there for training only
 
 
 def test_prompts_are_shared_in_a_group_and_new_in_every_group_and_round():

@@ -17,10 +17,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def launched_kernels() -> set[str]:
-    """Names of all functions that are called as kernel[grid](...)."""
-    files = [
-        file for room in ("engine", "model") for file in (ROOT / "foresail" / room / "kernels").glob("*.py")
-    ]
+    """Names of all functions that are called as kernel[grid](...), those of training aside."""
+    folders = [ROOT / "foresail" / room / "kernels" for room in ("engine", "model")]
+    files = [file for folder in folders for file in folder.glob("*.py") if file.stem != "likelihood"]
     calls = (
         node for file in files for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)
     )

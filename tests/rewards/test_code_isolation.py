@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -143,7 +144,7 @@ def test_an_ordinary_user_may_judge(level: str, tmp_path: Path) -> None:
     if python is None or not version_is_new_enough(python):
         pytest.skip("no Python that an ordinary user could run")
     tmp_path.chmod(0o755)
-    for folder in (tmp_path.parent, tmp_path.parent.parent):
+    for folder in takewhile(lambda folder: folder != Path(tempfile.gettempdir()), tmp_path.parents):
         folder.chmod(0o755)
     package = Path(__file__).parents[2] / "foresail"
     (tmp_path / "foresail").mkdir()

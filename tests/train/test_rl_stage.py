@@ -28,7 +28,8 @@ from foresail.recipe.parts import (
 from foresail.records import Status
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
-from foresail.train.rl import run_rl, split
+from foresail.train.rl import run_rl
+from foresail.train.updates import split
 
 NAMES = {
     "critic/score/mean",

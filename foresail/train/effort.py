@@ -1,0 +1,65 @@
+"""What an update costs, and how well the device was used: FLOPs, their share of what it can do, full micro-batches.
+
+Legend: S sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from foresail.recipe.shape import ModelShape
+from foresail.records import PackedBatch
+
+# Dense 16-bit products with 32-bit sums a second, by the makers' datasheets; the first name that fits counts.
+PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12, "4090": 165e12}
+
+
+def count_flops(shape: ModelShape, batch: PackedBatch) -> float:
+    """Of a forward and a backward pass: 6 for every weight of a product and token, and causal attention.
+
+    Looking up an embedding computes nothing, the head sees tokens with a loss only, and what is computed anew to
+    save memory is no gain.
+    """
+    head = shape.vocab_size * shape.hidden_size
+    body = shape.num_parameters - head * (1 if shape.tied else 2)
+    squares = batch.starts_S1.diff().double().square().sum().item()
+    attention = 6 * shape.num_layers * shape.num_heads * shape.head_dim * squares
+    return 6 * (body * batch.ids_T.numel() + head * batch.targets_M.numel()) + attention
+
+
+def useful_share(batches: Sequence[PackedBatch]) -> float:
+    """Of the places that are computed: 1 on CUDA; on a CPU attention pads a micro-batch to its longest sequence.
+
+    Lengths [4, 2] there: 6 of 8 places.
+    """
+    if batches[0].ids_T.is_cuda:
+        return 1.0
+    lengths = [batch.starts_S1.diff() for batch in batches]
+    places = sum(len(length_S) * int(length_S.max()) for length_S in lengths)
+    return sum(int(length_S.sum()) for length_S in lengths) / places
+
+
+def describe_updates(
+    updates: Sequence[Sequence[PackedBatch]], shape: ModelShape, micro_batch_tokens: int
+) -> dict[str, float]:
+    """Of all of a step's updates."""
+    batches = [batch for update in updates for batch in update]
+    tokens = sum(batch.ids_T.numel() for batch in batches)
+    return {
+        "perf/update_tflop": sum(count_flops(shape, batch) for batch in batches) / 1e12,
+        "perf/micro_batch_fill": tokens / (len(batches) * micro_batch_tokens),
+        "perf/useful_share": useful_share(batches),
+    }
+
+
+def describe_device(tflop: float, seconds: float) -> dict[str, float]:
+    """Share of the device's arithmetic and the most memory held; nothing on a CPU."""
+    if not torch.cuda.is_available():
+        return {}
+    found = {"perf/max_memory_allocated_gb": torch.cuda.max_memory_allocated() / 1e9}
+    name = torch.cuda.get_device_name()
+    if peak := next((flops for part, flops in PEAK_FLOPS.items() if part in name), None):
+        found["perf/mfu/actor"] = tflop * 1e12 / seconds / peak
+    return found

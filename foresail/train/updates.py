@@ -1,0 +1,64 @@
+"""From judged groups to the packed micro-batches of an update.
+
+Legend: G groups, N samples of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from foresail.algorithms.advantages import ADVANTAGES
+from foresail.algorithms.aggregation import token_weights
+from foresail.data.packing import pack
+from foresail.recipe.stages import Rl
+from foresail.records import Group, PackedBatch, Sample, TrainSequence
+
+
+def compute_advantages(groups: Sequence[Group], kind: str) -> Tensor:
+    rewards_GN = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
+    lengths_GN = torch.tensor([[sample.num_response_tokens for sample in group.samples] for group in groups])
+    return ADVANTAGES[kind](rewards_GN, lengths_GN)
+
+
+def pack_groups(
+    groups: Sequence[Group], advantages_GN: Tensor | None, recipe: Rl, device: torch.device
+) -> list[PackedBatch]:
+    """One update's samples as packed micro-batches, weighed over the whole update.
+
+    Without advantages, which a critic will find, a sample bears its reward at its last token.
+    """
+    advantages = None if advantages_GN is None else advantages_GN.tolist()
+    sequences = [
+        TrainSequence(
+            name=f"{group.problem.id} sample {number}",
+            ids=sample.ids,
+            loss_mask=sample.loss_mask,
+            advantages=None if advantages is None else [advantages[row][number]] * len(sample.ids),
+            rewards=at_last_token(sample, group.rewards[number]) if advantages is None else None,
+            old_logprobs=sample.logprobs,
+            rollout_logprobs=sample.logprobs,
+        )
+        for row, group in enumerate(groups)
+        for number, sample in enumerate(group.samples)
+    ]
+    num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
+    weights = token_weights(num_tokens, recipe.loss.aggregation, recipe.sampling.max_new_tokens)
+    return pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=device)
+
+
+def at_last_token(sample: Sample, reward: float | None) -> list[float]:
+    """A prompt of two tokens, a response of two, reward 1: [0, 0, 0, 1]."""
+    assert reward is not None, "only gradable groups are learned from"
+    last = len(sample.ids) - 1 - sample.loss_mask[::-1].index(1)
+    return [reward if place == last else 0.0 for place in range(len(sample.ids))]
+
+
+def split(count: int, parts: int) -> list[list[int]]:
+    """split(5, 2) -> [[0, 1, 2], [3, 4]]; parts that would be empty are left out."""
+    numbers = iter(range(count))
+    sizes = [count // parts + (part < count % parts) for part in range(parts)]
+    return [list(islice(numbers, size)) for size in sizes if size]

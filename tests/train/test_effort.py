@@ -1,0 +1,56 @@
+"""FLOPs and shares of an update, against counts by hand and PyTorch's own counter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_training import SHAPE, small_model, small_sequences
+from torch.utils.flop_counter import FlopCounterMode
+
+from foresail.data.packing import pack
+from foresail.train.effort import count_flops, describe_device, describe_updates, useful_share
+from foresail.train.step import token_logprobs
+
+
+def packed(max_tokens: int = 99):
+    sequences = small_sequences()
+    return pack(sequences, [1.0] * len(sequences), max_tokens=max_tokens)
+
+
+def test_flops_are_those_of_the_products():
+    """PyTorch counts what is computed: a padded, full rectangle of attention, and the logits twice."""
+    (batch,) = packed()
+    model = small_model()
+    with FlopCounterMode(display=False) as counter:
+        token_logprobs(model, batch)[0].sum().backward()
+    attention = 6 * SHAPE.num_layers * SHAPE.num_heads * SHAPE.head_dim
+    squares = batch.starts_S1.diff().square().sum().item()
+    logits = 2 * SHAPE.vocab_size * SHAPE.hidden_size * batch.targets_M.numel()
+    vectors = sum(weight.numel() for weight in model.parameters() if weight.ndim == 1)
+    products = count_flops(SHAPE, batch) - attention * squares - 6 * vectors * batch.ids_T.numel()
+    counted = sum(
+        count for name, count in counter.get_flop_counts()["Global"].items() if "attention" not in str(name)
+    )
+    # what enters the model has no gradient, so nothing is spent on that of its embedding
+    assert products + logits == pytest.approx(counted, rel=0.02)
+
+
+def test_padding_of_a_cpu_is_not_useful():
+    batches = packed(14)
+    lengths = [batch.starts_S1.diff().tolist() for batch in batches]
+    places = sum(len(of_one) * max(of_one) for of_one in lengths)
+    assert useful_share(batches) == sum(map(sum, lengths)) / places < 1
+    assert useful_share(packed(14)[:1]) == 1.0  # one sequence alone
+
+
+def test_updates_are_described():
+    batches = packed(20)
+    found = describe_updates([batches, batches], SHAPE, 20)
+    assert found["perf/update_tflop"] == pytest.approx(2 * sum(count_flops(SHAPE, b) for b in batches) / 1e12)
+    tokens = sum(batch.ids_T.numel() for batch in batches)
+    assert found["perf/micro_batch_fill"] == tokens / (20 * len(batches))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device is described")
+def test_a_cpu_has_no_share_of_a_peak():
+    assert describe_device(1.0, 2.0) == {}
