@@ -115,11 +115,13 @@ class TrainSequence:
 
 @dataclass(frozen=True, kw_only=True)
 class PackedBatch:
-    """Sequences laid end to end: a micro-batch without padding.
+    """Segments laid end to end: a micro-batch without padding.
 
-    Legend: T tokens, S sequences, M tokens with a loss.
-    `starts_S1`, on the host, holds the S+1 offsets of the sequences; `targets_M` the places in T that carry a loss,
-    always past a sequence's first token, so `targets_M - 1` are the places that predict them.
+    Legend: T tokens, S segments, M tokens with a loss.
+    A segment is a sequence, or a prompt that several sequences share, or what one of these says after it: then
+    `parents_S` has the prompt's number, else -1. `starts_S1`, on the host as well, holds the S+1 offsets.
+    `targets_M` are the places in T that carry a loss, `sources_M` those that predict them: just before, or at the
+    end of the prompt. `sequence_M` is the target's segment.
     `weights_M` makes every loss a plain sum: it is this token's share in the whole update.
     With a critic a token has a reward (the last one its sample's, others none), the value that was expected
     before it, and the return it turned out to bring.
@@ -129,8 +131,10 @@ class PackedBatch:
     positions_T: Tensor
     starts_S1: Tensor
     targets_M: Tensor
+    sources_M: Tensor
     sequence_M: Tensor
     weights_M: Tensor
+    parents_S: Tensor | None = None
     advantages_M: Tensor | None = None
     rewards_M: Tensor | None = None
     values_M: Tensor | None = None

@@ -92,8 +92,9 @@ class Critic:
     def values(self, batch: PackedBatch) -> Tensor:
         """What the critic expects before each token with a loss."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and "trunk" in self.trained):
-            hidden_TD = self.trunk(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1))
-        return self.head(hidden_TD[batch.targets_M - 1].float()).squeeze(-1)
+            attend = PackedAttention(batch.starts_S1, batch.parents_S)
+            hidden_TD = self.trunk(batch.ids_T, batch.positions_T, attend)
+        return self.head(hidden_TD[batch.sources_M].float()).squeeze(-1)
 
     @torch.no_grad()
     def appraise(self, updates: Updates) -> tuple[list[list[PackedBatch]], dict[str, float]]:

@@ -1,11 +1,11 @@
 """What an update costs, and how well the device was used: FLOPs, their share of what it can do, full micro-batches.
 
-Legend: S sequences.
+Legend: S segments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -24,21 +24,39 @@ def count_flops(shape: ModelShape, batch: PackedBatch) -> float:
     """
     head = shape.vocab_size * shape.hidden_size
     body = shape.num_parameters - head * (1 if shape.tied else 2)
-    squares = batch.starts_S1.diff().double().square().sum().item()
-    attention = 6 * shape.num_layers * shape.num_heads * shape.head_dim * squares
+    attention = 12 * shape.num_layers * shape.num_heads * shape.head_dim * count_pairs(batch)
     return 6 * (body * batch.ids_T.numel() + head * batch.targets_M.numel()) + attention
 
 
-def useful_share(batches: Sequence[PackedBatch]) -> float:
-    """Of the places that are computed: 1 on CUDA; on a CPU attention pads a micro-batch to its longest sequence.
+def count_pairs(batch: PackedBatch) -> float:
+    """Tokens and what they see: half of a segment's square, and all of the prompt it goes on after."""
+    lengths_S = batch.starts_S1.diff().double()
+    pairs = lengths_S.square().sum() / 2
+    if batch.parents_S is not None:
+        child_S = batch.parents_S >= 0
+        pairs += (lengths_S[child_S] * lengths_S[batch.parents_S[child_S]]).sum()
+    return float(pairs)
 
-    Lengths [4, 2] there: 6 of 8 places.
+
+def useful_share(batches: Sequence[PackedBatch]) -> float:
+    """Of the places that are computed: 1 on CUDA; on a CPU attention pads a micro-batch to its longest segment.
+
+    Lengths [4, 2] there: 6 of 8 places. Answers after shared prompts are padded among themselves.
     """
     if batches[0].ids_T.is_cuda:
         return 1.0
-    lengths = [batch.starts_S1.diff() for batch in batches]
-    places = sum(len(length_S) * int(length_S.max()) for length_S in lengths)
-    return sum(int(length_S.sum()) for length_S in lengths) / places
+    places = sum(len(lengths) * max(lengths) for batch in batches for lengths in padded_together(batch))
+    return sum(batch.ids_T.numel() for batch in batches) / places
+
+
+def padded_together(batch: PackedBatch) -> Iterator[list[int]]:
+    lengths_S = batch.starts_S1.diff()
+    child_S = (
+        torch.zeros_like(lengths_S, dtype=torch.bool) if batch.parents_S is None else batch.parents_S >= 0
+    )
+    for some_S in (child_S, ~child_S):
+        if some_S.any():
+            yield lengths_S[some_S].tolist()
 
 
 def describe_updates(

@@ -156,5 +156,5 @@ def whole_batch(model: Decoder, sequences: list[TrainSequence]) -> PackedBatch:
 
 
 def logits(model: Decoder, batch: PackedBatch) -> Tensor:
-    hidden_TD = model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1))
-    return model.logits(hidden_TD[batch.targets_M - 1])
+    hidden_TD = model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1, batch.parents_S))
+    return model.logits(hidden_TD[batch.sources_M])

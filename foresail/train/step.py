@@ -31,9 +31,9 @@ class NonFiniteLoss(RunStopped):
 
 def token_logprobs(model: Decoder, batch: PackedBatch, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
     """Log-probability of every token with a loss, and the entropy (no gradient) where it was drawn."""
-    hidden_TD = model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1))
-    targets_M = batch.targets_M
-    return token_likelihood(hidden_TD[targets_M - 1], model.head_weight, batch.ids_T[targets_M], temperature)
+    hidden_TD = model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1, batch.parents_S))
+    ids_M = batch.ids_T[batch.targets_M]
+    return token_likelihood(hidden_TD[batch.sources_M], model.head_weight, ids_M, temperature)
 
 
 def train_step(

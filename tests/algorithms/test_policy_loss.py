@@ -72,6 +72,7 @@ def pack(sequences, weights):
         positions_T=torch.tensor([t for n in lengths for t in range(n)]),
         starts_S1=starts,
         targets_M=torch.tensor([int(starts[s]) + t for s, t in at], dtype=torch.long),
+        sources_M=torch.tensor([int(starts[s]) + t - 1 for s, t in at], dtype=torch.long),
         sequence_M=torch.tensor([s for s, _ in at], dtype=torch.long),
         weights_M=floats([weights[s] for s, _ in at]),
         advantages_M=floats([sequences[s].advantages[t] for s, t in at]),
@@ -82,7 +83,7 @@ def pack(sequences, weights):
 
 
 def score(table, batch):
-    return table.log_softmax(1)[batch.ids_T[batch.targets_M - 1], batch.ids_T[batch.targets_M]]
+    return table.log_softmax(1)[batch.ids_T[batch.sources_M], batch.ids_T[batch.targets_M]]
 
 
 def train(table, batches, loss):
@@ -214,6 +215,7 @@ def tiny_batch(weights):
         positions_T=torch.tensor([0, 1, 0, 1, 2]),
         starts_S1=torch.tensor([0, 2, 5]),
         targets_M=torch.tensor([1, 3, 4]),
+        sources_M=torch.tensor([0, 2, 3]),
         sequence_M=torch.tensor([0, 1, 1]),
         weights_M=torch.tensor(weights),
         advantages_M=torch.tensor([1.0, -1.0, -1.0]),

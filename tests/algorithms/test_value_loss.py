@@ -22,6 +22,7 @@ def batch(old: list[float], returns: list[float]) -> PackedBatch:
         positions_T=none,
         starts_S1=none,
         targets_M=none,
+        sources_M=none,
         sequence_M=none,
         weights_M=torch.full((len(old),), 99.0),  # the policy's; the critic has its own
         values_M=torch.tensor(old, dtype=torch.float64),

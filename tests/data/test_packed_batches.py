@@ -80,6 +80,7 @@ def test_types_and_absent_fields() -> None:
         "positions_T": torch.int64,
         "starts_S1": torch.int64,
         "targets_M": torch.int64,
+        "sources_M": torch.int64,
         "sequence_M": torch.int64,
         "weights_M": torch.float32,
     }

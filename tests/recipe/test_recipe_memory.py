@@ -66,6 +66,7 @@ def packed_batch(shape: ModelShape, device: str = "cpu") -> PackedBatch:
         positions_T=(places_T % LENGTH).to(device),
         starts_S1=torch.arange(0, TOKENS + 1, LENGTH).to(device),
         targets_M=targets_M.to(device),
+        sources_M=targets_M.to(device) - 1,
         sequence_M=(targets_M // LENGTH).to(device),
         weights_M=torch.ones(len(targets_M), device=device),
     )

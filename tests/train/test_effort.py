@@ -8,7 +8,8 @@ from small_training import SHAPE, small_model, small_sequences
 from torch.utils.flop_counter import FlopCounterMode
 
 from foresail.data.packing import pack
-from foresail.train.effort import count_flops, describe_device, describe_updates, useful_share
+from foresail.records import TrainSequence
+from foresail.train.effort import count_flops, count_pairs, describe_device, describe_updates, useful_share
 from foresail.train.step import token_logprobs
 
 
@@ -41,6 +42,14 @@ def test_padding_of_a_cpu_is_not_useful():
     places = sum(len(of_one) * max(of_one) for of_one in lengths)
     assert useful_share(batches) == sum(map(sum, lengths)) / places < 1
     assert useful_share(packed(14)[:1]) == 1.0  # one sequence alone
+
+
+def test_a_shared_prompt_is_computed_once_and_seen_by_all():
+    prompt = [1, 2, 3, 4]
+    sequences = [TrainSequence(ids=prompt + [5] * n, loss_mask=[0] * 4 + [1] * n) for n in (2, 3)]
+    (batch,) = pack(sequences, [1.0, 1.0], max_tokens=99, share=True)
+    assert count_pairs(batch) == (16 + 4 + 9) / 2 + 4 * (2 + 3)
+    assert useful_share([batch]) == 9 / (4 + 2 * 3)
 
 
 def test_updates_are_described():

@@ -106,7 +106,7 @@ def test_a_save_that_changes_a_weight_fails(
 class MixingAttention(PackedAttention):
     """Sees all packed sequences as one."""
 
-    def __init__(self, starts_S1: Tensor) -> None:
+    def __init__(self, starts_S1: Tensor, parents_S: Tensor | None = None) -> None:
         super().__init__(starts_S1[[0, -1]])
 
 
