@@ -82,6 +82,18 @@ LOADS = {
             page_size=8,
         ),
         Load(
+            name="long-prompts",  # as with worked examples before every problem
+            shape=SMALL,
+            device="cpu",
+            prompts=16,
+            samples=16,
+            operations=60,
+            new_tokens=32,
+            updates=2,
+            micro_batches=1,
+            page_size=8,
+        ),
+        Load(
             name="smollm2-135m",
             shape=SMOLLM2_135M,
             device="cuda",
