@@ -13,10 +13,11 @@ from statistics import linear_regression, median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from gpu_loads import SHAPES
 from trl_load import Load, our_recipe, prepare
 from trl_ours import read_steps
 from trl_plots import draw_scaling
-from trl_speed import SMALL, SMOLLM2_135M
+from trl_speed import SMALL
 
 from foresail.runlog.directory import RunDirectory
 from foresail.train.rl import run_rl
@@ -37,7 +38,7 @@ BASES = {
     ),
     "cuda": Load(
         name="scaling",
-        shape=SMOLLM2_135M,
+        shape=SHAPES["135M"],
         device="cuda",
         prompts=32,
         samples=8,

@@ -41,19 +41,6 @@ SMALL = ModelShape(
     head_dim=32,
     max_context=1024,
 )
-SMOLLM2_135M = ModelShape(
-    family="llama",
-    vocab_size=49_152,
-    hidden_size=576,
-    intermediate_size=1536,
-    num_layers=30,
-    num_heads=9,
-    num_kv_heads=3,
-    head_dim=64,
-    max_context=8192,
-    norm_eps=1e-5,
-    rope_theta=100_000.0,
-)
 LOADS = {
     load.name: load
     for load in (
@@ -95,7 +82,7 @@ LOADS = {
         ),
         Load(
             name="smollm2-135m",
-            shape=SMOLLM2_135M,
+            shape=SHAPES["135M"],
             device="cuda",
             prompts=32,
             samples=8,
