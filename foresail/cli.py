@@ -35,6 +35,16 @@ Overrides = Annotated[list[str] | None, typer.Argument(help="changes, such as op
 RunFolder = Annotated[Path, typer.Argument(help="folder of a run")]
 Workers = Annotated[int, typer.Option(min=0, help="processes that grade; 0: this one")]
 Show = Annotated[int, typer.Option(min=0, help="how many of the doubtful rows to print")]
+Data = Annotated[str, typer.Option(help="problems: a file, or a generator such as arithmetic:…")]
+Temperature = Annotated[float, typer.Option(min=0.0)]
+TopP = Annotated[float, typer.Option(min=0.01, max=1.0)]
+MaxNewTokens = Annotated[int, typer.Option(min=1)]
+System = Annotated[str | None, typer.Option(help="system message before every prompt")]
+Suffix = Annotated[str, typer.Option(help="text after every prompt")]
+Examples = Annotated[str | None, typer.Option(help="conversations put before every prompt, as turns")]
+Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
+Grader = Annotated[str, typer.Option(help="math, exact, code or file.py:function")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 AnswerKey = Annotated[str | None, typer.Option(help="column of the answer; default: the usual names")]
 
 
@@ -100,20 +110,18 @@ def resume(run: RunFolder) -> None:
 @app.command(name="eval")
 def evaluate(
     checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory")],
-    data: Annotated[str, typer.Option(help="problems: a file, arithmetic:… or reasoning-gym:…")],
+    data: Data,
     samples: Annotated[int, typer.Option(min=0, help="samples per problem for mean@k, pass@k, maj@k")] = 8,
-    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0.01, max=1.0)] = 1.0,
-    max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
-    system: Annotated[str | None, typer.Option(help="system message before every prompt")] = None,
-    suffix: Annotated[str, typer.Option(help="text after every prompt")] = "",
-    examples: Annotated[
-        str | None, typer.Option(help="conversations put before every prompt, as turns")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="only the first so many problems")] = None,
-    grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
+    temperature: Temperature = 1.0,
+    top_p: TopP = 1.0,
+    max_new_tokens: MaxNewTokens = 1024,
+    system: System = None,
+    suffix: Suffix = "",
+    examples: Examples = None,
+    limit: Limit = None,
+    grader: Grader = "math",
     seed: Annotated[int, typer.Option()] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for the records")] = None,
 ) -> None:
     """Greedy, mean@k, pass@k and maj@k with confidence intervals; every attempt is kept."""
@@ -194,24 +202,22 @@ def check_answers(
 @data_app.command(name="grade-difficulty")
 def grade_difficulty(
     checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory of the model to grade by")],
-    data: Annotated[str, typer.Option(help="problems: a file, arithmetic:… or reasoning-gym:…")],
+    data: Data,
     samples: Annotated[int, typer.Option(min=1, help="samples per problem")] = 16,
-    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0.01, max=1.0)] = 1.0,
-    max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
+    temperature: Temperature = 1.0,
+    top_p: TopP = 1.0,
+    max_new_tokens: MaxNewTokens = 1024,
     prompt_key: Annotated[
         str | None, typer.Option(help="column of the prompt; default: the usual names")
     ] = None,
     answer_key: AnswerKey = None,
-    system: Annotated[str | None, typer.Option(help="system message before every prompt")] = None,
-    suffix: Annotated[str, typer.Option(help="text after every prompt")] = "",
-    examples: Annotated[
-        str | None, typer.Option(help="conversations put before every prompt, as turns")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="only the first so many problems")] = None,
-    grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
+    system: System = None,
+    suffix: Suffix = "",
+    examples: Examples = None,
+    limit: Limit = None,
+    grader: Grader = "math",
     seed: Annotated[int, typer.Option()] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda")] = "auto",
+    device: Device = "auto",
     batch_invariant: Annotated[
         bool, typer.Option("--batch-invariant", help="a stop changes no bit of what comes after; slower")
     ] = False,

@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from foresail.data.problems import ABSENT, ANSWER_KEYS, choose_key, look_up, reach, to_answer
+from foresail.data.problems import ABSENT, ANSWER_KEYS, choose_key, look_up, to_answer
 from foresail.data.rows import Row, read_rows
+from foresail.recipe.columns import reach
 from foresail.recipe.parts import Reward
 from foresail.records import Problem, Verdict
 from foresail.rewards.extract import Accept
@@ -51,7 +52,9 @@ def check_answers(
     rows = list(read_rows(path))
     answer_key = answer_key or choose_key(rows[0], ANSWER_KEYS, "answer")
     if solution_key is None:
-        solution_key = next((key for key in SOLUTION_KEYS if reach(rows[0].columns, key) is not ABSENT), None)
+        solution_key = next(
+            (key for key in SOLUTION_KEYS if reach(rows[0].columns, key, ABSENT) is not ABSENT), None
+        )
     # A solution ends in a box; "so the answer is as desired" in the midst of it is no answer. GSM8K's end in ####.
     accept: Accept = "stated" if solution_key is None else "boxed"
     with open_grading(Reward(grader="math", accept=accept, workers=workers)) as grading:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from foresail.data.conversations import load_conversations
 from foresail.data.difficulty import attach_levels
 from foresail.data.generators import GENERATORS, generate, names_generator
 from foresail.data.rows import SUFFIXES, Row, name_columns, read_rows, to_messages
+from foresail.recipe.columns import reach
 from foresail.recipe.parts import Problems
 from foresail.records import Message, Problem
 from foresail.rewards.extract import last_box
@@ -115,7 +116,7 @@ def to_problem(
 def choose_key(row: Row, keys: tuple[str, ...], what: str) -> str:
     """The first of the usual names that the row has."""
     for key in keys:
-        if reach(row.columns, key) is not ABSENT:
+        if reach(row.columns, key, ABSENT) is not ABSENT:
             return key
     raise ValueError(
         f"{row.place}: no {what} column; {name_columns(row.columns, keys)}; "
@@ -124,24 +125,12 @@ def choose_key(row: Row, keys: tuple[str, ...], what: str) -> str:
 
 
 def look_up(row: Row, key: str, what: str) -> Any:
-    value = reach(row.columns, key)
+    value = reach(row.columns, key, ABSENT)
     if value is ABSENT:
         first_part = key.partition(".")[0]
         raise ValueError(
             f"{row.place}: {what}_key {key!r} is not there; {name_columns(row.columns, (key, first_part))}"
         )
-    return value
-
-
-def reach(columns: Mapping[str, Any], key: str) -> Any:
-    """reach({"reward_model": {"ground_truth": "4"}}, "reward_model.ground_truth") -> "4"."""
-    if key in columns:
-        return columns[key]
-    value: Any = columns
-    for part in key.split("."):
-        if not isinstance(value, Mapping) or part not in value:
-            return ABSENT
-        value = value[part]
     return value
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foresail.data.problems import choose_key, look_up, reach, to_answer
+from foresail.data.problems import choose_key, look_up, to_answer
 from foresail.data.rows import SUFFIXES, Row, excerpt, read_rows
+from foresail.recipe.columns import reach
 from foresail.recipe.parts import Reward
 from foresail.records import FAILURES, Problem, Verdict
 from foresail.rewards.grading import open_grading

@@ -74,8 +74,10 @@ def memory_lines(found: Preflight) -> Iterator[str]:
         targets = ", ".join(projections_of(lora.targets))
         yield f"  {pairs:,.1f} M more learn, in pairs of rank {lora.rank} beside {targets}"
     for part in fields(found.memory):
-        if size := getattr(found.memory, part.name):
+        if (size := getattr(found.memory, part.name)) and part.name != "shared":
             yield f"  {part.name.replace('_', ' '):<20}{gigabytes(size):>12}{note(part.name, found)}"
+    if found.memory.shared:
+        yield f"  {'held in turn':<20}{'-' + gigabytes(found.memory.shared):>12}   by the cache and by updates"
     yield f"  {'in all, at most':<20}{gigabytes(found.memory.total):>12}"
 
 

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from foresail.recipe.columns import reach
 from foresail.recipe.inputs import LARGEST_COUNTED, first_line
 from foresail.recipe.parts import NUM_LEVELS, Problems
 from foresail.recipe.stages import Rl
@@ -121,12 +122,3 @@ def count_column(file: Path, key: str, limit: int | None) -> Counter[int]:
             if level is not None:
                 counts[level] += 1
     return counts
-
-
-def reach(columns: Any, key: str) -> Any:
-    """reach({"meta": {"level": 3}}, "meta.level") -> 3; None where there is no such column."""
-    if isinstance(columns, Mapping) and key in columns:
-        return columns[key]
-    for part in key.split("."):
-        columns = columns.get(part) if isinstance(columns, Mapping) else None
-    return columns

@@ -40,7 +40,7 @@ class Sft(Stage):
     micro_batch_tokens: int = Field(8192, gt=0, description="tokens per packed micro-batch")
     recompute: bool = Field(
         False,
-        description="compute a block's activations anew in the backward pass: less memory, a third more time",
+        description="compute a block's activations anew in the backward pass: less memory, one more forward pass",
     )
     optimizer: parts.Optimizer = parts.Optimizer(lr=1e-5)
     checkpoints: parts.Checkpoints = parts.Checkpoints(every=50)
@@ -76,7 +76,7 @@ class Rl(Stage):
     micro_batch_tokens: int = Field(8192, gt=0, description="tokens per packed micro-batch")
     recompute: bool = Field(
         False,
-        description="compute a block's activations anew in the backward pass: less memory, a third more time",
+        description="compute a block's activations anew in the backward pass: less memory, one more forward pass",
     )
     mix: parts.Mix | None = Field(
         None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"

@@ -72,12 +72,12 @@ def describe_updates(
     }
 
 
-def describe_device(tflop: float, seconds: float) -> dict[str, float]:
+def describe_device(device: torch.device, tflop: float, seconds: float) -> dict[str, float]:
     """Share of the device's arithmetic and the most memory held; nothing on a CPU."""
-    if not torch.cuda.is_available():
+    if device.type == "cpu":
         return {}
-    found = {"perf/max_memory_allocated_gb": torch.cuda.max_memory_allocated() / 1e9}
-    name = torch.cuda.get_device_name()
+    found = {"perf/max_memory_allocated_gb": torch.cuda.max_memory_allocated(device) / 1e9}
+    name = torch.cuda.get_device_name(device)
     if peak := next((flops for part, flops in PEAK_FLOPS.items() if part in name), None):
         found["perf/mfu/actor"] = tflop * 1e12 / seconds / peak
     return found

@@ -85,7 +85,8 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
                 with watch("update"):
                     metrics = reinforce(session, harvest.chosen, setup, now)
                 metrics |= describe_harvest(harvest, watch.seconds) | setup.fleet.take_figures()
-                metrics |= describe_device(metrics.get("perf/update_tflop", 0.0), watch.seconds["update"])
+                tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
+                metrics |= describe_device(session.device, tflop, seconds)
                 metrics |= describe_selection(harvest.launched, progress, recipe)
                 if recipe.eval_every and step % recipe.eval_every == 0:
                     with watch("eval"):

@@ -60,6 +60,14 @@ def test_updates_are_described():
     assert found["perf/micro_batch_fill"] == tokens / (20 * len(batches))
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device is described")
 def test_a_cpu_has_no_share_of_a_peak():
-    assert describe_device(1.0, 2.0) == {}
+    assert describe_device(torch.device("cpu"), 1.0, 2.0) == {}
+
+
+@pytest.mark.parametrize(("name", "share"), [("NVIDIA H100 80GB HBM3", 0.5), ("some other card", None)])
+def test_a_gpu_has_one_where_its_rate_is_known(name, share, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 3e9)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
+    found = describe_device(torch.device("cuda"), 989.0, 2.0)
+    assert found["perf/max_memory_allocated_gb"] == 3.0
+    assert found.get("perf/mfu/actor") == share

@@ -17,6 +17,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from foresail.recipe.columns import reach
 from foresail.rewards.programs.asserts import join, split_check, split_script, unparse
 from foresail.rewards.programs.cases import read_cases
 from foresail.rewards.programs.evalplus import read_inputs, root_name
@@ -111,10 +112,3 @@ def find_cases(columns: Mapping[str, Any]) -> list[Test]:
         f"no tests among the fields {', '.join(sorted(columns)) or '(none)'}; give one of: test with entry_point, "
         f"test_list, {wanted}"
     )
-
-
-def reach(columns: Mapping[str, Any], name: str) -> Any:
-    value: Any = columns
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
