@@ -1,29 +1,33 @@
-"""An update with every prompt laid once for its 16 answers, against one copy for each answer. One CPU thread.
+"""An update with every prompt laid once for its 16 answers, against one copy for each answer.
 
-    python benchmarks/shared_prompts.py
+    python benchmarks/shared_prompts.py                   # a tiny model on one CPU thread
+    python benchmarks/shared_prompts.py --shape 1.5B      # bfloat16 on a GPU
 The last line is JSON: seconds of an update, the best of five.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import time
 
 import torch
+from gpu_loads import SHAPES
+from train_gpu import loss, random_model
 
-from foresail.algorithms.policy_loss import policy_loss
 from foresail.data.packing import pack
-from foresail.model.hf import build_model
-from foresail.recipe.parts import Loss, Optimizer
+from foresail.recipe.parts import Optimizer
 from foresail.recipe.shape import ModelShape
-from foresail.records import PackedBatch, TrainSequence
+from foresail.records import TrainSequence
 from foresail.train.optimizer import build_optimizer
 from foresail.train.step import train_step
 
-LENGTHS = [(8, 12), (14, 24), (14, 40), (60, 40), (250, 20)]  # of a prompt, and of the longest answer
+# of a prompt, and of the longest answer
+CPU_LENGTHS = [(8, 12), (14, 24), (14, 40), (60, 40), (250, 20)]
+GPU_LENGTHS = [(14, 40), (128, 256), (128, 1024), (250, 40)]
 GROUPS, SAMPLES = 8, 16
-SHAPE = ModelShape(
+TINY = ModelShape(
     family="llama",
     vocab_size=64,
     hidden_size=64,
@@ -37,21 +41,27 @@ SHAPE = ModelShape(
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--shape", choices=list(SHAPES), help="on a GPU; without it a tiny one on the CPU")
+    name = parser.parse_args().shape
+    shape, device, lengths = (SHAPES[name], "cuda", GPU_LENGTHS) if name else (TINY, "cpu", CPU_LENGTHS)
     torch.set_num_threads(1)
     rows = []
-    for prompt, answer in LENGTHS:
-        sequences = make_sequences(prompt, answer)
-        apart, shared = (measure(sequences, share=share) for share in (False, True))
+    for prompt, answer in lengths:
+        sequences = make_sequences(prompt, answer, shape.vocab_size)
+        apart, shared = (measure(shape, sequences, device, share=share) for share in (False, True))
         rows.append({"prompt": prompt, "answer": answer, "apart": apart, "shared": shared})
         print(f"prompts of {prompt}, answers of {answer // 2} to {answer}: {apart / shared:.2f}x", flush=True)
-    print(json.dumps(rows))
+    print(json.dumps({"shape": name or "tiny", "device": device, "lengths": rows}))
 
 
-def make_sequences(prompt_length: int, longest: int) -> list[TrainSequence]:
+def make_sequences(prompt_length: int, longest: int, vocab_size: int) -> list[TrainSequence]:
     numbers = random.Random(0)
 
     def draw(count: int) -> list[int]:
-        return [numbers.randrange(SHAPE.vocab_size) for _ in range(count)]
+        return [numbers.randrange(vocab_size) for _ in range(count)]
 
     sequences = []
     for _ in range(GROUPS):
@@ -70,20 +80,21 @@ def make_sequences(prompt_length: int, longest: int) -> list[TrainSequence]:
     return sequences
 
 
-def measure(sequences: list[TrainSequence], *, share: bool) -> float:
-    model = build_model(SHAPE, seed=0)
+def measure(shape: ModelShape, sequences: list[TrainSequence], device: str, *, share: bool) -> float:
+    on_gpu = device == "cuda"
+    model = random_model(shape, torch.bfloat16 if on_gpu else torch.float32, device)
     optimizer = build_optimizer(model, Optimizer(lr=1e-4))
-    batches = pack(sequences, [1e-3] * len(sequences), max_tokens=4096, share=share)
+    tokens = 16_384 if on_gpu else 4096
+    batches = pack(sequences, [1e-3] * len(sequences), max_tokens=tokens, device=device, share=share)
     seconds = []
     for _ in range(7):
         start = time.perf_counter()
         train_step(model, optimizer, batches, loss, learning_rate=1e-4)
+        if on_gpu:
+            torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
+    optimizer.forget()
     return min(seconds[2:])
-
-
-def loss(logprobs_M: torch.Tensor, batch: PackedBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    return policy_loss(logprobs_M, batch, Loss())
 
 
 if __name__ == "__main__":

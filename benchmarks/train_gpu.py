@@ -113,8 +113,8 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
 
 
 @torch.no_grad()
-def random_model(shape: ModelShape) -> Decoder:
-    model = empty_model(shape, dtype=torch.bfloat16, device="cuda")
+def random_model(shape: ModelShape, dtype: torch.dtype = torch.bfloat16, device: str = "cuda") -> Decoder:
+    model = empty_model(shape, dtype=dtype, device=device)
     torch.manual_seed(0)
     for name, parameter in model.named_parameters():
         parameter.fill_(1.0) if "norm" in name else parameter.normal_(0.0, 0.02)

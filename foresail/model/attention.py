@@ -2,7 +2,7 @@
 
 On CUDA PyTorch's variable-length flash kernel reads the packed layout as it is. Elsewhere the tokens
 are spread into a padded rectangle for this one operation; everything else in the model stays packed.
-A segment may also go on after another, its parent, and see all of it (`family.py`).
+A segment may also go on after another, its parent, and see all of it (`family.py`, `flash_family.py`).
 
 Inside `linear.batch_invariant()` the engine's kernel attends on CUDA, and what a sequence gets has the same bits
 as in the engine, alone or packed with any others. On a CPU it has them up to the rounding of padded products.
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from foresail.model import linear
 from foresail.model.family import Family
+from foresail.model.flash_family import FlashFamily
 from foresail.model.kernels import available
 from foresail.model.rectangle import Rectangle
 
@@ -73,10 +74,11 @@ class PackedAttention:
         return self.attend(q_THd, k_TKd, v_TKd)
 
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
-        if self.parents_S is not None:
-            return self.family.attend(q_THd, k_TKd, v_TKd)
         half = q_THd.dtype in (torch.bfloat16, torch.float16)
-        if q_THd.is_cuda and half and q_THd.shape[-1] % 8 == 0 and flash_kernel() is not None:
+        flash = q_THd.is_cuda and half and q_THd.shape[-1] % 8 == 0
+        if self.parents_S is not None:
+            return (self.flash_family if flash else self.family).attend(q_THd, k_TKd, v_TKd)
+        if flash and flash_kernel() is not None:
             starts, longest = self.starts_S1, self.longest
             return flash_kernel()(q_THd, k_TKd, v_TKd, starts, starts, longest, longest)
         return self.rectangle.attend(q_THd, k_TKd, v_TKd)
@@ -88,17 +90,29 @@ class PackedAttention:
         if self.tiles is None:  # the same in every layer
             group = q_THd.shape[1] // k_TKd.shape[1]
             self.tiles = torch.from_numpy(cut_tiles(self.lengths, group)).to(q_THd.device)
-        places_T = torch.arange(len(q_THd), dtype=torch.int32, device=q_THd.device)
+        tables_SP, contexts_S = self.contexts
         return attend_chunks(
             q_THd,
             k_TKd.contiguous()[:, None],
             v_TKd.contiguous()[:, None],
-            places_T[:, None],  # one table for all: row s begins at token s
+            tables_SP,
             self.starts_S1,
-            self.starts_S1.diff(),
+            contexts_S,
             self.tiles,
-            slots_C=self.starts_S1[:-1],
         )
+
+    @cached_property
+    def contexts(self) -> tuple[Tensor, Tensor]:
+        """Where the tokens lie that a segment sees, its parent's and its own; and how many they are."""
+        starts_S1, lengths_S = self.starts, self.starts.diff()
+        parents_S = torch.full_like(lengths_S, -1) if self.parents_S is None else self.parents_S
+        before_S = torch.where(parents_S >= 0, lengths_S[parents_S], 0)
+        contexts_S = before_S + lengths_S
+        steps_P = torch.arange(int(contexts_S.max()))
+        own_SP = starts_S1[:-1, None] + steps_P - before_S[:, None]
+        above_SP = starts_S1[parents_S][:, None] + steps_P
+        tables_SP = torch.where(steps_P < before_S[:, None], above_SP, own_SP).to(torch.int32)
+        return tables_SP.to(self.starts_S1.device), contexts_S.to(torch.int32).to(self.starts_S1.device)
 
     @cached_property
     def rectangle(self) -> Rectangle:
@@ -108,6 +122,11 @@ class PackedAttention:
     def family(self) -> Family:
         assert self.parents_S is not None
         return Family(self.starts.long(), self.parents_S, self.starts_S1.device)
+
+    @cached_property
+    def flash_family(self) -> FlashFamily:
+        assert self.parents_S is not None
+        return FlashFamily(self.starts.long(), self.parents_S, self.starts_S1.device)
 
 
 class InvariantAttention(torch.autograd.Function):

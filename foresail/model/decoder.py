@@ -139,7 +139,7 @@ class Decoder(nn.Module):
             block.remade = kept  # what is remade needs its sources kept, and nothing is
 
     def forward(self, ids_T: Tensor, positions_T: Tensor, attend: Attend) -> Tensor:
-        x_TD = self.embed(ids_T)  # memory of this pass alone, so that blocks may add to it in place
+        x_TD = self._begin(ids_T)
         turns = self._turns(positions_T)
         for block in self.blocks:
             if self.recompute and torch.is_grad_enabled():
@@ -150,13 +150,19 @@ class Decoder(nn.Module):
 
     def fill(self, ids_T: Tensor, positions_T: Tensor, attend: Keep) -> None:
         """Keys and values of every layer, into what `attend` keeps them in; the last block does no more."""
-        x_TD = self.embed(ids_T)
+        x_TD = self._begin(ids_T)
         turns = self._turns(positions_T)
         *blocks, last = self.blocks
         for block in blocks:
             x_TD = block(x_TD, *turns, attend)
         assert isinstance(last, Block)
         last.keep(x_TD, *turns, attend)
+
+    def _begin(self, ids_T: Tensor) -> Tensor:
+        """The residual stream, float32 whatever the weights are: rounded in every layer, it would drift apart in
+        engine and trainer. It is memory of this pass alone, so that blocks may add to it in place.
+        """
+        return self.embed(ids_T).float()
 
     def _turns(self, positions_T: Tensor) -> tuple[Tensor, Tensor]:
         return self.cos[positions_T].to(self.dtype), self.sin[positions_T].to(self.dtype)

@@ -49,13 +49,18 @@ def linear(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None) -> Ten
 def add_linear(stream_MN: Tensor, x_MK: Tensor, weight_NK: Tensor) -> Tensor:
     """stream + x W^T. Without gradients the stream's own memory may take the sum: go on with the result.
 
-    The library adds where it writes the product: on a GPU that costs nothing, and it rounds once.
+    The library adds where it writes the product: on a GPU that costs nothing, and it rounds once. A float32 stream
+    takes in the sum of 16-bit numbers as it is.
     """
     if _invariant:
-        return row_by_row(x_MK, weight_NK, residual_MN=stream_MN)
-    if torch.is_grad_enabled():
-        return torch.addmm(stream_MN, x_MK, weight_NK.t())
-    return stream_MN.addmm_(x_MK, weight_NK.t())
+        return row_by_row(x_MK, weight_NK, residual_MN=stream_MN, out_dtype=stream_MN.dtype)
+    if stream_MN.dtype == x_MK.dtype:
+        if torch.is_grad_enabled():
+            return torch.addmm(stream_MN, x_MK, weight_NK.t())
+        return stream_MN.addmm_(x_MK, weight_NK.t())
+    if x_MK.is_cuda:
+        return AddWideLinear.apply(stream_MN, x_MK, weight_NK)
+    return stream_MN + F.linear(x_MK, weight_NK)
 
 
 class Linear(nn.Linear):
@@ -96,10 +101,28 @@ class WideLinear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_MN: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        x_MK, weight_NK = ctx.saved_tensors
-        grad_MN = grad_MN.to(x_MK.dtype)
-        for_x, for_weight = ctx.needs_input_grad
-        return grad_MN @ weight_NK if for_x else None, grad_MN.t() @ x_MK if for_weight else None
+        return product_gradients(grad_MN, *ctx.saved_tensors, *ctx.needs_input_grad)
+
+
+class AddWideLinear(torch.autograd.Function):
+    """Nor has its sum with a float32 matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, stream_MN: Tensor, x_MK: Tensor, weight_NK: Tensor) -> Tensor:
+        ctx.save_for_backward(x_MK, weight_NK)
+        return torch.addmm(stream_MN, x_MK, weight_NK.t(), out_dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx: Any, grad_MN: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        for_stream, *for_product = ctx.needs_input_grad
+        return grad_MN if for_stream else None, *product_gradients(grad_MN, *ctx.saved_tensors, *for_product)
+
+
+def product_gradients(
+    grad_MN: Tensor, x_MK: Tensor, weight_NK: Tensor, for_x: bool, for_weight: bool
+) -> tuple[Tensor | None, Tensor | None]:
+    grad_MN = grad_MN.to(x_MK.dtype)
+    return grad_MN @ weight_NK if for_x else None, grad_MN.t() @ x_MK if for_weight else None
 
 
 def row_by_row(
@@ -116,4 +139,5 @@ def row_by_row(
         return matmul.linear(x_MK, weight_NK, bias_N, residual_MN, out_dtype)
     # fresh copies: how a row lies in memory can change the order of the sums, too
     out_MN = torch.cat([F.linear(x_1K.clone(), weight_NK, bias_N) for x_1K in x_MK.split(1)])
+    out_MN = out_MN if out_dtype is None else out_MN.to(out_dtype)
     return out_MN if residual_MN is None else residual_MN + out_MN

@@ -1,4 +1,4 @@
-"""RMSNorm: each row divided by its root mean square, each column scaled by a weight."""
+"""RMSNorm: each row divided by its root mean square, each column scaled by a weight, which sets the dtype."""
 
 from __future__ import annotations
 
@@ -20,4 +20,5 @@ class RMSNorm(nn.Module):
             from foresail.model.kernels import norm
 
             return norm.rms_norm(x_TD, self.weight, self.eps)
-        return F.rms_norm(x_TD, self.weight.shape, self.weight, self.eps)
+        out_TD = F.rms_norm(x_TD, self.weight.shape, self.weight.to(x_TD.dtype), self.eps)
+        return out_TD.to(self.weight.dtype)

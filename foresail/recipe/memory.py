@@ -146,10 +146,10 @@ def kv_pages(room: parts.Engine, max_length: int) -> int:
 
 def token_bytes(shape: ModelShape, value_bytes: int, device: Device, *, recompute: bool = False) -> int:
     """What the forward pass keeps of one token for the backward pass, logits aside."""
-    last_norm = norm_bytes(shape.hidden_size, value_bytes, device) + shape.hidden_size * value_bytes
+    last_norm = norm_bytes(shape.hidden_size, device) + shape.hidden_size * value_bytes
     rotary = 2 * shape.head_dim * value_bytes
     block = block_bytes(shape, value_bytes, device)
-    entrances = shape.num_layers * shape.hidden_size * value_bytes
+    entrances = shape.num_layers * shape.hidden_size * FLOAT32
     return (entrances + block if recompute else shape.num_layers * block) + last_norm + rotary
 
 
@@ -168,7 +168,7 @@ def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Devic
 def block_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:
     """One block's share: inputs of its two norms, of its four matrices, of the attention and of SwiGLU."""
     queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
-    norms = 2 * norm_bytes(shape.hidden_size, value_bytes, device)
+    norms = 2 * norm_bytes(shape.hidden_size, device)
     matrix_inputs, swiglu = queries, 2 * shape.intermediate_size  # gate and up as one
     softmax = shape.num_heads * FLOAT32  # the log-sum of every head
     # q, k, v as projected, of which v is a part, and q and k as turned; the output is the next matrix's input.
@@ -182,12 +182,9 @@ def block_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:
     return norms + qk_norms + softmax + value_bytes * (matrix_inputs + attention + swiglu)
 
 
-def norm_bytes(width: int, value_bytes: int, device: Device) -> int:
-    """CUDA's kernel keeps its input and one scale; PyTorch's plain operations the normalised values as well.
-
-    There bfloat16 is computed in float32, and kept so.
-    """
-    return width * value_bytes + FLOAT32 if device == "cuda" else 2 * width * FLOAT32
+def norm_bytes(width: int, device: Device) -> int:
+    """Of the float32 stream. CUDA's kernel keeps it and one scale; plain operations the normalised values, too."""
+    return (width + 1) * FLOAT32 if device == "cuda" else 2 * width * FLOAT32
 
 
 def qk_norm_bytes(width: int, value_bytes: int, device: Device) -> int:

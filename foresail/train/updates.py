@@ -47,9 +47,7 @@ def pack_groups(
     ]
     num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
     weights = token_weights(num_tokens, recipe.loss.aggregation, recipe.sampling.max_new_tokens)
-    # on a GPU, not yet: its attention takes segments without parents
-    share = device.type == "cpu"
-    return pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=device, share=share)
+    return pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=device, share=True)
 
 
 def at_last_token(sample: Sample, reward: float | None) -> list[float]:

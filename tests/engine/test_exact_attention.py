@@ -141,6 +141,21 @@ def test_a_packed_sequence_has_the_bits_it_has_alone(by_kernels):
     assert torch.equal(packed, torch.cat(alone))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_after_a_shared_prompt_a_sequence_has_the_bits_it_has_alone(dtype, by_kernels):
+    """A prompt of 70 tokens with answers of 1 and 20 after it, then one sequence of 17."""
+    lengths, parents = [70, 1, 20, 17], torch.tensor([-1, 0, 0, -1])
+    heads = numbers(sum(lengths), 10, SIZE, dtype=dtype).split((6, 2, 2), 1)
+    prompt, *answers, other = (slice(first, end) for first, end in pairwise(starts(lengths).tolist()))
+    with linear.batch_invariant():
+        shared = PackedAttention(starts(lengths), parents)(0, *heads)
+        for answer in answers:
+            whole = [torch.cat((x[prompt], x[answer])) for x in heads]
+            alone = PackedAttention(starts([len(whole[0])]))(0, *whole)
+            assert torch.equal(alone, torch.cat((shared[prompt], shared[answer])))
+        assert torch.equal(PackedAttention(starts([17]))(0, *(x[other] for x in heads)), shared[other])
+
+
 def test_gradients_are_those_of_plain_attention(by_kernels):
     grads = []
     for mode in (linear.batch_invariant, nullcontext):

@@ -62,11 +62,11 @@ class Linear(torch.autograd.Function):
     def backward(ctx: Any, grad_MN: Tensor) -> tuple[Tensor | None, ...]:
         x_MK, weight_NK = ctx.saved_tensors
         for_x, for_weight, for_bias, for_residual, _ = ctx.needs_input_grad
-        grad_MN = grad_MN.to(x_MK.dtype)
+        narrow_MN = grad_MN.to(x_MK.dtype)
         return (
-            grad_MN @ weight_NK if for_x else None,
-            grad_MN.t() @ x_MK if for_weight else None,
-            grad_MN.sum(0) if for_bias else None,
+            narrow_MN @ weight_NK if for_x else None,
+            narrow_MN.t() @ x_MK if for_weight else None,
+            narrow_MN.sum(0) if for_bias else None,
             grad_MN if for_residual else None,
             None,
         )

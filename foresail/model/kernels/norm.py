@@ -30,7 +30,8 @@ class RmsNorm(torch.autograd.Function):
     def forward(ctx: Any, x_TD: Tensor, weight_D: Tensor, eps: float) -> Tensor:
         x_TD = x_TD.contiguous()
         tokens, width = x_TD.shape
-        out_TD, scales_T = torch.empty_like(x_TD), x_TD.new_empty(tokens, dtype=torch.float32)
+        out_TD = torch.empty_like(x_TD, dtype=weight_D.dtype)
+        scales_T = x_TD.new_empty(tokens, dtype=torch.float32)
         if tokens:
             norm_kernel[(tokens,)](x_TD, weight_D, out_TD, scales_T, eps, width, **row_layout(width))
         ctx.save_for_backward(x_TD, weight_D, scales_T)
