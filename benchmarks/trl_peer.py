@@ -208,12 +208,12 @@ def peak_gb() -> float | None:
 
 
 def answer_steps(folder: Path, request: dict[str, Any]) -> None:
-    """Train as asked; with `held_out`, also save the end so that it can be examined."""
+    """Train as asked; with `save`, also leave the end there, so that it can be examined."""
     on_cpu = request["device"] == "cpu"
     samples = request["prompts_per_step"] * request["samples_per_prompt"]
     updates, micro_batches = request["updates_per_step"], request["micro_batches"]
     rows = [json.loads(line) for line in Path(request["data"]).read_text().splitlines()]
-    rows = [{**row, "prompt": [{"role": "user", "content": row["prompt"]}]} for row in rows]
+    rows = [{**row, "prompt": as_messages(row["prompt"])} for row in rows]
     reporter = Reporter(updates, time.perf_counter())
     trainer = TimedTrainer(
         model=request["checkpoint"],
@@ -243,6 +243,10 @@ def answer_steps(folder: Path, request: dict[str, Any]) -> None:
     trainer.train()
     if request.get("save"):
         trainer.save_model(request["save"])
+
+
+def as_messages(prompt: str | list[dict[str, str]]) -> list[dict[str, str]]:
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
 
 
 def load_function(name: str) -> Any:

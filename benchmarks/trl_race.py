@@ -1,8 +1,8 @@
-"""The race of `vs_trl.py`: reward against wall-clock on the quickstart's arithmetic, both from one SFT checkpoint.
+"""The race of `vs_trl.py`: reward against wall-clock, both sides from one checkpoint (`trl_track.py`).
 
-Each side gets the best of the same learning rates, found on one seed; other seeds race. The batch is the same, 32
-problems × 16 samples and two updates; so are clip bounds, the reward function and the number of steps. Beyond that
-each does as it does: TRL with its defaults and a constant rate, Foresail with the quickstart's recipe. A step's
+Each side gets the best of the same learning rates, found on one seed; other seeds race. Problems, samples and
+updates of a step are as many, and clip bounds, the reward function and the number of steps are the same. Beyond
+that each does as it does: TRL with its defaults and a constant rate, Foresail with the recipe it ships. A step's
 reward is the mean over all samples drawn in it, before any are filtered out: the policy's own rate on both sides.
 """
 
@@ -16,37 +16,28 @@ from typing import Any
 
 from trl_load import NEVER, write_recipe, write_request
 from trl_plots import draw_race
-from trl_process import HERE, ask_ours, ask_peer
+from trl_process import ask_ours, ask_peer
+from trl_track import Track
 
 from foresail.evaluate.checkpoint import evaluate_checkpoint
+from foresail.evaluate.results import summarise
 from foresail.recipe import parts
 from foresail.recipe.stages import Rl
-from foresail.train.quickstart import (
-    DTYPE,
-    MAX_NEW_TOKENS,
-    headline,
-    rl_recipe,
-    run_stage,
-    sft_recipe,
-    test_set,
-    write_problems,
-    write_tokenizer,
-)
-from foresail.train.sft import run_sft
 
 SIDES = ("theirs", "ours")
 WINDOW = 5  # steps a reward is averaged over
-REWARD = f"{HERE / 'trl_reward.py'}:boxed"
 CLIP_LOW, CLIP_HIGH = 0.2, 0.28
 WARMUP = 2  # updates
+HELD_OUT_SAMPLES = 8  # per problem, at temperature 1
+HELD_OUT = f"mean@{HELD_OUT_SAMPLES}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Race:
-    """`rates` are tried on seed 0; `seeds` race."""
+    """`rates` are tried on seed 0, where there is a choice; `seeds` race."""
 
     peer_python: str
-    home: Path  # data and cold start; one that is there is used again
+    track: Track
     runs: Path
     rates: tuple[float, ...]
     seeds: tuple[int, ...]
@@ -55,25 +46,28 @@ class Race:
 
 
 def measure_race(race: Race, output: Path) -> dict[str, Any]:
-    start = cold_start(race.home)
     print(f"\nReward against wall-clock: {race.steps} steps, means over {WINDOW} steps", flush=True)
-    chosen = {}
-    for side in SIDES:
-        ends = {rate: final(run(side, race, start, rate, seed=0)["steps"]) for rate in race.rates}
-        chosen[side] = max(ends, key=lambda rate: ends[rate])
-        tried = ", ".join(f"{rate:g} {end:.3f}" for rate, end in ends.items())
-        print(f"  {name_of(side):<9} final reward by learning rate: {tried}", flush=True)
+    chosen = {side: choose_rate(side, race) for side in SIDES}
     laps = []
     for seed in race.seeds:
-        runs = {side: run(side, race, start, chosen[side], seed=seed) for side in SIDES}
+        runs = {side: run(side, race, chosen[side], seed=seed) for side in SIDES}
         laps.append(compare(runs, seed, race))
         print(describe(laps[-1]), flush=True)
-    draw_race(laps, output / "race.png", window=WINDOW)
+    draw_race(laps, output / f"race-{race.track.device}.png", window=WINDOW)
     return {
         "rates": chosen,
         "speed_up": median(lap["speed_up"] or 0.0 for lap in laps),
-        "laps": [{key: lap[key] for key in lap if key != "curves"} for lap in laps],
+        "laps": laps,
     }
+
+
+def choose_rate(side: str, race: Race) -> float:
+    if len(race.rates) == 1:
+        return race.rates[0]
+    ends = {rate: final(run(side, race, rate, seed=0)["steps"]) for rate in race.rates}
+    tried = ", ".join(f"{rate:g} {end:.3f}" for rate, end in ends.items())
+    print(f"  {name_of(side):<9} final reward by learning rate: {tried}", flush=True)
+    return max(ends, key=lambda rate: ends[rate])
 
 
 def name_of(side: str) -> str:
@@ -83,59 +77,57 @@ def name_of(side: str) -> str:
 # Running.
 
 
-def cold_start(folder: Path) -> Path:
-    """The quickstart's own: problems, tokenizer, SFT; a Hugging Face checkpoint that both sides load."""
-    write_problems(folder / "data", 0)
-    tokenizer = write_tokenizer(folder)
-    return run_stage(run_sft, sft_recipe(folder, 0, tokenizer.vocab_size)).checkpoint
-
-
-def run(side: str, race: Race, start: Path, rate: float, *, seed: int) -> dict[str, Any]:
+def run(side: str, race: Race, rate: float, *, seed: int) -> dict[str, Any]:
     """All steps as they were reported, and where the model ended."""
     here = race.runs / f"{side}-{rate:g}-{seed}"
     if side == "ours":
-        write_recipe(here, our_recipe(race, here, start, rate, seed))
+        write_recipe(here, our_recipe(race, here, rate, seed))
         lines = list(ask_ours(here, seconds=race.seconds))
-        checkpoint = next(line["checkpoint"] for line in lines if "checkpoint" in line)
+        checkpoint = next((line["checkpoint"] for line in lines if "checkpoint" in line), None)
     else:
-        checkpoint = str(here / "end")
-        write_request(here, their_request(race, start, rate, seed) | {"save": checkpoint})
+        end = here / "end"
+        write_request(here, their_request(race, rate, seed) | {"save": str(end)})
         lines = list(ask_peer(race.peer_python, "steps", here, seconds=race.seconds))
-    return {"steps": [line for line in lines if "step" in line], "checkpoint": Path(checkpoint)}
+        checkpoint = end if end.exists() else None
+    return {
+        "prompt_ids": lines[0]["prompt_ids"],
+        "steps": [line for line in lines if "step" in line],
+        "checkpoint": checkpoint,
+    }
 
 
-def our_recipe(race: Race, here: Path, start: Path, rate: float, seed: int) -> Rl:
-    """The quickstart's recipe, without its evaluations and without saving, as TRL saves nothing either."""
-    recipe = rl_recipe(race.home, seed, start)
-    return recipe.model_copy(
+def our_recipe(race: Race, here: Path, rate: float, seed: int) -> Rl:
+    """As it ships, but without evaluations and without saving, as TRL saves nothing either."""
+    return race.track.recipe.model_copy(
         update={
-            "run": parts.Run(name="ours", root=str(here), seed=seed, device="cpu"),
+            "run": parts.Run(name="ours", root=str(here), seed=seed, device=race.track.device),
             "steps": race.steps,
             "eval": None,
             "eval_every": 0,
             "loss": parts.Loss(clip_low=CLIP_LOW, clip_high=CLIP_HIGH),
-            "reward": parts.Reward(grader=REWARD, workers=0),
+            "reward": parts.Reward(grader=race.track.reward, workers=0),
             "optimizer": parts.Optimizer(lr=rate, warmup=WARMUP),
             "checkpoints": parts.Checkpoints(every=NEVER),
         }
     )
 
 
-def their_request(race: Race, start: Path, rate: float, seed: int) -> dict[str, Any]:
-    recipe = rl_recipe(race.home, seed, start)
+def their_request(race: Race, rate: float, seed: int) -> dict[str, Any]:
+    """float32 weights: on a GPU that is TRL's mixed precision."""
+    recipe = race.track.recipe
     return {
-        "checkpoint": str(start),
-        "data": str(race.home / "data" / "train.jsonl"),
-        "reward": REWARD,
-        "device": "cpu",
+        "checkpoint": str(race.track.start),
+        "data": str(race.track.problems),
+        "reward": race.track.reward,
+        "device": race.track.device,
         "dtype": "float32",
         "seed": seed,
         "steps": race.steps,
         "prompts_per_step": recipe.prompts_per_step,
         "samples_per_prompt": recipe.samples_per_prompt,
         "updates_per_step": recipe.updates_per_step,
-        "micro_batches": 1,
-        "max_new_tokens": MAX_NEW_TOKENS,
+        "micro_batches": race.track.micro_batches,
+        "max_new_tokens": recipe.sampling.max_new_tokens,
         "recompute": False,
         "settings": {
             "learning_rate": rate,
@@ -152,6 +144,8 @@ def their_request(race: Race, start: Path, rate: float, seed: int) -> dict[str, 
 
 def compare(runs: dict[str, dict[str, Any]], seed: int, race: Race) -> dict[str, Any]:
     """Seconds until each side's running mean is at TRL's final reward, ends, and steps by part."""
+    prompts = [runs[side]["prompt_ids"] for side in SIDES]
+    assert prompts[0] == prompts[1], f"the sides read a prompt as {prompts}"
     curves = {side: curve(runs[side]["steps"]) for side in SIDES}
     goal = final(runs["theirs"]["steps"])
     reached = {side: time_to(goal, curves[side]) for side in SIDES}
@@ -188,27 +182,32 @@ def time_to(goal: float, points: Sequence[tuple[float, float]]) -> float | None:
     return next((seconds for seconds, reward in points if reward >= goal), None)
 
 
-def examine(checkpoint: Path, race: Race, name: str) -> dict[str, float]:
-    """Accuracy on held-out problems, both sides by the same evaluation."""
+def examine(checkpoint: Path | None, race: Race, name: str) -> dict[str, float] | None:
+    """Accuracy on held-out problems, both sides by the same evaluation; None where a side was stopped before."""
+    if checkpoint is None:
+        return None
+    recipe = race.track.recipe
     results = evaluate_checkpoint(
         checkpoint,
-        test_set(race.home),
-        parts.Sampling(max_new_tokens=MAX_NEW_TOKENS),
-        num_samples=8,
+        race.track.held_out,
+        recipe.sampling,
+        num_samples=HELD_OUT_SAMPLES,
         output=race.runs / f"eval-{name}",
-        device="cpu",
-        dtype=DTYPE,
+        grader=recipe.reward.grader,
+        device=race.track.device,
+        dtype=recipe.model.dtype,
     )
-    return headline(results)
+    found = summarise(results)
+    return {name: found[name]["value"] for name in ("greedy", HELD_OUT)}
 
 
 def describe(lap: dict[str, Any]) -> str:
     columns = []
     for side in SIDES:
-        reached = lap["seconds_to_goal"][side]
+        reached, held_out = lap["seconds_to_goal"][side], lap["held_out"][side]
         columns.append(
             f"{name_of(side)} {'never' if reached is None else f'{reached:.1f} s'} to {lap['goal']:.3f}, ends at "
-            f"{lap['final'][side]:.3f}, held out {lap['held_out'][side]['mean@8']:.3f}, "
+            f"{lap['final'][side]:.3f}, held out {'-' if held_out is None else f'{held_out[HELD_OUT]:.3f}'}, "
             f"{lap['seconds_per_step'][side]:.2f} s a step"
         )
     times = "" if lap["speed_up"] is None else f"; {lap['speed_up']:.1f} times as fast"

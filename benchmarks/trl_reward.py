@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+NUMBER = re.compile(r"-?\d+")
 BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 
 
@@ -17,6 +18,12 @@ def boxed(completions: list[Any], answer: list[str], **_: Any) -> list[float]:
     r"""Whether the last box holds the answer: r"<think>…</think>\boxed{4}" and "4" -> 1."""
     found = [BOXED.findall(text_of(completion)) for completion in completions]
     return [float(bool(boxes) and boxes[-1] == gold) for boxes, gold in zip(found, answer, strict=True)]
+
+
+def last_number(completions: list[Any], answer: list[str], **_: Any) -> list[float]:
+    """Whether the last number is the answer: "2 * 14 = 28. The answer is 28." and "28" -> 1."""
+    found = [NUMBER.findall(text_of(completion)) for completion in completions]
+    return [float(bool(numbers) and numbers[-1] == gold) for numbers, gold in zip(found, answer, strict=True)]
 
 
 def text_of(completion: Any) -> str:

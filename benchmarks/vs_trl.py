@@ -7,6 +7,7 @@ figures.json go to the output folder. The last line is JSON.
     python benchmarks/vs_trl.py --peer-python PATH/TO/python                          # on a CPU: everything
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts losses           # half a minute
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts speed     # five minutes on an H200
+    python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts race --model CHECKPOINT
     python benchmarks/vs_trl.py --parts scaling                                       # needs no TRL
 """
 
@@ -73,8 +74,12 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument("--peer-recompute", action="store_true", help="TRL: recompute activations")
     parser.add_argument("--race-steps", type=int, default=40)
-    parser.add_argument("--race-rates", type=float, nargs="+", default=[3e-4, 1e-3, 3e-3])
+    parser.add_argument("--race-rates", type=float, nargs="+", help="default: 3e-4 1e-3 3e-3, on a GPU 2e-5")
     parser.add_argument("--race-seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--race-seconds", type=float, default=1800.0, help="after which a side is stopped")
+    parser.add_argument(
+        "--model", type=Path, default=Path("checkpoints/SmolLM2-135M-Instruct"), help="on a GPU"
+    )
     parser.add_argument(
         "--quick", action="store_true", help="a glance: small loads, one round, one short race"
     )
@@ -83,6 +88,7 @@ def read_options() -> argparse.Namespace:
     options.parts = options.parts or (("speed",) if on_gpu else PARTS)
     options.threads = options.threads or (8 if on_gpu else 1)
     options.rounds = options.rounds or (1 if on_gpu or options.quick else 3)
+    options.race_rates = options.race_rates or ([2e-5] if on_gpu else [3e-4, 1e-3, 3e-3])
     options.steps = options.steps or (2 if on_gpu or options.quick else 4)
     if options.quick:
         options.race_steps, options.race_rates, options.race_seeds = 10, [1e-3], [1]
@@ -120,16 +126,20 @@ def measure_speed(options: argparse.Namespace) -> dict[str, Any]:
 
 def measure_race(options: argparse.Namespace) -> dict[str, Any]:
     import trl_race
+    import trl_track
 
+    home = options.output / "race"
+    on_gpu = options.device == "cuda"
+    track = trl_track.word_problems(home, options.model) if on_gpu else trl_track.arithmetic(home)
     with tempfile.TemporaryDirectory() as folder:
         race = trl_race.Race(
             peer_python=options.peer_python,
-            home=options.output / "cold-start",
+            track=track,
             runs=Path(folder),
             rates=tuple(options.race_rates),
             seeds=tuple(options.race_seeds),
             steps=options.race_steps,
-            seconds=1800.0,
+            seconds=options.race_seconds,
         )
         return trl_race.measure_race(race, options.output)
 

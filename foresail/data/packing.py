@@ -18,6 +18,7 @@ from torch import Tensor
 
 from foresail.records import PackedBatch, TrainSequence
 
+WORTH_SHARING = 0.1  # of the tokens saved: for less, attention in two parts is not worth it
 TOKEN_FIELDS = ("advantages", "rewards", "old_logprobs", "rollout_logprobs", "ref_logprobs")
 
 
@@ -52,13 +53,17 @@ def pack(
     """Batches of at most `max_tokens` tokens; `weights[i]` is that of each loss token of `sequences[i]`.
 
     Lengths [3, 9, 4] with max_tokens 10 -> batches of lengths [9] and [4, 3]: longest first, so that those of
-    one batch are alike. Sequences without a loss token are left out.
+    one batch are alike. Sequences without a loss token are left out. Prompts are shared where it saves enough.
     """
     assert len(sequences) == len(weights), f"{len(sequences)} sequences but {len(weights)} weights"
     for index, sequence in enumerate(sequences):
         check(index, sequence, max_tokens)
     kept = [index for index, sequence in enumerate(sequences) if any(sequence.loss_mask)]
-    bundles = share_prompts(sequences, kept, max_tokens) if share else [alone(sequences, i) for i in kept]
+    bundles = [alone(sequences, number) for number in kept]
+    if share:
+        shared = list(share_prompts(sequences, kept, max_tokens))
+        if count(shared) <= (1 - WORTH_SHARING) * count(bundles):
+            bundles = shared
     batches: list[list[Bundle]] = []
     filled = max_tokens
     for bundle in sorted(bundles, key=lambda bundle: -bundle.longest):
@@ -68,6 +73,10 @@ def pack(
         batches[-1].append(bundle)
         filled += bundle.tokens
     return [lay(sequences, weights, list(cut(sequences, batch)), device) for batch in batches]
+
+
+def count(bundles: Sequence[Bundle]) -> int:
+    return sum(bundle.tokens for bundle in bundles)
 
 
 def alone(sequences: Sequence[TrainSequence], number: int) -> Bundle:
@@ -103,15 +112,16 @@ def together(sequences: Sequence[TrainSequence], numbers: list[int], shared: int
 
 
 def cut(sequences: Sequence[TrainSequence], bundles: list[Bundle]) -> Iterator[Segment]:
-    """The segments in the order they are laid: a shared prompt, then what was said after it."""
-    count = 0
+    """The segments in the order they are laid: shared prompts, sequences alone, what was said after the prompts."""
+    shared = [bundle for bundle in bundles if bundle.shared]
+    for bundle in shared:
+        yield Segment(number=bundle.members[0], start=0, end=bundle.shared)
     for bundle in bundles:
-        parent = count if bundle.shared else -1
-        if bundle.shared:
-            yield Segment(number=bundle.members[0], start=0, end=bundle.shared)
+        if not bundle.shared:
+            yield Segment(number=bundle.members[0], start=0, end=bundle.tokens)
+    for parent, bundle in enumerate(shared):
         for number in bundle.members:
             yield Segment(number=number, start=bundle.shared, end=len(sequences[number].ids), parent=parent)
-        count += len(bundle.members) + (bundle.shared > 0)
 
 
 def lay(

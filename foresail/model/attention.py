@@ -1,8 +1,8 @@
 """Attention for training: sequences packed end to end, none of which sees another.
 
-On CUDA PyTorch's variable-length flash kernel reads the packed layout as it is. Elsewhere the tokens
-are spread into a padded rectangle for this one operation; everything else in the model stays packed.
-A segment may also go on after another, its parent, and see all of it (`family.py`, `flash_family.py`).
+On CUDA a flash kernel reads the packed layout as it is (`flash.py`). Elsewhere the tokens are spread into a padded
+rectangle for this one operation; everything else in the model stays packed. A segment may also go on after another,
+its parent, and see all of it (`family.py`).
 
 Inside `linear.batch_invariant()` the engine's kernel attends on CUDA, and what a sequence gets has the same bits
 as in the engine, alone or packed with any others. On a CPU it has them up to the rounding of padded products.
@@ -12,8 +12,7 @@ Legend: T tokens, S sequences, H query heads, K key/value heads, d head size.
 
 from __future__ import annotations
 
-import inspect
-from functools import cache, cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -21,33 +20,11 @@ from torch import Tensor
 
 from foresail.model import linear
 from foresail.model.family import Family
-from foresail.model.flash_family import FlashFamily
+from foresail.model.flash import FlashAttention
 from foresail.model.kernels import available
 from foresail.model.rectangle import Rectangle
 
-
-@cache
-def flash_kernel() -> Any:
-    """Causal attention over packed sequences, or None where PyTorch has none yet (before 2.10).
-
-    Imported when first needed: it brings in PyTorch's compiler, a second that CPU commands would lose.
-    """
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError:
-        return None
-    # 2.10 says is_causal, later ones take a window: all of the past, nothing of the future
-    options = inspect.signature(varlen_attn).parameters
-    causal: dict[str, Any] = {"window_size": (-1, 0)} if "window_size" in options else {"is_causal": True}
-    if "enable_gqa" in options:
-        return partial(varlen_attn, **causal, enable_gqa=True)
-    return partial(attend_repeated, partial(varlen_attn, **causal))
-
-
-def attend_repeated(kernel: Any, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor, *sizes: Any) -> Tensor:
-    """For a kernel that wants as many key heads as query heads."""
-    repeat = q_THd.shape[1] // k_TKd.shape[1]
-    return kernel(q_THd, k_TKd.repeat_interleave(repeat, 1), v_TKd.repeat_interleave(repeat, 1), *sizes)
+FLASH_DTYPES = (torch.bfloat16, torch.float16)
 
 
 class PackedAttention:
@@ -59,7 +36,6 @@ class PackedAttention:
     def __init__(self, starts_S1: Tensor, parents_S: Tensor | None = None) -> None:
         self.starts, self.parents_S = starts_S1.cpu().to(torch.int32), parents_S
         self.lengths: list[int] = self.starts.diff().tolist()
-        self.longest = max(self.lengths)
         self.tiles: Tensor | None = None
         self._move(starts_S1.device)
 
@@ -74,13 +50,10 @@ class PackedAttention:
         return self.attend(q_THd, k_TKd, v_TKd)
 
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
-        half = q_THd.dtype in (torch.bfloat16, torch.float16)
-        flash = q_THd.is_cuda and half and q_THd.shape[-1] % 8 == 0
+        if q_THd.is_cuda and q_THd.dtype in FLASH_DTYPES and q_THd.shape[-1] % 8 == 0:
+            return self.flash.attend(q_THd, k_TKd, v_TKd)
         if self.parents_S is not None:
-            return (self.flash_family if flash else self.family).attend(q_THd, k_TKd, v_TKd)
-        if flash and flash_kernel() is not None:
-            starts, longest = self.starts_S1, self.longest
-            return flash_kernel()(q_THd, k_TKd, v_TKd, starts, starts, longest, longest)
+            return self.family.attend(q_THd, k_TKd, v_TKd)
         return self.rectangle.attend(q_THd, k_TKd, v_TKd)
 
     def attend_as_engine(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
@@ -115,6 +88,10 @@ class PackedAttention:
         return tables_SP.to(self.starts_S1.device), contexts_S.to(torch.int32).to(self.starts_S1.device)
 
     @cached_property
+    def flash(self) -> FlashAttention:
+        return FlashAttention(self.starts.long(), self.parents_S, self.starts_S1.device)
+
+    @cached_property
     def rectangle(self) -> Rectangle:
         return Rectangle(self.lengths, self.starts_S1.device)
 
@@ -122,11 +99,6 @@ class PackedAttention:
     def family(self) -> Family:
         assert self.parents_S is not None
         return Family(self.starts.long(), self.parents_S, self.starts_S1.device)
-
-    @cached_property
-    def flash_family(self) -> FlashFamily:
-        assert self.parents_S is not None
-        return FlashFamily(self.starts.long(), self.parents_S, self.starts_S1.device)
 
 
 class InvariantAttention(torch.autograd.Function):

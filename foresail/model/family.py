@@ -1,7 +1,7 @@
 """Attention where segments go on after others: answers after a prompt that they share.
 
-Segments without a parent see themselves. The others are spread into a rectangle with a row for each: on the left
-its parent's keys, on the right its own.
+Segments without a parent come first and see themselves. The others are spread into a rectangle with a row for each:
+on the left its parent's keys, on the right its own.
 
 Legend: T tokens, S segments, C those with a parent, L tokens of the longest of them, J keys of a row,
 H query heads, K key/value heads, d head size.
@@ -17,21 +17,16 @@ from foresail.model.rectangle import Rectangle
 
 
 class Family:
-    """Which tokens are whose, and what each may see. `parents_S` is -1 where there is none; no parent has one."""
+    """Which tokens are whose, and what each may see. `parents_S` is -1 where there is none, and then 0 or more."""
 
     def __init__(self, starts_S1: Tensor, parents_S: Tensor, device: torch.device) -> None:
-        lengths_S, is_child_S = starts_S1.diff(), parents_S >= 0
-        segment_T = torch.repeat_interleave(torch.arange(len(lengths_S)), lengths_S)
-        self.roots_T, self.children_T = (
-            torch.nonzero(wanted_S[segment_T]).squeeze(1).to(device) for wanted_S in (~is_child_S, is_child_S)
-        )
-        self.back_T = torch.argsort(torch.cat((self.roots_T, self.children_T)))
-        self.roots, self.children = (
-            Rectangle(lengths_S[wanted_S].tolist(), device) for wanted_S in (~is_child_S, is_child_S)
-        )
-        parents_C = parents_S[is_child_S]
+        lengths_S, roots = starts_S1.diff(), int((parents_S < 0).sum())
+        self.first = int(starts_S1[roots])  # token of a child
+        self.roots = Rectangle(lengths_S[:roots].tolist(), device)
+        self.children = Rectangle(lengths_S[roots:].tolist(), device)
+        parents_C = parents_S[roots:]
         before = places_of(starts_S1[parents_C], lengths_S[parents_C])
-        own = places_of(starts_S1[:-1][is_child_S], lengths_S[is_child_S])
+        own = places_of(starts_S1[roots:-1], lengths_S[roots:])
         self.keys_CJ, there_CJ = (torch.cat(halves, 1).to(device) for halves in zip(before, own, strict=True))
         # a token sees all of the parent, and of its own segment itself and what came before
         later_LL = torch.ones(own[0].shape[1], own[0].shape[1], dtype=torch.bool).triu(1)
@@ -39,15 +34,15 @@ class Family:
         self.seen_C1LJ = (there_CJ[:, None] & ~later_LJ)[:, None]
 
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
-        roots = self.roots.attend(*(x.index_select(0, self.roots_T) for x in (q_THd, k_TKd, v_TKd)))
-        q = self.children.spread(q_THd.index_select(0, self.children_T))
+        roots = self.roots.attend(*(x[: self.first] for x in (q_THd, k_TKd, v_TKd)))
+        q = self.children.spread(q_THd[self.first :])
         k, v = (self._gather(x) for x in (k_TKd, v_TKd))
         children = self.children.collect(
             F.scaled_dot_product_attention(
                 q, k, v, attn_mask=self.seen_C1LJ, enable_gqa=q.shape[1] != k.shape[1]
             )
         )
-        return torch.cat((roots, children)).index_select(0, self.back_T)
+        return torch.cat((roots, children))
 
     def _gather(self, x_TKd: Tensor) -> Tensor:
         """The keys or values each row may see, (C, K, J, d)."""

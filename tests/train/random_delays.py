@@ -15,6 +15,8 @@ from foresail.runlog.directory import RunDirectory
 BY_THE_CLOCK = (
     "timing_s/",
     "perf/throughput",
+    "perf/mfu/",
+    "perf/max_memory_allocated_gb",
     "rollout/tokens_per_second",
     "rollout/groups_surplus",
     "rollout/groups_cancelled",

@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from foresail.model.family import Family
-from foresail.model.flash_family import Flash, FlashFamily, Spans
+from foresail.model.flash import FlashAttention, Spans, join
+from foresail.model.kernels import available
+from foresail.model.rectangle import Rectangle
 
-LENGTHS = [5, 3, 1, 7, 6, 9, 2, 2]
-PARENTS = [-1, 0, 0, 0, -1, -1, 5, 5]
+LENGTHS = [5, 9, 6, 3, 1, 7, 2, 2]
+PARENTS = [-1, -1, -1, 0, 0, 0, 1, 1]
 STARTS = torch.tensor([0, *LENGTHS]).cumsum(0)
 
 
@@ -79,7 +81,7 @@ def heads(device: str = "cpu", dtype: torch.dtype = torch.float32, size: int = 4
     ]
 
 
-def results(family: Family | FlashFamily, inputs: list[Tensor]) -> list[Tensor]:
+def results(family: Family | FlashAttention | Rectangle, inputs: list[Tensor]) -> list[Tensor]:
     out = family.attend(*inputs)
     slope = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out.device, out.dtype)
     return [out, *torch.autograd.grad(out, inputs, slope)]
@@ -87,9 +89,42 @@ def results(family: Family | FlashFamily, inputs: list[Tensor]) -> list[Tensor]:
 
 def test_two_calls_joined_are_one():
     inputs, cpu = heads(), torch.device("cpu")
-    joined = results(FlashFamily(STARTS, torch.tensor(PARENTS), cpu, PlainKernel()), inputs)
+    joined = results(FlashAttention(STARTS, torch.tensor(PARENTS), cpu, PlainKernel()), inputs)
     masked = results(Family(STARTS, torch.tensor(PARENTS), cpu), inputs)
     torch.testing.assert_close(joined, masked, rtol=1e-5, atol=2e-6)
+
+
+def test_a_batch_without_parents_is_one_call():
+    inputs, cpu = heads(), torch.device("cpu")
+    found = results(FlashAttention(STARTS, None, cpu, PlainKernel()), inputs)
+    padded = results(Rectangle(LENGTHS, cpu), inputs)
+    torch.testing.assert_close(found, padded, rtol=1e-5, atol=2e-6)
+
+
+def test_segments_out_of_order_are_refused():
+    with pytest.raises(AssertionError, match="out of order"):
+        FlashAttention(STARTS, torch.tensor([-1, 0, 0, -1, -1, 4, 4, 4]), torch.device("cpu"), PlainKernel())
+
+
+def test_the_fused_join_is_the_plain_one(monkeypatch):
+    """Tokens of a slice; sums so far apart that one side weighs nothing among them."""
+    pytest.importorskip("triton", reason="its interpreter runs the kernel")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).to(device)
+
+    outs, sums = draw(50, 3, 24), 50 * draw(3, 50)
+    more, more_sums = draw(40, 3, 24), 50 * draw(3, 40)
+    found = []
+    for fused in (False, True):
+        monkeypatch.setattr(available, "can_fuse", lambda x, fused=fused: fused)
+        result = outs.clone(), sums.clone()
+        join(result[0][10:], result[1][:, 10:], more, more_sums)
+        found.append(result)
+    torch.testing.assert_close(found[1], found[0], rtol=1e-5, atol=1e-5)
+    assert torch.equal(found[1][0][:10], outs[:10]) and torch.equal(found[1][1][:, :10], sums[:, :10])
 
 
 @pytest.mark.gpu
@@ -97,7 +132,7 @@ def test_two_calls_joined_are_one():
 def test_cuda_flash_gives_what_the_formulas_give():
     inputs = heads("cuda", torch.bfloat16, 64)
     parents = torch.tensor(PARENTS)
-    found = results(FlashFamily(STARTS, parents, torch.device("cuda"), Flash()), inputs)
+    found = results(FlashAttention(STARTS, parents, torch.device("cuda")), inputs)
     exact = [x.detach().double().cpu().requires_grad_() for x in inputs]
     for ours, expected in zip(
         found, results(Family(STARTS, parents, torch.device("cpu")), exact), strict=True

@@ -1,0 +1,163 @@
+"""Attention of packed segments by a flash kernel, which reads them as they lie.
+
+Every segment sees itself. Segments may also go on after others, their parents: these come first in the batch, their
+children last and in the same order, so that one more call lets all children see their parents, and the two results
+are joined by their log-sums. The backward pass hands the joined output and log-sums to the kernel, and each call
+gives its own part of the exact gradient.
+
+Legend: T tokens, C those of children, P those of parents, S segments, H query heads, K key/value heads,
+d head size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from foresail.model.kernels import available
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spans:
+    """Of one call: offsets of the queries and of the keys they see, and the longest of each."""
+
+    q_S1: Tensor
+    k_S1: Tensor
+    longest_q: int
+    longest_k: int
+    causal: bool
+
+
+class Kernel(Protocol):
+    """Attention over spans and its gradient; log-sums are (H, tokens)."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, spans: Spans) -> tuple[Tensor, Tensor]: ...
+
+    def backward(
+        self, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sums: Tensor, spans: Spans
+    ) -> tuple[Tensor, Tensor, Tensor]: ...
+
+
+class TorchKernel:
+    """PyTorch's own, by its operators: the public function around them costs the host more than they do."""
+
+    def __init__(self, device: torch.device) -> None:
+        # what dropout would need
+        self.seed = torch.zeros(2, dtype=torch.uint64, device=device)
+        self.unused = torch.empty(0, device=device)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, spans: Spans) -> tuple[Tensor, Tensor]:
+        sizes = spans.q_S1, spans.k_S1, spans.longest_q, spans.longest_k
+        out, log_sums, *_ = torch.ops.aten._flash_attention_forward(q, k, v, *sizes, 0.0, spans.causal, False)
+        return out, log_sums
+
+    def backward(
+        self, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, log_sums: Tensor, spans: Spans
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        sizes = spans.q_S1, spans.k_S1, spans.longest_q, spans.longest_k
+        return torch.ops.aten._flash_attention_backward(
+            grad, q, k, v, out, log_sums, *sizes, 0.0, spans.causal, self.seed, self.unused
+        )
+
+
+class FlashAttention:
+    """Which tokens see which. `parents_S` is -1 where there is none; no parent has one."""
+
+    def __init__(
+        self,
+        starts_S1: Tensor,
+        parents_S: Tensor | None,
+        device: torch.device,
+        kernel: Kernel | None = None,
+    ) -> None:
+        self.kernel = kernel or TorchKernel(device)
+        lengths_S = starts_S1.diff()
+        self.own = make_spans(lengths_S, lengths_S, device, causal=True)
+        self.up: Spans | None = None
+        if parents_S is not None:
+            above, first = count_parents(parents_S), int((parents_S < 0).sum())
+            below_P = torch.zeros(above, dtype=lengths_S.dtype)
+            below_P.index_add_(0, parents_S[first:], lengths_S[first:])
+            self.up = make_spans(below_P, lengths_S[:above], device, causal=False)
+            self.parents = slice(0, int(starts_S1[above]))
+            self.children = slice(int(starts_S1[first]), int(starts_S1[-1]))
+
+    def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
+        return Attention.apply(q_THd, k_TKd, v_TKd, self)
+
+
+def count_parents(parents_S: Tensor) -> int:
+    """[-1, -1, -1, 0, 0, 1] -> 2: the first two segments have children, the last three are those."""
+    above = int(parents_S.max()) + 1
+    _, runs = torch.unique_consecutive(parents_S, return_counts=True)
+    assert len(runs) == above + 1 and bool((parents_S.diff() >= 0).all()), (
+        f"segments out of order: {parents_S}"
+    )
+    return above
+
+
+def make_spans(queries_S: Tensor, keys_S: Tensor, device: torch.device, *, causal: bool) -> Spans:
+    def offsets(lengths_S: Tensor) -> Tensor:
+        offsets_S1 = torch.nn.functional.pad(lengths_S.cumsum(0), (1, 0)).to(torch.int32)
+        return offsets_S1.to(device, non_blocking=True)
+
+    return Spans(
+        q_S1=offsets(queries_S),
+        k_S1=offsets(keys_S),
+        longest_q=int(queries_S.max()),
+        longest_k=int(keys_S.max()),
+        causal=causal,
+    )
+
+
+class Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor, packed: FlashAttention) -> Tensor:
+        out_THd, sums_HT = packed.kernel.forward(q_THd, k_TKd, v_TKd, packed.own)
+        if packed.up is not None:
+            above, below = packed.parents, packed.children
+            more_CHd, more_HC = packed.kernel.forward(q_THd[below], k_TKd[above], v_TKd[above], packed.up)
+            join(out_THd[below], sums_HT[:, below], more_CHd, more_HC)
+        ctx.save_for_backward(q_THd, k_TKd, v_TKd, out_THd, sums_HT)
+        ctx.packed = packed
+        return out_THd
+
+    @staticmethod
+    def backward(ctx: Any, grad_THd: Tensor) -> tuple[Tensor | None, ...]:
+        q_THd, k_TKd, v_TKd, out_THd, sums_HT = ctx.saved_tensors
+        packed: FlashAttention = ctx.packed
+        grad_THd = grad_THd.contiguous()
+        for_q, for_k, for_v = packed.kernel.backward(
+            grad_THd, q_THd, k_TKd, v_TKd, out_THd, sums_HT, packed.own
+        )
+        if packed.up is not None:
+            above, below = packed.parents, packed.children
+            more_q, more_k, more_v = packed.kernel.backward(
+                grad_THd[below],
+                q_THd[below],
+                k_TKd[above],
+                v_TKd[above],
+                out_THd[below],
+                sums_HT[:, below].contiguous(),
+                packed.up,
+            )
+            for_q[below] += more_q
+            for_k[above] += more_k
+            for_v[above] += more_v
+        return for_q, for_k, for_v, None
+
+
+def join(out_CHd: Tensor, sums_HC: Tensor, more_CHd: Tensor, more_HC: Tensor) -> None:
+    """In place: attention over some keys becomes that over more, each result weighing by its sum."""
+    if available.can_fuse(out_CHd):
+        from foresail.model.kernels import joined
+
+        joined.join(out_CHd, sums_HC, more_CHd, more_HC)
+    else:
+        joined_HC = torch.logaddexp(sums_HC, more_HC)
+        share_CH1 = (sums_HC - joined_HC).exp().t()[..., None]
+        out_CHd.copy_(torch.lerp(more_CHd.float(), out_CHd.float(), share_CH1))
+        sums_HC.copy_(joined_HC)
