@@ -3,10 +3,11 @@
 Every segment sees itself. Segments may also go on after others, their parents: these come first in the batch, their
 children last and in the same order, so that one more call lets all children see their parents, and the two results
 are joined by their log-sums. The backward pass hands the joined output and log-sums to the kernel, and each call
-gives its own part of the exact gradient.
+gives its own part of the exact gradient. There every child gets a copy of its parent's keys: the kernel works on as
+many keys at once as there are, and a few prompts alone would leave most of a GPU idle.
 
-Legend: T tokens, C those of children, P those of parents, S segments, H query heads, K key/value heads,
-d head size.
+Legend: T tokens, C those of children, P those of parents, J the parents' copied for each child, S segments,
+H query heads, K key/value heads, d head size.
 """
 
 from __future__ import annotations
@@ -76,17 +77,30 @@ class FlashAttention:
         self.kernel = kernel or TorchKernel(device)
         lengths_S = starts_S1.diff()
         self.own = make_spans(lengths_S, lengths_S, device, causal=True)
-        self.up: Spans | None = None
-        if parents_S is not None:
-            above, first = count_parents(parents_S), int((parents_S < 0).sum())
-            below_P = torch.zeros(above, dtype=lengths_S.dtype)
-            below_P.index_add_(0, parents_S[first:], lengths_S[first:])
-            self.up = make_spans(below_P, lengths_S[:above], device, causal=False)
-            self.parents = slice(0, int(starts_S1[above]))
-            self.children = slice(int(starts_S1[first]), int(starts_S1[-1]))
+        self.up = None if parents_S is None else Upwards(starts_S1, parents_S, device)
 
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         return Attention.apply(q_THd, k_TKd, v_TKd, self)
+
+
+class Upwards:
+    """How children see their parents: of which tokens, in which spans."""
+
+    def __init__(self, starts_S1: Tensor, parents_S: Tensor, device: torch.device) -> None:
+        lengths_S, above, first = starts_S1.diff(), count_parents(parents_S), int((parents_S < 0).sum())
+        self.parents = slice(0, int(starts_S1[above]))
+        self.children = slice(int(starts_S1[first]), int(starts_S1[-1]))
+        parents_C, lengths_C = parents_S[first:], lengths_S[first:]
+        families_P = torch.zeros(above, dtype=lengths_S.dtype).index_add_(0, parents_C, lengths_C)
+        self.by_family = make_spans(families_P, lengths_S[:above], device, causal=False)
+        self.by_child = make_spans(lengths_C, lengths_S[parents_C], device, causal=False)
+        copies = [torch.arange(int(starts_S1[p]), int(starts_S1[p + 1])) for p in parents_C.tolist()]
+        self.copies_J = torch.cat(copies).to(device, non_blocking=True)
+
+    def add_up(self, copied_JKd: Tensor) -> Tensor:
+        """The gradient of the parents' tokens from that of their copies, summed in float32."""
+        sums_PKd = copied_JKd.new_zeros(self.parents.stop, *copied_JKd.shape[1:], dtype=torch.float32)
+        return sums_PKd.index_add_(0, self.copies_J, copied_JKd.float())
 
 
 def count_parents(parents_S: Tensor) -> int:
@@ -117,10 +131,10 @@ class Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor, packed: FlashAttention) -> Tensor:
         out_THd, sums_HT = packed.kernel.forward(q_THd, k_TKd, v_TKd, packed.own)
-        if packed.up is not None:
-            above, below = packed.parents, packed.children
-            more_CHd, more_HC = packed.kernel.forward(q_THd[below], k_TKd[above], v_TKd[above], packed.up)
-            join(out_THd[below], sums_HT[:, below], more_CHd, more_HC)
+        if (up := packed.up) is not None:
+            q_CHd, k_PKd, v_PKd = q_THd[up.children], k_TKd[up.parents], v_TKd[up.parents]
+            more_CHd, more_HC = packed.kernel.forward(q_CHd, k_PKd, v_PKd, up.by_family)
+            join(out_THd[up.children], sums_HT[:, up.children], more_CHd, more_HC)
         ctx.save_for_backward(q_THd, k_TKd, v_TKd, out_THd, sums_HT)
         ctx.packed = packed
         return out_THd
@@ -133,20 +147,19 @@ class Attention(torch.autograd.Function):
         for_q, for_k, for_v = packed.kernel.backward(
             grad_THd, q_THd, k_TKd, v_TKd, out_THd, sums_HT, packed.own
         )
-        if packed.up is not None:
-            above, below = packed.parents, packed.children
+        if (up := packed.up) is not None:
             more_q, more_k, more_v = packed.kernel.backward(
-                grad_THd[below],
-                q_THd[below],
-                k_TKd[above],
-                v_TKd[above],
-                out_THd[below],
-                sums_HT[:, below].contiguous(),
-                packed.up,
+                grad_THd[up.children],
+                q_THd[up.children],
+                k_TKd[up.copies_J],
+                v_TKd[up.copies_J],
+                out_THd[up.children],
+                sums_HT[:, up.children].contiguous(),
+                up.by_child,
             )
-            for_q[below] += more_q
-            for_k[above] += more_k
-            for_v[above] += more_v
+            for_q[up.children] += more_q
+            for_k[up.parents] += up.add_up(more_k)
+            for_v[up.parents] += up.add_up(more_v)
         return for_q, for_k, for_v, None
 
 
