@@ -18,7 +18,7 @@ from torch import Tensor
 
 from foresail.records import PackedBatch, TrainSequence
 
-WORTH_SHARING = 0.1  # of the tokens saved: for less, attention in two parts is not worth it
+WORTH_SHARING = 0.25  # of the tokens saved: for less, attention in two parts is not worth it
 TOKEN_FIELDS = ("advantages", "rewards", "old_logprobs", "rollout_logprobs", "ref_logprobs")
 
 

@@ -157,9 +157,9 @@ class Attention(torch.autograd.Function):
                 sums_HT[:, up.children].contiguous(),
                 up.by_child,
             )
-            for_q[up.children] += more_q
-            for_k[up.parents] += up.add_up(more_k)
-            for_v[up.parents] += up.add_up(more_v)
+            for_q[up.children].add_(more_q)
+            for_k[up.parents].add_(up.add_up(more_k))
+            for_v[up.parents].add_(up.add_up(more_v))
         return for_q, for_k, for_v, None
 
 

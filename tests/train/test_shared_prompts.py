@@ -130,10 +130,10 @@ def test_more_answers_than_fit_repeat_the_prompt():
     assert batches[-1].parents_S is None
 
 
-@pytest.mark.parametrize(("prompt", "is_shared"), [(2, False), (6, True)])
+@pytest.mark.parametrize(("prompt", "is_shared"), [(6, False), (20, True)])
 def test_a_prompt_is_laid_once_where_that_saves_enough(prompt, is_shared):
-    """Of three answers of 20 tokens, 4 of 66 are saved, or 12 of 78."""
+    """Of three answers of 20 tokens, 12 of 78 are saved, or 40 of 120."""
     ids = list(range(prompt + 20))
     sequences = [TrainSequence(ids=ids, loss_mask=[0] * prompt + [1] * 20) for _ in range(3)]
-    (batch,) = pack(sequences, [1.0] * 3, max_tokens=100, share=True)
+    (batch,) = pack(sequences, [1.0] * 3, max_tokens=200, share=True)
     assert (batch.parents_S is not None) == is_shared
