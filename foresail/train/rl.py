@@ -228,7 +228,7 @@ def build_controller(
 def log_rollouts(session: Session, step: int, harvest: Harvest, recipe: Rl) -> None:
     """Every sample to the log, and now and then two of them to the terminal."""
     rows = list(rollout_rows(harvest, partial(response_text, session.tokenizer)))
-    session.run.write_rollouts(step, rows)
+    session.scribe.start(partial(session.run.write_rollouts, step, rows))
     if recipe.show_samples and (step == 1 or step % recipe.show_samples == 0):
         session.display.show_samples(step, sample_lines(rows))
 

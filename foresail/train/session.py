@@ -25,6 +25,7 @@ from foresail.recipe.stages import Recipe
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import Display
 from foresail.runlog.lookout import Lookout, Raised
+from foresail.runlog.scribe import Scribe
 from foresail.runlog.trackers import open_trackers
 from foresail.train.checkpoint import (
     Companion,
@@ -79,7 +80,7 @@ class Session:
         self.run.rewind(self.progress.step if checkpoint else -1)
         self.lookout = Lookout(self.run.read_metrics())
         self.saved = self.progress if checkpoint else None
-        self.stop = StopRequest()
+        self.stop, self.scribe = StopRequest(), Scribe()
         self.display = Display(recipe.stage, recipe.steps, done=self.progress.step)
         self._exits = ExitStack()
 
@@ -94,6 +95,7 @@ class Session:
     def __enter__(self) -> Self:
         self._exits.enter_context(self.stop)
         self._exits.enter_context(self.display)
+        self._exits.callback(self.scribe.wait)
         self.trackers = open_trackers(
             self.run.path,
             wandb_project=self.recipe.run.wandb,
@@ -154,6 +156,7 @@ class Session:
     def _save(self) -> None:
         if self.progress == self.saved:
             return
+        self.scribe.wait()
         start = time.time()
         keep = self.recipe.checkpoints.keep
         save_checkpoint(
