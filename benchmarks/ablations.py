@@ -39,7 +39,7 @@ from foresail.train.sft import run_sft
 LENGTHS, SHOWN = (4, 13), (2, 13)  # operations of a chain: in reinforcement, in the cold start
 NUM_TRAIN, NUM_SHOWN, NUM_TEST = 8000, 6000, 500
 DIRECT_SHARE = 0.5  # of the cold start's examples answer at once
-SFT_STEPS, RL_STEPS = 400, 40
+SFT_STEPS, RL_STEPS = 500, 30
 ARMS = ("full", "no-dynamic-sampling", "no-clip-higher", "no-easy-pool", "no-curriculum")
 # From short chains to long ones; nothing is ever left out, so that it is not forgotten.
 STAGES = ((0.5, 0.3, 0.1, 0.05, 0.05), (0.2, 0.3, 0.3, 0.1, 0.1), (0.1, 0.1, 0.2, 0.3, 0.3))
@@ -192,7 +192,7 @@ def sft_recipe(folder: Path, seed: int) -> Sft:
         batch_size=32,
         max_length=128,
         optimizer=parts.Optimizer(lr=2e-3, beta2=0.98, warmup=40, schedule="linear"),
-        checkpoints=parts.Checkpoints(every=200, keep=1),
+        checkpoints=parts.Checkpoints(every=250, keep=1),
     )
 
 
@@ -220,7 +220,7 @@ def rl_recipe(folder: Path, seed: int, arm: str, steps: int, checkpoint: Path) -
         loss=parts.Loss(clip_high=0.2) if arm == "no-clip-higher" else parts.Loss(),
         dynamic_sampling=dynamic,
         engine=parts.Engine(page_size=8),
-        optimizer=parts.Optimizer(lr=1e-4, warmup=4),
+        optimizer=parts.Optimizer(lr=2e-4, warmup=4),
         checkpoints=parts.Checkpoints(every=20, keep=1),
     )
 
