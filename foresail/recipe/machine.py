@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Literal
 
 from foresail.recipe.memory import Device
+
+MEBIBYTE = 2**20
 
 
 def guess_device(wanted: Literal["auto", "cpu", "cuda"]) -> Device:
@@ -29,6 +32,23 @@ def main_memory() -> int | None:
         return min(installed, int(Path("/sys/fs/cgroup/memory.max").read_text()))
     except (OSError, ValueError):  # no container, or "max"
         return installed
+
+
+def device_memory(device: Device) -> int | None:
+    """Bytes that a run on this device can have; None where nobody says."""
+    return card_memory() if device == "cuda" else main_memory()
+
+
+def card_memory() -> int | None:
+    """Bytes of the first card a process would see, as its driver's tool says."""
+    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+        cards = [int(line) * MEBIBYTE for line in told.split()]
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    return cards[int(first)] if first.isdecimal() and int(first) < len(cards) else None
 
 
 def free_disk(folder: Path) -> int:

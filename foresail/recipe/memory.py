@@ -63,6 +63,11 @@ class Memory:
         return self.standing + self.activations + self.logits - self.shared
 
     @property
+    def least(self) -> int:
+        """What is held at some moment however small a micro-batch is."""
+        return self.standing - min(self.shared, self.gradients)
+
+    @property
     def checkpoint(self) -> int:
         """One checkpoint on disk: the weights, the optimiser's state, and both of a critic."""
         return self.weights + self.optimizer + self.critic

@@ -11,7 +11,7 @@ from foresail.recipe import inputs
 from foresail.recipe.batches import Batches, count_batches
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.levels import level_refusals
-from foresail.recipe.machine import free_disk, guess_device, main_memory
+from foresail.recipe.machine import device_memory, free_disk, guess_device
 from foresail.recipe.memory import Device, Memory, estimate, kv_pages, pages_per_sample
 from foresail.recipe.projections import narrowest
 from foresail.recipe.reward_function import check_function
@@ -20,6 +20,7 @@ from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Recipe, Rl
 from foresail.recipe.units import gigabytes
 
+HOLDER: dict[Device, str] = {"cpu": "machine", "cuda": "GPU"}  # of memory
 WIDEST_GSPO_CLIP = 0.01
 SLOWEST_PAIRS = 5e-6
 SLOWEST_HEAD = 1e-4
@@ -199,14 +200,25 @@ def room_refusals(recipe: Recipe, memory: Memory | None, device: Device, disk_fr
             f"one checkpoint takes {gigabytes(memory.checkpoint)} and {run_folder(recipe)} has "
             f"{gigabytes(disk_free)} free; free some, or set run.root to another disk"
         )
-    machine = main_memory()
-    if device == "cpu" and machine is not None and memory.standing > machine:
-        kv_first = memory.kv_cache > memory.standing // 2
-        mend = "set engine.kv_tokens or lower engine.max_running" if kv_first else "use a smaller model"
+    there = device_memory(device)
+    if there is not None and memory.least > there:
         yield (
-            f"weights, gradients, optimiser and KV cache take {gigabytes(memory.standing)} and this machine "
-            f"has {gigabytes(machine)}; {mend}"
+            f"weights, gradients, optimiser and KV cache take {gigabytes(memory.least)} and this {HOLDER[device]} "
+            f"has {gigabytes(there)}; {smaller(recipe, memory, device)}"
         )
+
+
+def smaller(recipe: Recipe, memory: Memory, device: Device) -> str:
+    """What to change first where not even an empty micro-batch fits."""
+    if memory.kv_cache > memory.least // 2:
+        return "set engine.kv_tokens or lower engine.max_running"
+    if device == "cuda" and recipe.lora is None and recipe.optimizer.states != "8bit":
+        return 'set optimizer.states = "8bit", or train low-rank pairs with [lora]'
+    return (
+        "train low-rank pairs with [lora]"
+        if recipe.lora is None and device == "cuda"
+        else "use a smaller model"
+    )
 
 
 def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_free: int) -> Iterator[str]:
@@ -234,11 +246,12 @@ def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_fr
             f"checkpoints may take {gigabytes(writing)} and {run_folder(recipe)} has "
             f"{gigabytes(disk_free)} free; lower checkpoints.keep, or set run.root to another disk"
         )
-    machine = main_memory()
-    if device == "cpu" and machine is not None and memory.standing <= machine < memory.total:
+    there = device_memory(device)
+    if there is not None and memory.least <= there < memory.total:
+        again = " or set recompute = true" if not recipe.recompute else ""
         yield (
-            f"a full micro-batch may take {gigabytes(memory.total)} in all and this machine has "
-            f"{gigabytes(machine)}; lower micro_batch_tokens"
+            f"with a full micro-batch all may take {gigabytes(memory.total)} and this {HOLDER[device]} has "
+            f"{gigabytes(there)}; lower micro_batch_tokens{again}"
         )
 
 

@@ -294,31 +294,67 @@ def test_wandb_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = check().memory
-    assert memory is not None
-    monkeypatch.setattr(preflight_module, "main_memory", lambda: memory.standing - 1)
+    assert memory is not None and memory.least == memory.standing
+    give(monkeypatch, memory.standing - 1)
     assert "this machine has" in only_refusal() and only_refusal().endswith("use a smaller model")
-    monkeypatch.setattr(preflight_module, "main_memory", lambda: memory.total - 1)
+    give(monkeypatch, memory.total - 1)
     assert check().refusals == ()
-    assert check().warnings[0].endswith("lower micro_batch_tokens")
-    monkeypatch.setattr(preflight_module, "main_memory", lambda: memory.total)
+    assert check().warnings[0].endswith("lower micro_batch_tokens or set recompute = true")
+    assert (
+        check("recompute=true", "micro_batch_tokens=100000").warnings[0].endswith("lower micro_batch_tokens")
+    )
+    give(monkeypatch, memory.total)
     assert check().warnings == ()
-    monkeypatch.setattr(preflight_module, "main_memory", lambda: None)
+    give(monkeypatch, None)
     assert check().warnings == check().refusals == ()
 
 
+def give(monkeypatch: pytest.MonkeyPatch, memory: int | None) -> None:
+    monkeypatch.setattr(preflight_module, "device_memory", lambda device: memory)
+
+
 def test_too_large_a_cache_names_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight_module, "main_memory", lambda: 1_000_000)
+    give(monkeypatch, 1_000_000)
     assert "set engine.kv_tokens or lower engine.max_running" in only_refusal(
         "engine.max_running=4000", "samples_per_prompt=500"
     )
     assert check("engine.max_running=4000").refusals == (), "a step of 32 samples needs no 4000 rows"
 
 
-def test_cuda_memory_is_only_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight_module, "main_memory", lambda: 1)
+def test_too_small_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the cache lends its memory to the updates: what counts is the greater."""
     monkeypatch.setattr(preflight_module, "guess_device", lambda wanted: "cuda")
-    found = check("run.device=cuda")
-    assert found.refusals == () and "Memory on cuda:" in describe(found) and "bfloat16" in describe(found)
+    memory = check().memory
+    assert memory is not None and memory.least == memory.standing - min(memory.kv_cache, memory.gradients)
+    give(monkeypatch, 1)
+    assert "this GPU has" in only_refusal("engine.kv_tokens=80")
+    assert only_refusal("engine.kv_tokens=80").endswith(
+        'set optimizer.states = "8bit", or train low-rank pairs with [lora]'
+    )
+    eight = ("engine.kv_tokens=80", "optimizer.states=8bit")
+    assert only_refusal(*eight).endswith("; train low-rank pairs with [lora]")
+    assert only_refusal(*eight, "lora.rank=2", "optimizer.lr=1e-4").endswith("use a smaller model")
+    give(monkeypatch, memory.total - 1)
+    assert check().refusals == () and "this GPU has" in check().warnings[0]
+    assert "Memory on cuda:" in describe(check()) and "bfloat16" in describe(check())
+
+
+def test_what_the_drivers_tool_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 143771\necho 81559\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert machine.device_memory("cuda") == 143771 * 2**20
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+    assert machine.card_memory() == 81559 * 2**20
+    for unknown in ("", "7", "GPU-3b5c"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", unknown)
+        assert machine.card_memory() is None
+    tool.write_text("#!/bin/sh\necho no driver >&2\nexit 9\n")
+    assert machine.card_memory() is None
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    assert machine.card_memory() is None
 
 
 def test_cuda_without_a_card_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
