@@ -36,8 +36,10 @@ def remade(tensor: Tensor, make: Make, source: Tensor) -> AbstractContextManager
     def pack(kept: Tensor) -> Tensor | tuple[Make, Tensor]:
         return (make, source) if kept.data_ptr() == place and kept.shape == shape else kept
 
-    @torch.no_grad()
     def unpack(kept: Tensor | tuple[Make, Tensor]) -> Tensor:
-        return kept[0](kept[1]) if isinstance(kept, tuple) else kept
+        if isinstance(kept, Tensor):
+            return kept
+        with torch.no_grad():
+            return kept[0](kept[1])
 
     return saved_tensors_hooks(pack, unpack)

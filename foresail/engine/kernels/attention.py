@@ -18,6 +18,7 @@ from torch import Tensor
 
 from foresail.engine.kernels.parts import Parts, mark_empty, merge_parts, positive, store_parts
 from foresail.model.kernels.paged import find_places, load_rows
+from foresail.model.kernels.sizes import power_from
 from foresail.model.kernels.softmax import LOWEST, fold, pad_columns, score, softmax_scale
 
 ENTRY_KEYS = 32  # of a block
@@ -111,7 +112,7 @@ def launch_splits(
         PAGE=keys.shape[1],
         BEFORE=before,
         WHOLE=parts is None,
-        M=max(triton.next_power_of_2(heads // key_heads), 16),
+        M=max(power_from(heads // key_heads), 16),
         D=pad_columns(head_dim),
         KEYS=ENTRY_KEYS,
         num_warps=ENTRY_WARPS,

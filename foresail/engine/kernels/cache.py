@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.sizes import power_from
+
 ELEMENTS_PER_WARP = 256  # 16 bytes of bf16 per thread
 FP8_MAX = tl.constexpr(448.0)  # the largest float8_e4m3fn; what lies beyond would become NaN
 
@@ -27,7 +29,7 @@ def write_kv(keys: Tensor, values: Tensor, places_E: Tensor, k_EKd: Tensor, v_EK
     width = key_heads * head_dim
     assert keys.is_contiguous() and values.is_contiguous() and keys.shape[2:] == k_EKd.shape[1:]
     assert k_EKd.stride()[1:] == (head_dim, 1) and v_EKd.stride()[1:] == (head_dim, 1)
-    block = triton.next_power_of_2(width)
+    block = power_from(width)
     _write_rows[(entries,)](
         keys,
         values,

@@ -15,6 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from foresail.engine import noise
+from foresail.model.kernels.sizes import count_blocks, power_from
 
 BLOCK = 4096  # tokens per block: 8 KB of bf16, 38 blocks of a vocabulary of 152,000
 WEIGH_WARPS = 4  # 32 logits per thread: four loads of 16 bytes in flight hide the memory's latency
@@ -36,7 +37,7 @@ def draw(
     """
     entries, vocabulary = logits_EV.shape
     assert logits_EV.stride(1) == 1
-    blocks = triton.cdiv(vocabulary, BLOCK)
+    blocks = count_blocks(vocabulary, BLOCK)
     maxima_EN = torch.empty(entries, blocks, dtype=torch.float32, device=logits_EV.device)
     sums_EN = torch.empty_like(maxima_EN)
     tokens_E = torch.empty(entries, dtype=torch.int64, device=logits_EV.device)
@@ -66,7 +67,7 @@ def draw(
         vocabulary,
         blocks,
         BLOCK=BLOCK,
-        BLOCKS=triton.next_power_of_2(blocks),
+        BLOCKS=power_from(blocks),
         num_warps=PICK_WARPS,
     )
     return tokens_E, logprobs_E

@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.sizes import count_blocks, power_from
 from foresail.model.kernels.softmax import LOWEST, pad_columns
 
 MERGED_PARTS = 16  # read by one program of the merge, all at once
@@ -40,9 +41,9 @@ class Parts(NamedTuple):
 def merge_parts(parts: Parts, out: Tensor) -> Tensor:
     """The attention of every head of every entry, from that over the parts of its context."""
     entries, heads, count, head_dim = parts.weighted_EHZd.shape
-    rows = max(1, triton.next_power_of_2(MERGED_PARTS // count))  # of one program
+    rows = max(1, power_from(MERGED_PARTS // count))  # of one program
     assert out.is_contiguous()
-    _merge_parts[(triton.cdiv(entries * heads, rows),)](
+    _merge_parts[(count_blocks(entries * heads, rows),)](
         *parts,
         out,
         entries * heads,

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from foresail.engine.advance import AT_LIMIT, BROKEN, STOPPED
 from foresail.engine.entries import Entries
+from foresail.model.kernels.sizes import count_blocks, power_from
 
 MOST_NODES = 32  # one warp per row, a node per thread; sights_E has a bit for each
 LOCATE_BLOCK = 128
@@ -39,7 +40,7 @@ def locate(
     ids_E = torch.empty(len(entries), dtype=torch.int64, device=last_S.device)
     positions_E, places_E = torch.empty_like(ids_E), torch.empty_like(ids_E)
     bases_E = torch.empty_like(ids_E, dtype=torch.int32)
-    _locate[(triton.cdiv(len(entries), LOCATE_BLOCK),)](
+    _locate[(count_blocks(len(entries), LOCATE_BLOCK),)](
         last_S,
         lengths_S,
         tables_SP,
@@ -129,7 +130,7 @@ def advance(
         len(entries),
         len(last_S) - 1,
         stops_SX.shape[1],
-        STOPS=triton.next_power_of_2(stops_SX.shape[1]),
+        STOPS=power_from(stops_SX.shape[1]),
         NODES=MOST_NODES,
         STOPPED=STOPPED,
         AT_LIMIT=AT_LIMIT,

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.sizes import count_blocks, power_from
+
 COLUMNS = 1024  # of one row, for a program of four warps: sixteen bytes a load in 16-bit numbers
 
 
@@ -43,12 +45,12 @@ class SiluMul(torch.autograd.Function):
 
 
 def block(width: int) -> int:
-    return min(COLUMNS, triton.next_power_of_2(width))
+    return min(COLUMNS, power_from(width))
 
 
 def grid(x_TI: Tensor) -> tuple[int, int]:
     tokens, width = x_TI.shape
-    return tokens, triton.cdiv(width, block(width))
+    return tokens, count_blocks(width, block(width))
 
 
 @triton.jit

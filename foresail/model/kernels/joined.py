@@ -10,6 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.sizes import count_blocks, power_from
+
 TOKENS = 32  # of a program
 
 
@@ -19,7 +21,7 @@ def join(out_CHd: Tensor, sums_HC: Tensor, more_CHd: Tensor, more_HC: Tensor) ->
     assert (
         out_CHd.is_contiguous() and more_CHd.is_contiguous() and sums_HC.stride(1) == more_HC.stride(1) == 1
     )
-    _join[(triton.cdiv(tokens, TOKENS), heads)](
+    _join[(count_blocks(tokens, TOKENS), heads)](
         out_CHd,
         sums_HC,
         more_CHd,
@@ -29,7 +31,7 @@ def join(out_CHd: Tensor, sums_HC: Tensor, more_CHd: Tensor, more_HC: Tensor) ->
         more_HC.stride(0),
         HEADS=heads,
         HEAD=head_dim,
-        D=triton.next_power_of_2(head_dim),
+        D=power_from(head_dim),
         TOKENS=TOKENS,
     )
 

@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.sizes import count_blocks
+
 COLUMNS = 4096  # of the vocabulary at a time, for a program of eight warps: sixteen logits a thread
 SHAPE = {"BLOCK": COLUMNS, "num_warps": 8}
 
@@ -36,7 +38,7 @@ def slopes(
     tokens, words = logits_CV.shape
     out_CV = torch.empty_like(logits_CV, dtype=dtype)
     if tokens:
-        grid = (tokens, triton.cdiv(words, COLUMNS))
+        grid = (tokens, count_blocks(words, COLUMNS))
         slopes_kernel[grid](
             logits_CV, ids_C, log_sums_C, scale_C.contiguous(), out_CV, 1 / temperature, words, **SHAPE
         )

@@ -15,6 +15,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.sizes import count_blocks
+
 
 class Tile(NamedTuple):
     rows: int
@@ -83,7 +85,7 @@ def multiply(
     tile = choose_tile(columns, x_MK.dtype)
     out_MN = x_MK.new_empty(rows, columns, dtype=out_dtype)
     if out_MN.numel():
-        multiply_kernel[(triton.cdiv(rows, tile.rows) * triton.cdiv(columns, tile.columns),)](
+        multiply_kernel[(count_blocks(rows, tile.rows) * count_blocks(columns, tile.columns),)](
             x_MK.contiguous(),
             weight_NK.contiguous(),
             bias_N,

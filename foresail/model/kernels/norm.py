@@ -15,6 +15,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.sizes import power_from
+
 THREAD_COLUMNS = 16  # two loads of sixteen bytes in 16-bit numbers
 MOST_WARPS = 16
 MOST_PARTS = 512  # sums of the weight's gradient: enough programs to keep the memory of a large GPU busy
@@ -60,7 +62,7 @@ class RmsNorm(torch.autograd.Function):
 
 def row_layout(width: int) -> dict[str, int]:
     """By the width alone: the order of a row's sum must not depend on the batch."""
-    block = triton.next_power_of_2(width)
+    block = power_from(width)
     return {"BLOCK": block, "num_warps": min(max(block // (32 * THREAD_COLUMNS), 1), MOST_WARPS)}
 
 

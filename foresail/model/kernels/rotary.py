@@ -16,6 +16,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.sizes import count_blocks, power_from
+
 PAIRS = 1024  # that turn in one program of four warps: sixteen bytes a load in 16-bit numbers
 
 
@@ -94,10 +96,10 @@ def turn(
         x_Thd = x_Thd.contiguous()
     tokens, heads, size = x_Thd.shape
     out_Thd = x_Thd.new_empty(x_Thd.shape)
-    width = triton.next_power_of_2(size // 2)
-    block = min(max(PAIRS // width, 1), triton.next_power_of_2(heads))
+    width = power_from(size // 2)
+    block = min(max(PAIRS // width, 1), power_from(heads))
     if out_Thd.numel():
-        turn_kernel[(tokens, triton.cdiv(heads, block))](
+        turn_kernel[(tokens, count_blocks(heads, block))](
             x_Thd,
             cos_Td.contiguous(),
             sin_Td.contiguous(),

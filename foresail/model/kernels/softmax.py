@@ -14,6 +14,8 @@ from math import e, log2
 import triton
 import triton.language as tl
 
+from foresail.model.kernels.sizes import power_from
+
 LOWEST = tl.constexpr(-1e30)  # under every score, yet finite: the difference of two is not NaN
 
 
@@ -23,7 +25,7 @@ def softmax_scale(head_dim: int) -> float:
 
 
 def pad_columns(head_dim: int) -> int:
-    return max(16, triton.next_power_of_2(head_dim))
+    return max(16, power_from(head_dim))
 
 
 @triton.jit

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.sizes import count_blocks
 from foresail.train.moments import BLOCK, TOP, Moments, Rates
 
 BLOCKS = 8  # of a program
@@ -18,7 +19,7 @@ BLOCKS = 8  # of a program
 def apply(weight: Tensor, low: Tensor | None, gradient: Tensor, moments: Moments, rates: Rates) -> None:
     count = weight.numel()
     assert weight.is_contiguous() and gradient.is_contiguous()
-    update_kernel[(triton.cdiv(count, BLOCK * BLOCKS),)](
+    update_kernel[(count_blocks(count, BLOCK * BLOCKS),)](
         weight,
         low,
         gradient,
