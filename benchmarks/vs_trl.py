@@ -72,7 +72,9 @@ def read_options() -> argparse.Namespace:
         default="float32",
         help="TRL on a GPU: its mixed precision, or bfloat16 without float32 masters",
     )
-    parser.add_argument("--peer-recompute", action="store_true", help="TRL: recompute activations")
+    parser.add_argument(
+        "--recompute", action="store_true", help="speed: recompute activations, on both sides"
+    )
     parser.add_argument("--race-steps", type=int, default=40)
     parser.add_argument("--race-rates", type=float, nargs="+", help="default: 3e-4 1e-3 3e-3, on a GPU 2e-5")
     parser.add_argument("--race-seeds", type=int, nargs="+", default=[1, 2, 3])
@@ -99,55 +101,53 @@ def read_options() -> argparse.Namespace:
 
 
 def measure_losses(options: argparse.Namespace) -> dict[str, Any]:
-    import trl_losses
+    from beside_trl import losses
 
     with tempfile.TemporaryDirectory() as folder:
-        return trl_losses.measure_losses(Path(folder), options.peer_python)
+        return losses.measure_losses(Path(folder), options.peer_python)
 
 
 def measure_speed(options: argparse.Namespace) -> dict[str, Any]:
-    import trl_speed
+    from beside_trl import speed
 
-    plan = trl_speed.Plan(
+    plan = speed.Plan(
         peer_python=options.peer_python,
         rounds=options.rounds,
         steps=options.steps,
         seconds=options.seconds if options.device == "cuda" else 600.0,
         weights=options.peer_weights,
-        recompute=options.peer_recompute,
+        recompute=options.recompute,
     )
-    loads = [load for load in trl_speed.LOADS.values() if load.device == options.device]
+    loads = [load for load in speed.LOADS.values() if load.device == options.device]
     if options.loads:
-        loads = [trl_speed.LOADS[name] for name in options.loads]
+        loads = [speed.LOADS[name] for name in options.loads]
     if options.quick:
-        loads = [trl_speed.smaller(load) for load in loads]
-    return {load.name: trl_speed.measure_speed(load, plan) for load in loads}
+        loads = [speed.smaller(load) for load in loads]
+    return {load.name: speed.measure_speed(load, plan) for load in loads}
 
 
 def measure_race(options: argparse.Namespace) -> dict[str, Any]:
-    import trl_race
-    import trl_track
+    from beside_trl import race
+    from beside_trl.track import arithmetic, word_problems
 
-    home = options.output / "race"
-    on_gpu = options.device == "cuda"
-    track = trl_track.word_problems(home, options.model) if on_gpu else trl_track.arithmetic(home)
+    home, on_gpu = options.output / "race", options.device == "cuda"
     with tempfile.TemporaryDirectory() as folder:
-        race = trl_race.Race(
+        plan = race.Race(
             peer_python=options.peer_python,
-            track=track,
+            track=word_problems(home, options.model) if on_gpu else arithmetic(home),
             runs=Path(folder),
             rates=tuple(options.race_rates),
             seeds=tuple(options.race_seeds),
             steps=options.race_steps,
             seconds=options.race_seconds,
         )
-        return trl_race.measure_race(race, options.output)
+        return race.measure_race(plan, options.output)
 
 
 def measure_scaling(options: argparse.Namespace) -> dict[str, Any]:
-    import trl_scaling
+    from beside_trl import scaling
 
-    return trl_scaling.measure_scaling(options.device, options.output)
+    return scaling.measure_scaling(options.device, options.output)
 
 
 if __name__ == "__main__":

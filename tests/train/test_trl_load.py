@@ -17,9 +17,9 @@ from foresail.tokenizer.tokenizer import Tokenizer
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
-from trl_load import prepare  # noqa: E402
-from trl_race import curve, time_to  # noqa: E402
-from trl_speed import LOADS, smaller  # noqa: E402
+from beside_trl.load import prepare  # noqa: E402
+from beside_trl.race import curve, time_to  # noqa: E402
+from beside_trl.speed import LOADS, smaller  # noqa: E402
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -48,7 +48,7 @@ def test_every_id_has_a_text_of_its_own(tmp_path: Path) -> None:
 
 
 def test_rewards_read_text_and_messages_alike() -> None:
-    rewards = runpy.run_path(str(BENCHMARKS / "trl_reward.py"))
+    rewards = runpy.run_path(str(BENCHMARKS / "beside_trl" / "reward.py"))
     texts = [r"<think>1 +3=4</think>\boxed{4}", r"\boxed{4} or \boxed{5}", "4"]
     messages = [[{"role": "assistant", "content": text}] for text in texts]
     for completions in (texts, messages):

@@ -1,4 +1,4 @@
-"""The race of `vs_trl.py`: reward against wall-clock, both sides from one checkpoint (`trl_track.py`).
+"""The race of `vs_trl.py`: reward against wall-clock, both sides from one checkpoint (`track.py`).
 
 Each side gets the best of the same learning rates, found on one seed; other seeds race. Problems, samples and
 updates of a step are as many, and clip bounds, the reward function and the number of steps are the same. Beyond
@@ -14,10 +14,10 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from trl_load import NEVER, write_recipe, write_request
-from trl_plots import draw_race
-from trl_process import ask_ours, ask_peer
-from trl_track import Track
+from beside_trl.load import NEVER, write_recipe, write_request
+from beside_trl.plots import draw_race
+from beside_trl.process import ask_ours, ask_peer
+from beside_trl.track import Track
 
 from foresail.evaluate.checkpoint import evaluate_checkpoint
 from foresail.evaluate.results import summarise

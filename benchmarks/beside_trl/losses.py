@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from beside_trl.process import ask_peer
 from safetensors.torch import load_file
 from torch import Tensor
-from trl_process import ask_peer
 
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import token_weights

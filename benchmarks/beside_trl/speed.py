@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from beside_trl.load import Load, our_recipe, prepare, their_request, write_recipe, write_request
+from beside_trl.process import SideFailed, ask_ours, ask_peer
 from gpu_loads import SHAPES
-from trl_load import Load, our_recipe, prepare, their_request, write_recipe, write_request
-from trl_process import SideFailed, ask_ours, ask_peer
 
 from foresail.recipe.shape import ModelShape
 
@@ -115,7 +115,7 @@ class Plan:
     steps: int
     seconds: float  # after which a process is killed
     weights: str = "float32"  # of TRL's model; its mixed precision on a GPU
-    recompute: bool = False  # TRL's activations in the backward pass
+    recompute: bool = False  # activations in the backward pass, on both sides
 
 
 def measure_speed(load: Load, plan: Plan) -> dict[str, Any]:
@@ -155,7 +155,10 @@ def run_side(
     """The steps after the warm-up, as far as they came within their time."""
     steps = plan.steps + 1
     if side == "ours":
-        write_recipe(folder, our_recipe(load, folder, checkpoint, steps=steps, prompt_tokens=prompt_tokens))
+        recipe = our_recipe(
+            load, folder, checkpoint, steps=steps, prompt_tokens=prompt_tokens, recompute=plan.recompute
+        )
+        write_recipe(folder, recipe)
         lines = ask_ours(folder, seconds=plan.seconds)
     else:
         weights, recompute = plan.weights, plan.recompute

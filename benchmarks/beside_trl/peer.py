@@ -3,8 +3,8 @@
 Runs in the interpreter that has TRL, so nothing here may import foresail. Trainers are made and called as TRL's
 documentation says; methods are only wrapped, to take the time.
 
-    python trl_peer.py losses FOLDER    # losses and gradients of one given batch
-    python trl_peer.py steps FOLDER     # train, and say how long each part of each step took
+    python peer.py losses FOLDER    # losses and gradients of one given batch
+    python peer.py steps FOLDER     # train, and say how long each part of each step took
 """
 
 from __future__ import annotations

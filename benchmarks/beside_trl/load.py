@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from trl_process import HERE
+from beside_trl.process import HERE
 
 from foresail.data.arithmetic import make_problems
 from foresail.data.problems import load_problems
@@ -137,7 +137,9 @@ def make_problem_file(file: Path, load: Load, count: int) -> None:
 # Asking for it.
 
 
-def our_recipe(load: Load, folder: Path, checkpoint: Path, *, steps: int, prompt_tokens: int) -> Rl:
+def our_recipe(
+    load: Load, folder: Path, checkpoint: Path, *, steps: int, prompt_tokens: int, recompute: bool = False
+) -> Rl:
     """The problems as they come, none filtered; rewards, clip bounds and aggregation as TRL has them."""
     length = prompt_tokens + load.new_tokens
     return Rl(
@@ -149,10 +151,11 @@ def our_recipe(load: Load, folder: Path, checkpoint: Path, *, steps: int, prompt
         samples_per_prompt=load.samples,
         updates_per_step=load.updates,
         max_prompt_tokens=prompt_tokens,
+        recompute=recompute,
         micro_batch_tokens=load.responses // (load.updates * load.micro_batches) * length,
         sampling=parts.Sampling(max_new_tokens=load.new_tokens),
         loss=parts.Loss(clip_low=0.2, clip_high=0.2),
-        reward=parts.Reward(grader=f"{HERE / 'trl_reward.py'}:parity", workers=0),
+        reward=parts.Reward(grader=f"{HERE / 'reward.py'}:parity", workers=0),
         dynamic_sampling=parts.DynamicSampling(enabled=False),
         engine=parts.Engine(page_size=load.page_size, max_running=load.responses),
         checkpoints=parts.Checkpoints(every=NEVER),
@@ -166,7 +169,7 @@ def their_request(
     return {
         "checkpoint": str(checkpoint),
         "data": str(checkpoint / "problems.jsonl"),
-        "reward": f"{HERE / 'trl_reward.py'}:parity",
+        "reward": f"{HERE / 'reward.py'}:parity",
         "device": load.device,
         "dtype": weights,
         "seed": 0,

@@ -20,12 +20,12 @@ class SideFailed(Exception):
 
 def ask_peer(python: str, command: str, folder: Path, *, seconds: float) -> Iterator[dict[str, Any]]:
     """TRL's replies to FOLDER/request.json."""
-    yield from replies([python, str(HERE / "trl_peer.py"), command, str(folder)], folder / "trl.log", seconds)
+    yield from replies([python, str(HERE / "peer.py"), command, str(folder)], folder / "trl.log", seconds)
 
 
 def ask_ours(folder: Path, *, seconds: float) -> Iterator[dict[str, Any]]:
     """Foresail's replies to FOLDER/recipe.toml."""
-    yield from replies([sys.executable, str(HERE / "trl_ours.py"), str(folder)], folder / "ours.log", seconds)
+    yield from replies([sys.executable, str(HERE / "ours.py"), str(folder)], folder / "ours.log", seconds)
 
 
 def replies(command: list[str], log: Path, seconds: float) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from trl_process import HERE
+from beside_trl.process import HERE
 
 from foresail.data.problems import load_problems
 from foresail.recipe import parts
@@ -29,7 +29,7 @@ from foresail.train.quickstart import (
 )
 from foresail.train.sft import run_sft
 
-FLAGSHIP = HERE.parent / "recipes" / "flagship"
+FLAGSHIP = HERE.parents[1] / "recipes" / "flagship"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ def arithmetic(home: Path) -> Track:
         start=start,
         recipe=recipe.model_copy(update={"run": parts.Run(device="cpu")}),
         problems=write_rows(home / "problems.jsonl", load_problems(recipe.data)),
-        reward=f"{HERE / 'trl_reward.py'}:boxed",
+        reward=f"{HERE / 'reward.py'}:boxed",
         held_out=test_set(home),
         micro_batches=1,
     )
@@ -75,7 +75,7 @@ def word_problems(home: Path, model: Path) -> Track:
         start=model,
         recipe=recipe,
         problems=write_rows(home / "problems.jsonl", load_problems(recipe.data)),
-        reward=f"{HERE / 'trl_reward.py'}:last_number",
+        reward=f"{HERE / 'reward.py'}:last_number",
         held_out=recipe.eval,
         micro_batches=2,
     )

@@ -1,6 +1,6 @@
 """Foresail's side of `vs_trl.py`: FOLDER/recipe.toml in, lines of JSON out. What `foresail rl` does, timed.
 
-python trl_ours.py FOLDER
+python ours.py FOLDER
 """
 
 from __future__ import annotations
