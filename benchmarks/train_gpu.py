@@ -6,6 +6,7 @@ x length squared of every sequence; nothing that is computed anew is counted. Th
 H100's and H200's dense bf16 rate by their datasheet; the rate of a large product on this card is beside it.
 
     python benchmarks/train_gpu.py --shapes 135M 1.5B 7B
+    python benchmarks/train_gpu.py --shapes 7B --lora 16      # FLOPs as if all weights were trained
 The last line is JSON.
 """
 
@@ -26,8 +27,9 @@ from foresail.algorithms.policy_loss import policy_loss
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
+from foresail.model.lora import attach
 from foresail.recipe.memory import estimate
-from foresail.recipe.parts import Loss, Optimizer
+from foresail.recipe.parts import Lora, Loss, Optimizer
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Rl
 from foresail.records import PackedBatch, TrainSequence
@@ -67,6 +69,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--micro-batch", type=int, default=16_384, help="tokens")
     parser.add_argument("--states", choices=["float32", "8bit"], default="8bit")
     parser.add_argument("--recompute", action="store_true")
+    parser.add_argument("--lora", type=int, help="train low-rank pairs of this rank instead")
     parser.add_argument("--updates", type=int, default=2, help="that are timed, after one that is not")
     parser.add_argument("--profile", action="store_true", help="print the kernels of one update")
     return parser.parse_args()
@@ -77,6 +80,8 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
     model = random_model(shape)
     if options.recompute:
         model.recompute_blocks()
+    if options.lora:
+        attach(model, Lora(rank=options.lora), seed=0)
     optimizer = build_optimizer(model, Optimizer(states=options.states))
     batches = make_batches(shape, options)
     torch.cuda.reset_peak_memory_stats()
@@ -166,6 +171,7 @@ def estimate_bytes(shape: ModelShape, options: argparse.Namespace) -> int:
             "sampling": {"max_new_tokens": options.longest},
             "optimizer": {"states": options.states},
             "recompute": options.recompute,
+            **({"lora": {"rank": options.lora}} if options.lora else {}),
         }
     )
     found = estimate(shape, recipe, "cuda")
