@@ -83,7 +83,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--samples", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=1024, help="of every response")
     parser.add_argument("--updates", type=int, default=4, help="of a step")
-    parser.add_argument("--micro-batch", type=int, default=16_384, help="tokens")
+    parser.add_argument("--micro-batch", type=int, default=12_288, help="tokens")
     parser.add_argument("--steps", type=int, default=1)
     return parser.parse_args()
 

@@ -66,7 +66,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument(
         "--longest", type=int, default=1024, help="response in tokens; lengths are even up to it"
     )
-    parser.add_argument("--micro-batch", type=int, default=16_384, help="tokens")
+    parser.add_argument("--micro-batch", type=int, default=12_288, help="tokens")
     parser.add_argument("--states", choices=["float32", "8bit"], default="8bit")
     parser.add_argument("--recompute", action="store_true")
     parser.add_argument("--lora", type=int, help="train low-rank pairs of this rank instead")
