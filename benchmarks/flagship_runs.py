@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -77,8 +78,16 @@ def reinforce_all(recipes: Sequence[Rl], jobs: int) -> dict[str, Any]:
         found = [reinforce(recipe) for recipe in recipes]
     else:
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            found = list(pool.map(reinforce, recipes))
+            found = list(pool.map(reinforce_quietly, recipes))
     return {recipe.run.name: figures for recipe, figures in zip(recipes, found, strict=True)}
+
+
+def reinforce_quietly(recipe: Rl) -> dict[str, Any]:
+    """What it says goes to NAME.log beside its folder, not between the lines of others."""
+    folder = run_folder(recipe)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.log").open("a") as log, redirect_stdout(log):
+        return reinforce(recipe)
 
 
 def reinforce(recipe: Rl) -> dict[str, Any]:
