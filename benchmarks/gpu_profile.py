@@ -42,7 +42,7 @@ NAMED_FROM, NAME_WIDTH = 0.005, 60  # kernels from that share of a step on; a te
 # By what their names hold; the first kind that fits. Products are cuBLAS's, whose kernels have many names.
 KINDS = {
     "products": ("gemm", "gemv", "nvjet", "xmma", "cutlass", "splitk", "cublas", "multiply_kernel"),
-    "attention": ("_attend_", "_merge_parts"),
+    "attention": ("_attend_", "_merge_parts", "join_kernel"),
     "swiglu": ("silu_mul",),
     "norms": ("norm_kernel", "turn_kernel", "_write_rows"),  # with rotary and the cache's new keys and values
     "drawing": ("_weigh_blocks", "_pick_tokens", "_locate", "_advance"),  # with the table's bookkeeping

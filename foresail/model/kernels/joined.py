@@ -21,7 +21,7 @@ def join(out_CHd: Tensor, sums_HC: Tensor, more_CHd: Tensor, more_HC: Tensor) ->
     assert (
         out_CHd.is_contiguous() and more_CHd.is_contiguous() and sums_HC.stride(1) == more_HC.stride(1) == 1
     )
-    _join[(count_blocks(tokens, TOKENS), heads)](
+    join_kernel[(count_blocks(tokens, TOKENS), heads)](
         out_CHd,
         sums_HC,
         more_CHd,
@@ -37,7 +37,7 @@ def join(out_CHd: Tensor, sums_HC: Tensor, more_CHd: Tensor, more_HC: Tensor) ->
 
 
 @triton.jit(do_not_specialize=["tokens", "sums_stride", "more_stride"])
-def _join(
+def join_kernel(
     out,
     sums,
     more,
