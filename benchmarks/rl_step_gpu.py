@@ -135,7 +135,8 @@ def one_step(
             usable=gradable,
         )
     torch.cuda.synchronize()
-    rollout, rollout_peak = time.perf_counter() - start, torch.cuda.max_memory_allocated()
+    rollout = time.perf_counter() - start
+    rollout_peak = torch.cuda.max_memory_allocated() + engine.cache_bytes
     torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
     update = learn(engine, optimizer, harvest.chosen, recipe)
@@ -160,7 +161,8 @@ def learn(engine: Engine, optimizer: AdamW, groups: Sequence[Group], recipe: Rl)
     for number, part in enumerate(split(len(groups), recipe.updates_per_step)):
         start = time.perf_counter()
         device = engine.model.device
-        batches = pack_groups([groups[i] for i in part], advantages_GN[part], recipe, device)
+        share = [groups[i] for i in part]
+        batches = pack_groups(share, advantages_GN[part], recipe, device, version=engine.version)
         packing += time.perf_counter() - start
         loss = partial(rl_loss, recipe=recipe, on_policy=number == 0)
         results.append(train_step(engine.model, optimizer, batches, loss, learning_rate=1e-6))

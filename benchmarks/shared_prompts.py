@@ -51,7 +51,7 @@ def main() -> None:
     rows = []
     for prompt, answer in lengths:
         sequences = make_sequences(prompt, answer, shape.vocab_size)
-        apart, shared = (measure(shape, sequences, device, share=share) for share in (False, True))
+        apart, shared = (measure(shape, sequences, device, share_from) for share_from in (None, 0.0))
         rows.append({"prompt": prompt, "answer": answer, "apart": apart, "shared": shared})
         print(f"prompts of {prompt}, answers of {answer // 2} to {answer}: {apart / shared:.2f}x", flush=True)
     print(json.dumps({"shape": name or "tiny", "device": device, "lengths": rows}))
@@ -80,12 +80,16 @@ def make_sequences(prompt_length: int, longest: int, vocab_size: int) -> list[Tr
     return sequences
 
 
-def measure(shape: ModelShape, sequences: list[TrainSequence], device: str, *, share: bool) -> float:
+def measure(
+    shape: ModelShape, sequences: list[TrainSequence], device: str, share_from: float | None
+) -> float:
     on_gpu = device == "cuda"
     model = random_model(shape, torch.bfloat16 if on_gpu else torch.float32, device)
     optimizer = build_optimizer(model, Optimizer(lr=1e-4))
     tokens = 16_384 if on_gpu else 4096
-    batches = pack(sequences, [1e-3] * len(sequences), max_tokens=tokens, device=device, share=share)
+    batches = pack(
+        sequences, [1e-3] * len(sequences), max_tokens=tokens, device=device, share_from=share_from
+    )
     seconds = []
     for _ in range(7):
         start = time.perf_counter()

@@ -111,6 +111,7 @@ class TrainSequence:
     old_logprobs: list[float] | None = None
     rollout_logprobs: list[float] | None = None
     ref_logprobs: list[float] | None = None
+    fresh: list[int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +125,8 @@ class PackedBatch:
     end of the prompt. `sequence_M` is the target's segment.
     `weights_M` makes every loss a plain sum: it is this token's share in the whole update.
     With a critic a token has a reward (the last one its sample's, others none), the value that was expected
-    before it, and the return it turned out to bring.
+    before it, and the return it turned out to bring. `fresh_M`, where samples are carried over, is 0 for tokens
+    that older weights drew.
     """
 
     ids_T: Tensor
@@ -142,4 +144,5 @@ class PackedBatch:
     old_logprobs_M: Tensor | None = None
     rollout_logprobs_M: Tensor | None = None
     ref_logprobs_M: Tensor | None = None
+    fresh_M: Tensor | None = None
     names: tuple[str, ...] = ()

@@ -37,12 +37,11 @@ def main() -> None:
     )
     stamps = stamp_steps()
     outcome = run_rl(recipe)
-    peak = torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else None
     for line, (before, after) in zip(
         read_steps(RunDirectory.open(outcome.run)), pairwise(stamps), strict=True
     ):
         line["seconds"]["cpu"] = after - before
-        print(json.dumps(line | {"peak_gb": peak}), flush=True)
+        print(json.dumps(line), flush=True)
     print(json.dumps({"checkpoint": str(outcome.checkpoint)}), flush=True)
 
 
@@ -80,6 +79,7 @@ def read_steps(run: RunDirectory) -> Iterator[dict[str, Any]]:
             "seconds": seconds,
             "reward": row["critic/score/mean"],
             "tokens": round(row["rollout/tokens_per_second"] * row["timing_s/rollout"]),
+            "peak_gb": row.get("perf/max_memory_allocated_gb"),
             "shortest": row["response_length/min"],
             "longest": row["response_length/max"],
             "held_out": next((row[name] for name in row if name.startswith("val-core/")), None),

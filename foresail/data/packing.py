@@ -1,6 +1,6 @@
 """Laying sequences end to end: micro-batches without padding.
 
-Samples of one problem begin with the same prompt. With `share`, it is laid once, and then what each of them says:
+Samples of one problem begin with the same prompt. It may be laid once, and then what each of them says:
 four answers of 20 tokens to a prompt of 100 are 180 tokens instead of 480, and teach the same.
 
 Legend: T tokens of a batch, S its segments, M its tokens with a loss.
@@ -18,8 +18,7 @@ from torch import Tensor
 
 from foresail.records import PackedBatch, TrainSequence
 
-WORTH_SHARING = 0.25  # of the tokens saved: for less, attention in two parts is not worth it
-TOKEN_FIELDS = ("advantages", "rewards", "old_logprobs", "rollout_logprobs", "ref_logprobs")
+TOKEN_FIELDS = ("advantages", "rewards", "old_logprobs", "rollout_logprobs", "ref_logprobs", "fresh")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,30 +47,30 @@ def pack(
     *,
     max_tokens: int,
     device: str | torch.device = "cpu",
-    share: bool = False,
+    share_from: float | None = None,
 ) -> list[PackedBatch]:
     """Batches of at most `max_tokens` tokens; `weights[i]` is that of each loss token of `sequences[i]`.
 
     Lengths [3, 9, 4] with max_tokens 10 -> batches of lengths [9] and [4, 3]: longest first, so that those of
-    one batch are alike. Sequences without a loss token are left out. Prompts are shared where it saves enough.
+    one batch are alike. Sequences without a loss token are left out. With `share_from` prompts are laid once where
+    that saves at least this share of the tokens.
     """
     assert len(sequences) == len(weights), f"{len(sequences)} sequences but {len(weights)} weights"
     for index, sequence in enumerate(sequences):
         check(index, sequence, max_tokens)
     kept = [index for index, sequence in enumerate(sequences) if any(sequence.loss_mask)]
     bundles = [alone(sequences, number) for number in kept]
-    if share:
+    if share_from is not None:
         shared = list(share_prompts(sequences, kept, max_tokens))
-        if count(shared) <= (1 - WORTH_SHARING) * count(bundles):
+        if count(shared) <= (1 - share_from) * count(bundles):
             bundles = shared
     batches: list[list[Bundle]] = []
-    filled = max_tokens
     for bundle in sorted(bundles, key=lambda bundle: -bundle.longest):
-        if filled + bundle.tokens > max_tokens:
-            batches.append([])
-            filled = 0
-        batches[-1].append(bundle)
-        filled += bundle.tokens
+        first = next((batch for batch in batches if count(batch) + bundle.tokens <= max_tokens), None)
+        if first is None:
+            batches.append([bundle])
+        else:
+            first.append(bundle)
     return [lay(sequences, weights, list(cut(sequences, batch)), device) for batch in batches]
 
 
@@ -172,6 +171,7 @@ def lay(
         old_logprobs_M=place_field("old_logprobs"),
         rollout_logprobs_M=place_field("rollout_logprobs"),
         ref_logprobs_M=place_field("ref_logprobs"),
+        fresh_M=place_field("fresh"),
         names=tuple(
             sequences[segment.number].name for place, segment in enumerate(segments) if place not in parents_S
         ),

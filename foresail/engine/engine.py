@@ -178,6 +178,11 @@ class Engine:
         """Take the cache's memory again, at the same address."""
         self.runner.take_memory()
 
+    @property
+    def cache_bytes(self) -> int:
+        """Of the device's memory, beside what PyTorch allocates, while the engine is at work."""
+        return self.runner.cache_bytes
+
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """The cache has its memory inside; afterwards the trainer has it."""

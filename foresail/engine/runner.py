@@ -22,6 +22,7 @@ class Runner(Protocol):
 
     steps_ahead: int  # how many decode steps may be under way while the host goes on
     takes_trees: bool  # else drafts must be paths
+    cache_bytes: int  # that PyTorch's allocator does not see
 
     @property
     def cache(self) -> KVCache: ...

@@ -28,6 +28,7 @@ class CpuRunner:
     """What the engine asks of a device; see also `runner_cuda`."""
 
     steps_ahead = 0
+    cache_bytes = 0  # beside what PyTorch allocates
 
     def __init__(
         self, model: Decoder, table: Table, *, num_pages: int, page_size: int, batch_invariant: bool

@@ -61,6 +61,7 @@ class CudaRunner:
         self.table = DeviceTable(table, scratch_page=num_pages, device=model.device)
         self.seat, self.add_pages = self.table.seat, self.table.add_pages
         self.give_back_memory, self.take_memory = self.cache.give_back_memory, self.cache.take_memory
+        self.cache_bytes = self.cache.memory.reserved_bytes
         self.batch_invariant, self.takes_trees = batch_invariant, not batch_invariant
         self.products = partial(linear.batch_invariant, batch_invariant)
         self.multiprocessors = torch.cuda.get_device_properties(self.device).multi_processor_count

@@ -3,8 +3,8 @@
 Every segment sees itself. Segments may also go on after others, their parents: these come first in the batch, their
 children last and in the same order, so that one more call lets all children see their parents, and the two results
 are joined by their log-sums. The backward pass hands the joined output and log-sums to the kernel, and each call
-gives its own part of the exact gradient. There every child gets a copy of its parent's keys: the kernel works on as
-many keys at once as there are, and a few prompts alone would leave most of a GPU idle.
+gives its own part of the exact gradient. There every child gets a copy of its parent's keys, unless that would be
+too many: the kernel works on as many keys at once as there are, and a few prompts alone leave most of a GPU idle.
 
 Legend: T tokens, C those of children, P those of parents, J the parents' copied for each child, S segments,
 H query heads, K key/value heads, d head size.
@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 
 from foresail.model.kernels import available
+
+MOST_COPIES = 2  # of a parent's tokens, for each token of the batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,15 +94,23 @@ class Upwards:
         self.children = slice(int(starts_S1[first]), int(starts_S1[-1]))
         parents_C, lengths_C = parents_S[first:], lengths_S[first:]
         families_P = torch.zeros(above, dtype=lengths_S.dtype).index_add_(0, parents_C, lengths_C)
-        self.by_family = make_spans(families_P, lengths_S[:above], device, causal=False)
-        self.by_child = make_spans(lengths_C, lengths_S[parents_C], device, causal=False)
-        copies = [torch.arange(int(starts_S1[p]), int(starts_S1[p + 1])) for p in parents_C.tolist()]
-        self.copies_J = torch.cat(copies).to(device, non_blocking=True)
+        self.forth = self.back = make_spans(families_P, lengths_S[:above], device, causal=False)
+        self.copies_J: Tensor | None = None
+        if int(lengths_S[parents_C].sum()) <= MOST_COPIES * int(starts_S1[-1]):
+            self.back = make_spans(lengths_C, lengths_S[parents_C], device, causal=False)
+            copies = [torch.arange(int(starts_S1[p]), int(starts_S1[p + 1])) for p in parents_C.tolist()]
+            self.copies_J = torch.cat(copies).to(device, non_blocking=True)
 
-    def add_up(self, copied_JKd: Tensor) -> Tensor:
-        """The gradient of the parents' tokens from that of their copies, summed in float32."""
-        sums_PKd = copied_JKd.new_zeros(self.parents.stop, *copied_JKd.shape[1:], dtype=torch.float32)
-        return sums_PKd.index_add_(0, self.copies_J, copied_JKd.float())
+    def copy(self, x_TKd: Tensor) -> Tensor:
+        """The parents' keys or values, in the spans of `back`."""
+        return x_TKd[self.parents] if self.copies_J is None else x_TKd[self.copies_J]
+
+    def add_up(self, grad: Tensor) -> Tensor:
+        """The gradient of the parents' tokens from that of `copy`, summed in float32."""
+        if self.copies_J is None:
+            return grad
+        sums_PKd = grad.new_zeros(self.parents.stop, *grad.shape[1:], dtype=torch.float32)
+        return sums_PKd.index_add_(0, self.copies_J, grad.float())
 
 
 def count_parents(parents_S: Tensor) -> int:
@@ -133,7 +143,7 @@ class Attention(torch.autograd.Function):
         out_THd, sums_HT = packed.kernel.forward(q_THd, k_TKd, v_TKd, packed.own)
         if (up := packed.up) is not None:
             q_CHd, k_PKd, v_PKd = q_THd[up.children], k_TKd[up.parents], v_TKd[up.parents]
-            more_CHd, more_HC = packed.kernel.forward(q_CHd, k_PKd, v_PKd, up.by_family)
+            more_CHd, more_HC = packed.kernel.forward(q_CHd, k_PKd, v_PKd, up.forth)
             join(out_THd[up.children], sums_HT[:, up.children], more_CHd, more_HC)
         ctx.save_for_backward(q_THd, k_TKd, v_TKd, out_THd, sums_HT)
         ctx.packed = packed
@@ -151,11 +161,11 @@ class Attention(torch.autograd.Function):
             more_q, more_k, more_v = packed.kernel.backward(
                 grad_THd[up.children],
                 q_THd[up.children],
-                k_TKd[up.copies_J],
-                v_TKd[up.copies_J],
+                up.copy(k_TKd),
+                up.copy(v_TKd),
                 out_THd[up.children],
                 sums_HT[:, up.children].contiguous(),
-                up.by_child,
+                up.back,
             )
             for_q[up.children].add_(more_q)
             for_k[up.parents].add_(up.add_up(more_k))

@@ -14,7 +14,8 @@ float32. The rest is for one full micro-batch of T tokens:
 
 On CUDA the cache lends its memory to the updates: of the two the greater counts.
 
-Left out: the allocator's slack, kernels' workspace, and on CPU the padding of unequal sequences.
+Left out: the allocator's slack, kernels' workspace, and on CPU the padding of unequal sequences and the copies of a
+shared prompt's keys, one for each answer.
 
 Legend: T tokens, V vocabulary, D hidden size.
 """

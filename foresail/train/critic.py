@@ -51,7 +51,8 @@ def open_critic(session: Session, recipe: Rl) -> Critic | None:
         trunk = session.model
     else:
         trunk = load_trunk(checkpoint, recipe.critic, recipe, session.device)
-        trunk.recompute = recipe.recompute
+        if recipe.recompute:
+            trunk.recompute_blocks()
     critic = Critic(trunk, recipe.critic)
     if checkpoint is not None:
         critic.load(checkpoint)

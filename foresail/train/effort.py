@@ -10,22 +10,24 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from foresail.recipe.shape import ModelShape
+from foresail.recipe.stages import Recipe
 from foresail.records import PackedBatch
 
 # Dense 16-bit products with 32-bit sums a second, by the makers' datasheets; the first name that fits counts.
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12, "4090": 165e12}
 
 
-def count_flops(shape: ModelShape, batch: PackedBatch) -> float:
+def count_flops(shape: ModelShape, batch: PackedBatch, *, frozen: bool = False) -> float:
     """Of a forward and a backward pass: 6 for every weight of a product and token, and causal attention.
 
     Looking up an embedding computes nothing, the head sees tokens with a loss only, and what is computed anew to
-    save memory is no gain.
+    save memory is no gain. Frozen weights have no gradient, which saves a third; pairs beside them are left out.
     """
     head = shape.vocab_size * shape.hidden_size
     body = shape.num_parameters - head * (1 if shape.tied else 2)
     attention = 12 * shape.num_layers * shape.num_heads * shape.head_dim * count_pairs(batch)
-    return 6 * (body * batch.ids_T.numel() + head * batch.targets_M.numel()) + attention
+    each = 4 if frozen else 6
+    return each * (body * batch.ids_T.numel() + head * batch.targets_M.numel()) + attention
 
 
 def count_pairs(batch: PackedBatch) -> float:
@@ -60,24 +62,37 @@ def padded_together(batch: PackedBatch) -> Iterator[list[int]]:
 
 
 def describe_updates(
-    updates: Sequence[Sequence[PackedBatch]], shape: ModelShape, micro_batch_tokens: int
+    updates: Sequence[Sequence[PackedBatch]], shape: ModelShape, recipe: Recipe
 ) -> dict[str, float]:
     """Of all of a step's updates."""
     batches = [batch for update in updates for batch in update]
-    tokens = sum(batch.ids_T.numel() for batch in batches)
+    tokens, frozen = sum(batch.ids_T.numel() for batch in batches), recipe.lora is not None
     return {
-        "perf/update_tflop": sum(count_flops(shape, batch) for batch in batches) / 1e12,
-        "perf/micro_batch_fill": tokens / (len(batches) * micro_batch_tokens),
+        "perf/update_tflop": sum(count_flops(shape, batch, frozen=frozen) for batch in batches) / 1e12,
+        "perf/micro_batch_fill": tokens / (len(batches) * recipe.micro_batch_tokens),
         "perf/useful_share": useful_share(batches),
     }
 
 
-def describe_device(device: torch.device, tflop: float, seconds: float) -> dict[str, float]:
-    """Share of the device's arithmetic and the most memory held; nothing on a CPU."""
-    if device.type == "cpu":
-        return {}
-    found = {"perf/max_memory_allocated_gb": torch.cuda.max_memory_allocated(device) / 1e9}
-    name = torch.cuda.get_device_name(device)
-    if peak := next((flops for part, flops in PEAK_FLOPS.items() if part in name), None):
-        found["perf/mfu/actor"] = tflop * 1e12 / seconds / peak
-    return found
+def describe_pace(device: torch.device, tflop: float, seconds: float) -> dict[str, float]:
+    """Share of the device's arithmetic, where its rate is known."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    peak = next((flops for part, flops in PEAK_FLOPS.items() if part in name), None)
+    return {} if peak is None else {"perf/mfu/actor": tflop * 1e12 / seconds / peak}
+
+
+class PeakMemory:
+    """The most that was held on a GPU so far, by PyTorch and beside it: the cache has memory of its own."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device, self.most = device, 0
+        self.note()
+
+    def note(self, *, beside: int = 0) -> None:
+        """Since the last time, `beside` bytes were held as well."""
+        if self.device.type == "cuda":
+            self.most = max(self.most, torch.cuda.max_memory_allocated(self.device) + beside)
+            torch.cuda.reset_peak_memory_stats(self.device)
+
+    def metrics(self) -> dict[str, float]:
+        return {"perf/max_memory_allocated_gb": self.most / 1e9} if self.device.type == "cuda" else {}

@@ -20,7 +20,7 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
-from foresail.algorithms.mismatch import mismatch
+from foresail.algorithms.mismatch import mismatch, per_fresh_token
 from foresail.algorithms.policy_loss import policy_loss
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, encode_problems
@@ -33,7 +33,7 @@ from foresail.model.lora import base_of
 from foresail.recipe import parts
 from foresail.recipe.curriculum import steps_left
 from foresail.recipe.stages import Rl
-from foresail.records import Group, PackedBatch, Problem, Sample
+from foresail.records import Group, PackedBatch, Problem, RunStopped, Sample
 from foresail.rewards.grader import reward
 from foresail.rewards.grading import Grading, open_grading
 from foresail.rollout.build import build_fleet
@@ -53,7 +53,7 @@ from foresail.runlog.samples import sample_lines
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import Critic, join, open_critic
-from foresail.train.effort import describe_device, describe_updates
+from foresail.train.effort import PeakMemory, describe_pace, describe_updates
 from foresail.train.rl_metrics import describe_advantages, describe_harvest, mean_over_updates, rollout_rows
 from foresail.train.schedule import learning_rate
 from foresail.train.selection import check_supply, describe_selection, open_selection
@@ -75,18 +75,22 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
         setup = prepare(session, grading, recipe)
         with closing(setup.fleet):
             check_start(session, setup, recipe)
+            memory = PeakMemory(session.device)
             for step in session.steps():
                 watch, now = Stopwatch(), recipe.at(step + session.progress.ahead)  # the curriculum's stage
                 with watch("rollout"):
                     harvest, progress = roll_out(session, setup, now, step)
+                memory.note(beside=setup.engine.cache_bytes)
                 if not harvest.chosen:
+                    log_rollouts(session, step, harvest, recipe)
                     leave_stage(session, recipe, step)
                     continue
                 with watch("update"):
                     metrics = reinforce(session, harvest.chosen, setup, now)
+                memory.note()
                 metrics |= describe_harvest(harvest, watch.seconds) | setup.fleet.take_figures()
                 tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
-                metrics |= describe_device(session.device, tflop, seconds)
+                metrics |= describe_pace(session.device, tflop, seconds) | memory.metrics()
                 metrics |= describe_selection(harvest.launched, progress, recipe)
                 if recipe.eval_every and step % recipe.eval_every == 0:
                     with watch("eval"):
@@ -194,6 +198,8 @@ def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> tuple[Har
             )
     except NoSignal as stopped:
         log_rollouts(session, step, stopped.harvest, recipe)
+        if session.progress.step:  # else nothing was learned, and the folder may be used again
+            session.save()
         raise
     return harvest, replace(
         progress,
@@ -204,16 +210,25 @@ def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> tuple[Har
     )
 
 
+class NothingToLearn(RunStopped):
+    """Before anything was learned: then the grader may well be wrong."""
+
+
 def leave_stage(session: Session, recipe: Rl, step: int) -> None:
     """Every answer was right: the step is done in the curriculum's next stage, or, after the last, not at all."""
     note, ahead = f"every answer of step {step} is right", session.progress.ahead
     left = steps_left(recipe.curriculum, step + ahead)
-    if left is None:
+    if left is not None:
+        session.display.note(f"{note}: on to the curriculum's next stage, {left + 1} steps early")
+        session.progress = replace(session.progress, ahead=ahead + left + 1)
+    elif session.progress.step:
         session.display.note(f"{note}: nothing is left to learn here")
         session.finish()
     else:
-        session.display.note(f"{note}: on to the curriculum's next stage, {left + 1} steps early")
-        session.progress = replace(session.progress, ahead=ahead + left + 1)
+        raise NothingToLearn(
+            f"{note}, and nothing was learned yet; read {session.run.rollout_path(step)}: if the grader accepts "
+            "anything, mend it; if the answers are right, bring harder problems"
+        )
 
 
 def build_controller(
@@ -261,7 +276,7 @@ def reinforce(session: Session, groups: Sequence[Group], setup: Setup, recipe: R
     updates, metrics = weigh(session, groups, setup.critic, recipe)
     if session.progress.step < recipe.critic_only_steps:
         return metrics
-    metrics |= describe_updates(updates * recipe.passes_per_step, model.shape, recipe.micro_batch_tokens)
+    metrics |= describe_updates(updates * recipe.passes_per_step, model.shape, recipe)
     updates = [add_logprobs(batches, model, setup.reference, recipe) for batches in updates]
     total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
     results = []
@@ -272,7 +287,7 @@ def reinforce(session: Session, groups: Sequence[Group], setup: Setup, recipe: R
             model, session.optimizer, batches, loss, learning_rate=rate, temperature=temperature
         )
         results.append(step | {"actor/lr": rate})
-    metrics |= mean_over_updates(results)
+    metrics |= per_fresh_token(mean_over_updates(results))
     return metrics | {"actor/pg_loss": metrics.pop("actor/loss"), "actor/updates": len(results)}
 
 
@@ -283,14 +298,17 @@ def weigh(
     than its siblings, or than a critic expected of it, which then learns from the same batches.
     """
     shares = [[groups[i] for i in part] for part in split(len(groups), recipe.parts_per_pass)]
+    version = session.progress.step  # of the weights now, as the fleet was told
     if critic is None:
         advantages_GN = compute_advantages(groups, recipe.advantage.kind)
         rows = advantages_GN.split([len(share) for share in shares])
         updates = [
-            pack_groups(share, row, recipe, session.device) for share, row in zip(shares, rows, strict=True)
+            pack_groups(share, row, recipe, session.device, version=version)
+            for share, row in zip(shares, rows, strict=True)
         ]
         return updates, describe_advantages(advantages_GN)
-    updates, metrics = critic.appraise([pack_groups(share, None, recipe, session.device) for share in shares])
+    unweighed = [pack_groups(share, None, recipe, session.device, version=version) for share in shares]
+    updates, metrics = critic.appraise(unweighed)
     metrics |= describe_advantages(join(updates, "advantages_M"))
     metrics |= critic.learn(
         updates * recipe.passes_per_step,
@@ -318,7 +336,7 @@ def rl_loss(
     """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
     value, sums = policy_loss(logprobs_M, batch, recipe.loss)
     if on_policy and batch.rollout_logprobs_M is not None:
-        sums |= mismatch(logprobs_M, batch.rollout_logprobs_M)
+        sums |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
     return value, sums
 
 

@@ -120,7 +120,7 @@ def aside(folder: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def check_micro_batches(model: Decoder, sequences: list[TrainSequence]) -> float:
-    """Likelihood of the drawn tokens: as one micro-batch, and as one per sequence."""
+    """Likelihood of the drawn tokens: as one micro-batch where prompts are shared, and as one per sequence."""
     longest = max(len(sequence.ids) for sequence in sequences)
     together = gradient(model, packed(model, sequences, sum(len(sequence.ids) for sequence in sequences)))
     apart = gradient(model, packed(model, sequences[::-1], longest))
@@ -130,7 +130,7 @@ def check_micro_batches(model: Decoder, sequences: list[TrainSequence]) -> float
     if not difference <= limit:
         raise SelfTestFailed(
             f"the gradient changes by {difference:.2e} (relative; at most {limit:.0e} is sound) when the same "
-            "sequences are packed into other micro-batches; packed sequences see each other"
+            "sequences are packed into other micro-batches; packed sequences see each other, or not their prompt"
         )
     return difference
 
@@ -147,8 +147,9 @@ def gradient(model: Decoder, batches: list[PackedBatch]) -> Tensor:
 
 
 def packed(model: Decoder, sequences: list[TrainSequence], max_tokens: int) -> list[PackedBatch]:
+    """The two samples of a prompt after one copy of it, where both fit."""
     weights = [1 / sum(sum(sequence.loss_mask) for sequence in sequences)] * len(sequences)
-    return pack(sequences, weights, max_tokens=max_tokens, device=model.device)
+    return pack(sequences, weights, max_tokens=max_tokens, device=model.device, share_from=0.0)
 
 
 def whole_batch(model: Decoder, sequences: list[TrainSequence]) -> PackedBatch:

@@ -21,9 +21,11 @@ from foresail.model.adapters import Adapters
 from foresail.model.device import choose_device, choose_dtype, choose_threads
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Lora
+from foresail.recipe.run_folder import run_folder
 from foresail.recipe.stages import Recipe
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import Display
+from foresail.runlog.lock import lock_folder
 from foresail.runlog.lookout import Lookout, Raised
 from foresail.runlog.scribe import Scribe
 from foresail.runlog.trackers import open_trackers
@@ -56,7 +58,8 @@ class Session:
     def __init__(self, recipe: Recipe, *, resume: bool) -> None:
         self.recipe = recipe
         self.device = choose_device(recipe.run.device)
-        path = Path(recipe.run.root) / recipe.run.name
+        path = run_folder(recipe)
+        self._lock = lock_folder(path)
         self.run = RunDirectory.open(path) if resume else RunDirectory.create(path, to_toml(recipe))
         self.run.clean()
         checkpoint = latest_checkpoint(self.run)
@@ -93,9 +96,10 @@ class Session:
         self.companions.append(adapters)
 
     def __enter__(self) -> Self:
+        self._exits.enter_context(self._lock)
         self._exits.enter_context(self.stop)
         self._exits.enter_context(self.display)
-        self._exits.callback(self.scribe.wait)
+        self._exits.push(self._finish_writing)
         self.trackers = open_trackers(
             self.run.path,
             wandb_project=self.recipe.run.wandb,
@@ -108,7 +112,18 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._exits.close()
+        self._exits.__exit__(kind, error, trace)
+
+    def _finish_writing(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What stopped the run first is what it says; that the last samples could not be written is a note then."""
+        try:
+            self.scribe.wait()
+        except Exception as failure:
+            if error is None:
+                raise
+            self.display.note(f"the last step's samples were not written: {failure}", style="yellow")
 
     def steps(self) -> Iterator[int]:
         """The steps still to do; ends early on a request to stop, or once `finish` was called."""
@@ -117,7 +132,7 @@ class Session:
                 self.display.note(f"stopping after step {self.progress.step}, as asked")
                 break
             yield self.progress.step + 1
-        self._save()
+        self.save()
 
     def finish(self) -> None:
         """Nothing is left to do, even if steps are."""
@@ -130,7 +145,7 @@ class Session:
         self.tell_of(raised)
         self.progress = replace(progress, finished=progress.step >= self.recipe.steps)
         if progress.step % self.recipe.checkpoints.every == 0:
-            self._save()
+            self.save()
         self.display.update(progress.step, metrics)
 
     def tell_of(self, alarms: list[Raised]) -> None:
@@ -153,7 +168,8 @@ class Session:
         assert checkpoint is not None, "a session saves before it ends"
         return Outcome(run=self.run.path, checkpoint=checkpoint, finished=self.progress.finished)
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """A checkpoint of where the run stands, unless there is one."""
         if self.progress == self.saved:
             return
         self.scribe.wait()

@@ -17,6 +17,8 @@ from foresail.data.packing import pack
 from foresail.recipe.stages import Rl
 from foresail.records import Group, PackedBatch, Sample, TrainSequence
 
+WORTH_SHARING = 0.25  # of the tokens saved: for less, attention in two parts is not worth it
+
 
 def compute_advantages(groups: Sequence[Group], kind: str) -> Tensor:
     rewards_GN = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
@@ -25,13 +27,15 @@ def compute_advantages(groups: Sequence[Group], kind: str) -> Tensor:
 
 
 def pack_groups(
-    groups: Sequence[Group], advantages_GN: Tensor | None, recipe: Rl, device: torch.device
+    groups: Sequence[Group], advantages_GN: Tensor | None, recipe: Rl, device: torch.device, *, version: int
 ) -> list[PackedBatch]:
     """One update's samples as packed micro-batches, weighed over the whole update.
 
-    Without advantages, which a critic will find, a sample bears its reward at its last token.
+    Without advantages, which a critic will find, a sample bears its reward at its last token. `version` is that of
+    the weights now: samples that were carried over may begin with tokens of older ones.
     """
     advantages = None if advantages_GN is None else advantages_GN.tolist()
+    carries = recipe.dynamic_sampling.carry
     sequences = [
         TrainSequence(
             name=f"{group.problem.id} sample {number}",
@@ -41,13 +45,16 @@ def pack_groups(
             rewards=at_last_token(sample, group.rewards[number]) if advantages is None else None,
             old_logprobs=sample.logprobs,
             rollout_logprobs=sample.logprobs,
+            fresh=[int(drawn == version) for drawn in sample.versions] if carries else None,
         )
         for row, group in enumerate(groups)
         for number, sample in enumerate(group.samples)
     ]
     num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
     weights = token_weights(num_tokens, recipe.loss.aggregation, recipe.sampling.max_new_tokens)
-    return pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=device, share=True)
+    return pack(
+        sequences, weights, max_tokens=recipe.micro_batch_tokens, device=device, share_from=WORTH_SHARING
+    )
 
 
 def at_last_token(sample: Sample, reward: float | None) -> list[float]:

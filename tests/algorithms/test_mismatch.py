@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from foresail.algorithms.mismatch import mismatch
+from foresail.algorithms.mismatch import mismatch, per_fresh_token
 
 
 def test_sums_by_hand():
@@ -37,3 +37,22 @@ def test_the_mean_over_the_engines_tokens_is_the_kl_from_engine_to_trainer():
     terms = [mismatch(t[None], e[None]) for t, e in zip(trainer_V.log(), engine_V.log(), strict=True)]
     mean = sum(p.item() * term["rollout/logprob_kl"].item() for p, term in zip(engine_V, terms, strict=True))
     assert mean == pytest.approx(exact, rel=1e-9)
+
+
+def test_tokens_of_older_weights_do_not_count():
+    """Of four tokens the last two are fresh: their mean is that of two."""
+    engine_M = torch.tensor([-1.0, -2.0, -3.0, -4.0])
+    trainer_M = engine_M + torch.tensor([5.0, -7.0, 0.25, -0.75])
+    sums = mismatch(trainer_M, engine_M, torch.tensor([0.0, 0.0, 1.0, 1.0]))
+    found = per_fresh_token(
+        {name: value.item() / (1 if name.endswith("max") else 4) for name, value in sums.items()}
+    )
+    alone = mismatch(trainer_M[2:], engine_M[2:])
+    assert found["rollout/fresh_share"] == 0.5
+    assert found["rollout/logprob_abs_diff"] == 0.5
+    assert found["rollout/logprob_abs_diff_max"] == 0.75
+    assert found["rollout/logprob_kl"] == pytest.approx(alone["rollout/logprob_kl"].item() / 2)
+
+
+def test_where_all_are_fresh_nothing_is_changed():
+    assert per_fresh_token({"rollout/logprob_kl": 2.0}) == {"rollout/logprob_kl": 2.0}

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from foresail.model import flash
 from foresail.model.family import Family
 from foresail.model.flash import FlashAttention, Spans, join
 from foresail.model.kernels import available
@@ -87,7 +88,10 @@ def results(family: Family | FlashAttention | Rectangle, inputs: list[Tensor]) -
     return [out, *torch.autograd.grad(out, inputs, slope)]
 
 
-def test_two_calls_joined_are_one():
+@pytest.mark.parametrize("most", [0, 2])
+def test_two_calls_joined_are_one(most, monkeypatch):
+    """With copies of the parents' keys in the backward pass, and without."""
+    monkeypatch.setattr(flash, "MOST_COPIES", most)
     inputs, cpu = heads(), torch.device("cpu")
     joined = results(FlashAttention(STARTS, torch.tensor(PARENTS), cpu, PlainKernel()), inputs)
     masked = results(Family(STARTS, torch.tensor(PARENTS), cpu), inputs)
@@ -129,7 +133,9 @@ def test_the_fused_join_is_the_plain_one(monkeypatch):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_cuda_flash_gives_what_the_formulas_give():
+@pytest.mark.parametrize("most", [0, 2])
+def test_cuda_flash_gives_what_the_formulas_give(most, monkeypatch):
+    monkeypatch.setattr(flash, "MOST_COPIES", most)
     inputs = heads("cuda", torch.bfloat16, 64)
     parents = torch.tensor(PARENTS)
     found = results(FlashAttention(STARTS, parents, torch.device("cuda")), inputs)

@@ -21,6 +21,7 @@ from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import DynamicSampling, Problems, Reward
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
+from foresail.train.rl import NothingToLearn
 from foresail.train.session import Outcome
 
 POOLS = DynamicSampling(easy_pool=0.2, window=(0.05, 0.95), window_visits=2, window_return=0.3)
@@ -143,11 +144,9 @@ def test_a_stage_that_is_solved_is_left_for_the_next(tiny_checkpoint: Path, tmp_
     outcome, metrics = train(tiny_checkpoint, tmp_path / "staged", **given)
     assert [record["curriculum/stage"] for record in metrics] == [2] * 4
     assert read_progress(outcome.checkpoint).ahead == 2
-    # the same stage alone: the run is over before its first step
-    _, alone = train(
-        tiny_checkpoint, tmp_path / "alone", **given | {"curriculum": [stages[0] | {"steps": 4}]}
-    )
-    assert alone == []
+    # the same stage alone: there is nothing to begin with
+    with pytest.raises(NothingToLearn):
+        train(tiny_checkpoint, tmp_path / "alone", **given | {"curriculum": [stages[0] | {"steps": 4}]})
 
 
 def test_levels_that_the_data_lacks_are_refused_at_the_start(

@@ -28,6 +28,11 @@ WAYS: dict[str, dict[str, Any]] = {
     "lora": {"lora": parts.Lora(rank=4)},
     "lora, recompute": {"lora": parts.Lora(rank=4, targets=("q", "down")), "recompute": True},
     "critic": {"critic": parts.Critic(), "advantage": parts.Advantage(kind="gae")},
+    "critic, recompute": {
+        "critic": parts.Critic(),
+        "advantage": parts.Advantage(kind="gae"),
+        "recompute": True,
+    },
     "critic's head": {"critic": parts.Critic(kind="head"), "advantage": parts.Advantage(kind="gae")},
     "exact": {"engine": parts.Engine(max_running=64, batch_invariant=True)},
 }

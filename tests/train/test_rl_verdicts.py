@@ -7,11 +7,11 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-import torch
-from small_runs import train, weights
+from small_runs import train
 from tiny_world import rl_recipe
 
 from foresail.recipe.parts import (
+    Checkpoints,
     DynamicSampling,
     Reward,
 )
@@ -20,7 +20,7 @@ from foresail.rewards import math as verifier
 from foresail.rollout.collect import NoSignal
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
-from foresail.train.rl import run_rl
+from foresail.train.rl import NothingToLearn, run_rl
 
 
 def grade_by(monkeypatch: pytest.MonkeyPatch, status_of: Any) -> None:
@@ -126,14 +126,64 @@ def test_equal_rewards_for_the_whole_cap_stop_the_run(
     assert "max_rounds" in message and "easier problems" in message
 
 
+def test_a_grader_that_accepts_anything_is_told_of_and_the_folder_stays_free(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = rl_recipe(tiny_checkpoint, tmp_path, steps=2)
+    with monkeypatch.context() as patch:
+        grade_by(patch, lambda problem: "correct")
+        with pytest.raises(
+            NothingToLearn, match="every answer of step 1 is right, and nothing was learned yet"
+        ):
+            run_rl(recipe)
+    assert RunDirectory(tmp_path / "rl").read_rollouts(1)  # to be looked at
+    assert run_rl(recipe).finished
+
+
+def test_without_a_signal_what_was_learned_is_kept(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def status(problem: Problem) -> Status | None:
+        calls.append(1)
+        return "wrong" if len(calls) > 300 else None
+
+    grade_by(monkeypatch, status)
+    recipe = rl_recipe(tiny_checkpoint, tmp_path, steps=50, checkpoints=Checkpoints(every=50))
+    with pytest.raises(NoSignal):
+        run_rl(recipe)
+    run = RunDirectory(tmp_path / "rl")
+    done = run.read_metrics()[-1]["step"]
+    assert done > 0 and run.checkpoint_steps() == [done]
+
+
+def test_what_stopped_a_run_is_said_though_its_samples_cannot_be_written(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(RunDirectory, "write_rollouts", full)
+    grade_by(monkeypatch, lambda problem: "crashed")
+    with pytest.raises(NoSignal, match="every verdict of the step failed"):
+        run_rl(rl_recipe(tiny_checkpoint, tmp_path))
+    assert "samples were not written: no room" in capsys.readouterr().out
+
+
 def test_solved_problems_end_the_run_early_and_for_good(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade_by(monkeypatch, lambda problem: "correct")
+    calls: list[int] = []
+
+    def status(problem: Problem) -> Status | None:
+        calls.append(1)
+        return "correct" if len(calls) > 300 else None
+
+    grade_by(monkeypatch, status)
     recipe = rl_recipe(tiny_checkpoint, tmp_path, steps=50)
     outcome = run_rl(recipe)
     assert outcome.finished and read_progress(outcome.checkpoint).finished
-    assert torch.equal(weights(outcome.checkpoint), weights(tiny_checkpoint))
     again = run_rl(recipe, resume=True)
     assert again == outcome
 

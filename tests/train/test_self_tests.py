@@ -17,6 +17,7 @@ from foresail.data.prompts import encode_problems
 from foresail.engine.engine import Engine
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
+from foresail.model.family import Family
 from foresail.model.hf import build_model
 from foresail.recipe.parts import Problems, Sampling
 from foresail.rollout.groups import Draw
@@ -119,6 +120,21 @@ def test_packed_sequences_that_see_each_other_fail(
     monkeypatch.setattr(step_module, "PackedAttention", MixingAttention)
     with pytest.raises(SelfTestFailed, match=r"other micro-batches; packed sequences see each other"):
         selftest.check_micro_batches(subject.model, sequences)
+
+
+def test_answers_that_do_not_see_a_shared_prompt_fail(
+    subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attend = Family.attend
+
+    def blind(family: Family, *heads: Tensor) -> Tensor:
+        own = family.seen_C1LJ.shape[-2]
+        family.seen_C1LJ[..., : family.seen_C1LJ.shape[-1] - own] = False
+        return attend(family, *heads)
+
+    monkeypatch.setattr(Family, "attend", blind)
+    with pytest.raises(SelfTestFailed, match="engine and trainer disagree"):
+        check(subject)
 
 
 def test_a_failed_self_test_stops_the_run_before_its_first_step(

@@ -65,7 +65,7 @@ def test_log_probabilities_are_the_same(room):
     weights = [1.0] * len(sequences)
     found = {}
     for share in (True, False):
-        batches = pack(sequences, weights, max_tokens=room, share=share)
+        batches = pack(sequences, weights, max_tokens=room, share_from=0.0 if share else None)
         assert all(batch.ids_T.numel() <= room for batch in batches)
         with torch.no_grad():
             found[share] = by_token(batches, [token_logprobs(model, batch)[0] for batch in batches])
@@ -82,7 +82,7 @@ def test_gradients_are_the_same(room, kind):
     kept = []
     for share in (True, False):
         keeper = Keeper(model)
-        batches = pack(sequences, weights, max_tokens=room, share=share)
+        batches = pack(sequences, weights, max_tokens=room, share_from=0.0 if share else None)
         train_step(model, keeper, batches, lambda l, b: policy_loss(l, b, settings), learning_rate=1.0)
         kept.append(keeper.kept)
     for shared, apart in zip(*kept, strict=True):
@@ -91,7 +91,7 @@ def test_gradients_are_the_same(room, kind):
 
 def test_a_prompt_is_laid_once():
     sequences = grouped_sequences()
-    (batch,) = pack(sequences, [1.0] * len(sequences), max_tokens=1000, share=True)
+    (batch,) = pack(sequences, [1.0] * len(sequences), max_tokens=1000, share_from=0.0)
     assert batch.ids_T.numel() == sum(prompt + sum(answers) for prompt, answers in GROUPS)
     assert sorted(batch.names) == sorted(sequence.name for sequence in sequences)
     assert batch.parents_S is not None
@@ -104,7 +104,7 @@ def test_answers_do_not_see_each_other():
     weights = [1.0] * len(sequences)
 
     def logprobs() -> dict[str, list[float]]:
-        (batch,) = pack(sequences, weights, max_tokens=1000, share=True)
+        (batch,) = pack(sequences, weights, max_tokens=1000, share_from=0.0)
         with torch.no_grad():
             values = token_logprobs(model, batch)[0].tolist()
         assert batch.rollout_logprobs_M is not None
@@ -125,7 +125,7 @@ def test_answers_do_not_see_each_other():
 def test_more_answers_than_fit_repeat_the_prompt():
     prompt = list(range(6))
     sequences = [TrainSequence(ids=[*prompt, 7, 8], loss_mask=[0] * 6 + [1, 1]) for _ in range(5)]
-    batches = pack(sequences, [1.0] * 5, max_tokens=10, share=True)
+    batches = pack(sequences, [1.0] * 5, max_tokens=10, share_from=0.0)
     assert [batch.starts_S1.diff().tolist() for batch in batches] == [[6, 2, 2], [6, 2, 2], [8]]
     assert batches[-1].parents_S is None
 
@@ -135,5 +135,5 @@ def test_a_prompt_is_laid_once_where_that_saves_enough(prompt, is_shared):
     """Of three answers of 20 tokens, 12 of 78 are saved, or 40 of 120."""
     ids = list(range(prompt + 20))
     sequences = [TrainSequence(ids=ids, loss_mask=[0] * prompt + [1] * 20) for _ in range(3)]
-    (batch,) = pack(sequences, [1.0] * 3, max_tokens=200, share=True)
+    (batch,) = pack(sequences, [1.0] * 3, max_tokens=200, share_from=0.25)
     assert (batch.parents_S is not None) == is_shared

@@ -1,0 +1,47 @@
+"""One process at a time in a run's folder: two would write each other's records.
+
+The system lets go of the lock when its process ends, however that comes about.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import IO
+
+from foresail.records import RunStopped
+from foresail.runlog.atomic import explained
+
+try:
+    import fcntl
+except ImportError:  # Windows: there is no such lock, and none is asked for
+    fcntl = None  # type: ignore[assignment]
+
+NAME = ".lock"
+
+
+class FolderInUse(RunStopped):
+    """Another process is at work there."""
+
+
+def lock_folder(folder: Path) -> IO[str]:
+    """Take it, or say who has it. The folder is made; closing the file lets go."""
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / NAME).open("a+")
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        owner = file.read().strip() or "another"
+        file.close()
+        raise FolderInUse(
+            f"{folder} is in use by process {owner}; wait for it, stop it, or choose another run.name"
+        ) from None
+    except OSError:  # a file system without locks
+        return file
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
