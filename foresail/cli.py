@@ -11,11 +11,14 @@ import shutil
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from foresail.records import RunStopped
+
+if TYPE_CHECKING:
+    from foresail.runlog.directory import RunDirectory
 
 # stage -> where its function is; the recipe's type is in `recipe.stages.STAGES`
 STAGES = {"sft": "foresail.train.sft:run_sft", "rl": "foresail.train.rl:run_rl"}
@@ -101,10 +104,23 @@ def resume(run: RunFolder) -> None:
     from foresail.recipe.load import load_recipe
     from foresail.runlog.directory import RunDirectory
 
-    recipe = load_recipe(RunDirectory.open(run).recipe_path)
+    directory = RunDirectory.open(run)
+    recipe = load_recipe(directory.recipe_path)
+    if (ended := finished_checkpoint(directory)) is not None:
+        further = f"{program()} {recipe.stage} {directory.recipe_path} run.name=further model.path={ended}"
+        print(f"{run} is finished; to train on from its end: {further}\ncheckpoint: {ended}")
+        return
     place = run if run.name.strip(".") else run.resolve()  # "." and ".." are no names
     where = recipe.run.model_copy(update={"root": str(place.parent), "name": place.name})
     conclude(stage_function(recipe.stage)(recipe.model_copy(update={"run": where}), resume=True))
+
+
+def finished_checkpoint(run: RunDirectory) -> Path | None:
+    """Where a run ended; None while there is more to do."""
+    from foresail.train.checkpoint import latest_checkpoint, read_progress
+
+    newest = latest_checkpoint(run)
+    return newest if newest is not None and read_progress(newest).finished else None
 
 
 @app.command(name="eval")

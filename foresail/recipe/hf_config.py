@@ -62,7 +62,11 @@ def read_special_ids(directory: str | Path) -> SpecialIds:
 def read_config(directory: str | Path) -> dict[str, Any]:
     directory = Path(directory)
     if not directory.is_dir():
-        raise FileNotFoundError(f"no checkpoint directory {directory}; check the path")
+        mend = "check the path"
+        if len(directory.parts) == 2 and not directory.parent.exists():  # as a hub's names are
+            target = f"checkpoints/{directory.name}"
+            mend = f"nothing is downloaded here; to fetch it: hf download {directory} --local-dir {target}"
+        raise FileNotFoundError(f"no checkpoint directory {directory}; {mend}")
     if not (directory / "config.json").is_file():
         raise FileNotFoundError(
             f"{directory} has no config.json; give a Hugging Face model directory "

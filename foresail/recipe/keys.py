@@ -9,12 +9,15 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+LEAST_LIKENESS = 0.6  # of a key that may have been meant
+
 # What the same thing is called in TRL, verl, OpenRLHF and their kin.
 ELSEWHERE = {
     "actor_learning_rate": "optimizer.lr",
     "adv_estimator": "advantage.kind",
     "advantage_estimator": "advantage.kind",
     "beta": "loss.kl_weight",
+    "bf16": "model.dtype",
     "clip_ratio": "loss.clip_low",
     "clip_ratio_c": "loss.dual_clip",
     "clip_ratio_high": "loss.clip_high",
@@ -30,6 +33,7 @@ ELSEWHERE = {
     "default_local_dir": "run.root",
     "delta": "loss.dual_clip",
     "dynamic_filtering": "dynamic_sampling.enabled",
+    "enable_gradient_checkpointing": "recompute",
     "eps_clip": "loss.clip_low",
     "eps_clip_high": "loss.clip_high",
     "epsilon": "loss.clip_low",
@@ -39,6 +43,8 @@ ELSEWHERE = {
     "filter_groups": "dynamic_sampling.enabled",
     "generate_max_len": "sampling.max_new_tokens",
     "grad_clip": "optimizer.clip_norm",
+    "gradient_accumulation_steps": "micro_batch_tokens",
+    "gradient_checkpointing": "recompute",
     "importance_sampling_level": "loss.kind",
     "init_kl_coef": "loss.kl_weight",
     "kl_coef": "loss.kl_weight",
@@ -79,6 +85,7 @@ ELSEWHERE = {
     "overlong_buffer.len": "reward.overlong_buffer",
     "overlong_buffer.penalty_factor": "reward.overlong_factor",
     "per_device_train_batch_size": "micro_batch_tokens",
+    "peft_config": "lora",
     "ppo_epochs": "passes_per_step",
     "ppo_max_token_len_per_gpu": "micro_batch_tokens",
     "ppo_micro_batch_size_per_gpu": "micro_batch_tokens",
@@ -144,7 +151,13 @@ def leaves(given: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
             yield prefix + name, value
 
 
-def nearest(path: str, known: list[str]) -> str:
+def hint(path: str, known: list[str]) -> str:
+    """What to say of an unknown key: which one was meant, where that can be told."""
+    meant = nearest(path, known)
+    return "docs/recipe-keys.md lists all" if meant is None else f"the nearest is {meant}"
+
+
+def nearest(path: str, known: list[str]) -> str | None:
     """nearest("optimiser.lr", …) -> "optimizer.lr"; nearest("num_generations", …) -> "samples_per_prompt"."""
     for name, ours in ELSEWHERE.items():
         if (path == name or path.endswith("." + name)) and ours in known:
@@ -156,4 +169,5 @@ def nearest(path: str, known: list[str]) -> str:
         whole = SequenceMatcher(None, path, candidate).ratio()
         return max(whole, last) + 0.1 * whole
 
-    return max(known, key=likeness)
+    best = max(known, key=likeness)
+    return best if likeness(best) >= LEAST_LIKENESS else None

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 
-from foresail.recipe.keys import known_keys, leaves, nearest, table_type
+from foresail.recipe.keys import hint, known_keys, leaves, table_type
 from foresail.recipe.plain_words import in_plain_words
 from foresail.recipe.stages import STAGES, Recipe, Stage
 
@@ -135,7 +135,7 @@ def key_mistake(key: str, known: dict[str, Any]) -> str:
         above = ".".join(names[:depth])
         if above in known and table_type(known[above]) is None:
             return f"{key}: {above} takes a single value in this stage, not a table; write {above} = …"
-    return f"{key}: unknown key; the nearest is {nearest(key, list(known))}"
+    return f"{key}: unknown key; {hint(key, list(known))}"
 
 
 def stage_mistake(stage: Any) -> str:

@@ -36,6 +36,12 @@ class Part(BaseModel):
         return given | tables
 
 
+def check_name(name: str) -> str:
+    if not name.strip(".") or "/" in name:
+        raise ValueError(f'"{name}" is no name of a folder; write it like first-try, its place is run.root')
+    return name
+
+
 def check_mix(weights: tuple[float, ...]) -> tuple[float, ...]:
     if len(weights) != NUM_LEVELS or min(weights) < 0 or not any(weights):
         raise ValueError(
@@ -55,12 +61,13 @@ def check_window(bounds: tuple[float, ...]) -> tuple[float, ...]:
 Mix = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_mix)]
 Window = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_window)]
 Targets = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_targets)]
+Name = Annotated[str, AfterValidator(check_name)]
 
 
 class Run(Part):
     """Where the run lives and what it runs on."""
 
-    name: str = Field("run", description="folder name under `root`")
+    name: Name = Field("run", description="folder name under `root`")
     root: str = Field("runs", description="folder that holds runs")
     seed: int = Field(0, ge=0, description="one number from which all randomness follows")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA when there is one")
@@ -295,7 +302,7 @@ class Reward(Part):
         place, colon, function = self.grader.rpartition(":")
         if self.own_function and not (colon and place and function.isidentifier()):
             near = get_close_matches(self.grader, GRADERS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(GRADERS)}"
+            hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(GRADERS)}."
             raise ValueError(
                 f'unknown grader "{self.grader}"; {hint} A function is named like rewards.py:score'
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from foresail.recipe.keys import item_type, nearest, table_type
+from foresail.recipe.keys import hint, item_type, table_type
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -73,8 +73,8 @@ def sentence(detail: ErrorDetails, field: FieldInfo | None) -> str:
 def unknown_key(detail: ErrorDetails, field: FieldInfo | None) -> str:
     """In one of several tables under a name; of other unknown keys `load` tells."""
     table = item_type(field.annotation) if field is not None else None
-    hint = f"; the nearest is {nearest(str(detail['loc'][-1]), list(table.model_fields))}" if table else ""
-    return f"{key_of(detail)}: unknown key{hint}"
+    meant = f"; {hint(str(detail['loc'][-1]), list(table.model_fields))}" if table else ""
+    return f"{key_of(detail)}: unknown key{meant}"
 
 
 def missing(key: str, field: FieldInfo | None) -> str:

@@ -204,13 +204,13 @@ def room_refusals(recipe: Recipe, memory: Memory | None, device: Device, disk_fr
     if there is not None and memory.least > there:
         yield (
             f"weights, gradients, optimiser and KV cache take {gigabytes(memory.least)} and this {HOLDER[device]} "
-            f"has {gigabytes(there)}; {smaller(recipe, memory, device)}"
+            f"has {gigabytes(there)}; {smaller(recipe, memory, device, there)}"
         )
 
 
-def smaller(recipe: Recipe, memory: Memory, device: Device) -> str:
+def smaller(recipe: Recipe, memory: Memory, device: Device, there: int) -> str:
     """What to change first where not even an empty micro-batch fits."""
-    if memory.kv_cache > memory.least // 2:
+    if memory.least - memory.kv_cache < there:
         return "set engine.kv_tokens or lower engine.max_running"
     if device == "cuda" and recipe.lora is None and recipe.optimizer.states != "8bit":
         return 'set optimizer.states = "8bit", or train low-rank pairs with [lora]'

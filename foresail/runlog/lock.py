@@ -9,7 +9,6 @@ import os
 from pathlib import Path
 from typing import IO
 
-from foresail.records import RunStopped
 from foresail.runlog.atomic import explained
 
 try:
@@ -20,7 +19,7 @@ except ImportError:  # Windows: there is no such lock, and none is asked for
 NAME = ".lock"
 
 
-class FolderInUse(RunStopped):
+class FolderInUse(OSError):
     """Another process is at work there."""
 
 

@@ -22,6 +22,7 @@ SHAPE = ModelShape(
 )  # fmt: skip
 
 texts = st.text(max_size=20)  # quotes, newlines, control characters and emoji among them
+names = texts.filter(lambda text: bool(text.strip(".")) and "/" not in text)
 floats = st.floats(min_value=1e-12, max_value=1e30)
 
 
@@ -34,7 +35,7 @@ def rl_recipes(draw: st.DrawFn) -> Rl:
     loaded = st.builds(parts.Model, path=texts, dtype=st.sampled_from(["auto", "float32", "bfloat16"]))
     loss = st.builds(parts.Loss, clip_low=floats, kl_weight=floats, dual_clip=st.none() | st.floats(1.5, 9))
     return Rl(
-        run=draw(st.builds(parts.Run, name=texts, seed=st.integers(0), wandb=st.none() | texts)),
+        run=draw(st.builds(parts.Run, name=names, seed=st.integers(0), wandb=st.none() | texts)),
         model=draw(fresh | loaded),
         data=draw(problems),
         eval=draw(st.none() | problems),

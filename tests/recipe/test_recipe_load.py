@@ -274,3 +274,12 @@ def test_folder_and_binary_are_no_recipes(tmp_path: Path) -> None:
 def test_syntax_error_says_where(tmp_path: Path) -> None:
     message = refuse(tmp_path, 'stage = "rl"\nsteps = = 3\n')
     assert "is not valid TOML" in message and "line 2" in message
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "a/b", "", ".."])
+def test_a_runs_name_is_one_folder(tmp_path: Path, name: str) -> None:
+    assert "is no name of a folder" in refuse(tmp_path, SFT, f'run.name="{name}"')
+
+
+def test_what_nothing_is_like_gets_no_guess(tmp_path: Path) -> None:
+    assert "use_vllm: unknown key; docs/recipe-keys.md lists all" in refuse(tmp_path, SFT, "use_vllm=true")

@@ -296,7 +296,10 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = check().memory
     assert memory is not None and memory.least == memory.standing
     give(monkeypatch, memory.standing - 1)
-    assert "this machine has" in only_refusal() and only_refusal().endswith("use a smaller model")
+    assert "this machine has" in only_refusal()
+    assert only_refusal().endswith("set engine.kv_tokens or lower engine.max_running")
+    give(monkeypatch, memory.standing - memory.kv_cache)  # with no cache at all it would not fit
+    assert only_refusal().endswith("use a smaller model")
     give(monkeypatch, memory.total - 1)
     assert check().refusals == ()
     assert check().warnings[0].endswith("lower micro_batch_tokens or set recompute = true")

@@ -163,6 +163,15 @@ def test_a_signal_before_the_first_step_is_heard(foresail: CommandLine, whole: P
     assert_same_end(run, whole / "rl")
 
 
+def test_a_finished_run_says_so_and_computes_nothing(foresail: CommandLine, whole: Path) -> None:
+    run = whole / "rl"
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    done = foresail.run("resume", run)
+    assert done.code == 0 and f"{run} is finished; to train on from its end: " in done.out
+    assert f"model.path={run}/checkpoints/step_" in done.out
+    assert before == {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+
+
 def test_a_second_ctrl_c_leaves_at_once(foresail: CommandLine, whole: Path, tmp_path: Path) -> None:
     run = tmp_path / "runs" / "sft"
     running = begin(foresail, whole, "sft")
