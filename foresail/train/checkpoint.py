@@ -39,6 +39,7 @@ class Progress:
     places: dict[str, int] = field(default_factory=dict)  # problems taken from each level's deck
     rates: dict[str, list[float]] = field(default_factory=dict)  # latest pass rates, where a window is set
     ahead: int = 0  # steps of the curriculum left out, for every answer was right before they came
+    data: str = ""  # what the problems were: how many, and a checksum of them
     finished: bool = False
 
 

@@ -56,7 +56,7 @@ from foresail.train.critic import Critic, join, open_critic
 from foresail.train.effort import PeakMemory, describe_pace, describe_updates
 from foresail.train.rl_metrics import describe_advantages, describe_harvest, mean_over_updates, rollout_rows
 from foresail.train.schedule import learning_rate
-from foresail.train.selection import check_supply, describe_selection, open_selection
+from foresail.train.selection import check_supply, describe_selection, open_selection, same_data
 from foresail.train.selftest import self_test
 from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import load_model_and_tokenizer
@@ -123,6 +123,7 @@ def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
 
     problems = load(recipe.data)
     check_supply(problems, recipe)
+    session.progress = same_data(problems, recipe, session.progress)
     engine = build_engine(session.model, recipe.engine_room, max_length=recipe.max_length)
     return Setup(
         problems=problems,

@@ -208,5 +208,6 @@ def test_progress_is_plain_json(run: RunDirectory) -> None:
         "places": {},
         "rates": {},
         "ahead": 0,
+        "data": "",
         "finished": False,
     }

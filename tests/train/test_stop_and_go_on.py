@@ -6,6 +6,7 @@ its log line by line, but for the times in it.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -27,6 +28,7 @@ from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Checkpoints, Problems
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
+from foresail.train.rl import run_rl
 
 STEPS = 24
 TIMES = ("timing_s/", "perf/throughput", "rollout/tokens_per_second")
@@ -161,6 +163,24 @@ def test_a_signal_before_the_first_step_is_heard(foresail: CommandLine, whole: P
     assert RunDirectory(run).checkpoint_steps() == [last_step(run)]
     assert foresail.run("resume", run).code == 0
     assert_same_end(run, whole / "rl")
+
+
+def test_other_data_under_a_stopped_run_are_refused(
+    foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    rows = [json.dumps({"prompt": f"{n} +1", "answer": str((n + 1) % 10)}) + "\n" for n in range(9)]
+    data = tmp_path / "problems.jsonl"
+    data.write_text("".join(rows))
+    recipe = rl_recipe(tiny_checkpoint, tmp_path, data=Problems(source=str(data)), steps=1)
+    run = run_rl(recipe).run
+    (run / "recipe.toml").write_text(to_toml(recipe.model_copy(update={"steps": 2})))
+    progress = run / "checkpoints/step_1/trainer/progress.json"
+    progress.write_text(progress.read_text().replace('"finished": true', '"finished": false'))
+    data.write_text("".join(rows[:8]))
+    refused = foresail.run("resume", run)
+    assert refused.code == 1 and "is not what the run began with (9 problems" in refused.err
+    data.write_text("".join(rows))
+    assert foresail.run("resume", run).code == 0
 
 
 def test_a_finished_run_says_so_and_computes_nothing(foresail: CommandLine, whole: Path) -> None:
