@@ -70,6 +70,26 @@ def check_tokenizer(directory: Path, shape: ModelShape | None) -> Iterator[str]:
             f"{file} has ids up to {size - 1}, but the model's vocabulary is {shape.vocab_size}; "
             "set model.tokenizer to the tokenizer the model was trained with"
         )
+    if not has_chat_template(directory):
+        yield (
+            f"{directory} has no chat template, and prompts are messages; put one in chat_template.jinja there, as "
+            "an instruct model of the same family has it"
+        )
+
+
+def has_chat_template(directory: Path) -> bool:
+    """In a file of its own, or in the tokenizer's settings; what cannot be read is not judged."""
+    settings = directory / "tokenizer_config.json"
+    if (directory / "chat_template.jinja").is_file():
+        return True
+    try:
+        return not settings.is_file() or bool(
+            json.loads(settings.read_text(encoding="utf-8"))["chat_template"]
+        )
+    except KeyError:
+        return False
+    except (ValueError, TypeError):
+        return True
 
 
 def tokenizer_size(file: Path) -> int | None:

@@ -15,6 +15,7 @@ from foresail.recipe import preflight as preflight_module
 from foresail.recipe.batches import count_batches
 from foresail.recipe.describe import describe
 from foresail.recipe.dump import to_toml
+from foresail.recipe.inputs import has_chat_template
 from foresail.recipe.load import load_recipe
 from foresail.recipe.preflight import Preflight, preflight
 from foresail.recipe.stages import Recipe, Rl
@@ -274,6 +275,20 @@ def test_lists_and_marks_are_read_as_the_data_room_reads_them() -> None:
     assert found.refusals == () and found.num_records is None
     Path("mark.jsonl").write_bytes(b'\xef\xbb\xbf{"prompt": "1", "answer": "1"}\n')
     assert check("data.source=mark.jsonl", "prompts_per_step=1").refusals == ()
+
+
+def test_a_tokenizer_without_a_chat_template(tmp_path: Path) -> None:
+    for name in ("chat_template.jinja", "tokenizer_config.json"):
+        assert not (tmp_path / name).exists()
+    assert has_chat_template(tmp_path)  # nothing is known
+    settings = tmp_path / "tokenizer_config.json"
+    settings.write_text("{}")
+    assert not has_chat_template(tmp_path)
+    settings.write_text('{"chat_template": "{{ messages }}"}')
+    assert has_chat_template(tmp_path)
+    settings.write_text("{}")
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    assert has_chat_template(tmp_path)
 
 
 def test_more_prompts_than_problems() -> None:
