@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from beside_trl.process import HERE
 
+from beside_trl.process import HERE
 from foresail.data.arithmetic import make_problems
 from foresail.data.problems import load_problems
 from foresail.data.prompts import encode_problems

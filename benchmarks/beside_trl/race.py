@@ -18,7 +18,6 @@ from beside_trl.load import NEVER, write_recipe, write_request
 from beside_trl.plots import draw_race
 from beside_trl.process import ask_ours, ask_peer
 from beside_trl.track import Track
-
 from foresail.evaluate.checkpoint import evaluate_checkpoint
 from foresail.evaluate.results import summarise
 from foresail.recipe import parts

@@ -13,12 +13,12 @@ from statistics import linear_regression, median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from gpu_loads import SHAPES
+
 from beside_trl.load import Load, our_recipe, prepare
 from beside_trl.ours import read_steps
 from beside_trl.plots import draw_scaling
 from beside_trl.speed import SMALL
-from gpu_loads import SHAPES
-
 from foresail.runlog.directory import RunDirectory
 from foresail.train.rl import run_rl
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from beside_trl.load import Load, our_recipe, prepare, their_request, write_recipe, write_request
-from beside_trl.process import SideFailed, ask_ours, ask_peer
 from gpu_loads import SHAPES
 
+from beside_trl.load import Load, our_recipe, prepare, their_request, write_recipe, write_request
+from beside_trl.process import SideFailed, ask_ours, ask_peer
 from foresail.recipe.shape import ModelShape
 
 PARTS = {"theirs": ("generate", "reward", "old_logprobs", "update"), "ours": ("rollout", "update")}

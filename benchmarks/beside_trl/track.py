@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from beside_trl.process import HERE
-
 from foresail.data.problems import load_problems
 from foresail.recipe import parts
 from foresail.recipe.load import load_recipe
