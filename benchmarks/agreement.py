@@ -1,8 +1,7 @@
 """How far the engine's log-probabilities are from the trainer's on a real checkpoint, and where that comes from.
 
 The engine answers word problems; the trainer's forward pass, packed, says how likely the same tokens were, and so
-does the same model in float32. Differences are those of drawn tokens: mean, largest, and exp(d) - 1 - d, whose mean
-estimates the KL divergence.
+does the same model in float32. Differences are those of drawn tokens: mean, largest, and an estimate of the KL.
 
     python benchmarks/agreement.py --model checkpoints/SmolLM2-135M-Instruct
 The last line is JSON.
@@ -20,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from foresail.algorithms.mismatch import mismatch
 from foresail.data.packing import pack
 from foresail.data.problems import load_problems
 from foresail.data.prompts import encode_problems
@@ -63,7 +63,7 @@ def main() -> None:
             trainer_logprobs(model, samples, device),
         )
     for name, (one_M, other_M) in pairs.items():
-        report[name] = describe(name, other_M - one_M)
+        report[name] = describe(name, one_M, other_M)
     with whole_sums():
         report["whole sums"] = compare("whole sums", model, tokenizer, device)
     with linear.batch_invariant():
@@ -84,7 +84,7 @@ def compare(
 ) -> dict[str, float]:
     samples = draw(model, tokenizer, **mode)
     engine_M = engine_logprobs(samples, device)
-    return describe(name, trainer_logprobs(model, samples, device) - engine_M)
+    return describe(name, engine_M, trainer_logprobs(model, samples, device))
 
 
 def draw(model: Decoder, tokenizer: Tokenizer, **mode: bool) -> list[Sample]:
@@ -120,12 +120,14 @@ def trainer_logprobs(model: Decoder, samples: Sequence[Sample], device: torch.de
     return torch.cat([token_logprobs(model, batch)[0] for batch in packed(samples, device)])
 
 
-def describe(name: str, difference_M: Tensor) -> dict[str, float]:
-    difference_M = difference_M.double()
+def describe(name: str, one_M: Tensor, other_M: Tensor) -> dict[str, float]:
+    """As a run reports it of every step: the first are those that drew."""
+    sums = mismatch(other_M.double(), one_M.double())
+    count = len(one_M)
     found = {
-        "mean": float(difference_M.abs().mean()),
-        "max": float(difference_M.abs().max()),
-        "kl": float((difference_M.exp() - 1 - difference_M).mean()),
+        "mean": sums["rollout/logprob_abs_diff"].item() / count,
+        "max": sums["rollout/logprob_abs_diff_max"].item(),
+        "kl": sums["rollout/logprob_kl"].item() / count,
     }
     print(f"{name:<36}" + ", ".join(f"{key} {value:.2e}" for key, value in found.items()), flush=True)
     return found

@@ -13,6 +13,7 @@ import random
 import time
 
 import torch
+from beside_trl.speed import TINY
 from gpu_loads import SHAPES
 from train_gpu import loss, random_model
 
@@ -27,17 +28,7 @@ from foresail.train.step import train_step
 CPU_LENGTHS = [(8, 12), (14, 24), (14, 40), (60, 40), (250, 20)]
 GPU_LENGTHS = [(14, 40), (128, 256), (128, 1024), (250, 40)]
 GROUPS, SAMPLES = 8, 16
-TINY = ModelShape(
-    family="llama",
-    vocab_size=64,
-    hidden_size=64,
-    intermediate_size=128,
-    num_layers=2,
-    num_heads=4,
-    num_kv_heads=2,
-    head_dim=16,
-    max_context=512,
-)
+SHAPE = TINY.model_copy(update={"max_context": 512})
 
 
 def main() -> None:
@@ -46,7 +37,7 @@ def main() -> None:
     )
     parser.add_argument("--shape", choices=list(SHAPES), help="on a GPU; without it a tiny one on the CPU")
     name = parser.parse_args().shape
-    shape, device, lengths = (SHAPES[name], "cuda", GPU_LENGTHS) if name else (TINY, "cpu", CPU_LENGTHS)
+    shape, device, lengths = (SHAPES[name], "cuda", GPU_LENGTHS) if name else (SHAPE, "cpu", CPU_LENGTHS)
     torch.set_num_threads(1)
     rows = []
     for prompt, answer in lengths:

@@ -45,7 +45,7 @@ class Kernel(Protocol):
 
 
 class TorchKernel:
-    """PyTorch's own, by its operators: the public function around them costs the host more than they do."""
+    """PyTorch's own, by its operators: they hand out log-sums, and take joined ones in the backward pass."""
 
     def __init__(self, device: torch.device) -> None:
         # what dropout would need

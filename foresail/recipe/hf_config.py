@@ -62,11 +62,10 @@ def read_special_ids(directory: str | Path) -> SpecialIds:
 def read_config(directory: str | Path) -> dict[str, Any]:
     directory = Path(directory)
     if not directory.is_dir():
-        mend = "check the path"
-        if len(directory.parts) == 2 and not directory.parent.exists():  # as a hub's names are
-            target = f"checkpoints/{directory.name}"
-            mend = f"nothing is downloaded here; to fetch it: hf download {directory} --local-dir {target}"
-        raise FileNotFoundError(f"no checkpoint directory {directory}; {mend}")
+        raise FileNotFoundError(
+            f"no checkpoint directory {directory}; check the path. A hub's model is fetched beforehand: "
+            f"hf download OWNER/NAME --local-dir checkpoints/NAME"
+        )
     if not (directory / "config.json").is_file():
         raise FileNotFoundError(
             f"{directory} has no config.json; give a Hugging Face model directory "

@@ -212,13 +212,10 @@ def smaller(recipe: Recipe, memory: Memory, device: Device, there: int) -> str:
     """What to change first where not even an empty micro-batch fits."""
     if memory.least - memory.kv_cache < there:
         return "set engine.kv_tokens or lower engine.max_running"
-    if device == "cuda" and recipe.lora is None and recipe.optimizer.states != "8bit":
-        return 'set optimizer.states = "8bit", or train low-rank pairs with [lora]'
-    return (
-        "train low-rank pairs with [lora]"
-        if recipe.lora is None and device == "cuda"
-        else "use a smaller model"
-    )
+    if device == "cpu" or recipe.lora is not None:
+        return "use a smaller model"
+    eight = "" if recipe.optimizer.states == "8bit" else 'set optimizer.states = "8bit", or '
+    return f"{eight}train low-rank pairs with [lora]"
 
 
 def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_free: int) -> Iterator[str]:

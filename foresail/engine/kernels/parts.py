@@ -41,7 +41,7 @@ class Parts(NamedTuple):
 def merge_parts(parts: Parts, out: Tensor) -> Tensor:
     """The attention of every head of every entry, from that over the parts of its context."""
     entries, heads, count, head_dim = parts.weighted_EHZd.shape
-    rows = max(1, power_from(MERGED_PARTS // count))  # of one program
+    rows = power_from(MERGED_PARTS // count)  # of one program
     assert out.is_contiguous()
     _merge_parts[(count_blocks(entries * heads, rows),)](
         *parts,
