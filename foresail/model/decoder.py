@@ -96,7 +96,7 @@ class MLP(nn.Module):
 class Block(nn.Module):
     def __init__(self, shape: ModelShape, layer: int) -> None:
         super().__init__()
-        self.remade: Remade = remade if shape.is_wide else kept
+        self.remade: Remade = remade
         self.attention_norm = RMSNorm(shape.hidden_size, shape.norm_eps)
         self.attention = Attention(shape, layer)
         self.mlp_norm = RMSNorm(shape.hidden_size, shape.norm_eps)

@@ -179,13 +179,11 @@ def block_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:
     softmax = shape.num_heads * FLOAT32  # the log-sum of every head
     # q, k, v as projected, of which v is a part, and q and k as turned; the output is the next matrix's input.
     attention = (queries + 2 * keys) + (queries + keys)
-    if (
-        device == "cpu" or not shape.is_wide
-    ):  # else computed anew: normed rows, and the product of gate and up
-        matrix_inputs += 2 * shape.hidden_size + shape.intermediate_size
     if device == "cpu":
         attention += (queries + 2 * keys) + queries  # all three spread to a rectangle, and the output there
-        swiglu += shape.intermediate_size  # silu(gate)
+        # What CUDA computes anew: normed rows, silu(gate) and its product with up.
+        matrix_inputs += 2 * shape.hidden_size + shape.intermediate_size
+        swiglu += shape.intermediate_size
     qk_norms = qk_norm_bytes(queries + keys, value_bytes, device) if shape.qk_norm else 0
     return norms + qk_norms + softmax + value_bytes * (matrix_inputs + attention + swiglu)
 

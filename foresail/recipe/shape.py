@@ -8,8 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Family = Literal["llama", "mistral", "qwen2", "qwen3"]
 
-WIDE = 1024  # hidden size
-
 
 class RopeScaling(BaseModel):
     """Llama 3's stretching of the rotary wavelengths (`rope_type: llama3`)."""
@@ -64,11 +62,6 @@ class ModelShape(BaseModel):
         mlp = 3 * self.hidden_size * self.intermediate_size
         embeddings = self.vocab_size * self.hidden_size * (1 if self.tied else 2)
         return self.num_layers * (attention + mlp + 2 * self.hidden_size) + embeddings + self.hidden_size
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether a GPU's time goes into its matrices; in narrow models it waits for the host to launch kernels."""
-        return self.hidden_size >= WIDE
 
     @property
     def kv_values_per_token(self) -> int:

@@ -15,7 +15,6 @@ from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder, init_weights
 from foresail.model.kernels import available
 from foresail.recipe import parts
-from foresail.recipe import shape as shape_module
 from foresail.recipe.memory import Device, Memory, estimate, kv_pages, pages_per_sample
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Rl, Sft
@@ -144,11 +143,7 @@ def test_activations_are_what_autograd_saves(name: str, dtype: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("widest", [64, 1024])
-def test_activations_are_what_autograd_saves_on_cuda(
-    name: str, widest: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shape_module, "WIDE", widest)
+def test_activations_are_what_autograd_saves_on_cuda(name: str) -> None:
     check_activations(ModelShape(**SHAPES[name]), "bfloat16", "cuda", tolerance=0.05)
 
 
@@ -176,12 +171,9 @@ def attend_like_flash(layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device shows it without stand-ins")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("widest", [64, 1024])
 def test_activations_are_what_the_fused_kernels_save(
-    name: str, dtype: str, widest: int, monkeypatch: pytest.MonkeyPatch
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Models at least so wide compute some of it anew."""
-    monkeypatch.setattr(shape_module, "WIDE", widest)
     pytest.importorskip("triton", reason="its interpreter runs the kernels")
     monkeypatch.setattr(available, "can_fuse", lambda tensor: True)
     shape = ModelShape(**SHAPES[name])
