@@ -19,6 +19,7 @@ COLUMNS = (
 
 class AheadRunner(CpuRunner):
     steps_ahead = 1
+    worth_filling = 16
 
     def __init__(self, engine: Engine) -> None:
         slots, columns = engine.table.pages_SP.shape

@@ -6,6 +6,8 @@ chunk, H query heads, K key/value heads, G query heads per key head, d head size
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -51,16 +53,19 @@ class KVCache:
         return keys, values
 
     def copy_pages(self, sources: list[int], targets: list[int]) -> None:
-        sources_N, targets_N = torch.tensor((sources, targets), device=self.keys.device)
+        sources_N, targets_N = self.indexes((sources, targets))
         for pages in self.raw:
             pages.index_copy_(1, targets_N, pages.index_select(1, sources_N))
 
     def move(self, sources: list[int], targets: list[int]) -> None:
         """Copy single places, all read before the first is written."""
-        sources_N, targets_N = torch.tensor((sources, targets), device=self.keys.device)
+        sources_N, targets_N = self.indexes((sources, targets))
         for pages in self.raw:
             places = pages.flatten(1, 2)
             places.index_copy_(1, targets_N, places.index_select(1, sources_N))
+
+    def indexes(self, numbers: Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
+        return torch.tensor(numbers)
 
     def save(self, pages: list[int], num_tokens: int) -> SavedKV:
         return SavedKV(pages=torch.stack((self.keys[:, pages], self.values[:, pages])), num_tokens=num_tokens)

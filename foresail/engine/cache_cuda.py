@@ -5,6 +5,9 @@ Legend: N pages, K key/value heads, d head size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,6 +15,7 @@ from foresail.engine.cache import KVCache
 from foresail.engine.device_memory import DeviceMemory
 from foresail.engine.kernels.cache import write_kv
 from foresail.engine.request import SavedKV
+from foresail.engine.table_cuda import upload
 from foresail.recipe.shape import ModelShape
 
 PIECE_BYTES = 64 * 2**20  # copied to or from the host at a time, through a contiguous buffer of that size
@@ -44,11 +48,14 @@ class CudaKVCache(KVCache):
     def write(self, layer: int, places_T: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> None:
         write_kv(self.keys[layer], self.values[layer], places_T, k_TKd, v_TKd)
 
+    def indexes(self, numbers: Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
+        return upload(np.array(numbers), self.keys.device)
+
     def save(self, pages: list[int], num_tokens: int) -> SavedKV:
         """Gathered by the current stream, so the pages are free at once; copied by another."""
         layers, _, *page = self.keys.shape
         host = torch.empty(2, layers, len(pages), *page, dtype=self.raw[0].dtype, pin_memory=True)
-        pages_N = torch.tensor(pages, device=self.keys.device)
+        pages_N = self.indexes(pages)
         for side, layer in self._pieces(len(pages)):
             part = self.raw[side][layer].index_select(1, pages_N)
             self.copies.wait_stream(torch.cuda.current_stream())
@@ -63,7 +70,7 @@ class CudaKVCache(KVCache):
     def load(self, saved: SavedKV, pages: list[int]) -> None:
         """Forward passes launched after this see the pages filled."""
         saved.wait()
-        pages_N = torch.tensor(pages, device=self.keys.device)
+        pages_N = self.indexes(pages)
         for side, layer in self._pieces(len(pages)):
             with torch.cuda.stream(self.copies):
                 part = saved.pages[side, layer].to(self.keys.device, non_blocking=True)

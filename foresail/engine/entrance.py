@@ -34,7 +34,7 @@ class Entrance:
         return sum(row.saved.num_tokens for row in self.waiting if row.saved is not None)
 
     def queue(self, row: Row, *, first: bool = False) -> None:
-        self.waiting.insert(0 if first else len(self.waiting), row)
+        (self.waiting.appendleft if first else self.waiting.append)(row)
         if row.saved is None:
             self.prefixes.want(row.prefix)
 
@@ -46,13 +46,14 @@ class Entrance:
                     break
                 continue
             self._enter(self.waiting.popleft())
+        if 0 < (missing := self.prefixes.num_missing) < self.runner.worth_filling:
+            self._look_ahead(min(self.prefill_tokens, self.runner.worth_filling) - missing)
         chunks = self.prefixes.next_chunks(self.prefill_tokens)
         if chunks:
             self.runner.fill(chunks)
-        filled = self.prefixes.filled()
-        ready = [row for row in self.entering if row.filling is None or row.filling in filled]
+        ready = [row for row in self.entering if self._is_ready(row)]
         if ready:
-            self.entering = [row for row in self.entering if row.filling and row.filling not in filled]
+            self.entering = [row for row in self.entering if not self._is_ready(row)]
             self._copy_tails(ready)
         return ready
 
@@ -104,6 +105,22 @@ class Entrance:
         else:
             row.filling, row.pages = self.prefixes.join(row.prefix)
         self.entering.append(row)
+
+    def _is_ready(self, row: Row) -> bool:
+        return row.filling is None or self.prefixes.is_filled(row.filling)
+
+    def _look_ahead(self, tokens: int) -> None:
+        """Begin prefixes of rows that still wait, so many tokens, in half of the pages that are free at most.
+
+        On a GPU a pass over few tokens takes as long as one over thousands, and rows come in a few at a time.
+        """
+        for row in self.waiting:
+            if row.saved is not None or row.prefix in self.prefixes:
+                continue
+            tokens -= len(row.prefix)
+            if tokens < 0 or 2 * self.prefixes.pages_needed(row.prefix) > self.pool.num_free:
+                break
+            self.prefixes.begin(row.prefix)
 
     def _copy_tails(self, rows: list[Row]) -> None:
         """The half-filled last page of a shared prefix becomes each row's own."""

@@ -6,9 +6,9 @@ of its pages and not computed again.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass
-from itertools import count, takewhile
+from itertools import count
 
 from foresail.engine.chunk import Chunk
 from foresail.engine.pages import PagePool, count_pages, page_names
@@ -29,7 +29,7 @@ class Filling:
 
 
 class Prefixes:
-    """Oldest first: later prefixes may count on the pages of earlier ones, so they are filled in order.
+    """Later prefixes may count on the pages of earlier ones, so they are filled in order.
 
     One that is filled stays while any row in the queue wants it.
     """
@@ -37,8 +37,17 @@ class Prefixes:
     def __init__(self, pool: PagePool, page_size: int) -> None:
         self.pool, self.page_size = pool, page_size
         self.filling: dict[tuple[int, ...], Filling] = {}
+        self.unfilled: deque[Filling] = deque()  # of them, and those that may count on one: oldest first
         self.wanted: Counter[tuple[int, ...]] = Counter()
         self._numbers = count(1)
+
+    def __contains__(self, prefix: tuple[int, ...]) -> bool:
+        return prefix in self.filling
+
+    @property
+    def num_missing(self) -> int:
+        """Tokens to compute."""
+        return sum(len(filling.prefix) - filling.filled for filling in self.unfilled)
 
     def want(self, prefix: tuple[int, ...]) -> None:
         """A row has queued up that will run from this prefix."""
@@ -49,18 +58,31 @@ class Prefixes:
         self.wanted[prefix] -= 1
         if not self.wanted[prefix]:
             del self.wanted[prefix]
-        if prefix in self.filling:
-            self._drop_if_done(self.filling[prefix])
+            if prefix in self.filling:
+                self._drop_if_done(self.filling[prefix])
 
     def pages_needed(self, prefix: tuple[int, ...]) -> int:
         """At most so many free pages are taken by joining; one is for the half-filled last page."""
         return 1 if prefix in self.filling else count_pages(len(prefix), self.page_size) + 1
 
+    def begin(self, prefix: tuple[int, ...]) -> Filling:
+        """Find what is cached of a prefix already, and take pages for the rest.
+
+        Its whole pages get their names at once: who comes later is filled later, or in the same pass.
+        """
+        names = page_names(prefix, self.page_size)
+        known = self.pool.find(names)
+        self.pool.share(known)
+        pages = known + self.pool.take(count_pages(len(prefix), self.page_size) - len(known))
+        self.pool.remember(pages[: len(names)], names)
+        filling = Filling(next(self._numbers), prefix, pages, filled=len(known) * self.page_size)
+        self.filling[prefix] = filling
+        self.unfilled.append(filling)
+        return filling
+
     def join(self, prefix: tuple[int, ...]) -> tuple[Filling, list[int]]:
         """What to wait for, and one row's pages: whole ones are shared, the half-filled last one is its own."""
-        if prefix not in self.filling:
-            self.filling[prefix] = self._begin(prefix)
-        filling = self.filling[prefix]
+        filling = self.filling.get(prefix) or self.begin(prefix)
         filling.num_entering += 1
         whole = filling.pages[: len(prefix) // self.page_size]
         self.pool.share(whole)
@@ -74,7 +96,7 @@ class Prefixes:
     def next_chunks(self, budget: int) -> list[Chunk]:
         """The next tokens to compute, at most so many; from here on they count as filled."""
         chunks = []
-        for filling in self.filling.values():
+        for filling in self.unfilled:
             tokens = filling.prefix[filling.filled : filling.filled + budget]
             if tokens:
                 chunks.append(Chunk(tokens=tokens, start=filling.filled, pages=filling.pages))
@@ -82,17 +104,17 @@ class Prefixes:
                 budget -= len(tokens)
             if not budget:
                 break
-        for filling in [filling for filling in self.filling.values() if filling.prefix not in self.wanted]:
-            self._drop_if_done(filling)  # all who wanted it were cancelled
+        while self.unfilled and self.unfilled[0].is_full():
+            self._drop_if_done(self.unfilled.popleft())  # where all who wanted it were cancelled
         return chunks
 
-    def filled(self) -> set[Filling]:
-        """Those whose rows can run."""
-        return set(takewhile(Filling.is_full, self.filling.values()))
+    def is_filled(self, filling: Filling) -> bool:
+        """Whether its rows can run."""
+        return filling not in self.unfilled
 
     def spare(self) -> bool:
         """Give back what is only kept for rows in the queue; whether there was any."""
-        idle = [f for f in self.filling.values() if f.is_full() and not f.num_entering]
+        idle = [f for f in self.filling.values() if not f.num_entering and self.is_filled(f)]
         for filling in idle:
             self.pool.release(self.filling.pop(filling.prefix).pages)
         return bool(idle)
@@ -102,24 +124,13 @@ class Prefixes:
         for filling in self.filling.values():
             self.pool.release(filling.pages)
         self.filling.clear()
+        self.unfilled.clear()
         self.wanted.clear()
-
-    def _begin(self, prefix: tuple[int, ...]) -> Filling:
-        """Find what is cached of a prefix already, and take pages for the rest.
-
-        Its whole pages get their names at once: who comes later is filled later, or in the same pass.
-        """
-        names = page_names(prefix, self.page_size)
-        known = self.pool.find(names)
-        self.pool.share(known)
-        pages = known + self.pool.take(count_pages(len(prefix), self.page_size) - len(known))
-        self.pool.remember(pages[: len(names)], names)
-        return Filling(next(self._numbers), prefix, pages, filled=len(known) * self.page_size)
 
     def _drop_if_done(self, filling: Filling) -> None:
         """A prefix that is filled and that nobody wants gives its pages back.
 
         One that is not yet filled stays until it is: others may count on its pages by their names.
         """
-        if filling.is_full() and filling.prefix not in self.wanted:
+        if self.is_filled(filling) and filling.prefix not in self.wanted:
             self.pool.release(self.filling.pop(filling.prefix).pages)

@@ -21,6 +21,7 @@ class Runner(Protocol):
     """Forward passes over the cache, and the device's copy of the table."""
 
     steps_ahead: int  # how many decode steps may be under way while the host goes on
+    worth_filling: int  # prompt tokens a pass should have, where so many wait
     takes_trees: bool  # else drafts must be paths
     cache_bytes: int  # that PyTorch's allocator does not see
 

@@ -28,6 +28,7 @@ class CpuRunner:
     """What the engine asks of a device; see also `runner_cuda`."""
 
     steps_ahead = 0
+    worth_filling = 1  # every token takes its time
     cache_bytes = 0  # beside what PyTorch allocates
 
     def __init__(

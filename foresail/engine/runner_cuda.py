@@ -43,6 +43,7 @@ class CudaRunner:
     """What the engine asks of a device; see `runner.Runner`."""
 
     steps_ahead = 1
+    worth_filling = 4096
 
     def __init__(
         self,

@@ -11,9 +11,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from foresail.runlog.atomic import explained, write_aside
+import orjson
 
-STRICT = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
+from foresail.runlog.atomic import explained, write_aside
 
 
 class Journal:
@@ -62,12 +62,11 @@ class Journal:
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
-    """encode({"loss": nan}) -> b'{"loss": null}\\n': JSON has no NaN or infinity, but the name is kept."""
+    """encode({"loss": nan}) -> b'{"loss":null}\\n': JSON has no NaN or infinity, but the name is kept."""
     try:
-        text = STRICT.encode(record)
-    except ValueError:
-        text = STRICT.encode(nulled(record))
-    return text.encode() + b"\n"
+        return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    except orjson.JSONEncodeError:  # half of a pair of surrogates, or a whole number beyond 64 bits
+        return json.dumps(nulled(record)).encode() + b"\n"
 
 
 def nulled(value: Any) -> Any:

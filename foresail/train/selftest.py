@@ -126,7 +126,8 @@ def check_micro_batches(model: Decoder, sequences: list[TrainSequence]) -> float
     apart = gradient(model, packed(model, sequences[::-1], longest))
     scale = max(together.norm().item(), 1e-12)
     difference = (together - apart).norm().item() / scale
-    limit = 1e-3 if model.dtype == torch.float32 else 5e-2
+    # Rounding to 16 bits makes 0.01 to 0.07 of it, samples that see each other about 1.
+    limit = 1e-3 if model.dtype == torch.float32 else 0.2
     if not difference <= limit:
         raise SelfTestFailed(
             f"the gradient changes by {difference:.2e} (relative; at most {limit:.0e} is sound) when the same "

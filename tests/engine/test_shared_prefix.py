@@ -8,6 +8,7 @@ from small_engines import (
     ask,
     ask_group,
     assert_all_free,
+    assert_same,
     finish_all,
     random_prompt,
     small_engine,
@@ -37,6 +38,27 @@ def test_siblings_that_wait_reuse_the_prompt():
     completions = finish_all(engine, ask_group("a", random_prompt(10), 7, stop_ids=(), max_new_tokens=3))
     assert len(completions) == 7
     assert tally.prefilled == [9]
+    assert_all_free(engine)
+
+
+def test_prompts_of_those_that_wait_are_filled_with_others_where_that_pays():
+    requests = [ask(f"{n}", random_prompt(10, n), stop_ids=(), max_new_tokens=3) for n in range(6)]
+    expected = finish_all(small_engine(small_model()), requests)
+    engine = small_engine(small_model(), max_running=1)
+    engine.runner.worth_filling = 30
+    tally = Tally(engine)
+    assert_same(finish_all(engine, requests), expected)
+    assert tally.prefilled == [27, 27]
+    assert_all_free(engine)
+
+
+def test_looking_ahead_leaves_half_of_the_free_pages():
+    requests = [ask(f"{n}", random_prompt(10, n), stop_ids=(), max_new_tokens=3) for n in range(6)]
+    engine = small_engine(small_model(), max_running=1, num_pages=14)
+    engine.runner.worth_filling = 1000
+    tally = Tally(engine)
+    finish_all(engine, requests)
+    assert tally.prefilled == [18, 18, 18]  # the first has 4 of 14 pages; then 3 fit into half of the rest, once
     assert_all_free(engine)
 
 

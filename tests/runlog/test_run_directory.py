@@ -85,7 +85,7 @@ def test_metrics_are_one_line_a_step(tmp_path):
     run = RunDirectory.create(tmp_path / "demo", "")
     run.append_metrics(1, {"actor/entropy": 0.1 + 0.2, "actor/grad_norm": math.nan, "count": 3})
     assert run.metrics.path.read_text() == (
-        '{"step": 1, "actor/entropy": 0.30000000000000004, "actor/grad_norm": null, "count": 3}\n'
+        '{"step":1,"actor/entropy":0.30000000000000004,"actor/grad_norm":null,"count":3}\n'
     )
 
 

@@ -78,7 +78,12 @@ def test_broken_line_in_the_middle_is_an_error_that_says_where(tmp_path, bad):
 
 def test_nan_becomes_null_and_keeps_its_name():
     record = {"step": 1, "loss": math.nan, "deep": [{"logprob": -math.inf}, (1.5, "NaN")]}
-    assert encode(record) == b'{"step": 1, "loss": null, "deep": [{"logprob": null}, [1.5, "NaN"]]}\n'
+    assert encode(record) == b'{"step":1,"loss":null,"deep":[{"logprob":null},[1.5,"NaN"]]}\n'
+
+
+def test_half_a_surrogate_pair_and_huge_numbers_are_kept():
+    record = {"step": 1, "text": "\ud83d", "count": 2**70, "loss": math.nan}
+    assert json.loads(encode(record)) == record | {"loss": None}
 
 
 @given(st.dictionaries(st.text(), st.floats() | st.integers() | st.text() | st.lists(st.floats())))

@@ -35,7 +35,8 @@ class Listener:
         self.asks[ask.id] = ask
         if ask.group not in self.drafts.siblings:
             self.drafts.register(ask.group, prompt)
-        self.drafts.append(ask.group, ask.id, 0, drawn)
+        if drawn:
+            self.drafts.append(ask.group, ask.id, 0, drawn)
 
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
         """What a request drew in all so far, here or elsewhere; of groups that never ran here nothing is kept."""
@@ -52,12 +53,16 @@ class Listener:
             self.known_groups.add(ask.group)
             self.unknown_S[self.groups_S == ask.group] = False
 
-    def hear(self) -> np.ndarray:
-        """Take in what was drawn since the last call; the running slots."""
-        table = self.engine.table
+    def greet(self) -> np.ndarray:
+        """The running slots; who is new in one of them is known from here on."""
         slots_R = np.fromiter(self.engine.running, np.int64, len(self.engine.running))
         for slot in slots_R[self.are_new(slots_R)].tolist():
             self._greet(slot)
+        return slots_R
+
+    def hear(self) -> np.ndarray:
+        """Take in what was drawn since the last call; the running slots."""
+        table, slots_R = self.engine.table, self.greet()
         if len(slots_R):
             heard_R = self.heard(slots_R)
             counts_R = table.drawn_S[slots_R] - heard_R
@@ -79,7 +84,7 @@ class Listener:
         return Guesses(slots_R=slots_R, sizes_R=found.sizes_R, tokens_RK=found.tokens_RK)
 
     def are_new(self, slots_R: np.ndarray) -> np.ndarray:
-        """Which of these were seated since the last hearing."""
+        """Which of these were seated since the last greeting."""
         return self.seats_S[slots_R] != self.engine.table.seats_S[slots_R]
 
     def _greet(self, slot: int) -> None:

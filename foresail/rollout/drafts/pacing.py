@@ -30,23 +30,27 @@ class Pacing:
         self.size = self.steps = self.tries = 0
         self.patience = self.wait = TRY_EVERY
 
+    def longest(self, rows: int) -> int:
+        """A draft of each of so many rows."""
+        return max(0, min(MAX_LENGTH, self.most_entries // max(1, rows) - 1))
+
     def lengths(self, num_high: int, num_low: int, context: int) -> Lengths:
         """For rows of high and of low priority."""
         batch = max(1, num_high + num_low)
-        size, longest = bucket_of(batch), min(MAX_LENGTH, self.most_entries // batch - 1)
+        size, longest = bucket_of(batch), self.longest(batch)
         if size != self.size:
             self.size, self.patience = size, TRY_EVERY
             self.wait = min(self.wait, self.patience)
         if self.steps % DECIDE_EVERY == 0:
             self.best = plan_lengths(
-                num_high, num_low, context, self.acceptance, self.times, max_length=max(0, longest)
+                num_high, num_low, context, self.acceptance, self.times, max_length=longest
             )
         self.steps, self.wait = self.steps + 1, self.wait - 1
         if self.wait >= TRIED_STEPS:
             return self.best
         if self.wait == TRIED_STEPS - 1:
             self.tries += 1
-            length = max(0, min(TRIED_LENGTHS[self.tries % len(TRIED_LENGTHS)], longest))
+            length = min(TRIED_LENGTHS[self.tries % len(TRIED_LENGTHS)], longest)
             self.tried = PLAIN if any(self.best) else Lengths(length, length)
         if self.wait == 0:
             self.wait = self.patience = min(2 * self.patience, TRY_AT_LEAST_EVERY)

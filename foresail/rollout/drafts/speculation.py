@@ -1,8 +1,9 @@
 """An engine's steps with drafts from siblings, while they pay.
 
-Every token that is drawn goes to its group's automaton. Before a step the measured cost of checking drafts is
-weighed against how far drafts got lately, and where a plain step gives more tokens a second there are none. While
-there are none, drafts are still thought of and compared with what is drawn. None of this changes a token.
+Every token that is drawn goes to its group's automaton before drafts are thought of. The measured cost of checking
+drafts is weighed against how far they got lately, and where a plain step gives more tokens a second there are none.
+While there are none, drafts are still thought of now and then, and compared with what is drawn. None of this
+changes a token.
 
 Legend: R running rows, K places of a draft.
 """
@@ -82,7 +83,7 @@ class Speculation:
         if before is not None:
             self._count(before, accepted_R)
         if self.under_way is None:
-            self._look_on(slots_R)
+            self._look_on()
         for completion in ended:
             self.listener.note(completion)
         return ended
@@ -92,10 +93,10 @@ class Speculation:
 
         Those of whose group nobody has ended, which may be the longest of all, go before others.
         """
-        slots_R = self.listener.hear()
+        slots_R = self.listener.greet()
         high, context = int(self.listener.unknown_S[slots_R].sum()), self.engine.table.lengths_S[slots_R]
         lengths = self.pacing.lengths(high, len(slots_R) - high, int(context.mean()) if len(slots_R) else 0)
-        if any(lengths) and self.engine.flights:
+        if any(lengths):
             self.engine.land()
             slots_R = self.listener.hear()
         return slots_R, np.where(self.listener.unknown_S[slots_R], lengths.high, lengths.low)
@@ -125,14 +126,18 @@ class Speculation:
         self.tally.drafted += int(sizes_R.sum())
         self.tally.accepted += int(accepted_R.sum())
 
-    def _look_on(self, slots_R: np.ndarray) -> None:
-        """Think of drafts that nobody checks, and compare them when their rows have drawn as much."""
+    def _look_on(self) -> None:
+        """Think of drafts that nobody checks, and compare them when their rows have drawn as much.
+
+        Where rows are too many for drafts there is nothing to learn.
+        """
         self.steps_since_look += 1
-        if self.steps_since_look < LOOK_EVERY or not len(slots_R):
+        if self.steps_since_look < LOOK_EVERY or not self.pacing.longest(len(self.engine.running)):
             return
         self.steps_since_look = 0
         if self.unchecked is not None:
             self._compare(self.unchecked)
+        slots_R = self.listener.hear()
         self.unchecked = self._attempt(slots_R, np.full(len(slots_R), MAX_LENGTH))
 
     def _compare(self, attempt: Attempt) -> None:
