@@ -156,11 +156,13 @@ def compare(runs: dict[str, dict[str, Any]], seed: int, race: Race) -> dict[str,
         "speed_up": theirs / ours if theirs and ours else None,
         "final": {side: final(runs[side]["steps"]) for side in SIDES},
         "held_out": {side: examine(runs[side]["checkpoint"], race, f"{side}-{seed}") for side in SIDES},
-        "seconds_per_step": {
-            side: median(step["seconds"]["step"] for step in runs[side]["steps"][1:]) for side in SIDES
-        },
+        "seconds_per_step": {side: by_part(runs[side]["steps"][1:]) for side in SIDES},
         "curves": curves,
     }
+
+
+def by_part(steps: Sequence[dict[str, Any]]) -> dict[str, float]:
+    return {part: median(step["seconds"].get(part, 0.0) for step in steps) for part in steps[0]["seconds"]}
 
 
 def curve(steps: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
@@ -207,7 +209,7 @@ def describe(lap: dict[str, Any]) -> str:
         columns.append(
             f"{name_of(side)} {'never' if reached is None else f'{reached:.1f} s'} to {lap['goal']:.3f}, ends at "
             f"{lap['final'][side]:.3f}, held out {'-' if held_out is None else f'{held_out[HELD_OUT]:.3f}'}, "
-            f"{lap['seconds_per_step'][side]:.2f} s a step"
+            f"{lap['seconds_per_step'][side]['step']:.2f} s a step"
         )
     times = "" if lap["speed_up"] is None else f"; {lap['speed_up']:.1f} times as fast"
     return f"  seed {lap['seed']}: " + "; ".join(columns) + times

@@ -58,7 +58,11 @@ def test_looking_ahead_leaves_half_of_the_free_pages():
     engine.runner.worth_filling = 1000
     tally = Tally(engine)
     finish_all(engine, requests)
-    assert tally.prefilled == [18, 18, 18]  # the first has 4 of 14 pages; then 3 fit into half of the rest, once
+    assert tally.prefilled == [
+        18,
+        18,
+        18,
+    ]  # the first has 4 of 14 pages; then 3 fit into half of the rest, once
     assert_all_free(engine)
 
 
