@@ -1,7 +1,7 @@
 """AdamW in six bytes a weight: its float32 master included, and of both moments one byte each.
 
     weight   bfloat16, what the model computes with          2 bytes
-    low      the sixteen bits that make it a float32 master  2 bytes, see `split`
+    low      the sixteen bits that make it a float32 master  2 bytes, see `masters.py`
     moments  mean and square of the gradient                 2 bytes, see `moments.py`
 
 Nothing is lost of the weights: an update smaller than a bfloat16 can show adds up in the low bits.
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from foresail.model.kernels import available
 from foresail.recipe.parts import Optimizer
 from foresail.train.gradients import GradientSums
+from foresail.train.masters import draw_low, join, split
 from foresail.train.moments import MEAN, SQUARE, Moments, Rates, lengthen, shorten, zero_moments
 
 
@@ -28,7 +29,10 @@ class CompactAdamW:
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self.names, self.weights = list(trained), list(trained.values())
         self.gradients = GradientSums(self.weights)
-        self.lows = [None if w.dtype == torch.float32 else zero_low(w) for w in self.weights]
+        self.lows = [
+            None if weight.dtype == torch.float32 else draw_low(weight.detach(), seed=number)
+            for number, weight in enumerate(self.weights)
+        ]
         self.moments = [zero_moments(weight) for weight in self.weights]
 
     def clip(self) -> float:
@@ -80,12 +84,6 @@ class CompactAdamW:
             tensor.copy_(tensors[name])
 
 
-def zero_low(weight: Tensor) -> Tensor:
-    if weight.dtype != torch.bfloat16:
-        raise ValueError(f"8-bit states go with bfloat16 or float32 weights, not with {weight.dtype}")
-    return torch.zeros_like(weight, dtype=torch.int16)
-
-
 def apply(weight: Tensor, low: Tensor | None, gradient: Tensor, moments: Moments, rates: Rates) -> None:
     """One update of one weight, in place."""
     if available.can_fuse(gradient):
@@ -108,17 +106,3 @@ def apply(weight: Tensor, low: Tensor | None, gradient: Tensor, moments: Moments
         high_N, low_N = split(master_N)
         weight.copy_(high_N.view_as(weight))
         low.copy_(low_N.view_as(low))
-
-
-# A float32 as a bfloat16 and the sixteen bits that are missing.
-
-
-def split(master_N: Tensor) -> tuple[Tensor, Tensor]:
-    """The nearest bfloat16, the greater of two equally near, and what the bits differ by."""
-    bits_N = master_N.view(torch.int32)
-    high_N = (bits_N + 0x8000) >> 16
-    return high_N.to(torch.int16).view(torch.bfloat16), (bits_N - (high_N << 16)).to(torch.int16)
-
-
-def join(weight: Tensor, low: Tensor) -> Tensor:
-    return ((weight.view(torch.int16).to(torch.int32) << 16) + low.to(torch.int32)).view(torch.float32)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from foresail.recipe.parts import Optimizer
 from foresail.train.compact_adamw import CompactAdamW
 from foresail.train.gradients import GradientSums
+from foresail.train.masters import draw_low, join
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
 
@@ -20,7 +21,7 @@ class MasterAdamW:
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self.names, self.weights = list(trained), list(trained.values())
         self.gradients = GradientSums(self.weights)
-        self.masters = [w if w.dtype == torch.float32 else w.detach().float() for w in self.weights]
+        self.masters = [master_of(weight, seed=number) for number, weight in enumerate(self.weights)]
         decay = [master for master in self.masters if master.ndim > 1]
         plain = [master for master in self.masters if master.ndim <= 1]
         groups = [
@@ -73,6 +74,12 @@ class MasterAdamW:
                 master.copy_(tensors[f"master:{name}"])
             if moments <= tensors.keys():
                 self.adam.state[master] = {key: tensors[f"{key}:{name}"].to(master.device) for key in MOMENTS}
+
+
+def master_of(weight: Tensor, seed: int) -> Tensor:
+    if weight.dtype == torch.bfloat16:
+        return join(weight.detach(), draw_low(weight.detach(), seed))
+    return weight if weight.dtype == torch.float32 else weight.detach().float()
 
 
 AdamW = MasterAdamW | CompactAdamW

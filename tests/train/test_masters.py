@@ -1,0 +1,53 @@
+"""A master rounds to its weight, and small updates show in the weights as much as they should."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from foresail.recipe.parts import Optimizer
+from foresail.train.masters import draw_low, join, split
+from foresail.train.optimizer import build_optimizer
+
+
+def numbers() -> torch.Tensor:
+    """Of every size, powers of two and zeros of both signs among them."""
+    drawn = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
+    sizes = torch.logspace(-38, 5, 20_000)
+    powers = 2.0 ** torch.arange(-120, 120)
+    return torch.cat([drawn, drawn * sizes, powers, -powers, torch.tensor([0.0, -0.0])]).bfloat16()
+
+
+def test_a_master_rounds_to_its_weight():
+    weight = numbers()
+    master = join(weight, draw_low(weight, seed=0))
+    assert torch.equal(master.bfloat16(), weight)
+    high, low = split(master)
+    assert torch.equal(high, weight) and torch.equal(low, draw_low(weight, seed=0))
+
+
+def test_masters_are_spread_evenly_between_the_neighbours():
+    low = draw_low(torch.ones(100_000, dtype=torch.bfloat16), seed=1).double() / 2**16
+    assert low.min() < -0.499 and low.max() > 0.499
+    assert abs(low.mean()) < 0.005 and abs(low.std() - 12**-0.5) < 0.005
+
+
+def test_weights_have_bits_of_their_own_and_the_same_ones_every_time():
+    weight = torch.ones(1000, dtype=torch.bfloat16)
+    assert torch.equal(draw_low(weight, seed=3), draw_low(weight, seed=3))
+    assert not torch.equal(draw_low(weight, seed=3), draw_low(weight, seed=4))
+
+
+@pytest.mark.parametrize("states", ["float32", "8bit"])
+def test_an_update_far_below_a_bfloat16_s_step_shows_at_once(states):
+    rate = 1e-5  # neighbours of 0.1 are 5e-4 apart
+    model = nn.Linear(300, 300, bias=False).bfloat16()
+    nn.init.constant_(model.weight, 0.1)
+    before = model.weight.detach().double()
+    optimizer = build_optimizer(model, Optimizer(lr=rate, weight_decay=0.0, states=states))
+    model(torch.ones(1, 300, dtype=torch.bfloat16)).sum().backward()
+    optimizer.clip()
+    optimizer.update(rate)
+    moved = (model.weight.detach().double() - before).mean().item()
+    assert moved == pytest.approx(-rate, rel=0.15)  # by chance, within 0.05 in two of three cases
