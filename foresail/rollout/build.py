@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from foresail.engine.engine import Engine
 from foresail.recipe.parts import Rollout
 from foresail.rollout.drafts.compiled import numba
+from foresail.rollout.drafts.warm_up import compile_beside
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import Instance
 from foresail.rollout.kv_pool import KVPool
@@ -36,9 +37,9 @@ def choose_policy(settings: Rollout, instances: Sequence[Instance]) -> str:
 
 
 def start_here(engine: Engine, settings: Rollout) -> Instance:
-    return (
-        DraftingInstance("engine", engine) if drafts(engine, settings) else NativeInstance("engine", engine)
-    )
+    if not drafts(engine, settings):
+        return NativeInstance("engine", engine)
+    return DraftingInstance("engine", engine, compile_beside())
 
 
 def start_workers(engine: Engine, settings: Rollout) -> Sequence[Instance]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Parked
@@ -13,23 +13,29 @@ from foresail.rollout.plan import Ask
 
 
 class DraftingInstance(NativeInstance):
-    """Steps that check drafts, while they pay; the tokens are those of a plain instance."""
+    """Steps that check drafts, while they pay; the tokens are those of a plain instance.
 
-    def __init__(self, name: str, engine: Engine) -> None:
+    It is a plain one until `ready` when new weights come: what finds drafts may have to be compiled first.
+    """
+
+    def __init__(self, name: str, engine: Engine, ready: Callable[[], bool] = lambda: True) -> None:
         super().__init__(name, engine)
         self.speculation = Speculation(engine)
+        self.ready, self.drafts = ready, ready()
 
     def submit(self, order: Order) -> None:
         super().submit(order)
-        work = order.work
-        request, drawn = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
-        self.speculation.listener.begin(order.dispatch.ask, request.prompt, drawn)
+        if self.drafts:
+            work = order.work
+            request, drawn = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
+            self.speculation.listener.begin(order.dispatch.ask, request.prompt, drawn)
 
     def step(self) -> list[Completion]:
-        return self.speculation.step()
+        return self.speculation.step() if self.drafts else super().step()
 
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
-        self.speculation.listener.learn(ask, ids)
+        if self.drafts:
+            self.speculation.listener.learn(ask, ids)
 
     def take_figures(self) -> dict[str, float]:
         tally, self.speculation.tally = self.speculation.tally, Tally()
@@ -43,3 +49,4 @@ class DraftingInstance(NativeInstance):
     def update_weights(self, version: int) -> None:
         super().update_weights(version)
         self.speculation.forget()
+        self.drafts = self.drafts or self.ready()
