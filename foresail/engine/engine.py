@@ -329,7 +329,7 @@ class Engine:
         for slot, row in zip(slots, rows, strict=True):
             row.draw(*self.table.drawn(slot), self.version)
             cached = len(row.context) - 1
-            names = page_names(row.context[:cached], self.page_size)
+            names = page_names(row.context[:cached], self.page_size, self.pool.names(row.pages))
             self.pool.remember(row.pages[: len(names)], names)
             self.pool.release(row.pages)
             row.pages = []

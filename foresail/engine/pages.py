@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import takewhile
 
 import numpy as np
 
@@ -57,6 +58,10 @@ class PagePool:
             if page not in self._names and name not in self._named:
                 self._names[page], self._named[name] = name, page
 
+    def names(self, pages: Sequence[int]) -> list[Name]:
+        """Of as many leading pages as have one."""
+        return [self._names[page] for page in takewhile(self._names.__contains__, pages)]
+
     def find(self, names: Sequence[Name]) -> list[int]:
         """The pages of as many leading names as are known."""
         found = []
@@ -85,13 +90,13 @@ def count_pages(num_tokens: int, page_size: int) -> int:
     return -(-num_tokens // page_size)
 
 
-def page_names(tokens: Sequence[int], page_size: int) -> list[Name]:
-    """One name per whole page; equal names mean equal tokens from the first one on."""
-    whole = len(tokens) // page_size
-    content = np.asarray(tokens[: whole * page_size], dtype=np.int64).tobytes()
-    names, name = [], b""
-    for page in range(whole):
-        block = content[page * page_size * 8 : (page + 1) * page_size * 8]
-        name = blake2b(name + block, digest_size=16).digest()
+def page_names(tokens: Sequence[int], page_size: int, known: Sequence[Name] = ()) -> list[Name]:
+    """One name per whole page; equal names mean equal tokens from the first one on. The first may be known."""
+    whole, names = len(tokens) // page_size, list(known)
+    first = len(names) * page_size
+    content = np.asarray(tokens[first : whole * page_size], dtype=np.int64).tobytes()
+    name = names[-1] if names else b""
+    for start in range(0, len(content), page_size * 8):
+        name = blake2b(name + content[start : start + page_size * 8], digest_size=16).digest()
         names.append(name)
     return names

@@ -96,15 +96,16 @@ class Draft:
 
 def check(request: Request, shape: ModelShape, num_pages: int, page_size: int) -> None:
     """Refuse what could never run."""
-    max_context, strange = shape.max_context, [id for id in request.prompt if not 0 <= id < shape.vocab_size]
+    max_context = shape.max_context
     longest = len(request.prompt) + request.sampling.max_new_tokens
     # One more: the half-filled last page of a prompt is held twice for a moment.
     pages = -(-longest // page_size) + 1
     if not request.prompt:
         raise ValueError(f"request {request.id} has an empty prompt; give it at least one token")
-    if strange:
+    if min(request.prompt) < 0 or max(request.prompt) >= shape.vocab_size:
+        strange = next(id for id in request.prompt if not 0 <= id < shape.vocab_size)
         raise ValueError(
-            f"request {request.id} holds token {strange[0]}, and the model knows 0 to {shape.vocab_size - 1}; "
+            f"request {request.id} holds token {strange}, and the model knows 0 to {shape.vocab_size - 1}; "
             "is this the tokenizer of another model?"
         )
     if len(request.stop_ids) > MAX_STOPS:

@@ -19,7 +19,7 @@ from small_engines import (
     small_model,
 )
 
-from foresail.engine.pages import PagePool
+from foresail.engine.pages import PagePool, page_names
 from foresail.engine.request import Draft
 
 PROMPTS = [random_prompt(length) for length in (1, 3, 4, 6, 8, 9)]
@@ -171,3 +171,16 @@ def test_an_engine_with_the_fewest_possible_pages_gets_through():
     found = finish_all(engine, requests)
     assert {name: c.ids for name, c in found.items()} == {name: c.ids for name, c in expected.items()}
     assert_all_free(engine)
+
+
+@pytest.mark.parametrize("known", [0, 1, 3])
+def test_names_go_on_from_those_that_are_known(known):
+    names = page_names(range(14), 4)
+    assert len(set(names)) == 3 and page_names(range(14), 4, names[:known]) == names
+
+
+def test_leading_pages_with_names():
+    pool = PagePool(4)
+    pages = pool.take(4)
+    pool.remember(pages[:2] + pages[3:], [b"a", b"b", b"d"])
+    assert pool.names(pages) == [b"a", b"b"] and pool.names(pages[2:]) == []

@@ -1,8 +1,8 @@
 """Machine code for drafts, made beside the run: the first time that takes ten seconds, and it is kept on the disk.
 
-    ready = compile_beside()
-    …
-    if ready(): …     # from here on nothing is compiled any more
+ready = compile_beside()
+…
+if ready(): …     # from here on nothing is compiled any more
 """
 
 from __future__ import annotations
