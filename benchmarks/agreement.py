@@ -43,10 +43,14 @@ Figures = dict[str, Any]
 def main() -> None:
     options = read_options()
     device = torch.device("cuda")
-    model = load_model(options.model, dtype=torch.bfloat16, device=device)
+    model = load_model(options.model, dtype=getattr(torch, options.dtype), device=device)
     exact = load_model(options.model, dtype=torch.float32, device=device)
     tokenizer = Tokenizer.load(options.model)
-    report: Figures = {"model": options.model.name, "device": torch.cuda.get_device_name()}
+    report: Figures = {
+        "model": options.model.name,
+        "dtype": options.dtype,
+        "device": torch.cuda.get_device_name(),
+    }
     samples = draw(model, tokenizer)
     report["tokens"] = sum(sum(sample.loss_mask) for sample in samples)
     engine_M = engine_logprobs(samples, device)
@@ -76,6 +80,7 @@ def read_options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--model", type=Path, required=True, help="a checkpoint")
+    parser.add_argument("--dtype", choices=("bfloat16", "float16"), default="bfloat16")
     return parser.parse_args()
 
 
@@ -146,14 +151,16 @@ def engine_attention() -> Iterator[None]:
 
 @contextmanager
 def whole_sums() -> Iterator[None]:
-    """No product may add up its parts in bfloat16."""
+    """No product may add up its parts in 16 bits."""
     settings = torch.backends.cuda.matmul
-    before = settings.allow_bf16_reduced_precision_reduction
-    settings.allow_bf16_reduced_precision_reduction = False
+    before = settings.allow_bf16_reduced_precision_reduction, settings.allow_fp16_reduced_precision_reduction
+    settings.allow_bf16_reduced_precision_reduction = settings.allow_fp16_reduced_precision_reduction = False
     try:
         yield
     finally:
-        settings.allow_bf16_reduced_precision_reduction = before
+        settings.allow_bf16_reduced_precision_reduction, settings.allow_fp16_reduced_precision_reduction = (
+            before
+        )
 
 
 if __name__ == "__main__":

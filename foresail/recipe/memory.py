@@ -1,7 +1,7 @@
 """The memory a recipe needs on its device, by part, reckoned from the model's shape without torch.
 
 Weights stand in the model's dtype; AdamW keeps two float32 values for each, and a float32 master copy where
-they are bfloat16; its 8-bit states are two bytes, with the low half of the master four. Gradients are summed in
+they have 16 bits; its 8-bit states are two bytes, with the low half of the master four. Gradients are summed in
 float32. The rest is for one full micro-batch of T tokens:
 
     activations  T x (layers x what one block keeps + the last norm's), see `block_bytes`;
@@ -31,10 +31,10 @@ from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Recipe, Rl
 
 Device = Literal["cpu", "cuda"]
-Dtype = Literal["float32", "bfloat16"]
+Dtype = Literal["float32", "bfloat16", "float16"]
 States = Literal["float32", "8bit"]
 FLOAT32 = 4
-VALUE_BYTES = {"float32": 4, "bfloat16": 2}
+VALUE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # logits of one chunk of tokens: enough for fast products, little beside a model
 MOST_LOGITS: dict[Device, int] = {"cuda": 2**28, "cpu": 2**24}
 STATE_BLOCK = 256  # numbers that share a scale, in 8-bit states
@@ -127,8 +127,8 @@ def critic_bytes(critic: parts.Critic, shape: ModelShape, dtype: Dtype) -> int:
 def state_bytes(states: States, dtype: Dtype) -> float:
     """What AdamW keeps of one weight: two moments, and what makes a 16-bit weight a float32 master."""
     if states == "8bit":
-        return 2 * (1 + FLOAT32 / STATE_BLOCK) + (2 if dtype == "bfloat16" else 0)
-    return 2 * FLOAT32 + (FLOAT32 if dtype == "bfloat16" else 0)
+        return 2 * (1 + FLOAT32 / STATE_BLOCK) + (0 if dtype == "float32" else 2)
+    return 2 * FLOAT32 + (0 if dtype == "float32" else FLOAT32)
 
 
 def dtype_of(recipe: Recipe, device: Device) -> Dtype:

@@ -47,6 +47,7 @@ class Sft(Stage):
 
     def mistakes(self) -> Iterator[str]:
         yield from model_mistakes(self.model)
+        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
         if self.max_length > self.micro_batch_tokens:
             yield (
                 f"max_length {self.max_length} does not fit a micro-batch of {self.micro_batch_tokens} "
@@ -138,6 +139,9 @@ class Rl(Stage):
             yield from curriculum_mistakes(self)
             return
         yield from model_mistakes(self.model)
+        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
+        if self.critic is not None:
+            yield from optimizer_mistakes(self.model, self.critic.optimizer, "critic.optimizer")
         yield from loss_mistakes(self.loss)
         yield from critic_mistakes(self)
         yield from chance_mistakes(self)
@@ -197,6 +201,11 @@ def model_mistakes(model: parts.Model) -> Iterator[str]:
             check_family(model.shape)
         except ValueError as error:
             yield f"model.shape: {error}"
+
+
+def optimizer_mistakes(model: parts.Model, optimizer: parts.Optimizer, place: str) -> Iterator[str]:
+    if model.dtype == "float16" and optimizer.states == "8bit":
+        yield f'{place}.states = "8bit" does not go with float16; set model.dtype = "bfloat16"'
 
 
 def loss_mistakes(loss: parts.Loss) -> Iterator[str]:

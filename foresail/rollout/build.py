@@ -39,7 +39,9 @@ def choose_policy(settings: Rollout, instances: Sequence[Instance]) -> str:
 def start_here(engine: Engine, settings: Rollout) -> Instance:
     if not drafts(engine, settings):
         return NativeInstance("engine", engine)
-    return DraftingInstance("engine", engine, compile_beside())
+    if settings.drafts == "on":
+        return DraftingInstance("engine", engine)
+    return DraftingInstance("engine", engine, ready=compile_beside())
 
 
 def start_workers(engine: Engine, settings: Rollout) -> Sequence[Instance]:

@@ -28,6 +28,8 @@ class CompactAdamW:
         self.settings, self.steps = settings, 0
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self.names, self.weights = list(trained), list(trained.values())
+        if any(weight.dtype == torch.float16 for weight in self.weights):
+            raise ValueError('8-bit states do not go with float16; set model.dtype = "bfloat16"')
         self.gradients = GradientSums(self.weights)
         self.lows = [
             None if weight.dtype == torch.float32 else draw_low(weight.detach(), seed=number)

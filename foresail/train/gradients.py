@@ -9,19 +9,27 @@ import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
+from foresail.train.loss_scale import LossScale
+
 
 class GradientSums:
     """A 16-bit weight's gradient comes here the moment a backward pass has it, and never stands beside all others.
 
-    A float32 weight keeps its sum itself, as usual.
+    A float32 weight keeps its sum itself, as usual. Where a weight is float16, sums are those of a larger loss
+    until `clip` makes them plain.
     """
 
     def __init__(self, weights: Sequence[Tensor]) -> None:
         self.weights = weights
+        self.scale = LossScale() if any(weight.dtype == torch.float16 for weight in weights) else None
         self.wide: list[Tensor | None] = [None] * len(weights)
         for number, weight in enumerate(weights):
             if weight.dtype != torch.float32:
                 weight.register_post_accumulate_grad_hook(partial(self._take, number))
+
+    def add(self, loss: Tensor) -> None:
+        """A backward pass."""
+        (loss if self.scale is None else loss * self.scale.factor).backward()
 
     def _take(self, number: int, weight: Tensor) -> None:
         assert weight.grad is not None, "two optimisers of one model: the other took the gradient"
@@ -39,8 +47,9 @@ class GradientSums:
         """Scale all to the largest allowed norm; their norm before."""
         found = [self[number] for number in range(len(self.weights))]
         sums = [total for total in found if total is not None]
-        norm = get_total_norm(sums)
-        torch._foreach_mul_(sums, (limit / (norm + 1e-6)).clamp(max=1.0))
+        factor = 1.0 if self.scale is None else self.scale.factor
+        norm = get_total_norm(sums) / factor
+        torch._foreach_mul_(sums, (limit / (norm + 1e-6)).clamp(max=1.0) / factor)
         return float(norm)
 
     def forget(self) -> None:

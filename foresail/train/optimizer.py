@@ -11,6 +11,7 @@ from foresail.train.gradients import GradientSums
 from foresail.train.masters import draw_low, join
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
+SCALE = "loss scale"  # of a float16 model
 
 
 class MasterAdamW:
@@ -45,6 +46,8 @@ class MasterAdamW:
         for weight, master in zip(self.weights, self.masters, strict=True):
             if weight is not master:
                 weight.copy_(master)
+        if self.gradients.scale is not None:
+            self.gradients.scale.count()
         self.forget()
 
     def forget(self) -> None:
@@ -59,7 +62,7 @@ class MasterAdamW:
             tensors |= {f"{key}:{name}": value for key, value in self.adam.state.get(master, {}).items()}
             if weight is not master:
                 tensors[f"master:{name}"] = master
-        return tensors
+        return tensors if self.gradients.scale is None else tensors | {SCALE: self.gradients.scale.state()}
 
     @torch.no_grad()
     def load_state(self, tensors: dict[str, Tensor]) -> None:
@@ -67,19 +70,23 @@ class MasterAdamW:
         pairs = list(zip(self.names, self.weights, self.masters, strict=True))
         masters = {f"master:{name}" for name, weight, master in pairs if weight is not master}
         moments = {f"{key}:{name}" for key in MOMENTS for name in self.names}
-        if tensors.keys() not in (masters, masters | moments):
+        scale = self.gradients.scale
+        known = masters if scale is None else masters | {SCALE}
+        if tensors.keys() not in (known, known | moments):
             raise ValueError("it is the state of another model, or of this one in another dtype")
         for name, weight, master in pairs:
             if weight is not master:
                 master.copy_(tensors[f"master:{name}"])
             if moments <= tensors.keys():
                 self.adam.state[master] = {key: tensors[f"{key}:{name}"].to(master.device) for key in MOMENTS}
+        if scale is not None:
+            scale.load_state(tensors[SCALE])
 
 
 def master_of(weight: Tensor, seed: int) -> Tensor:
-    if weight.dtype == torch.bfloat16:
-        return join(weight.detach(), draw_low(weight.detach(), seed))
-    return weight if weight.dtype == torch.float32 else weight.detach().float()
+    if weight.dtype == torch.float32:
+        return weight
+    return join(weight.detach(), draw_low(weight.detach(), seed))
 
 
 AdamW = MasterAdamW | CompactAdamW

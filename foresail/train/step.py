@@ -70,13 +70,12 @@ def descend(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share, lear
 
     Nothing is read from the device until the end, so it is never waited for.
     """
-    sums: dict[str, Tensor] = {}
-    for batch in batches:
-        value, terms = share(batch)
-        value.backward()
-        terms = {"loss": value.detach(), **terms}
-        sums = {name: merge(name, sums[name], term) if name in sums else term for name, term in terms.items()}
-    norm = optimizer.clip()
+    sums = accumulate(optimizer, batches, share)
+    norm, scale = optimizer.clip(), optimizer.gradients.scale
+    while scale is not None and not math.isfinite(norm) and scale.lower():
+        optimizer.forget()
+        sums = accumulate(optimizer, batches, share)
+        norm = optimizer.clip()
     found = dict(zip(sums, torch.stack([term.float() for term in sums.values()]).tolist(), strict=True))
     loss = found.pop("loss")
     if not math.isfinite(norm) or not math.isfinite(loss):
@@ -85,6 +84,17 @@ def descend(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share, lear
     num_tokens = sum(batch.targets_M.numel() for batch in batches)
     means = {name: value if is_extreme(name) else value / num_tokens for name, value in found.items()}
     return Descent(loss=loss, norm=norm, means=means)
+
+
+def accumulate(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share) -> dict[str, Tensor]:
+    """The gradients of all micro-batches go to the optimiser; the sums of their terms, `loss` among them."""
+    sums: dict[str, Tensor] = {}
+    for batch in batches:
+        value, terms = share(batch)
+        optimizer.gradients.add(value)
+        terms = {"loss": value.detach(), **terms}
+        sums = {name: merge(name, sums[name], term) if name in sums else term for name, term in terms.items()}
+    return sums
 
 
 def merge(name: str, before: Tensor, term: Tensor) -> Tensor:
@@ -101,7 +111,7 @@ def find_culprit(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share)
     for batch in batches:
         optimizer.forget()
         value, _ = share(batch)
-        value.backward()
+        optimizer.gradients.add(value)
         norm = optimizer.clip()
         if not math.isfinite(value.item()):
             what = f"loss is {value.item()}"

@@ -15,7 +15,7 @@ from foresail.train.optimizer import MasterAdamW
 
 SETTINGS = Optimizer(lr=1e-2, beta1=0.8, beta2=0.95, eps=1e-7, weight_decay=0.1, clip_norm=0.5)
 RATES = [1e-2, 2e-2, 5e-3, 1e-2, 1e-3]
-DTYPES = [torch.float32, torch.bfloat16]
+DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 
 
 def random_gradients(model: Decoder, step: int) -> Iterator[Tensor]:

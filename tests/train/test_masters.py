@@ -11,24 +11,31 @@ from foresail.train.masters import draw_low, join, split
 from foresail.train.optimizer import build_optimizer
 
 
-def numbers() -> torch.Tensor:
+def numbers(dtype: torch.dtype) -> torch.Tensor:
     """Of every size, powers of two and zeros of both signs among them."""
     drawn = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
     sizes = torch.logspace(-38, 5, 20_000)
     powers = 2.0 ** torch.arange(-120, 120)
-    return torch.cat([drawn, drawn * sizes, powers, -powers, torch.tensor([0.0, -0.0])]).bfloat16()
+    found = torch.cat([drawn, drawn * sizes, powers, -powers, torch.tensor([0.0, -0.0])]).to(dtype)
+    return found[found.isfinite()]
 
 
-def test_a_master_rounds_to_its_weight():
-    weight = numbers()
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_master_rounds_to_its_weight(dtype):
+    weight = numbers(dtype)
     master = join(weight, draw_low(weight, seed=0))
-    assert torch.equal(master.bfloat16(), weight)
-    high, low = split(master)
+    assert torch.equal(master.to(dtype), weight)
+
+
+def test_a_master_is_split_into_what_it_was_joined_of():
+    weight = numbers(torch.bfloat16)
+    high, low = split(join(weight, draw_low(weight, seed=0)))
     assert torch.equal(high, weight) and torch.equal(low, draw_low(weight, seed=0))
 
 
-def test_masters_are_spread_evenly_between_the_neighbours():
-    low = draw_low(torch.ones(100_000, dtype=torch.bfloat16), seed=1).double() / 2**16
+@pytest.mark.parametrize(("dtype", "bits"), [(torch.bfloat16, 16), (torch.float16, 13)])
+def test_masters_are_spread_evenly_between_the_neighbours(dtype, bits):
+    low = draw_low(torch.ones(100_000, dtype=dtype), seed=1).double() / 2**bits
     assert low.min() < -0.499 and low.max() > 0.499
     assert abs(low.mean()) < 0.005 and abs(low.std() - 12**-0.5) < 0.005
 

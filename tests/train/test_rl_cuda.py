@@ -23,6 +23,7 @@ pytestmark = [
 
 WAYS: dict[str, dict[str, Any]] = {
     "plain": {},
+    "float16": {},
     "8bit": {"optimizer": parts.Optimizer(states="8bit")},
     "recompute": {"recompute": True},
     "lora": {"lora": parts.Lora(rank=4)},
@@ -45,7 +46,7 @@ def test_two_steps(tiny_tokenizer: Path, tmp_path: Path, way: str) -> None:
         "model": parts.Model(
             shape=wide_shape(Tokenizer.load(tiny_tokenizer).vocab_size),
             tokenizer=str(tiny_tokenizer),
-            dtype="bfloat16",
+            dtype="float16" if way == "float16" else "bfloat16",
         ),
         "reward": parts.Reward(grader=write_slow_grader(tmp_path), workers=0),
         "steps": 2,
@@ -60,4 +61,4 @@ def test_two_steps(tiny_tokenizer: Path, tmp_path: Path, way: str) -> None:
     assert [record["step"] for record in records] == [1, 2]
     for record in records:
         assert math.isfinite(record["actor/grad_norm"]) and record["actor/grad_norm"] > 0
-        assert record["rollout/logprob_abs_diff"] < (1e-6 if way == "exact" else 0.02)
+        assert record["rollout/logprob_abs_diff"] < {"exact": 1e-6, "float16": 0.003}.get(way, 0.02)

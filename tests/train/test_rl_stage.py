@@ -21,6 +21,7 @@ from foresail.recipe.parts import (
     DynamicSampling,
     Engine,
     Loss,
+    Model,
     Optimizer,
     Problems,
     Sampling,
@@ -174,6 +175,17 @@ def test_every_advantage_runs_with_every_loss(
     )
     assert outcome.finished and record["actor/grad_norm"] > 0
     assert not torch.equal(weights(outcome.checkpoint), weights(tiny_checkpoint))
+
+
+def test_float16_brings_engine_and_trainer_nearer_than_bfloat16(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    distances = {}
+    for dtype in ("bfloat16", "float16"):
+        model = Model(path=str(tiny_checkpoint), dtype=dtype)  # type: ignore[arg-type]
+        _, records = train(tiny_checkpoint, tmp_path / dtype, steps=2, model=model)
+        distances[dtype] = max(record["rollout/logprob_abs_diff"] for record in records)
+    assert 0 < distances["float16"] < 0.7 * distances["bfloat16"]
 
 
 def test_the_trainers_log_probabilities_with_an_importance_cap(tiny_checkpoint: Path, tmp_path: Path) -> None:

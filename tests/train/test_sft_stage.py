@@ -95,13 +95,16 @@ def test_micro_batches_change_the_weights_by_rounding_only(
     torch.testing.assert_close(weights[1], weights[2], rtol=0, atol=1e-5)
 
 
-def test_bfloat16_trains_too(tiny_tokenizer: Path, tiny_conversations: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sixteen_bits_train_too(
+    tiny_tokenizer: Path, tiny_conversations: Path, tmp_path: Path, dtype: str
+) -> None:
     recipe = sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path, steps=20)
-    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"dtype": "bfloat16"})})
+    recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"dtype": dtype})})
     outcome = run_sft(recipe)
     losses = [record["train/loss"] for record in RunDirectory(outcome.run).read_metrics()]
     assert losses[-1] < 0.6 * losses[0]
-    assert json.loads((outcome.checkpoint / "config.json").read_text())["torch_dtype"] == "bfloat16"
+    assert json.loads((outcome.checkpoint / "config.json").read_text())["torch_dtype"] == dtype
 
 
 def test_it_starts_from_a_checkpoint_and_keeps_its_tokenizer(

@@ -14,14 +14,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from foresail.rollout.drafts.compiled import numba
 from foresail.rollout.drafts.drafting import GroupDrafts
 
 
 def compile_beside() -> Callable[[], bool]:
     """Start a process that does what drafting does; whether it has ended, well or not."""
-    if numba is None:
-        return lambda: True
     process = subprocess.Popen(
         [sys.executable, "-m", __name__],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
