@@ -4,7 +4,7 @@ float32; bfloat16 whose masters begin on the weights themselves; bfloat16 as For
 begin anywhere among the numbers that round to the weight (`foresail/train/masters.py`). Data, order and rates are
 the same.
 
-    python benchmarks/small_updates.py --model CHECKPOINT                  # about ten minutes on two cores
+    python benchmarks/small_updates.py --model CHECKPOINT                  # ten to twenty minutes on two cores
     python benchmarks/small_updates.py --model CHECKPOINT --steps 8 --device cuda
 The last line is JSON.
 """
@@ -62,7 +62,7 @@ def main() -> None:
     print(json.dumps({"device": options.device, "losses": found}))
 
 
-def on_the_weight(weight: Tensor, seed: int) -> Tensor:
+def on_the_weight(weight: Tensor, seed: int, name: str) -> Tensor:
     return torch.zeros_like(weight, dtype=torch.int16)
 
 

@@ -8,6 +8,7 @@ reward is the mean over all samples drawn in it, before any are filtered out: th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,7 +163,9 @@ def compare(runs: dict[str, dict[str, Any]], seed: int, race: Race) -> dict[str,
 
 
 def by_part(steps: Sequence[dict[str, Any]]) -> dict[str, float]:
-    return {part: median(step["seconds"].get(part, 0.0) for step in steps) for part in steps[0]["seconds"]}
+    """Empty where a side was stopped in its first step."""
+    parts = steps[0]["seconds"] if steps else ()
+    return {part: median(step["seconds"].get(part, 0.0) for step in steps) for part in parts}
 
 
 def curve(steps: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
@@ -209,7 +212,7 @@ def describe(lap: dict[str, Any]) -> str:
         columns.append(
             f"{name_of(side)} {'never' if reached is None else f'{reached:.1f} s'} to {lap['goal']:.3f}, ends at "
             f"{lap['final'][side]:.3f}, held out {'-' if held_out is None else f'{held_out[HELD_OUT]:.3f}'}, "
-            f"{lap['seconds_per_step'][side]['step']:.2f} s a step"
+            f"{lap['seconds_per_step'][side].get('step', math.nan):.2f} s a step"
         )
     times = "" if lap["speed_up"] is None else f"; {lap['speed_up']:.1f} times as fast"
     return f"  seed {lap['seed']}: " + "; ".join(columns) + times

@@ -65,7 +65,9 @@ def encode(record: Mapping[str, Any]) -> bytes:
     """encode({"loss": nan}) -> b'{"loss":null}\\n': JSON has no NaN or infinity, but the name is kept."""
     try:
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
-    except orjson.JSONEncodeError:  # half of a pair of surrogates, or a whole number beyond 64 bits
+    except (
+        orjson.JSONEncodeError
+    ):  # half of a pair of surrogates, a number beyond 64 bits, keys that are no text …
         return json.dumps(nulled(record)).encode() + b"\n"
 
 

@@ -24,7 +24,7 @@ from foresail.train.moments import MEAN, SQUARE, Moments, Rates, lengthen, short
 class CompactAdamW:
     """Backward passes, then clip() and update(): gradients are summed in float32 meanwhile."""
 
-    def __init__(self, model: nn.Module, settings: Optimizer) -> None:
+    def __init__(self, model: nn.Module, settings: Optimizer, seed: int = 0) -> None:
         self.settings, self.steps = settings, 0
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self.names, self.weights = list(trained), list(trained.values())
@@ -32,8 +32,8 @@ class CompactAdamW:
             raise ValueError('8-bit states do not go with float16; set model.dtype = "bfloat16"')
         self.gradients = GradientSums(self.weights)
         self.lows = [
-            None if weight.dtype == torch.float32 else draw_low(weight.detach(), seed=number)
-            for number, weight in enumerate(self.weights)
+            None if weight.dtype == torch.float32 else draw_low(weight.detach(), seed, name)
+            for name, weight in trained.items()
         ]
         self.moments = [zero_moments(weight) for weight in self.weights]
 

@@ -2,13 +2,15 @@
 
 A bfloat16 near 0.1 can only move by 0.0005, and an update moves it by the learning rate, say 0.00001. A master that
 began on the weight itself would take 25 updates to show any of it in the model. So it begins anywhere among the
-numbers that round to the weight, by chance: of a thousand weights some twenty show the first update, and the model
-moves by as much as it should.
+numbers that round to the weight, by chance: of a thousand weights some twenty show the first update, and on average
+the model moves by as much as it should.
 
 Legend: N numbers of one weight.
 """
 
 from __future__ import annotations
+
+from hashlib import blake2b
 
 import torch
 from torch import Tensor
@@ -16,11 +18,17 @@ from torch import Tensor
 HALF = {torch.bfloat16: 2**15, torch.float16: 2**12}  # way to a neighbour, in bits of a float32
 
 
-def draw_low(weight: Tensor, seed: int) -> Tensor:
-    """Of a float32, what lies beyond the weight's bits: as likely below as above. Zeros stay what they are."""
-    half, generator = HALF[weight.dtype], torch.Generator(weight.device).manual_seed(seed)
+def draw_low(weight: Tensor, seed: int, name: str) -> Tensor:
+    """Of a float32, what lies beyond the weight's bits: as likely below as above. Zeros stay what they are.
+
+    Other weights get other bits, also those of the same name that a stage before has trained: else the same few
+    would show the first update of every stage.
+    """
+    half, content = HALF[weight.dtype], weight.view(torch.int16).sum().item()
+    dice = blake2b(f"{seed} {name} {content}".encode(), digest_size=8).digest()
+    generator = torch.Generator(weight.device).manual_seed(int.from_bytes(dice))
     low = torch.empty_like(weight, dtype=torch.int16).random_(1 - half, half, generator=generator)
-    return low.masked_fill_(weight == 0, 0)
+    return low.masked_fill_((weight == 0) | weight.isinf(), 0)
 
 
 def join(weight: Tensor, low: Tensor) -> Tensor:

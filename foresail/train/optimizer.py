@@ -17,12 +17,12 @@ SCALE = "loss scale"  # of a float16 model
 class MasterAdamW:
     """Backward passes, then clip() and update(): gradients are summed in float32 meanwhile."""
 
-    def __init__(self, model: nn.Module, settings: Optimizer) -> None:
+    def __init__(self, model: nn.Module, settings: Optimizer, seed: int = 0) -> None:
         self.settings = settings
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self.names, self.weights = list(trained), list(trained.values())
         self.gradients = GradientSums(self.weights)
-        self.masters = [master_of(weight, seed=number) for number, weight in enumerate(self.weights)]
+        self.masters = [master_of(weight, seed, name) for name, weight in trained.items()]
         decay = [master for master in self.masters if master.ndim > 1]
         plain = [master for master in self.masters if master.ndim <= 1]
         groups = [
@@ -83,14 +83,15 @@ class MasterAdamW:
             scale.load_state(tensors[SCALE])
 
 
-def master_of(weight: Tensor, seed: int) -> Tensor:
+def master_of(weight: Tensor, seed: int, name: str) -> Tensor:
     if weight.dtype == torch.float32:
         return weight
-    return join(weight.detach(), draw_low(weight.detach(), seed))
+    return join(weight.detach(), draw_low(weight.detach(), seed, name))
 
 
 AdamW = MasterAdamW | CompactAdamW
 
 
-def build_optimizer(model: nn.Module, settings: Optimizer) -> AdamW:
-    return (CompactAdamW if settings.states == "8bit" else MasterAdamW)(model, settings)
+def build_optimizer(model: nn.Module, settings: Optimizer, seed: int = 0) -> AdamW:
+    """The seed is for what 16-bit weights do not say of their masters."""
+    return (CompactAdamW if settings.states == "8bit" else MasterAdamW)(model, settings, seed)

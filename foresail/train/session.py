@@ -77,7 +77,7 @@ class Session:
         choose_threads(self.model.shape.num_parameters)
         if recipe.recompute:
             self.model.recompute_blocks()
-        self.optimizer = build_optimizer(self.model, recipe.optimizer)
+        self.optimizer = build_optimizer(self.model, recipe.optimizer, recipe.run.seed)
         if checkpoint:
             load_optimizer(checkpoint, self.optimizer)
         self.run.rewind(self.progress.step if checkpoint else -1)

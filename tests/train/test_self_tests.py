@@ -111,12 +111,14 @@ class MixingAttention(PackedAttention):
         super().__init__(starts_S1[[0, -1]])
 
 
+@pytest.mark.parametrize(("dtype", "rounding"), [(torch.float32, 1e-5), (torch.bfloat16, 0.1)])
 def test_packed_sequences_that_see_each_other_fail(
-    subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, rounding: float
 ) -> None:
+    subject.model.to(dtype)
     engine = Engine(subject.model, num_pages=400, page_size=4)
     sequences = selftest.draw_sequences(engine, subject.problems[:4], subject.draw)
-    assert selftest.check_micro_batches(subject.model, sequences) < 1e-5
+    assert selftest.check_micro_batches(subject.model, sequences) < rounding
     monkeypatch.setattr(step_module, "PackedAttention", MixingAttention)
     with pytest.raises(SelfTestFailed, match=r"other micro-batches; packed sequences see each other"):
         selftest.check_micro_batches(subject.model, sequences)
