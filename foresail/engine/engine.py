@@ -88,6 +88,7 @@ class Engine:
         self.parked: dict[str, Parked] = {}  # rows that rested and were not asked to go on before the next
         self.renewed: list[int] = []  # slots of rows that rested and go on
         self.flights: deque[Flight] = deque()
+        self.guessed = False  # whether the last step took its guesses
         self.done: list[Completion] = []
 
     @property
@@ -213,6 +214,7 @@ class Engine:
             self.renewed = []
         self._seat(self.entrance.admit(free_slots=len(self.free_slots), running=len(self.running)))
         guesses = None if guesses is None else self._usable(guesses)
+        self.guessed = guesses is not None
         self._make_room(guesses)
         launched = self._launch(guesses)
         self.land(self.runner.steps_ahead if launched else 0)
@@ -230,8 +232,12 @@ class Engine:
         guesses = guesses.cut(self.table.left_S[guesses.slots_R] - 1)
         if not self.runner.takes_trees:
             guesses = guesses.only(guesses.paths_R)
-        fits = guesses.sizes_R.any() and len(self._short_of_pages(guesses)) <= self.pool.num_free
-        return guesses if fits else None
+        if not guesses.sizes_R.any():
+            return None
+        short = len(self._short_of_pages(guesses))
+        if short > self.pool.num_free:
+            self.entrance.prefixes.spare()
+        return guesses if short <= self.pool.num_free else None
 
     def _launch(self, guesses: Guesses | None) -> bool:
         """Start a step for all rows that may draw another token; whether there were any."""

@@ -34,7 +34,10 @@ class Entrance:
         return sum(row.saved.num_tokens for row in self.waiting if row.saved is not None)
 
     def queue(self, row: Row, *, first: bool = False) -> None:
-        (self.waiting.appendleft if first else self.waiting.append)(row)
+        if first:
+            self.waiting.appendleft(row)
+        else:
+            self.waiting.append(row)
         if row.saved is None:
             self.prefixes.want(row.prefix)
 
@@ -51,9 +54,9 @@ class Entrance:
         chunks = self.prefixes.next_chunks(self.prefill_tokens)
         if chunks:
             self.runner.fill(chunks)
-        ready = [row for row in self.entering if self._is_ready(row)]
+        ready = [row for row in self.entering if row.filling is None or row.filling.ready]
         if ready:
-            self.entering = [row for row in self.entering if not self._is_ready(row)]
+            self.entering = [row for row in self.entering if row.filling and not row.filling.ready]
             self._copy_tails(ready)
         return ready
 
@@ -106,19 +109,18 @@ class Entrance:
             row.filling, row.pages = self.prefixes.join(row.prefix)
         self.entering.append(row)
 
-    def _is_ready(self, row: Row) -> bool:
-        return row.filling is None or self.prefixes.is_filled(row.filling)
-
     def _look_ahead(self, tokens: int) -> None:
         """Begin prefixes of rows that still wait, so many tokens, in half of the pages that are free at most.
 
         On a GPU a pass over few tokens takes as long as one over thousands, and rows come in a few at a time.
         """
+        pages = self.pool.num_free // 2
         for row in self.waiting:
             if row.saved is not None or row.prefix in self.prefixes:
                 continue
             tokens -= len(row.prefix)
-            if tokens < 0 or 2 * self.prefixes.pages_needed(row.prefix) > self.pool.num_free:
+            pages -= count_pages(len(row.prefix), self.page_size)
+            if tokens < 0 or pages < 0:
                 break
             self.prefixes.begin(row.prefix)
 

@@ -16,13 +16,17 @@ from foresail.engine.pages import PagePool, count_pages, page_names
 
 @dataclass(eq=False)
 class Filling:
-    """A prefix, its pages, how much of it is computed, and how many rows hold pages of it and wait."""
+    """A prefix, its pages, how much of it is computed, and how many rows hold pages of it and wait.
+
+    It is `ready` when all of it is, and of those before it, whose pages it may count on.
+    """
 
     number: int
     prefix: tuple[int, ...]
     pages: list[int]
     filled: int
     num_entering: int = 0
+    ready: bool = False
 
     def is_full(self) -> bool:
         return self.filled == len(self.prefix)
@@ -37,7 +41,7 @@ class Prefixes:
     def __init__(self, pool: PagePool, page_size: int) -> None:
         self.pool, self.page_size = pool, page_size
         self.filling: dict[tuple[int, ...], Filling] = {}
-        self.unfilled: deque[Filling] = deque()  # of them, and those that may count on one: oldest first
+        self.unfilled: deque[Filling] = deque()  # not full, or behind one that is not
         self.wanted: Counter[tuple[int, ...]] = Counter()
         self._numbers = count(1)
 
@@ -105,16 +109,14 @@ class Prefixes:
             if not budget:
                 break
         while self.unfilled and self.unfilled[0].is_full():
-            self._drop_if_done(self.unfilled.popleft())  # where all who wanted it were cancelled
+            filling = self.unfilled.popleft()
+            filling.ready = True
+            self._drop_if_done(filling)  # where all who wanted it were cancelled
         return chunks
-
-    def is_filled(self, filling: Filling) -> bool:
-        """Whether its rows can run."""
-        return filling not in self.unfilled
 
     def spare(self) -> bool:
         """Give back what is only kept for rows in the queue; whether there was any."""
-        idle = [f for f in self.filling.values() if not f.num_entering and self.is_filled(f)]
+        idle = [filling for filling in self.filling.values() if filling.ready and not filling.num_entering]
         for filling in idle:
             self.pool.release(self.filling.pop(filling.prefix).pages)
         return bool(idle)
@@ -132,5 +134,5 @@ class Prefixes:
 
         One that is not yet filled stays until it is: others may count on its pages by their names.
         """
-        if self.is_filled(filling) and filling.prefix not in self.wanted:
+        if filling.ready and filling.prefix not in self.wanted:
             self.pool.release(self.filling.pop(filling.prefix).pages)

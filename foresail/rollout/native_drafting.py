@@ -15,26 +15,39 @@ from foresail.rollout.plan import Ask
 class DraftingInstance(NativeInstance):
     """Steps that check drafts, while they pay; the tokens are those of a plain instance.
 
-    It is a plain one until `ready` when new weights come: what finds drafts may have to be compiled first.
+    It is a plain one until `ready`: what finds drafts may have to be compiled first.
     """
 
     def __init__(self, name: str, engine: Engine, ready: Callable[[], bool] = lambda: True) -> None:
         super().__init__(name, engine)
         self.speculation = Speculation(engine)
-        self.ready, self.drafts = ready, ready()
+        self.ready, self.drafts = ready, False
+        self.untold: list[Order] = []  # of which speculation will hear when it begins
 
     def submit(self, order: Order) -> None:
         super().submit(order)
-        if self.drafts:
-            work = order.work
-            request, drawn = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
-            self.speculation.listener.begin(order.dispatch.ask, request.prompt, drawn)
+        self.untold.append(order)
 
     def step(self) -> list[Completion]:
-        return self.speculation.step() if self.drafts else super().step()
+        return self.speculation.step() if self._drafts() else super().step()
+
+    def _drafts(self) -> bool:
+        """From here on, speculation knows of all that run."""
+        self.drafts = self.drafts or self.ready()
+        if self.drafts:
+            for order in self.untold:
+                if order.dispatch.ask.id in self.running:
+                    self._tell(order)
+            self.untold.clear()
+        return self.drafts
+
+    def _tell(self, order: Order) -> None:
+        work = order.work
+        request, drawn = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
+        self.speculation.listener.begin(order.dispatch.ask, request.prompt, drawn)
 
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
-        if self.drafts:
+        if self._drafts():
             self.speculation.listener.learn(ask, ids)
 
     def take_figures(self) -> dict[str, float]:
@@ -49,4 +62,4 @@ class DraftingInstance(NativeInstance):
     def update_weights(self, version: int) -> None:
         super().update_weights(version)
         self.speculation.forget()
-        self.drafts = self.drafts or self.ready()
+        self.untold.clear()

@@ -53,16 +53,16 @@ def test_prompts_of_those_that_wait_are_filled_with_others_where_that_pays():
 
 
 def test_looking_ahead_leaves_half_of_the_free_pages():
-    requests = [ask(f"{n}", random_prompt(10, n), stop_ids=(), max_new_tokens=3) for n in range(6)]
-    engine = small_engine(small_model(), max_running=1, num_pages=14)
+    requests = [ask(f"{n}", random_prompt(10, n), stop_ids=(), max_new_tokens=3) for n in range(30)]
+    engine = small_engine(small_model(), max_running=1, num_pages=44)
     engine.runner.worth_filling = 1000
     tally = Tally(engine)
-    finish_all(engine, requests)
-    assert tally.prefilled == [
-        18,
-        18,
-        18,
-    ]  # the first has 4 of 14 pages; then 3 fit into half of the rest, once
+    for request in requests:
+        engine.add(request)
+    engine.step()
+    # The first takes 4 pages, and has 3 in the end; of the other 40 half are for those that wait, three each.
+    assert tally.prefilled == [9 + 6 * 9] and engine.pool.num_free == 44 - 3 - 6 * 3
+    finish_all(engine)
     assert_all_free(engine)
 
 

@@ -11,9 +11,11 @@ import torch
 from ahead_of_the_host import run_ahead
 from tiny_rollouts import asks, small_engine, small_model, whole_requests
 
+from foresail.engine.engine import Engine
 from foresail.engine.request import Completion
 from foresail.model.decoder import Decoder
 from foresail.rollout.drafts.allocation import Lengths
+from foresail.rollout.drafts.drafting import GroupDrafts
 from foresail.rollout.drafts.pacing import PLAIN, TRIED_STEPS, TRY_AT_LEAST_EVERY, TRY_EVERY, Pacing
 from foresail.rollout.drafts.step_clock import StepClock
 from foresail.rollout.fleet import Fleet
@@ -47,8 +49,10 @@ def drafting(name: str, pacing: Pacing, model: Decoder = MODEL, **options: Any) 
     return instance
 
 
-def finish(instances: list[NativeInstance], *, chunk_tokens: int | None = None) -> dict[str, list[int]]:
-    fleet = Fleet(instances, build_policy("context"), KVPool(10**6), chunk_tokens=chunk_tokens)
+def finish(
+    instances: list[NativeInstance], *, chunk_tokens: int | None = None, policy: str = "context"
+) -> dict[str, list[int]]:
+    fleet = Fleet(instances, build_policy(policy), KVPool(10**6), chunk_tokens=chunk_tokens)
     requests = whole_requests()
     for group in sorted({ask.group for ask in asks()}):
         members = [ask for ask in asks() if ask.group == group]
@@ -91,6 +95,43 @@ def test_a_device_ahead_of_the_host_in_a_tight_cache(seed, plain):
         run_ahead(instance.engine)
     assert finish(instances, chunk_tokens=[2, 5, 7][seed % 3]) == plain
     assert all(not instance.engine.parked and not instance.engine.resting for instance in instances)
+
+
+def listen(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[int]]:
+    """What automata are told of each row that they did not know before."""
+    told: dict[int, list[int]] = {}
+    append_rows = GroupDrafts.append_rows
+
+    def note(drafts, rows_R, before_R, counts_R, tokens_N):
+        tokens = iter(list(tokens_N))
+        known_R = drafts.known(np.asarray(rows_R))
+        for row, before, count, known in zip(rows_R, before_R, counts_R, known_R, strict=True):
+            text = [next(tokens) for _ in range(count)]
+            told.setdefault(int(row), []).extend(map(int, text[known - before :] if known >= before else []))
+        return append_rows(drafts, rows_R, before_R, counts_R, tokens_N)
+
+    monkeypatch.setattr(GroupDrafts, "append_rows", note)
+    return told
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_automata_are_told_what_was_drawn_also_by_rows_that_were_put_back(seed, ahead, plain, monkeypatch):
+    told, put_back = listen(monkeypatch), Engine._put_back
+    times: list[int] = []
+    monkeypatch.setattr(
+        Engine, "_put_back", lambda engine, slot: (times.append(slot), put_back(engine, slot))
+    )
+    instance = drafting("a", SometimesDraft(seed), max_running=6, num_pages=12)
+    if ahead:
+        run_ahead(instance.engine)
+    assert finish([instance], policy="group") == plain and times
+    rows = {
+        name: row
+        for group in instance.speculation.listener.drafts.siblings.values()
+        for name, row in group.rows.items()
+    }
+    assert {name: told[row] for name, row in rows.items()} == plain
 
 
 @pytest.mark.gpu

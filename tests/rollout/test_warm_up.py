@@ -7,9 +7,13 @@ import subprocess
 import sys
 
 import pytest
-from tiny_rollouts import small_engine, small_model
+from tiny_rollouts import MAX_TOKENS, asks, small_engine, small_model, whole_requests
 
+from foresail.rollout.drafts.warm_up import compile_beside
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native_drafting import DraftingInstance
+from foresail.rollout.policies import build_policy
 
 LEFT_TO_COMPILE = """
 from foresail.rollout.drafts import continuations, rows, suffixes
@@ -35,13 +39,20 @@ def test_after_the_warm_up_nothing_is_compiled(tmp_path):
     assert found.stdout == "0\n"
 
 
-def test_an_instance_drafts_from_the_first_weights_after_it_is_ready():
-    answers = iter([False, False, True])
+def test_an_instance_drafts_when_it_is_ready_also_for_rows_under_way():
+    answers = iter([False] * 5 + [True])
     instance = DraftingInstance("a", small_engine(small_model()), ready=lambda: next(answers))
-    assert not instance.drafts
-    instance.update_weights(1)
-    assert not instance.drafts
-    instance.update_weights(2)
-    assert instance.drafts
-    instance.update_weights(3)  # nobody asks any more
-    assert instance.drafts
+    fleet = Fleet([instance], build_policy("group"), KVPool(max_bytes=0), chunk_tokens=None)
+    requests, first = whole_requests(), [ask for ask in asks() if ask.group == 0]
+    fleet.launch(first, [requests[ask.id] for ask in first])
+    while fleet.busy:
+        fleet.work()
+    listener = instance.speculation.listener
+    assert instance.drafts and 0 < instance.speculation.tally.steps < MAX_TOKENS
+    assert set(listener.asks) == {ask.id for ask in first}
+
+
+@pytest.mark.parametrize("interpreter", ["", None, "no/such/python"])
+def test_without_an_interpreter_to_start_the_run_compiles_by_itself(interpreter, monkeypatch):
+    monkeypatch.setattr(sys, "executable", interpreter)
+    assert compile_beside()()

@@ -92,5 +92,7 @@ class Listener:
         ask = self.asks[row.request.id]
         self.seats_S[slot] = self.engine.table.seats_S[slot]
         self.rows_S[slot], self.groups_S[slot] = self.drafts.join(ask.group, ask.id), ask.group
+        if row.drawn:  # before it was put back, or elsewhere
+            self.drafts.append(ask.group, ask.id, 0, row.drawn)
         self.before_S[slot] = len(row.drawn)
         self.unknown_S[slot] = ask.group not in self.known_groups

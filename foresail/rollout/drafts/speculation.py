@@ -34,7 +34,7 @@ class Tally:
     rows: int = 0
     drafted: int = 0
     accepted: int = 0
-    search_seconds: float = 0.0  # for all appending and finding
+    search_seconds: float = 0.0  # for appending and finding before a step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +78,8 @@ class Speculation:
         self.under_way = self._attempt(slots_R, most_R) if most_R.any() else None
         self.tally.search_seconds += time.perf_counter() - begun
         ended = self.engine.step(None if self.under_way is None else self.under_way.guesses)
+        if not self.engine.guessed:
+            self.under_way = None  # there was no room for drafts
         # From here on the device is at work again.
         self._take_time(slots_R)
         if before is not None:
@@ -132,7 +134,8 @@ class Speculation:
         Where rows are too many for drafts there is nothing to learn.
         """
         self.steps_since_look += 1
-        if self.steps_since_look < LOOK_EVERY or not self.pacing.longest(len(self.engine.running)):
+        rows = len(self.engine.running)
+        if self.steps_since_look < LOOK_EVERY or not rows or not self.pacing.longest(rows):
             return
         self.steps_since_look = 0
         if self.unchecked is not None:
@@ -149,7 +152,8 @@ class Speculation:
         drawn_RK = table.tokens_SL[slots_R[here_R, None], places_RK]
         guesses = attempt.guesses.only(here_R)
         right_RK = guesses.taken_RK[:, :MAX_LENGTH] & (guesses.tokens_RK[:, :MAX_LENGTH] == drawn_RK)
-        self.pacing.acceptance.record(attempt.most_R[here_R], guesses.sizes_R, right_RK.cumprod(1).sum(1))
+        if here_R.any():
+            self.pacing.acceptance.record(attempt.most_R[here_R], guesses.sizes_R, right_RK.cumprod(1).sum(1))
 
     def _take_time(self, slots_R: np.ndarray) -> None:
         """From one return to the next the step before has run, with or without prompts to compute."""

@@ -18,14 +18,21 @@ from foresail.rollout.drafts.drafting import GroupDrafts
 
 
 def compile_beside() -> Callable[[], bool]:
-    """Start a process that does what drafting does; whether it has ended, well or not."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # an interrupt is for the run
-    )
+    """Start a process that does what drafting does; whether it has ended, well or not.
+
+    Where there can be none, or no folder to keep the code in, the run compiles by itself.
+    """
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # an interrupt is for the run
+        )
+    except (OSError, TypeError):  # an interpreter inside another program has no path
+        return lambda: True
     return lambda: process.poll() is not None
 
 
