@@ -21,9 +21,10 @@ def encode_problems(
     problems: Sequence[Problem], tokenizer: Tokenizer, max_tokens: int
 ) -> list[PromptedProblem]:
     """All problems, or an error: a prompt that is too long is never cut, and ids must tell problems apart."""
+    prompts = tokenizer.encode_prompts([problem.prompt for problem in problems])
     encoded = [
-        PromptedProblem(problem=problem, ids=tuple(tokenizer.encode_prompt(problem.prompt)))
-        for problem in problems
+        PromptedProblem(problem=problem, ids=tuple(ids))
+        for problem, ids in zip(problems, prompts, strict=True)
     ]
     if too_long := [entry for entry in encoded if len(entry.ids) > max_tokens]:
         longest = max(too_long, key=lambda entry: len(entry.ids))

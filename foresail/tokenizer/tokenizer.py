@@ -6,6 +6,7 @@ tokenizer's offsets. Pieces are never tokenised on their own: " 4" alone and " 4
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,10 @@ from foresail.tokenizer.chat import ChatTemplate
 from foresail.tokenizer.files import TokenizerFiles, read_files, write_files
 
 SPECIAL_NAMES = ("bos_token", "eos_token", "pad_token", "unk_token")
+AT_ONCE = 1000  # texts
+os.environ.setdefault(
+    "TOKENIZERS_PARALLELISM", "true"
+)  # unless it is set, the library warns of every later fork
 
 
 class Tokenizer:
@@ -65,6 +70,19 @@ class Tokenizer:
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """The ids after which the assistant's answer begins."""
         return self.encode(self._require_chat().render(messages, add_generation_prompt=True))
+
+    def encode_prompts(self, conversations: Sequence[Sequence[Message]]) -> list[list[int]]:
+        """`encode_prompt` of each, by all cores."""
+        chat = self._require_chat()
+        texts = [chat.render(messages, add_generation_prompt=True) for messages in conversations]
+        found: list[list[int]] = []
+        for first in range(0, len(texts), AT_ONCE):
+            some = self._core.encode_batch_fast(texts[first : first + AT_ONCE], add_special_tokens=False)
+            found += [encoding.ids for encoding in some]
+        return [
+            self.encode(text) if self._unknown_id in ids else ids  # which is an error that says where
+            for text, ids in zip(texts, found, strict=True)
+        ]
 
     def encode_conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
         """The ids, and 1 for each that the assistant is to produce: its words and its end-of-turn token.

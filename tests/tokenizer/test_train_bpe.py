@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.records import Message
+from foresail.tokenizer import tokenizer as tokenizer_module
 from foresail.tokenizer.train import train_bpe
 
 TEXTS = ["the tall ship sails, the tall mast sways", "in 1999 there were 1234 ships"] * 10
@@ -46,6 +47,20 @@ def test_default_template_spends_one_token_a_turn() -> None:
     assert BYTES.decode(ids) == "<|user|>1<|assistant|>2<|end|>"
     assert mask == [0, 0, 0, 1, 1]
     assert ids[:3] == BYTES.encode_prompt(chat[:1])
+
+
+def test_many_prompts_are_encoded_as_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_module, "AT_ONCE", 3)
+    chats = [[Message(role="user", content=f"{number} + 1")] for number in range(8)]
+    assert BYTES.encode_prompts(chats) == [BYTES.encode_prompt(chat) for chat in chats]
+    assert BYTES.encode_prompts([]) == []
+
+
+def test_a_character_nobody_knows_is_an_error_among_many_prompts() -> None:
+    tokenizer = train_bpe(["1+2=3"], vocab_size=40, alphabet="seen")
+    chats = [[Message(role="user", content=text)] for text in ("1+2", "1+5")]
+    with pytest.raises(ValueError, match=r"no token for '5' in"):
+        tokenizer.encode_prompts(chats)
 
 
 def test_seen_alphabet_is_small_and_refuses_the_rest() -> None:
