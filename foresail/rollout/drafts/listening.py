@@ -15,14 +15,20 @@ from foresail.engine.request import Completion
 from foresail.rollout.drafts.drafting import GroupDrafts
 from foresail.rollout.plan import Ask
 
+NO_ROW = -1  # in the automata, so far
+
 
 class Listener:
-    """begin each request; hear what rows drew; guess what they draw next."""
+    """begin each request; hear what rows drew; guess what they draw next.
+
+    Automata hear of a text when a guess is wanted from it, which for most of many rows is never.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.drafts = GroupDrafts()
         self.asks: dict[str, Ask] = {}
+        self.untold: dict[int, dict[str, Sequence[int]]] = {}  # by group and request: what it drew in all
         self.known_groups: set[int] = set()  # somebody of theirs has ended, so their length can be guessed
         num_slots = len(engine.table.seats_S)
         self.seats_S = np.full(num_slots, -1)  # whom the next four are about
@@ -36,12 +42,12 @@ class Listener:
         if ask.group not in self.drafts.siblings:
             self.drafts.register(ask.group, prompt)
         if drawn:
-            self.drafts.append(ask.group, ask.id, 0, drawn)
+            self.learn(ask, drawn)
 
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
         """What a request drew in all so far, here or elsewhere; of groups that never ran here nothing is kept."""
         if ask.group in self.drafts.siblings:
-            self.drafts.append(ask.group, ask.id, 0, ids)
+            self.untold.setdefault(ask.group, {})[ask.id] = ids
 
     def note(self, completion: Completion) -> None:
         """A chunk has ended here, or a whole request. Of who was given up under older weights nothing is known."""
@@ -63,6 +69,12 @@ class Listener:
     def hear(self) -> np.ndarray:
         """Take in what was drawn since the last call; the running slots."""
         table, slots_R = self.engine.table, self.greet()
+        for group in self.untold.keys() & set(self.groups_S[slots_R].tolist()):
+            for name, ids in self.untold.pop(group).items():
+                self.drafts.append(group, name, 0, ids)
+        for slot in slots_R[self.rows_S[slots_R] == NO_ROW].tolist():
+            name = self.engine.running[slot].request.id
+            self.rows_S[slot] = self.drafts.join(int(self.groups_S[slot]), name)
         if len(slots_R):
             heard_R = self.heard(slots_R)
             counts_R = table.drawn_S[slots_R] - heard_R
@@ -91,8 +103,8 @@ class Listener:
         row = self.engine.running[slot]
         ask = self.asks[row.request.id]
         self.seats_S[slot] = self.engine.table.seats_S[slot]
-        self.rows_S[slot], self.groups_S[slot] = self.drafts.join(ask.group, ask.id), ask.group
+        self.rows_S[slot], self.groups_S[slot] = NO_ROW, ask.group
         if row.drawn:  # before it was put back, or elsewhere
-            self.drafts.append(ask.group, ask.id, 0, row.drawn)
+            self.learn(ask, row.drawn)
         self.before_S[slot] = len(row.drawn)
         self.unknown_S[slot] = ask.group not in self.known_groups
