@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,13 @@ def reinforce_all(recipes: Sequence[Rl], jobs: int) -> dict[str, Any]:
         found = [reinforce(recipe) for recipe in recipes]
     else:
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            found = list(pool.map(reinforce_quietly, recipes))
+            try:
+                found = list(pool.map(reinforce_quietly, recipes))
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in active_children():
+                    process.terminate()  # a stage ends its step and saves; an evaluation is begun again
+                raise Unfinished("the runs beside each other") from None
     return {recipe.run.name: figures for recipe, figures in zip(recipes, found, strict=True)}
 
 
