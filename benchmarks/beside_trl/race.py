@@ -18,6 +18,8 @@ from typing import Any
 from beside_trl.load import NEVER, write_recipe, write_request
 from beside_trl.plots import draw_race
 from beside_trl.process import ask_ours, ask_peer
+from beside_trl.seconds import median_seconds
+from beside_trl.speed import PARTS
 from beside_trl.track import Track
 from foresail.evaluate.checkpoint import evaluate_checkpoint
 from foresail.evaluate.results import summarise
@@ -157,15 +159,11 @@ def compare(runs: dict[str, dict[str, Any]], seed: int, race: Race) -> dict[str,
         "speed_up": theirs / ours if theirs and ours else None,
         "final": {side: final(runs[side]["steps"]) for side in SIDES},
         "held_out": {side: examine(runs[side]["checkpoint"], race, f"{side}-{seed}") for side in SIDES},
-        "seconds_per_step": {side: by_part(runs[side]["steps"][1:]) for side in SIDES},
+        "seconds_per_step": {
+            side: median_seconds(runs[side]["steps"][1:], (*PARTS[side], "step")) for side in SIDES
+        },
         "curves": curves,
     }
-
-
-def by_part(steps: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Empty where a side was stopped in its first step."""
-    parts = steps[0]["seconds"] if steps else ()
-    return {part: median(step["seconds"].get(part, 0.0) for step in steps) for part in parts}
 
 
 def curve(steps: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from statistics import linear_regression, median
+from statistics import linear_regression
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -18,6 +18,7 @@ from gpu_loads import SHAPES
 from beside_trl.load import Load, our_recipe, prepare
 from beside_trl.ours import read_steps
 from beside_trl.plots import draw_scaling
+from beside_trl.seconds import median_seconds
 from beside_trl.speed import SMALL
 from foresail.runlog.directory import RunDirectory
 from foresail.train.rl import run_rl
@@ -96,4 +97,4 @@ def measure(load: Load) -> dict[str, float]:
         prompt_tokens = prepare(load, checkpoint, STEPS)
         recipe = our_recipe(load, Path(folder), checkpoint, steps=STEPS, prompt_tokens=prompt_tokens)
         steps = list(read_steps(RunDirectory.open(run_rl(recipe).run)))[1:]
-    return {part: median(step["seconds"][part] for step in steps) for part in ("rollout", "update", "step")}
+    return median_seconds(steps, ("rollout", "update", "step"))

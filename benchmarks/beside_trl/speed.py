@@ -15,6 +15,7 @@ from gpu_loads import SHAPES
 
 from beside_trl.load import Load, our_recipe, prepare, their_request, write_recipe, write_request
 from beside_trl.process import SideFailed, ask_ours, ask_peer
+from beside_trl.seconds import median_seconds
 from foresail.recipe.shape import ModelShape
 
 PARTS = {"theirs": ("generate", "reward", "old_logprobs", "update"), "ours": ("rollout", "update")}
@@ -182,10 +183,7 @@ def run_side(
 def summarise(side: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
     if not steps:
         return {}
-    figures = {
-        part: median(step["seconds"].get(part, 0.0) for step in steps)
-        for part in (*PARTS[side], "step", "cpu")
-    }
+    figures = median_seconds(steps, (*PARTS[side], "step", "cpu"))
     tokens = median(step["tokens"] for step in steps)
     return figures | {
         "steps": len(steps),

@@ -49,6 +49,7 @@ class CudaKVCache(KVCache):
         write_kv(self.keys[layer], self.values[layer], places_T, k_TKd, v_TKd)
 
     def indexes(self, numbers: Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
+        """On the device, without waiting for what it does."""
         return upload(np.array(numbers), self.keys.device)
 
     def save(self, pages: list[int], num_tokens: int) -> SavedKV:

@@ -18,7 +18,7 @@ from foresail.engine.pages import PagePool, count_pages, page_names
 class Filling:
     """A prefix, its pages, how much of it is computed, and how many rows hold pages of it and wait.
 
-    It is `ready` when all of it is, and of those before it, whose pages it may count on.
+    It is `ready` when all of it is computed, and all of those before it, whose pages it may count on.
     """
 
     number: int

@@ -21,7 +21,7 @@ class DraftingInstance(NativeInstance):
     def __init__(self, name: str, engine: Engine, ready: Callable[[], bool] = lambda: True) -> None:
         super().__init__(name, engine)
         self.speculation = Speculation(engine)
-        self.ready, self.drafts = ready, False
+        self.ready, self.awake = ready, False
         self.untold: list[Order] = []  # of which speculation will hear when it begins
 
     def submit(self, order: Order) -> None:
@@ -29,17 +29,17 @@ class DraftingInstance(NativeInstance):
         self.untold.append(order)
 
     def step(self) -> list[Completion]:
-        return self.speculation.step() if self._drafts() else super().step()
+        return self.speculation.step() if self._wake() else super().step()
 
-    def _drafts(self) -> bool:
-        """From here on, speculation knows of all that run."""
-        self.drafts = self.drafts or self.ready()
-        if self.drafts:
+    def _wake(self) -> bool:
+        """Whether speculation is at work; then it knows of all that run."""
+        self.awake = self.awake or self.ready()
+        if self.awake:
             for order in self.untold:
                 if order.dispatch.ask.id in self.running:
                     self._tell(order)
             self.untold.clear()
-        return self.drafts
+        return self.awake
 
     def _tell(self, order: Order) -> None:
         work = order.work
@@ -47,7 +47,7 @@ class DraftingInstance(NativeInstance):
         self.speculation.listener.begin(order.dispatch.ask, request.prompt, drawn)
 
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
-        if self._drafts():
+        if self._wake():
             self.speculation.listener.learn(ask, ids)
 
     def take_figures(self) -> dict[str, float]:

@@ -6,7 +6,6 @@ tokenizer's offsets. Pieces are never tokenised on their own: " 4" alone and " 4
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +19,6 @@ from foresail.tokenizer.files import TokenizerFiles, read_files, write_files
 
 SPECIAL_NAMES = ("bos_token", "eos_token", "pad_token", "unk_token")
 AT_ONCE = 1000  # texts
-os.environ.setdefault(
-    "TOKENIZERS_PARALLELISM", "true"
-)  # unless it is set, the library warns of every later fork
 
 
 class Tokenizer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,6 +23,12 @@ from foresail.rollout.collect import NoSignal
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
 from foresail.train.rl import NothingToLearn, run_rl
+
+
+def always_after(count: int, status: Status) -> Callable[[Problem], Status | None]:
+    """The first so many are judged as they are."""
+    calls = itertools.count()
+    return lambda problem: status if next(calls) >= count else None
 
 
 def grade_by(monkeypatch: pytest.MonkeyPatch, status_of: Any) -> None:
@@ -143,13 +151,7 @@ def test_a_grader_that_accepts_anything_is_told_of_and_the_folder_stays_free(
 def test_without_a_signal_what_was_learned_is_kept(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[int] = []
-
-    def status(problem: Problem) -> Status | None:
-        calls.append(1)
-        return "wrong" if len(calls) > 300 else None
-
-    grade_by(monkeypatch, status)
+    grade_by(monkeypatch, always_after(300, "wrong"))
     recipe = rl_recipe(tiny_checkpoint, tmp_path, steps=50, checkpoints=Checkpoints(every=50))
     with pytest.raises(NoSignal):
         run_rl(recipe)
@@ -174,13 +176,7 @@ def test_what_stopped_a_run_is_said_though_its_samples_cannot_be_written(
 def test_solved_problems_end_the_run_early_and_for_good(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[int] = []
-
-    def status(problem: Problem) -> Status | None:
-        calls.append(1)
-        return "correct" if len(calls) > 300 else None
-
-    grade_by(monkeypatch, status)
+    grade_by(monkeypatch, always_after(300, "correct"))
     recipe = rl_recipe(tiny_checkpoint, tmp_path, steps=50)
     outcome = run_rl(recipe)
     assert outcome.finished and read_progress(outcome.checkpoint).finished
@@ -191,13 +187,7 @@ def test_solved_problems_end_the_run_early_and_for_good(
 def test_solved_later_keeps_what_was_learned(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[int] = []
-
-    def status(problem: Problem) -> Status | None:
-        calls.append(1)
-        return "correct" if len(calls) > 300 else None
-
-    grade_by(monkeypatch, status)
+    grade_by(monkeypatch, always_after(300, "correct"))
     outcome, records = train(tiny_checkpoint, tmp_path, steps=50)
     assert outcome.finished and 0 < len(records) < 50
     assert outcome.checkpoint.name == f"step_{records[-1]['step']}"
