@@ -19,6 +19,7 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,9 @@ def main() -> None:
         "scaling": measure_scaling,
     }
     for part in options.parts:
-        figures[part] = measures[part](options)
-        (options.output / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")
+        for found in measures[part](options):  # ever more complete: a run may be cut off
+            figures[part] = found
+            (options.output / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")
     print(json.dumps(figures))
 
 
@@ -62,7 +64,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="of each process; default: 1 on a CPU, 8 beside a GPU")
     parser.add_argument("--loads", nargs="+", help="speed: by name; default: all of the device")
     parser.add_argument("--rounds", type=int, help="speed: of each side in turn; default: 3, on a GPU 1")
-    parser.add_argument("--steps", type=int, help="speed: counted steps a round; default: 4, on a GPU 2")
+    parser.add_argument("--steps", type=int, help="speed: counted steps a round; default: 4, on a GPU 8")
+    parser.add_argument("--peer-steps", type=int, help="of TRL; default: as many, on a GPU 2")
     parser.add_argument(
         "--seconds", type=float, default=90.0, help="speed on a GPU: after which a side is stopped"
     )
@@ -91,7 +94,8 @@ def read_options() -> argparse.Namespace:
     options.threads = options.threads or (8 if on_gpu else 1)
     options.rounds = options.rounds or (1 if on_gpu or options.quick else 3)
     options.race_rates = options.race_rates or ([2e-5] if on_gpu else [3e-4, 1e-3, 3e-3])
-    options.steps = options.steps or (2 if on_gpu or options.quick else 4)
+    options.steps = options.steps or (2 if options.quick else 8 if on_gpu else 4)
+    options.peer_steps = options.peer_steps or (2 if on_gpu else options.steps)
     if options.quick:
         options.race_steps, options.race_rates, options.race_seeds = 10, [1e-3], [1]
     return options
@@ -100,20 +104,24 @@ def read_options() -> argparse.Namespace:
 # torch is loaded with the parts, after the number of threads is set.
 
 
-def measure_losses(options: argparse.Namespace) -> dict[str, Any]:
+Figures = Iterator[dict[str, Any]]
+
+
+def measure_losses(options: argparse.Namespace) -> Figures:
     from beside_trl import losses
 
     with tempfile.TemporaryDirectory() as folder:
-        return losses.measure_losses(Path(folder), options.peer_python)
+        yield losses.measure_losses(Path(folder), options.peer_python)
 
 
-def measure_speed(options: argparse.Namespace) -> dict[str, Any]:
+def measure_speed(options: argparse.Namespace) -> Figures:
     from beside_trl import speed
 
     plan = speed.Plan(
         peer_python=options.peer_python,
         rounds=options.rounds,
         steps=options.steps,
+        peer_steps=options.peer_steps,
         seconds=options.seconds if options.device == "cuda" else 600.0,
         weights=options.peer_weights,
         recompute=options.recompute,
@@ -123,10 +131,13 @@ def measure_speed(options: argparse.Namespace) -> dict[str, Any]:
         loads = [speed.LOADS[name] for name in options.loads]
     if options.quick:
         loads = [speed.smaller(load) for load in loads]
-    return {load.name: speed.measure_speed(load, plan) for load in loads}
+    found = {}
+    for load in loads:
+        found[load.name] = speed.measure_speed(load, plan)
+        yield found
 
 
-def measure_race(options: argparse.Namespace) -> dict[str, Any]:
+def measure_race(options: argparse.Namespace) -> Figures:
     from beside_trl import race
     from beside_trl.track import arithmetic, word_problems
 
@@ -141,13 +152,13 @@ def measure_race(options: argparse.Namespace) -> dict[str, Any]:
             steps=options.race_steps,
             seconds=options.race_seconds,
         )
-        return race.measure_race(plan, options.output)
+        yield race.measure_race(plan, options.output)
 
 
-def measure_scaling(options: argparse.Namespace) -> dict[str, Any]:
+def measure_scaling(options: argparse.Namespace) -> Figures:
     from beside_trl import scaling
 
-    return scaling.measure_scaling(options.device, options.output)
+    yield from scaling.measure_scaling(options.device, options.output)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ long over, is paid once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +72,8 @@ def vary(base: Load) -> dict[str, list[tuple[float, Load]]]:
     }
 
 
-def measure_scaling(device: str, output: Path) -> dict[str, Any]:
+def measure_scaling(device: str, output: Path) -> Iterator[dict[str, Any]]:
+    """The sweeps so far, drawn, after every one."""
     sweeps: dict[str, Any] = {}
     for name, loads in vary(BASES[device]).items():
         print(f"\nStep time by {name}, {device}", flush=True)
@@ -86,8 +88,8 @@ def measure_scaling(device: str, output: Path) -> dict[str, Any]:
             abs(fit.intercept + fit.slope * point["size"] - point["step"]) / point["step"] for point in points
         )
         print(f"  farthest from a straight line: {sweeps[name]['farthest']:.0%}", flush=True)
-    draw_scaling(sweeps, output / f"scaling-{device}.png")
-    return sweeps
+        draw_scaling(sweeps, output / f"scaling-{device}.png")
+        yield sweeps
 
 
 def measure(load: Load) -> dict[str, float]:

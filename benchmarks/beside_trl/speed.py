@@ -109,11 +109,15 @@ LOADS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How often and how long: `steps` of each process beyond its warm-up."""
+    """How often and how long: `steps` of each process beyond its warm-up, of TRL's `peer_steps`.
+
+    A process of Foresail's finds out in its first steps whether drafts pay; TRL's has nothing to find out.
+    """
 
     peer_python: str
     rounds: int
     steps: int
+    peer_steps: int
     seconds: float  # after which a process is killed
     weights: str = "float32"  # of TRL's model; its mixed precision on a GPU
     recompute: bool = False  # activations in the backward pass, on both sides
@@ -130,7 +134,7 @@ def measure_speed(load: Load, plan: Plan) -> dict[str, Any]:
     seen: dict[str, list[dict[str, Any]]] = {"theirs": [], "ours": []}
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Path(folder) / "model"
-        prompt_tokens = prepare(load, checkpoint, plan.steps + 1)
+        prompt_tokens = prepare(load, checkpoint, max(plan.steps, plan.peer_steps) + 1)
         for number in range(plan.rounds):
             for side in seen:
                 counted = run_side(
@@ -154,16 +158,22 @@ def run_side(
     side: str, load: Load, plan: Plan, folder: Path, checkpoint: Path, prompt_tokens: int
 ) -> list[dict[str, Any]]:
     """The steps after the warm-up, as far as they came within their time."""
-    steps = plan.steps + 1
     if side == "ours":
         recipe = our_recipe(
-            load, folder, checkpoint, steps=steps, prompt_tokens=prompt_tokens, recompute=plan.recompute
+            load,
+            folder,
+            checkpoint,
+            steps=plan.steps + 1,
+            prompt_tokens=prompt_tokens,
+            recompute=plan.recompute,
         )
         write_recipe(folder, recipe)
         lines = ask_ours(folder, seconds=plan.seconds)
     else:
         weights, recompute = plan.weights, plan.recompute
-        request = their_request(load, checkpoint, steps=steps, weights=weights, recompute=recompute)
+        request = their_request(
+            load, checkpoint, steps=plan.peer_steps + 1, weights=weights, recompute=recompute
+        )
         write_request(folder, request)
         lines = ask_peer(plan.peer_python, "steps", folder, seconds=plan.seconds)
     found = []

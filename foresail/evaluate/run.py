@@ -63,10 +63,8 @@ class Examiner:
         return Judged(hand_over(problem, sample, text, self.reward, self.grading), self.score)
 
     def score(self, verdict: Verdict) -> float | None:
-        if verdict.status in FAILURES:
-            return None
-        right = float(verdict.status == "correct")
-        return right if self.reward.own_function else verdict.score  # rewards need not lie in [0, 1]
+        """Right or not, whatever a reward pays for a part of it."""
+        return None if verdict.status in FAILURES else float(verdict.status == "correct")
 
     def attempts(self, group: Group) -> list[Attempt]:
         ballot = find_ballot(self.reward)

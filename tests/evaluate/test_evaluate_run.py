@@ -119,6 +119,20 @@ def test_a_failed_grader_costs_its_own_attempts_only(
     assert figures["greedy_attempts"]["failures"] == 10 and figures["samples"]["failures"] == 30
 
 
+def test_part_of_a_reward_is_no_part_of_an_accuracy(
+    problems: list[PromptedProblem], tokenizer: Tokenizer
+) -> None:
+    """Graders may pay for some of the tests, or more than one for an answer; curves must mean the same for all."""
+    good = {entry.problem.id for entry in problems[::4]}
+
+    def pay_in_part(problem: Problem, response: str) -> Verdict:
+        right = problem.id in good
+        return Verdict(status="correct" if right else "wrong", score=2.5 if right else 0.7)
+
+    figures = summarise(run(tiny_fleet(tokenizer), problems, tokenizer, HereAndNow(pay_in_part)))
+    assert figures["greedy"]["value"] == figures["mean@3"]["value"] == len(good) / len(problems)
+
+
 class PatientGrading:
     """Gives no verdict until it has seen every response; whoever waits for one before that waits for ever."""
 

@@ -254,11 +254,20 @@ def test_drafts_are_found_to_pay_where_checking_is_cheap():
 
 
 def test_drafts_stay_off_where_checking_is_dear_or_guesses_are_bad():
-    for chance, per_token in ((0.8, 0.3), (0.02, 0.005)):
+    for chance, per_token in ((0.8, 0.3), (0.1, 0.05)):
         chosen = simulate(Pacing(), 4000, chance=chance, plain=5.0, per_token=per_token)
         late = chosen[1000:]
         tries = len(late) // TRY_AT_LEAST_EVERY + 1  # ever more rarely, up to that
         assert sum(any(lengths) for lengths in late) <= tries * TRIED_STEPS
+
+
+def test_what_would_not_pay_for_nothing_is_not_tried_until_it_would():
+    pacing = Pacing()
+    assert not any(any(pacing.lengths(0, 32, 100)) for _ in range(200)), "nobody has looked yet"
+    chosen = simulate(pacing, 2000, chance=0.01, plain=5.0, per_token=0.005)
+    assert not any(any(lengths) for lengths in chosen)
+    chosen = simulate(pacing, 200, chance=0.8, plain=5.0, per_token=0.005)
+    assert sum(any(lengths) for lengths in chosen) > 100
 
 
 def test_a_step_has_no_more_entries_than_it_may():

@@ -1,7 +1,8 @@
 """Whether drafts pay, and how long they should be, from what steps took and how far drafts got lately.
 
 Whoever never drafts learns nothing about drafts, and whoever always does forgets what a plain step takes. So now
-and then a few steps of the other kind are tried, ever more rarely while the batch stays as it is.
+and then a few steps of the other kind are tried, ever more rarely while the batch stays as it is. Drafts that would
+not pay if they cost nothing are not tried: the first of a size costs a graph.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ DECIDE_EVERY = 8  # steps
 TRY_EVERY, TRY_AT_LEAST_EVERY = 32, 256  # steps
 TRIED_STEPS = 2  # of which the second is timed: the first may capture a graph
 TRIED_LENGTHS = (4, 2, 8)  # in turn
+LEAST_GAIN = 0.05  # tokens a row that drafts must bring to be tried
 
 
 class Pacing:
@@ -45,7 +47,9 @@ class Pacing:
             self.best = plan_lengths(
                 num_high, num_low, context, self.acceptance, self.times, max_length=longest
             )
-        self.steps, self.wait = self.steps + 1, self.wait - 1
+        self.steps += 1
+        if self.wait != TRIED_STEPS or any(self.best) or self._are_promising(longest):
+            self.wait -= 1
         if self.wait >= TRIED_STEPS:
             return self.best
         if self.wait == TRIED_STEPS - 1:
@@ -55,3 +59,8 @@ class Pacing:
         if self.wait == 0:
             self.wait = self.patience = min(2 * self.patience, TRY_AT_LEAST_EVERY)
         return self.tried
+
+    def _are_promising(self, longest: int) -> bool:
+        """By drafts that were compared with what was drawn, of which there must have been some."""
+        seen = self.acceptance.accepted.tried.any()
+        return bool(seen and self.acceptance.beta[1 : longest + 1].sum() >= LEAST_GAIN)
