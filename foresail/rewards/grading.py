@@ -19,6 +19,7 @@ from foresail.records import Problem, Verdict
 from foresail.rewards.grader import find_grader
 from foresail.rewards.guard import Grader, grade_guarded, tell
 from foresail.rewards.pool import GradingPool
+from foresail.rewards.shared import SharedGrading
 
 QUICK = ("math", "exact")
 
@@ -49,6 +50,8 @@ def open_grading(settings: Reward) -> Grading:
     grading: Grading = (
         GradingPool(grader, workers=workers, seconds=seconds) if workers else HereAndNow(grader)
     )
+    if settings.grader == "code":
+        grading = SharedGrading(grading)
     try:
         grading.check()
     except BaseException:

@@ -1,0 +1,103 @@
+"""Equal programs are run once: what one of them earns, all do.
+
+A model that has learned something writes the same program for a problem again and again, and running it takes far
+longer than reading it.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from foresail.records import FAILURES, Problem, Verdict
+from foresail.rewards.programs.fences import find_program
+from foresail.rewards.programs.program import Program
+
+if TYPE_CHECKING:
+    from foresail.rewards.grading import Grading
+
+KEPT = 4096  # programs; more than a step has
+
+Key = tuple[int, Program]
+
+
+@dataclass
+class Trial:
+    """A program with the grader, and how many responses wait for it. `problem` keeps its place in memory."""
+
+    problem: Problem
+    graded: Future[Verdict]
+    waiting: int = 0
+
+    @property
+    def still_counts(self) -> bool:
+        """Under way, or with a verdict on the program. A failure says nothing, so the next one is tried anew."""
+        if not self.graded.done():
+            return True
+        if self.graded.cancelled() or self.graded.exception() is not None:
+            return False
+        return self.graded.result().status not in FAILURES
+
+
+class SharedGrading:
+    """A `Grading` before another: every response has a future of its own, many of them from one trial."""
+
+    def __init__(self, grading: Grading) -> None:
+        self.grading = grading
+        self.lock = threading.Lock()
+        self.trials: dict[Key, Trial] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def check(self) -> None:
+        self.grading.check()
+
+    def close(self) -> None:
+        self.grading.close()
+
+    def submit(self, problem: Problem, response: str) -> Future[Verdict]:
+        program = find_program(response)
+        if program is None:  # nothing will be run
+            return self.grading.submit(problem, response)
+        own: Future[Verdict] = Future()
+        with self.lock:
+            trial = self._find((id(problem), program), problem, response)
+            trial.waiting += 1
+        own.add_done_callback(partial(self._leave, trial))
+        trial.graded.add_done_callback(partial(pass_on, own))
+        return own
+
+    def _find(self, key: Key, problem: Problem, response: str) -> Trial:
+        trial = self.trials.get(key)
+        if trial is None or not trial.still_counts:
+            trial = self.trials[key] = Trial(problem, self.grading.submit(problem, response))
+            if len(self.trials) > KEPT:
+                del self.trials[next(iter(self.trials))]
+        return trial
+
+    def _leave(self, trial: Trial, own: Future[Verdict]) -> None:
+        """Whoever was cancelled waits no more; a trial that nobody waits for need not begin."""
+        with self.lock:
+            trial.waiting -= 1
+            if own.cancelled() and not trial.waiting:
+                trial.graded.cancel()
+
+
+def pass_on(own: Future[Verdict], graded: Future[Verdict]) -> None:
+    if not own.set_running_or_notify_cancel():
+        return
+    error = graded.exception()
+    if error is not None:
+        own.set_exception(error)
+    else:
+        own.set_result(graded.result())

@@ -1,0 +1,142 @@
+"""Equal programs for one problem are run once, and every response still has a verdict of its own to wait for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+
+import pytest
+
+from foresail.recipe.parts import Reward
+from foresail.records import Problem, Status, Verdict
+from foresail.rewards import shared
+from foresail.rewards.grading import HereAndNow, open_grading
+from foresail.rewards.pool import GradingPool
+from foresail.rewards.shared import SharedGrading
+
+ONE, OTHER = (Problem(id="p", prompt=(), answer=answer) for answer in "78")
+
+
+def respond(program: str, thoughts: str = "") -> str:
+    return f"{thoughts}\n```python\n{program}\n```"
+
+
+class Desk(HereAndNow):
+    """Keeps what comes until somebody gives a verdict on it."""
+
+    def __init__(self) -> None:
+        self.came: list[tuple[Problem, str]] = []
+        self.futures: list[Future[Verdict]] = []
+
+    def submit(self, problem: Problem, response: str) -> Future[Verdict]:
+        self.came.append((problem, response))
+        self.futures.append(Future())
+        return self.futures[-1]
+
+    def say(self, number: int, status: Status) -> None:
+        assert self.futures[number].set_running_or_notify_cancel()
+        self.futures[number].set_result(Verdict(status=status, score=float(status == "correct")))
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_what_stands_around_a_program_makes_no_difference(desk: Desk) -> None:
+    grading = SharedGrading(desk)
+    futures = [grading.submit(ONE, respond("x = 1", thoughts)) for thoughts in ("", "Well.", "So:")]
+    assert len(desk.came) == 1 and not any(future.done() for future in futures)
+    desk.say(0, "correct")
+    late = grading.submit(ONE, respond("x = 1"))
+    assert [future.result(0).status for future in (*futures, late)] == ["correct"] * 4
+    assert len(desk.came) == 1
+
+
+def test_other_programs_and_other_problems_are_tried_themselves(desk: Desk) -> None:
+    grading = SharedGrading(desk)
+    grading.submit(ONE, respond("x = 1"))
+    grading.submit(ONE, respond("x = 2"))
+    grading.submit(OTHER, respond("x = 1"))  # of the same name, with another answer
+    for _ in range(2):
+        grading.submit(ONE, "no program at all")
+    assert len(desk.came) == 5
+
+
+@pytest.mark.parametrize("status", ["crashed", "timeout", "ungradable"])
+def test_after_a_failure_the_next_one_is_tried_anew(desk: Desk, status: Status) -> None:
+    grading = SharedGrading(desk)
+    before = grading.submit(ONE, respond("x = 1"))
+    desk.say(0, status)
+    after = grading.submit(ONE, respond("x = 1"))
+    desk.say(1, "wrong")
+    assert (before.result(0).status, after.result(0).status) == (status, "wrong")
+
+
+def test_an_error_reaches_everyone_and_is_not_kept(desk: Desk) -> None:
+    grading = SharedGrading(desk)
+    futures = [grading.submit(ONE, respond("x = 1")) for _ in range(2)]
+    desk.futures[0].set_exception(RuntimeError("closed"))
+    for future in futures:
+        with pytest.raises(RuntimeError, match="closed"):
+            future.result(0)
+    grading.submit(ONE, respond("x = 1"))
+    assert len(desk.came) == 2
+
+
+def test_who_cancels_takes_nothing_from_the_others(desk: Desk) -> None:
+    grading = SharedGrading(desk)
+    first, second = (grading.submit(ONE, respond("x = 1")) for _ in range(2))
+    assert first.cancel() and not desk.futures[0].cancelled()
+    desk.say(0, "correct")
+    assert second.result(0).status == "correct"
+    with pytest.raises(CancelledError):
+        first.result(0)
+
+
+def test_what_nobody_waits_for_is_not_begun(desk: Desk) -> None:
+    grading = SharedGrading(desk)
+    futures = [grading.submit(ONE, respond("x = 1")) for _ in range(3)]
+    assert all(future.cancel() for future in futures) and desk.futures[0].cancelled()
+    again = grading.submit(ONE, respond("x = 1"))
+    desk.say(1, "wrong")
+    assert again.result(0).status == "wrong"
+
+
+def test_no_more_programs_are_kept_than_may_be(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "KEPT", 3)
+    grading = SharedGrading(desk)
+    for number in range(10):
+        grading.submit(ONE, respond(f"x = {number}"))
+    assert len(grading.trials) == 3
+    grading.submit(ONE, respond("x = 9"))
+    grading.submit(ONE, respond("x = 0"))
+    assert len(desk.came) == 11
+
+
+def test_many_threads_and_a_real_pool() -> None:
+    """Some cancel at once: nobody is forgotten, and no verdict goes to the wrong one."""
+    with SharedGrading(GradingPool(odd_is_right, workers=2, seconds=60)) as grading:
+
+        def ask(number: int) -> str | None:
+            future = grading.submit((ONE, OTHER)[number % 2], respond(f"x = {number % 10}"))
+            return None if number % 3 == 0 and future.cancel() else future.result(60).status
+
+        with ThreadPoolExecutor(8) as threads:
+            found = list(threads.map(ask, range(600)))
+    for number, status in enumerate(found):
+        assert status in (None, "correct" if number % 2 else "wrong")
+    assert Counter(found)[None] <= 200
+
+
+def odd_is_right(problem: Problem, response: str) -> Verdict:
+    right = int(response.split("x = ")[1].split("\n")[0]) % 2
+    return Verdict(status="correct" if right else "wrong", score=float(right))
+
+
+def test_only_code_is_shared() -> None:
+    """A function of one's own may count its calls or throw dice, and mathematics takes no time."""
+    with open_grading(Reward(grader="code", workers=1)) as grading:
+        assert isinstance(grading, SharedGrading)
+    with open_grading(Reward(grader="math")) as grading:
+        assert isinstance(grading, HereAndNow)
