@@ -32,7 +32,8 @@ from foresail.evaluate.run import Judged
 from foresail.recipe.memory import estimate
 from foresail.recipe.stages import Rl
 from foresail.records import Group, Message, Problem, Sample, Verdict
-from foresail.rewards.grading import Grading, open_grading
+from foresail.rewards.build import open_grading
+from foresail.rewards.grading import Grading
 from foresail.rollout.build import build_fleet
 from foresail.rollout.collect import collect, gradable
 from foresail.rollout.controller import Controller

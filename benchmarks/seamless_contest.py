@@ -21,7 +21,8 @@ from foresail.engine.engine import Engine
 from foresail.evaluate.run import Judged
 from foresail.recipe.parts import Code, Reward, Rollout
 from foresail.records import FAILURES, Group, Message, Problem, Sample, Verdict
-from foresail.rewards.grading import Grading, open_grading
+from foresail.rewards.build import open_grading
+from foresail.rewards.grading import Grading
 from foresail.rollout.build import build_fleet
 from foresail.rollout.collect import collect, teaches
 from foresail.rollout.controller import Controller

@@ -20,8 +20,9 @@ from foresail.data.rows import Row, read_rows
 from foresail.recipe.columns import reach
 from foresail.recipe.parts import Reward
 from foresail.records import Problem, Verdict
+from foresail.rewards.build import open_grading
 from foresail.rewards.extract import Accept
-from foresail.rewards.grading import Grading, open_grading
+from foresail.rewards.grading import Grading
 from foresail.rewards.tally import one_line, share, tally
 from foresail.runlog.atomic import write_text
 

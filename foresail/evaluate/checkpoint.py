@@ -30,7 +30,7 @@ from foresail.recipe.machine import main_memory
 from foresail.recipe.memory import pages_per_sample
 from foresail.recipe.reward_function import check_function
 from foresail.records import Message
-from foresail.rewards.grading import open_grading
+from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer

@@ -35,7 +35,7 @@ from foresail.model.checksum import checksum
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
 from foresail.records import RunStopped, Verdict
-from foresail.rewards.grading import open_grading
+from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet
 from foresail.rollout.groups import Draw
 from foresail.rollout.stream import draw_all

@@ -18,7 +18,7 @@ from foresail.data.rows import SUFFIXES, Row, excerpt, read_rows
 from foresail.recipe.columns import reach
 from foresail.recipe.parts import Reward
 from foresail.records import FAILURES, Problem, Verdict
-from foresail.rewards.grading import open_grading
+from foresail.rewards.build import open_grading
 from foresail.rewards.tally import one_line, share, tally
 from foresail.runlog.atomic import write_text
 

@@ -32,10 +32,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
-from typing import Self
 
 from foresail.records import Problem, Verdict
+from foresail.rewards.grading import Grading
 from foresail.rewards.guard import Graded, Grader, failure, tell
 
 LOADING_SECONDS = 300.0  # a grader may import a large library, or read a model
@@ -103,7 +102,7 @@ class Worker:
         return self.process.wait()
 
 
-class GradingPool:
+class GradingPool(Grading):
     """`submit` gives a future at once; `close` kills everything."""
 
     def __init__(self, grader: Grader, *, workers: int, seconds: float) -> None:
@@ -117,14 +116,6 @@ class GradingPool:
         self._workers: list[Worker] = []
         self._thread: threading.Thread | None = None
         self._told = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def submit(self, problem: Problem, response: str) -> Future[Verdict]:
         return self.submit_batch([(problem, response)])[0]

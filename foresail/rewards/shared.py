@@ -10,15 +10,11 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
 
 from foresail.records import FAILURES, Problem, Verdict
+from foresail.rewards.grading import Grading
 from foresail.rewards.programs.fences import find_program
 from foresail.rewards.programs.program import Program
-
-if TYPE_CHECKING:
-    from foresail.rewards.grading import Grading
 
 KEPT = 4096  # programs; more than a step has
 
@@ -43,21 +39,13 @@ class Trial:
         return self.graded.result().status not in FAILURES
 
 
-class SharedGrading:
-    """A `Grading` before another: every response has a future of its own, many of them from one trial."""
+class SharedGrading(Grading):
+    """Stands before another: every response has a future of its own, many of them from one trial."""
 
     def __init__(self, grading: Grading) -> None:
         self.grading = grading
         self.lock = threading.Lock()
         self.trials: dict[Key, Trial] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def check(self) -> None:
         self.grading.check()

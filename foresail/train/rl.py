@@ -34,8 +34,9 @@ from foresail.recipe import parts
 from foresail.recipe.curriculum import steps_left
 from foresail.recipe.stages import Rl
 from foresail.records import Group, PackedBatch, Problem, RunStopped, Sample
+from foresail.rewards.build import open_grading
 from foresail.rewards.grader import reward
-from foresail.rewards.grading import Grading, open_grading
+from foresail.rewards.grading import Grading
 from foresail.rollout.build import build_fleet
 from foresail.rollout.collect import (
     Harvest,

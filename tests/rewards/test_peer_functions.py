@@ -15,7 +15,7 @@ import pytest
 
 from foresail.recipe.parts import Reward
 from foresail.records import Message, Problem, Sample, Verdict
-from foresail.rewards.grading import open_grading
+from foresail.rewards.build import open_grading
 from foresail.rewards.guard import grade_guarded
 from foresail.rewards.peers import PeerFunction, add_ids
 

@@ -10,7 +10,8 @@ import pytest
 from foresail.recipe.parts import Reward
 from foresail.records import Problem, Status, Verdict
 from foresail.rewards import shared
-from foresail.rewards.grading import HereAndNow, open_grading
+from foresail.rewards.build import open_grading
+from foresail.rewards.grading import HereAndNow
 from foresail.rewards.pool import GradingPool
 from foresail.rewards.shared import SharedGrading
 
