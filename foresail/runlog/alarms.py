@@ -135,8 +135,9 @@ def mismatch_rising(history: History) -> Alarm | None:
     return Alarm(
         name="mismatch rising",
         text=f"the KL between engine and trainer rose from {kl[0]:.1e} to {kl[1]:.1e}; up to 1e-3 is usual",
-        advice='Set model.dtype = "float16", which rounds eight times finer than bfloat16, or engine.batch_invariant = '
-        'true; or make up for it: loss.old_logprobs = "trainer" with loss.importance_cap = 2',
+        advice='Set model.dtype = "float16", which rounds eight times finer than bfloat16, or '
+        'engine.batch_invariant = true; or make up for it with loss.old_logprobs = "trainer" and '
+        "loss.importance_cap = 2",
     )
 
 
