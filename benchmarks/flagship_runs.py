@@ -6,6 +6,7 @@ Everything is kept under one folder, so a command that was cut off is simply giv
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
@@ -78,6 +79,7 @@ def reinforce_all(recipes: Sequence[Rl], jobs: int) -> dict[str, Any]:
         found = [reinforce(recipe) for recipe in recipes]
     else:
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nobody is left behind
             try:
                 found = list(pool.map(reinforce_quietly, recipes))
             except KeyboardInterrupt:

@@ -152,7 +152,7 @@ def measure_race(options: argparse.Namespace) -> Figures:
             steps=options.race_steps,
             seconds=options.race_seconds,
         )
-        yield race.measure_race(plan, options.output)
+        yield from race.measure_race(plan, options.output)
 
 
 def measure_scaling(options: argparse.Namespace) -> Figures:

@@ -9,7 +9,6 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,26 +34,25 @@ def main() -> None:
     print(
         json.dumps({"versions": {"torch": torch.__version__}, "prompt_ids": list(first[0].ids)}), flush=True
     )
-    stamps = stamp_steps()
+    report_steps()
     outcome = run_rl(recipe)
-    for line, (before, after) in zip(
-        read_steps(RunDirectory.open(outcome.run)), pairwise(stamps), strict=True
-    ):
-        line["seconds"]["cpu"] = after - before
-        print(json.dumps(line), flush=True)
     print(json.dumps({"checkpoint": str(outcome.checkpoint)}), flush=True)
 
 
-def stamp_steps() -> list[float]:
-    """Will hold the CPU time now and at the end of every step: what a busy machine does not change."""
-    stamps, end_step = [time.process_time()], Session.end_step
+def report_steps() -> None:
+    """A line at the end of every step, with its CPU time: what a busy machine does not change."""
+    begun, end_step = time.process_time(), Session.end_step
 
-    def end_and_stamp(self: Session, progress: Progress, metrics: Mapping[str, Any]) -> None:
+    def end_and_report(self: Session, progress: Progress, metrics: Mapping[str, Any]) -> None:
+        nonlocal begun
         end_step(self, progress, metrics)
-        stamps.append(time.process_time())
+        ended = time.process_time()
+        *_, line = read_steps(self.run)
+        line["seconds"]["cpu"] = ended - begun
+        print(json.dumps(line), flush=True)
+        begun = time.process_time()
 
-    Session.end_step = end_and_stamp  # type: ignore[method-assign]
-    return stamps
+    Session.end_step = end_and_report  # type: ignore[method-assign]
 
 
 def read_steps(run: RunDirectory) -> Iterator[dict[str, Any]]:

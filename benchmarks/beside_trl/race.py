@@ -9,7 +9,7 @@ reward is the mean over all samples drawn in it, before any are filtered out: th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -17,7 +17,7 @@ from typing import Any
 
 from beside_trl.load import NEVER, write_recipe, write_request
 from beside_trl.plots import draw_race
-from beside_trl.process import ask_ours, ask_peer
+from beside_trl.process import SideFailed, ask_ours, ask_peer
 from beside_trl.seconds import median_seconds
 from beside_trl.speed import PARTS
 from beside_trl.track import Track
@@ -47,7 +47,8 @@ class Race:
     seconds: float  # after which a process is killed
 
 
-def measure_race(race: Race, output: Path) -> dict[str, Any]:
+def measure_race(race: Race, output: Path) -> Iterator[dict[str, Any]]:
+    """The laps so far, drawn, after every one."""
     print(f"\nReward against wall-clock: {race.steps} steps, means over {WINDOW} steps", flush=True)
     chosen = {side: choose_rate(side, race) for side in SIDES}
     laps = []
@@ -55,12 +56,12 @@ def measure_race(race: Race, output: Path) -> dict[str, Any]:
         runs = {side: run(side, race, chosen[side], seed=seed) for side in SIDES}
         laps.append(compare(runs, seed, race))
         print(describe(laps[-1]), flush=True)
-    draw_race(laps, output / f"race-{race.track.device}.png", window=WINDOW)
-    return {
-        "rates": chosen,
-        "speed_up": median(lap["speed_up"] or 0.0 for lap in laps),
-        "laps": laps,
-    }
+        draw_race(laps, output / f"race-{race.track.device}.png", window=WINDOW)
+        yield {
+            "rates": chosen,
+            "speed_up": median(lap["speed_up"] or 0.0 for lap in laps),
+            "laps": laps,
+        }
 
 
 def choose_rate(side: str, race: Race) -> float:
@@ -80,21 +81,24 @@ def name_of(side: str) -> str:
 
 
 def run(side: str, race: Race, rate: float, *, seed: int) -> dict[str, Any]:
-    """All steps as they were reported, and where the model ended."""
+    """All steps as they were reported, and where the model ended; what there is where a side failed or was late."""
     here = race.runs / f"{side}-{rate:g}-{seed}"
     if side == "ours":
         write_recipe(here, our_recipe(race, here, rate, seed))
-        lines = list(ask_ours(here, seconds=race.seconds))
-        checkpoint = next((line["checkpoint"] for line in lines if "checkpoint" in line), None)
+        replies = ask_ours(here, seconds=race.seconds)
     else:
-        end = here / "end"
-        write_request(here, their_request(race, rate, seed) | {"save": str(end)})
-        lines = list(ask_peer(race.peer_python, "steps", here, seconds=race.seconds))
-        checkpoint = end if end.exists() else None
+        write_request(here, their_request(race, rate, seed) | {"save": str(here / "end")})
+        replies = ask_peer(race.peer_python, "steps", here, seconds=race.seconds)
+    lines: list[dict[str, Any]] = []
+    try:
+        lines.extend(replies)
+    except SideFailed as failure:
+        print(f"  {failure}", flush=True)
+    end = here / "end" if (here / "end").exists() else None
     return {
-        "prompt_ids": lines[0]["prompt_ids"],
+        "prompt_ids": next((line["prompt_ids"] for line in lines if "prompt_ids" in line), None),
         "steps": [line for line in lines if "step" in line],
-        "checkpoint": checkpoint,
+        "checkpoint": next((line["checkpoint"] for line in lines if "checkpoint" in line), end),
     }
 
 
@@ -147,7 +151,7 @@ def their_request(race: Race, rate: float, seed: int) -> dict[str, Any]:
 def compare(runs: dict[str, dict[str, Any]], seed: int, race: Race) -> dict[str, Any]:
     """Seconds until each side's running mean is at TRL's final reward, ends, and steps by part."""
     prompts = [runs[side]["prompt_ids"] for side in SIDES]
-    assert prompts[0] == prompts[1], f"the sides read a prompt as {prompts}"
+    assert None in prompts or prompts[0] == prompts[1], f"the sides read a prompt as {prompts}"
     curves = {side: curve(runs[side]["steps"]) for side in SIDES}
     goal = final(runs["theirs"]["steps"])
     reached = {side: time_to(goal, curves[side]) for side in SIDES}
@@ -176,7 +180,7 @@ def curve(steps: Sequence[dict[str, Any]]) -> list[tuple[float, float]]:
 
 
 def final(steps: Sequence[dict[str, Any]]) -> float:
-    return curve(steps)[-1][1]
+    return curve(steps)[-1][1] if steps else math.nan
 
 
 def time_to(goal: float, points: Sequence[tuple[float, float]]) -> float | None:

@@ -60,7 +60,8 @@ class Job:
 
     def split(self) -> list[Job]:
         """A job for each item, so that one which kills or delays a worker costs the others nothing."""
-        return [Job([item], [future]) for item, future in zip(self.items, self.futures, strict=True)]
+        pairs = zip(self.items, self.futures, strict=True)
+        return [Job([item], [future]) for item, future in pairs if not future.cancelled()]
 
 
 class Worker:

@@ -1,4 +1,4 @@
-"""Equal programs are run once: what one of them earns, all do.
+"""Equal programs that come together are run once, and one that was right is not run again.
 
 A model that has learned something writes the same program for a problem again and again, and running it takes far
 longer than reading it.
@@ -11,12 +11,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 
-from foresail.records import FAILURES, Problem, Verdict
+from foresail.records import Problem, Verdict
 from foresail.rewards.grading import Grading
 from foresail.rewards.programs.fences import find_program
 from foresail.rewards.programs.program import Program
 
-KEPT = 4096  # programs; more than a step has
+KEPT = 4096  # programs
 
 Key = tuple[int, Program]
 
@@ -31,12 +31,12 @@ class Trial:
 
     @property
     def still_counts(self) -> bool:
-        """Under way, or with a verdict on the program. A failure says nothing, so the next one is tried anew."""
+        """Under way, or right. A failure says nothing; what is wrong may only have been slow on a busy machine."""
         if not self.graded.done():
             return True
         if self.graded.cancelled() or self.graded.exception() is not None:
             return False
-        return self.graded.result().status not in FAILURES
+        return self.graded.result().status == "correct"
 
 
 class SharedGrading(Grading):

@@ -22,29 +22,32 @@ class DraftingInstance(NativeInstance):
         super().__init__(name, engine)
         self.speculation = Speculation(engine)
         self.ready, self.awake = ready, False
-        self.untold: list[Order] = []  # of which speculation will hear when it begins
+        # of whom speculation will hear when it begins: the prompt, and what was drawn before
+        self.untold: list[tuple[Ask, Sequence[int], Sequence[int]]] = []
 
     def submit(self, order: Order) -> None:
         super().submit(order)
-        self.untold.append(order)
+        work = order.work
+        request, drawn = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
+        self.untold.append((order.dispatch.ask, request.prompt, drawn))
 
     def step(self) -> list[Completion]:
-        return self.speculation.step() if self._wake() else super().step()
+        if not self._wake():
+            return super().step()
+        ended = self.speculation.step()
+        if ended:
+            self.speculation.listener.make_room({dispatch.ask.group for dispatch in self.running.values()})
+        return ended
 
     def _wake(self) -> bool:
         """Whether speculation is at work; then it knows of all that run."""
         self.awake = self.awake or self.ready()
         if self.awake:
-            for order in self.untold:
-                if order.dispatch.ask.id in self.running:
-                    self._tell(order)
+            for ask, prompt, drawn in self.untold:
+                if ask.id in self.running:
+                    self.speculation.listener.begin(ask, prompt, drawn)
             self.untold.clear()
         return self.awake
-
-    def _tell(self, order: Order) -> None:
-        work = order.work
-        request, drawn = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
-        self.speculation.listener.begin(order.dispatch.ask, request.prompt, drawn)
 
     def learn(self, ask: Ask, ids: Sequence[int]) -> None:
         if self._wake():

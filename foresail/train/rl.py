@@ -362,6 +362,7 @@ def held_out_accuracy(session: Session, setup: Setup, recipe: Rl, step: int) -> 
             num_samples=0,
             seed=recipe.run.seed,
         )
+    setup.fleet.take_figures()  # they are no training step's
     scores: dict[str, list[float]] = {}
     for result in results:
         if result.greedy is not None and not result.greedy.failed:

@@ -79,7 +79,8 @@ def descend(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share, lear
     found = dict(zip(sums, torch.stack([term.float() for term in sums.values()]).tolist(), strict=True))
     loss = found.pop("loss")
     if not math.isfinite(norm) or not math.isfinite(loss):
-        raise NonFiniteLoss(describe(*find_culprit(optimizer, batches, share)))
+        advice = "" if scale is None else ', or set model.dtype = "bfloat16", which holds larger numbers'
+        raise NonFiniteLoss(describe(*find_culprit(optimizer, batches, share)) + advice)
     optimizer.update(learning_rate)
     num_tokens = sum(batch.targets_M.numel() for batch in batches)
     means = {name: value if is_extreme(name) else value / num_tokens for name, value in found.items()}

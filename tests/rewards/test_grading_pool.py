@@ -65,6 +65,16 @@ def children() -> set[int]:
 # Verdicts.
 
 
+def test_who_cancels_in_a_batch_that_kills_its_worker_harms_nobody() -> None:
+    with GradingPool(obey, workers=1, seconds=PATIENCE) as pool:
+        first = pool.submit(PROBLEM, "sleep 0.5")  # while the batch waits
+        batch = pool.submit_batch([(PROBLEM, response) for response in ("echo a", "die 3", "echo b")])
+        assert batch[0].cancel()
+        after = pool.submit(PROBLEM, "echo c")
+        found = [future.result(PATIENCE).status for future in (first, *batch[1:], after)]
+    assert found == ["correct", "crashed", "correct", "correct"]
+
+
 def test_verdicts_come_back_each_to_its_own_response(pool: GradingPool) -> None:
     futures = [pool.submit(PROBLEM, f"echo {number}") for number in range(300)]
     assert [future.result(PATIENCE).detail for future in futures] == [str(number) for number in range(300)]

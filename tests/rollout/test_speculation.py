@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,19 @@ from ahead_of_the_host import run_ahead
 from tiny_rollouts import asks, small_engine, small_model, whole_requests
 
 from foresail.engine.engine import Engine
-from foresail.engine.request import Completion
+from foresail.engine.request import Completion, Request
 from foresail.model.decoder import Decoder
+from foresail.recipe.parts import Sampling
 from foresail.rollout.drafts.allocation import Lengths
 from foresail.rollout.drafts.drafting import GroupDrafts
+from foresail.rollout.drafts.listening import MOST_KEPT
 from foresail.rollout.drafts.pacing import PLAIN, TRIED_STEPS, TRY_AT_LEAST_EVERY, TRY_EVERY, Pacing
 from foresail.rollout.drafts.step_clock import StepClock
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
+from foresail.rollout.plan import Ask
 from foresail.rollout.policies import build_policy
 
 MODEL = small_model()
@@ -229,6 +233,70 @@ def test_the_first_step_of_a_size_says_nothing():
     assert clock(8, 0, 0) == 5.0
 
 
+# An evaluation, whose weights never change, and short answers.
+
+
+def draw_waves(
+    instance: DraftingInstance, waves: int, samples: int, tokens: int, temperature: float = 1.0
+) -> dict[str, list[int]]:
+    """One group after another."""
+    fleet, drawn = Fleet([instance], build_policy("group"), KVPool(10**6), chunk_tokens=None), {}
+    for group in range(waves):
+        members = [
+            Ask(id=f"{group}.{sample}", group=group, sample=sample, prompt_tokens=4, max_tokens=tokens)
+            for sample in range(samples)
+        ]
+        sampling = Sampling(max_new_tokens=tokens, temperature=temperature)
+        fleet.launch(
+            members,
+            [
+                Request(
+                    id=ask.id, prompt=(1, 2, 3, group % 9), key=100 * group + ask.sample, sampling=sampling
+                )
+                for ask in members
+            ],
+        )
+        while fleet.busy:
+            drawn |= {ask.id: list(completion.ids) for ask, completion in fleet.work()}
+    return drawn
+
+
+def test_an_evaluation_keeps_the_texts_of_a_few_groups_only():
+    instance, drafts = drafting("a", AlwaysDraft(), max_running=4), DraftingInstance("b", small_engine(MODEL))
+    drafts.ready = lambda: False  # never drafts
+    assert draw_waves(instance, 60, 4, 12) == draw_waves(drafts, 60, 4, 12)
+    listener, most = instance.speculation.listener, MOST_KEPT * 4
+    assert len(listener.drafts.siblings) <= most
+    assert len(listener.asks) <= 4 * most and len(listener.untold) <= most
+    assert listener.known_groups <= listener.drafts.siblings.keys()
+    assert instance.speculation.tally.accepted > 0
+
+
+def test_short_answers_are_compared_before_they_end(monkeypatch):
+    """Twelve equal tokens in all siblings: less than from one look to the next."""
+    record = StepClock.record
+    monkeypatch.setattr(
+        StepClock,
+        "record",
+        lambda clock, batch, drafted, milliseconds: record(clock, batch, drafted, 5 + 0.0005 * drafted),
+    )
+    instance = drafting("a", Pacing(), max_running=8)
+    draw_waves(instance, 40, 8, 12, temperature=0.0)
+    tally = instance.speculation.tally
+    assert tally.drafted_steps > tally.steps / 5 and tally.accepted > tally.rows
+
+
+def test_a_pause_is_no_step(monkeypatch):
+    """While the trainer works nothing runs here."""
+    instance, seen = drafting("a", Pacing(), max_running=4), []
+    monkeypatch.setattr(StepClock, "record", lambda clock, *step, milliseconds: seen.append(milliseconds))
+    draw_waves(instance, 1, 4, 12)
+    instance.update_weights(1)
+    instance.speculation.last_return -= 3600.0
+    draw_waves(instance, 1, 4, 12)
+    assert seen and max(seen) < 1e6
+
+
 # Whether drafts pay.
 
 
@@ -279,6 +347,21 @@ def test_a_step_has_no_more_entries_than_it_may():
             pacing.times.record(batch, batch * max(lengths), 5.0)
             pacing.acceptance.record([8] * 4, [8] * 4, [8] * 4)
         assert max(chosen) == longest
+
+
+def test_nor_when_rows_come_between_two_plans():
+    pacing = Pacing(most_entries=64)
+    for _ in range(400):
+        few = pacing.lengths(0, 4, 100)
+        pacing.times.record(4, 4 * few.low, 5.0)
+        pacing.acceptance.record([8] * 4, [8] * 4, [8] * 4)
+        assert 40 * (1 + max(pacing_for_more(pacing, 40))) <= 64
+    assert any(pacing.best)
+
+
+def pacing_for_more(pacing: Pacing, rows: int) -> Lengths:
+    """What it would say if so many rows were there now."""
+    return deepcopy(pacing).lengths(0, rows, 100)
 
 
 def test_the_mind_changes_with_the_text():

@@ -36,6 +36,10 @@ class Lengths(NamedTuple):
     high: int
     low: int
 
+    def at_most(self, longest: int) -> Lengths:
+        """Cut for a batch that has grown since they were planned."""
+        return Lengths(min(self.high, longest), min(self.low, longest))
+
 
 class Survival:
     """How far things get of how far they may: survival.curve[i] is the chance to get to i or further.

@@ -16,6 +16,7 @@ from foresail.rollout.drafts.drafting import GroupDrafts
 from foresail.rollout.plan import Ask
 
 NO_ROW = -1  # in the automata, so far
+MOST_KEPT = 2  # groups a slot, before those of which nobody is here are forgotten
 
 
 class Listener:
@@ -48,6 +49,21 @@ class Listener:
         """What a request drew in all so far, here or elsewhere; of groups that never ran here nothing is kept."""
         if ask.group in self.drafts.siblings:
             self.untold.setdefault(ask.group, {})[ask.id] = ids
+
+    def make_room(self, here: set[int]) -> None:
+        """Forget all groups but these and those of running rows, once there are too many.
+
+        A run forgets them all with its old weights; an evaluation has the same weights to its end.
+        """
+        if len(self.drafts.siblings) <= MOST_KEPT * len(self.seats_S):
+            return
+        here = here | {self.asks[row.request.id].group for row in self.engine.running.values()}
+        gone = self.drafts.siblings.keys() - here
+        for group in gone:
+            self.drafts.drop(group)
+            self.untold.pop(group, None)
+        self.known_groups.difference_update(gone)
+        self.asks = {name: ask for name, ask in self.asks.items() if ask.group in here}
 
     def note(self, completion: Completion) -> None:
         """A chunk has ended here, or a whole request. Of who was given up under older weights nothing is known."""

@@ -51,14 +51,14 @@ class Pacing:
         if self.wait != TRIED_STEPS or any(self.best) or self._are_promising(longest):
             self.wait -= 1
         if self.wait >= TRIED_STEPS:
-            return self.best
+            return self.best.at_most(longest)
         if self.wait == TRIED_STEPS - 1:
             self.tries += 1
             length = min(TRIED_LENGTHS[self.tries % len(TRIED_LENGTHS)], longest)
             self.tried = PLAIN if any(self.best) else Lengths(length, length)
         if self.wait == 0:
             self.wait = self.patience = min(2 * self.patience, TRY_AT_LEAST_EVERY)
-        return self.tried
+        return self.tried.at_most(longest)
 
     def _are_promising(self, longest: int) -> bool:
         """By drafts that were compared with what was drawn, of which there must have been some."""

@@ -134,12 +134,13 @@ class Speculation:
         Where rows are too many for drafts there is nothing to learn.
         """
         self.steps_since_look += 1
+        if self.unchecked is not None and self.steps_since_look >= MAX_LENGTH:  # before short rows have ended
+            self._compare(self.unchecked)
+            self.unchecked = None
         rows = len(self.engine.running)
         if self.steps_since_look < LOOK_EVERY or not rows or not self.pacing.longest(rows):
             return
         self.steps_since_look = 0
-        if self.unchecked is not None:
-            self._compare(self.unchecked)
         slots_R = self.listener.hear()
         self.unchecked = self._attempt(slots_R, np.full(len(slots_R), MAX_LENGTH))
 
@@ -158,7 +159,7 @@ class Speculation:
     def _take_time(self, slots_R: np.ndarray) -> None:
         """From one return to the next the step before has run, with or without prompts to compute."""
         now, running = time.perf_counter(), np.fromiter(self.engine.running, np.int64)
-        if self.timed is not None:
+        if self.timed is not None and len(slots_R):  # else nothing ran since: that was a pause
             self.pacing.times.record(*self.timed, milliseconds=1e3 * (now - self.last_return))
         drafted = 0 if self.under_way is None else int(self.under_way.guesses.sizes_R.sum())
         filled = self.listener.are_new(running).any()
