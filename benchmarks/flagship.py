@@ -48,6 +48,8 @@ def main() -> None:
             programs(place, options.seeds[0])
     except Unfinished as stage:
         print(f"stopped during {stage}; the same command goes on")
+    except (ValueError, OSError) as error:  # no checkpoint, no data: what to do is in it
+        raise SystemExit(f"error: {error}") from error
 
 
 def word_problems(place: Place, seeds: list[int]) -> None:

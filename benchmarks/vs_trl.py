@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from beside_trl.process import SideFailed
+
 PARTS = ("losses", "speed", "race", "scaling")
 
 
@@ -38,6 +40,15 @@ def main() -> None:
         "threads": options.threads,
     }
     print(", ".join(f"{name} {value}" for name, value in figures.items()), flush=True)
+    try:
+        measure(options, figures)
+    except SideFailed as failure:
+        raise SystemExit(f"{failure}\n--peer-python names an interpreter with TRL") from failure
+    print(json.dumps(figures))
+
+
+def measure(options: argparse.Namespace, figures: dict[str, Any]) -> None:
+    """All parts in turn; figures.json has what is known, for a run may be cut off."""
     measures = {
         "losses": measure_losses,
         "speed": measure_speed,
@@ -45,10 +56,9 @@ def main() -> None:
         "scaling": measure_scaling,
     }
     for part in options.parts:
-        for found in measures[part](options):  # ever more complete: a run may be cut off
+        for found in measures[part](options):
             figures[part] = found
             (options.output / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")
-    print(json.dumps(figures))
 
 
 def read_options() -> argparse.Namespace:

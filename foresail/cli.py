@@ -9,6 +9,8 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -108,11 +110,15 @@ def resume(run: RunFolder) -> None:
     recipe = load_recipe(directory.recipe_path)
     if (ended := finished_checkpoint(directory)) is not None:
         further = f"{program()} {recipe.stage} {directory.recipe_path} run.name=further model.path={ended}"
-        print(f"{run} is finished; to train on from its end: {further}\ncheckpoint: {ended}")
+        step = int(ended.name.removeprefix("step_"))
+        more = f" at step {step}, and takes up no more of its recipe's" if recipe.steps > step else ""
+        print(f"{run} is finished{more}; to train on from its end: {further}\ncheckpoint: {ended}")
         return
     place = run if run.name.strip(".") else run.resolve()  # "." and ".." are no names
     where = recipe.run.model_copy(update={"root": str(place.parent), "name": place.name})
-    conclude(stage_function(recipe.stage)(recipe.model_copy(update={"run": where}), resume=True))
+    with telling(how_to_resume(place)):
+        outcome = stage_function(recipe.stage)(recipe.model_copy(update={"run": where}), resume=True)
+    conclude(outcome)
 
 
 def finished_checkpoint(run: RunDirectory) -> Path | None:
@@ -255,17 +261,18 @@ def grade_difficulty(
         examples=examples,
         limit=limit,
     )
-    graded = grade_all(
-        checkpoint,
-        problems,
-        parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
-        num_samples=samples,
-        output=folder,
-        grader=grader,
-        seed=seed,
-        device=device,
-        batch_invariant=batch_invariant,
-    )
+    with telling("the same command goes on with what is left"):
+        graded = grade_all(
+            checkpoint,
+            problems,
+            parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
+            num_samples=samples,
+            output=folder,
+            grader=grader,
+            seed=seed,
+            device=device,
+            batch_invariant=batch_invariant,
+        )
     print(*describe_levels(graded), try_to_draw(graded, folder / "difficulty.png"), sep="\n")
     print(f'levels: {folder}/difficulty.jsonl; in a recipe: data.difficulty = "{folder}/difficulty.jsonl"')
 
@@ -356,6 +363,7 @@ def generate(
 def start_stage(stage: str, path: Path, overrides: list[str] | None) -> None:
     from foresail.recipe.load import RecipeError, load_recipe
     from foresail.recipe.preflight import preflight
+    from foresail.recipe.run_folder import run_folder
 
     recipe = load_recipe(path, overrides or [])
     if recipe.stage != stage:
@@ -365,7 +373,9 @@ def start_stage(stage: str, path: Path, overrides: list[str] | None) -> None:
         print(f"warning: {warning}", file=sys.stderr)
     if found.refusals:
         raise RecipeError("\n".join(found.refusals))
-    conclude(stage_function(stage)(recipe))
+    with telling(how_to_resume(run_folder(recipe))):
+        outcome = stage_function(stage)(recipe)
+    conclude(outcome)
 
 
 def stage_function(stage: str) -> Any:
@@ -377,7 +387,21 @@ def conclude(outcome: Any) -> None:
     """The last lines of a stage: where the weights are, or how to go on."""
     print(f"checkpoint: {outcome.checkpoint}")
     if not outcome.finished:
-        print(f"stopped before the end; to go on: {program()} resume {shlex.quote(str(outcome.run))}")
+        print(f"stopped before the end; {how_to_resume(outcome.run)}")
+
+
+def how_to_resume(run: Path) -> str:
+    return f"to go on: {program()} resume {shlex.quote(str(run))}"
+
+
+@contextmanager
+def telling(what_now: str) -> Iterator[None]:
+    """What to do next, to somebody who has interrupted what happens inside."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"\nstopped at once; {what_now}", file=sys.stderr)
+        raise
 
 
 def program() -> str:

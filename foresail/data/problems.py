@@ -47,6 +47,10 @@ ABSENT = object()
 def load_problems(settings: Problems) -> list[Problem]:
     """load_problems(Problems(source="gsm8k/test.jsonl.gz", limit=1))[0].answer -> "18"."""
     if names_generator(settings.source):
+        if settings.prompt_key or settings.answer_key:
+            raise ValueError(
+                f"{settings.source} has no columns; leave out prompt_key and answer_key, which are for files"
+            )
         problems = generate(settings.source)[: settings.limit]
     else:
         problems = load_file(settings)

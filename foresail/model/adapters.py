@@ -56,15 +56,15 @@ class Adapters:
             with safe_open(file, framework="pt") as found:
                 expected = (found.metadata() or {}).get("base_checksum")
             theirs = load_file(file)
-        except (OSError, SafetensorError) as error:
+            config = json.loads((trainer / FOLDER / CONFIG).read_text(encoding="utf-8"))
+        except (OSError, ValueError, SafetensorError) as error:
             raise ValueError(
                 f"{file} cannot be read ({error}); remove {trainer.parent} to resume from the checkpoint before it"
             ) from error
-        if {name: one.shape for name, one in theirs.items()} != {
-            name: one.shape for name, one in ours.items()
-        }:
+        sizes = [{name: tensor.shape for name, tensor in pairs.items()} for pairs in (theirs, ours)]
+        if sizes[0] != sizes[1] or config.get("lora_alpha") != self.settings.alpha:
             raise ValueError(
-                f"{file} has other pairs than [lora] asks for; set its rank and targets as they were"
+                f"{file} has other pairs than [lora] asks for; set its rank, alpha and targets as they were"
             )
         if expected != self.base_checksum:
             raise ValueError(

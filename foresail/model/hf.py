@@ -126,8 +126,10 @@ def open_weights(file: Path) -> Iterator[Any]:
 
 
 def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
-    """All tensors the shape needs and no others; old rotary tables are ignored, for we make our own."""
+    """All tensors the shape needs and no others; old rotary tables are ignored, for we make our own, and so are
+    MiMo's layers for multi-token prediction."""
     names = {name for name in names if not name.endswith("rotary_emb.inv_freq")}
+    names = {name for name in names if not name.startswith("model.mtp_layers.")}
     needed = {part.hf_name for part in weight_parts(shape)}
     missing, unexpected = needed - names, names - needed
     if shape.tied:

@@ -1,7 +1,8 @@
 """Hugging Face's `config.json` read into a ModelShape, and a ModelShape written as one. No torch here.
 
-Covers dense Llama, Mistral, Qwen2/2.5 and Qwen3. What these families can say but the decoder cannot do
-(biases elsewhere, sliding windows, other rotary scalings, quantised weights) is refused, never ignored.
+Covers dense Llama, Mistral, Qwen2/2.5 and Qwen3, and MiMo without its MTP layers. What these families can say but
+the decoder cannot do (biases elsewhere, sliding windows, other rotary scalings, quantised weights) is refused,
+never ignored.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ ARCHITECTURES: dict[Family, str] = {
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
 }
+RELATIVES: dict[str, Family] = {"mimo": "qwen2"}  # the same blocks, and layers beside them that are not read
 # What transformers assumes where the file is silent.
 DEFAULT_MISTRAL_WINDOW = 4096
 DEFAULT_QWEN3_HEAD_DIM = 128
@@ -121,6 +123,7 @@ def required(config: Mapping[str, Any], key: str) -> int:
 
 def read_family(config: Mapping[str, Any]) -> Family:
     name = config.get("model_type")
+    name = RELATIVES.get(str(name), name)
     for family in FAMILIES:
         if name == family:
             return family

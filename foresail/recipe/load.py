@@ -141,7 +141,9 @@ def key_mistake(key: str, known: dict[str, Any]) -> str:
 def stage_mistake(stage: Any) -> str:
     stages = " or ".join(f'"{name}"' for name in STAGES)
     if stage is None:
-        return f"stage is missing; put stage = {stages} at the top of the file"
+        return (
+            f"stage is missing; put stage = {stages} at the top of the file (`foresail simulate` needs none)"
+        )
     near = get_close_matches(str(stage), STAGES, n=1, cutoff=0.0)[0]
     return f'stage: there is no stage "{stage}"; the stages are {stages}; did you mean "{near}"?'
 

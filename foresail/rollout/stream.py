@@ -100,6 +100,9 @@ class Stream:
                 if not settled and not ended and self.fleet.only_waits:
                     self.wait()
             self.fleet.diary.note("closing", **vars(closing))
+        except KeyboardInterrupt:  # in the middle of anything: there is no order left to give up in
+            self.active.clear()
+            raise
         finally:
             for number, launched in self.active.items():
                 self._give_up(number, launched)

@@ -127,6 +127,7 @@ def load_optimizer(checkpoint: Path, optimizer: AdamW, *, file: str = "optimizer
         optimizer.load_state(tensors)
     except ValueError as error:
         raise ValueError(
-            f"{path} does not fit: {error}; set model.dtype in the run's recipe.toml to that of the machine the "
-            f"run came from (auto is bfloat16 on CUDA, else float32), or remove {checkpoint}"
+            f"{path} does not fit: {error}; set optimizer.states and [lora] in the run's recipe.toml as they were, "
+            "and model.dtype to that of the machine the run came from (auto is bfloat16 on CUDA, else float32), or "
+            f"remove {checkpoint}"
         ) from error

@@ -79,7 +79,7 @@ class CompactAdamW:
         own = self.state()
         if tensors.keys() != own.keys():
             raise ValueError(
-                "it is the state of another model, of another kind of states, or of another dtype"
+                "it is the state of another model, of other optimizer.states, or in another dtype"
             )
         self.steps = int(tensors["steps"])
         for name, tensor in own.items():

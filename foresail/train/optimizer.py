@@ -73,7 +73,9 @@ class MasterAdamW:
         scale = self.gradients.scale
         known = masters if scale is None else masters | {SCALE}
         if tensors.keys() not in (known, known | moments):
-            raise ValueError("it is the state of another model, or of this one in another dtype")
+            raise ValueError(
+                "it is the state of another model, of other optimizer.states, or in another dtype"
+            )
         for name, weight, master in pairs:
             if weight is not master:
                 master.copy_(tensors[f"master:{name}"])

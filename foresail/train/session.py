@@ -128,6 +128,9 @@ class Session:
     def steps(self) -> Iterator[int]:
         """The steps still to do; ends early on a request to stop, or once `finish` was called."""
         while not self.progress.finished:
+            if self.progress.step >= self.recipe.steps:  # fewer were asked for meanwhile
+                self.finish()
+                break
             if self.stop.requested:
                 self.display.note(f"stopping after step {self.progress.step}, as asked")
                 break

@@ -24,6 +24,12 @@ def evaluate_from_left(expression: str) -> int:
     return int(eval("(" * len(operations) + first + "".join(f"{op})" for op in operations))) % 10
 
 
+@pytest.mark.parametrize("key", ["prompt_key", "answer_key"])
+def test_columns_of_what_has_none_are_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="has no columns; leave out prompt_key and answer_key"):
+        load_problems(Problems.model_validate({"source": "arithmetic:count=3", key: "text"}))
+
+
 def test_problems_are_distinct_stable_and_of_the_asked_lengths() -> None:
     problems = make_problems(500, seed=3)
     assert problems == make_problems(500, seed=3)

@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from small_models import CONFIGS, packed_logits, random_ids, random_model
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 
@@ -36,6 +36,25 @@ def test_what_transformers_saves_gives_the_same_logits_here(name, shard, tmp_pat
     theirs.save_pretrained(tmp_path, max_shard_size=shard)
     assert (tmp_path / "model.safetensors.index.json").exists() == (shard == "10KB")
     assert_same_logits(load(tmp_path), theirs)
+
+
+def test_mimo_is_read_as_what_it_is_without_its_mtp_layers(tmp_path):
+    """Its blocks are Qwen2's; what we save is a Qwen2."""
+    theirs = random_model("qwen2")
+    theirs.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    names = {"model_type": "mimo", "architectures": ["MiMoForCausalLM"], "num_nextn_predict_layers": 1}
+    (tmp_path / "config.json").write_text(json.dumps(config | names))
+    weights = load_file(tmp_path / "model.safetensors")
+    more = {
+        f"model.mtp_layers.0.{name}": torch.ones(4)
+        for name in ("input_proj.weight", "token_layernorm.weight")
+    }
+    save_file(weights | more, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    ours = load(tmp_path)
+    assert_same_logits(ours, theirs)
+    save_model(ours, tmp_path / "ours")
+    assert_same_logits(ours, AutoModelForCausalLM.from_pretrained(tmp_path / "ours"))
 
 
 @pytest.mark.parametrize("max_shard_bytes", [10**9, 10_000])

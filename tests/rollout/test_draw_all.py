@@ -24,6 +24,7 @@ from foresail.records import FAILURES, Group, Problem, Sample, Status, Verdict
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw
+from foresail.rollout.policies import FixedOrder
 from foresail.rollout.stream import draw_all
 
 GREEDY = Sampling(max_new_tokens=12, temperature=0.0)
@@ -50,6 +51,21 @@ def test_every_problem_comes_once_with_all_its_samples():
     assert sorted(drawn) == sorted(entry.problem.id for entry in problems)
     for entry in problems:
         assert [tuple(ids[: len(entry.ids)]) for ids in drawn[entry.problem.id]] == [entry.ids] * 5
+
+
+def test_an_interrupt_in_the_middle_of_anything_is_what_comes_out(monkeypatch: pytest.MonkeyPatch):
+    """Not an error from putting in order what it left half done."""
+    remove = FixedOrder._remove
+
+    def interrupted(order: FixedOrder, name: str) -> None:
+        remove(order, name)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FixedOrder, "_remove", interrupted)
+    engine = tiny_engine(max_running=2)
+    fleet = build_fleet(engine, Rollout(policy="group"), max_length=64)
+    with pytest.raises(KeyboardInterrupt):
+        drawn_ids(some_problems(6), draw_settings(4), fleet)
 
 
 def test_samples_are_flat_records():

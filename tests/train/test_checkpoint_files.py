@@ -183,7 +183,7 @@ def test_a_run_that_moved_to_a_machine_with_another_dtype_says_what_to_do(
     after = torch.bfloat16 if before == torch.float32 else torch.float32
     loaded, _ = load_weights(path, dtype=after, device=CPU)
     with pytest.raises(
-        ValueError, match=r"does not fit: .*another dtype; set model.dtype in the run's recipe.toml"
+        ValueError, match=r"does not fit: .*another dtype; set .*, and model.dtype to that of the machine"
     ):
         load_optimizer(path, MasterAdamW(loaded, SETTINGS))
 

@@ -131,6 +131,18 @@ def test_fine_tuning_goes_on_from_fresh_weights_too(
     assert torch.equal(weights(again.checkpoint), weights(whole.checkpoint))
 
 
+@pytest.mark.parametrize("change", [{"rank": 3}, {"alpha": 0.5}, {"targets": ("q", "down")}])
+def test_other_pairs_than_those_of_the_checkpoint_are_refused(
+    tiny_checkpoint: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    recipe = rl_recipe(tiny_checkpoint, tmp_path, steps=1, lora=PAIRS)
+    progress = run_rl(recipe).checkpoint / "trainer" / "progress.json"
+    progress.write_text(progress.read_text().replace('"finished": true', '"finished": false'))
+    other = recipe.model_copy(update={"steps": 2, "lora": PAIRS.model_copy(update=change)})
+    with pytest.raises(ValueError, match="set its rank, alpha and targets as they were"):
+        run_rl(other, resume=True)
+
+
 def test_without_the_weights_it_began_with_a_run_does_not_go_on(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -192,13 +193,45 @@ def test_a_finished_run_says_so_and_computes_nothing(foresail: CommandLine, whol
     assert before == {path: path.stat().st_mtime_ns for path in run.rglob("*")}
 
 
+def test_a_finished_run_takes_up_no_more_steps_and_says_so(
+    foresail: CommandLine, whole: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(whole / "rl", tmp_path / "rl")
+    recipe = run / "recipe.toml"
+    recipe.write_text(set_steps(recipe.read_text(), STEPS + 5))
+    done = foresail.run("resume", run)
+    assert done.code == 0 and f"is finished at step {STEPS}, and takes up no more" in done.out
+
+
+def set_steps(recipe: str, steps: int) -> str:
+    changed, times = re.subn(rf"(?m)^steps = {STEPS}\b", f"steps = {steps}", recipe)
+    assert times == 1
+    return changed
+
+
+def test_fewer_steps_than_were_done_are_enough(foresail: CommandLine, whole: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "rl"
+    running = begin(foresail, whole, "rl")
+    running.until(lambda: last_step(run) >= 3)
+    running.send(signal.SIGTERM)
+    assert running.wait().code == 0
+    reached, recipe = last_step(run), run / "recipe.toml"
+    recipe.write_text(set_steps(recipe.read_text(), reached - 1))
+    resumed = foresail.run("resume", run)
+    assert resumed.code == 0, resumed.err
+    assert last_step(run) == reached and RunDirectory(run).checkpoint_steps()[-1] == reached
+    assert "is finished" in foresail.run("resume", run).out
+
+
 def test_a_second_ctrl_c_leaves_at_once(foresail: CommandLine, whole: Path, tmp_path: Path) -> None:
     run = tmp_path / "runs" / "sft"
     running = begin(foresail, whole, "sft")
     running.until(lambda: last_step(run) >= 3)
     running.send(signal.SIGINT)
     running.send(signal.SIGINT)
-    assert running.wait().code in (0, 130)  # 0 when both came within the same step's end
+    stopped = running.wait()
+    assert stopped.code in (0, 130)  # 0 when both came within the same step's end
+    assert "to go on: foresail resume runs/sft" in (stopped.err if stopped.code else stopped.out)
     assert foresail.run("resume", run).code == 0
     assert_same_end(run, whole / "sft")
 
