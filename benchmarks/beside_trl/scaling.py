@@ -17,7 +17,7 @@ from typing import Any
 from gpu_loads import SHAPES
 
 from beside_trl.load import Load, our_recipe, prepare
-from beside_trl.ours import read_steps
+from beside_trl.ours import describe
 from beside_trl.plots import draw_scaling
 from beside_trl.seconds import median_seconds
 from beside_trl.speed import SMALL
@@ -98,5 +98,6 @@ def measure(load: Load) -> dict[str, float]:
         checkpoint = Path(folder) / "model"
         prompt_tokens = prepare(load, checkpoint, STEPS)
         recipe = our_recipe(load, Path(folder), checkpoint, steps=STEPS, prompt_tokens=prompt_tokens)
-        steps = list(read_steps(RunDirectory.open(run_rl(recipe).run)))[1:]
+        rows = RunDirectory.open(run_rl(recipe).run).read_metrics()
+        steps = [describe(row) for row in rows if row["step"] > 1]
     return median_seconds(steps, ("rollout", "update", "step"))
