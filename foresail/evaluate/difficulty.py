@@ -108,7 +108,7 @@ def measure_all(
     batch_invariant: bool,
     note: Callable[[str], None],
 ) -> None:
-    """All groups under way at once, as in an evaluation; each is written down as its last verdict comes.
+    """Many groups under way at once, as in an evaluation; each is written down as its last verdict comes.
 
     A problem of which no verdict held is not: the next call tries it again.
     """

@@ -1,6 +1,6 @@
 """Evaluation: draw, grade, and keep a record of every attempt at every problem.
 
-The attempts at all problems are under way at once, in the same loop and by the same scheduler as the groups of
+The attempts at many problems are under way at once, in the same loop and by the same scheduler as the groups of
 a training step.
 """
 

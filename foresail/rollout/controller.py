@@ -61,11 +61,17 @@ class Controller:
     with 1.0 it launches what is wanted and learns from there.
 
     After `cap` launches the step closes on what there is, which may be nothing; whoever has the verdicts then
-    says why (see `collect.explain`).
+    says why (see `collect.explain`). No more than `at_once` groups are under way, where that is given.
     """
 
     def __init__(
-        self, *, wanted: int, cap: int, share_before: float = 1.0, weight_before: float | None = None
+        self,
+        *,
+        wanted: int,
+        cap: int,
+        share_before: float = 1.0,
+        weight_before: float | None = None,
+        at_once: int | None = None,
     ) -> None:
         if wanted < 1 or cap < 1:
             raise ValueError(f"a step needs wanted and cap of 1 or more, not {wanted} and {cap}")
@@ -74,6 +80,7 @@ class Controller:
                 f"share_before {share_before} is no share of groups; use one above 0 and up to 1"
             )
         self.wanted, self.cap, self.share_before = wanted, cap, share_before
+        self.at_once = cap if at_once is None else at_once
         self.weight_before = wanted if weight_before is None else weight_before
         if not self.weight_before > 0:
             raise ValueError(f"weight_before {weight_before} lets no estimate start; use a number above 0")
@@ -85,9 +92,9 @@ class Controller:
         self._closing: Closing | None = None
 
     @classmethod
-    def for_all(cls, count: int) -> Self:
-        """For validation: every group is wanted, so all are launched at once and none is cancelled."""
-        return cls(wanted=count, cap=count)
+    def for_all(cls, count: int, *, at_once: int | None = None) -> Self:
+        """For validation: every group is wanted, and none is cancelled."""
+        return cls(wanted=count, cap=count, at_once=at_once)
 
     @property
     def num_active(self) -> int:
@@ -102,7 +109,9 @@ class Controller:
     def next_launches(self) -> int:
         """How many groups to launch now, so that those under way should suffice."""
         enough = launches_for(self.wanted - self._num_valid, self.share)
-        return max(0, min(enough - self.num_active, self.cap - len(self._order)))
+        return max(
+            0, min(enough - self.num_active, self.cap - len(self._order), self.at_once - self.num_active)
+        )
 
     def launched(self, group: int) -> None:
         assert group not in self._outcomes, f"group {group} is launched twice"

@@ -20,6 +20,8 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import Draw, requests, to_sample
 from foresail.rollout.plan import Ask
 
+AT_ONCE = 2048  # groups of a validation: more keep no engine busier, and the first result would come late
+
 
 def nap() -> None:
     """Until a worker's chunk or a verdict may be there."""
@@ -164,13 +166,13 @@ def to_ask(request: Request, group: int, sample: int) -> Ask:
 
 
 def draw_all(fleet: Fleet, problems: Sequence[PromptedProblem], draw: Draw, judge: Judge) -> Iterator[Group]:
-    """For validation: all problems' groups under way at once, each as it settles; none is chosen or cancelled."""
+    """For validation: the groups of all problems, each as it settles; none is chosen or cancelled."""
     stream = Stream(
         fleet=fleet,
         problem_of=problems.__getitem__,
         draw=draw,
         judge=judge,
-        controller=Controller.for_all(len(problems)),
+        controller=Controller.for_all(len(problems), at_once=AT_ONCE),
         worth=lambda group: Outcome(valid=True),
     )
     return (group for _, group in stream)

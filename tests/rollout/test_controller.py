@@ -343,6 +343,20 @@ def test_validation_launches_all_at_once_and_cancels_none(outcomes, order):
     assert closing.cancelled == closing.surplus == ()
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 40])
+def test_no_more_groups_are_under_way_than_may_be(at_once):
+    controller, numbers, order = Controller.for_all(30, at_once=at_once), iter(range(30)), random.Random(0)
+    active: list[int] = []
+    most = 0
+    while controller.closing() is None:
+        for _ in range(controller.next_launches()):
+            active.append(next(numbers))
+            controller.launched(active[-1])
+        most = max(most, len(active))
+        controller.scored(active.pop(order.randrange(len(active))), VALID)
+    assert most == min(at_once, 30) and not active and next(numbers, None) is None
+
+
 # Lengths.
 
 
