@@ -155,16 +155,17 @@ def evaluate(
 
     folder = output or default_output(checkpoint, data)
     replaced = (folder / "records.jsonl").exists()
-    results = evaluate_checkpoint(
-        checkpoint,
-        parts.Problems(source=data, system=system, suffix=suffix, examples=examples, limit=limit),
-        parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
-        num_samples=samples,
-        output=folder,
-        grader=grader,
-        seed=seed,
-        device=device,
-    )
+    with telling("nothing of it is kept"):
+        results = evaluate_checkpoint(
+            checkpoint,
+            parts.Problems(source=data, system=system, suffix=suffix, examples=examples, limit=limit),
+            parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
+            num_samples=samples,
+            output=folder,
+            grader=grader,
+            seed=seed,
+            device=device,
+        )
     Console().print(figures_table(results))
     print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
 
@@ -373,7 +374,8 @@ def start_stage(stage: str, path: Path, overrides: list[str] | None) -> None:
         print(f"warning: {warning}", file=sys.stderr)
     if found.refusals:
         raise RecipeError("\n".join(found.refusals))
-    with telling(how_to_resume(run_folder(recipe))):
+    folder = run_folder(recipe)
+    with telling(how_to_resume(folder), begun=folder / "recipe.toml"):
         outcome = stage_function(stage)(recipe)
     conclude(outcome)
 
@@ -395,12 +397,13 @@ def how_to_resume(run: Path) -> str:
 
 
 @contextmanager
-def telling(what_now: str) -> Iterator[None]:
-    """What to do next, to somebody who has interrupted what happens inside."""
+def telling(what_now: str, *, begun: Path | None = None) -> Iterator[None]:
+    """What to do next, to somebody who interrupts what happens inside; not before the file `begun` is there."""
     try:
         yield
     except KeyboardInterrupt:
-        print(f"\nstopped at once; {what_now}", file=sys.stderr)
+        known = begun is None or begun.exists()
+        print(f"\nstopped at once; {what_now if known else 'nothing had begun'}", file=sys.stderr)
         raise
 
 

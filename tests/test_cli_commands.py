@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe, sft_recipe
+from typer.testing import CliRunner
 
 from foresail.cli import STAGES as FUNCTIONS
+from foresail.cli import app
 from foresail.evaluate.metrics import pass_at_k
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Optimizer
@@ -226,6 +228,41 @@ def test_eval_options_reach_the_problems(
 
 
 # Looking at a run.
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "advice"),
+    [
+        (("eval", "CHECKPOINT"), "checkpoint.evaluate_checkpoint", "nothing of it is kept"),
+        (
+            ("data", "grade-difficulty", "CHECKPOINT"),
+            "difficulty.grade_difficulty",
+            "the same command goes on",
+        ),
+    ],
+)
+def test_an_interrupt_is_answered_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], place: str, advice: str
+) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"foresail.evaluate.{place}", interrupted)
+    stopped = CliRunner().invoke(app, [*words, "--data", "arithmetic:count=3"])
+    assert stopped.exit_code == 130 and f"stopped at once; {advice}" in stopped.stderr
+
+
+def test_an_interrupt_before_a_run_has_its_folder_promises_no_resume(
+    monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    def interrupted(recipe: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("foresail.train.rl.run_rl", interrupted)
+    recipe = tmp_path / "rl.toml"
+    recipe.write_text(to_toml(rl_recipe(tiny_checkpoint, tmp_path)))
+    stopped = CliRunner().invoke(app, ["rl", str(recipe)])
+    assert stopped.exit_code == 130 and "stopped at once; nothing had begun" in stopped.stderr
 
 
 def test_show_sums_up_a_finished_run(foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path) -> None:
