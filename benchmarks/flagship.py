@@ -14,6 +14,7 @@ in the part's folder has the curves as well, for `flagship.py draw`.
 from __future__ import annotations
 
 import argparse
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def main() -> None:
 
         draw(options.results, options.picture)
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: no run is left behind
     place = Place(
         folder=options.root / options.part,
         model=options.model,

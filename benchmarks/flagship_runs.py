@@ -6,7 +6,6 @@ Everything is kept under one folder, so a command that was cut off is simply giv
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
@@ -28,7 +27,23 @@ from foresail.train.sft import run_sft
 RECIPES = Path(__file__).parents[1] / "recipes" / "flagship"
 NUM_SAMPLES = 4  # per held-out problem, at temperature 1, beside the greedy attempt
 FIGURES = ("greedy", f"mean@{NUM_SAMPLES}", f"pass@{NUM_SAMPLES}")
-DRAWN = ("rollout/accuracy", "critic/score/mean", "response_length/mean", "actor/entropy", "timing_s/step")
+DRAWN = (
+    "groups/useful",
+    "rollout/accuracy",
+    "critic/score/mean",
+    "response_length/mean",
+    "actor/entropy",
+    "timing_s/step",
+)
+
+
+# What a run took, by the name it is printed with; groups are those that were launched and not given up.
+TOTALS = {
+    "seconds": "timing_s/step",
+    "rollout_seconds": "timing_s/rollout",
+    "update_seconds": "timing_s/update",
+    "groups": "rollout/groups_launched",
+}
 
 
 class Unfinished(Exception):
@@ -79,7 +94,6 @@ def reinforce_all(recipes: Sequence[Rl], jobs: int) -> dict[str, Any]:
         found = [reinforce(recipe) for recipe in recipes]
     else:
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nobody is left behind
             try:
                 found = list(pool.map(reinforce_quietly, recipes))
             except KeyboardInterrupt:
@@ -131,9 +145,9 @@ def describe(name: str, figures: dict[str, Any]) -> str:
     return f"{name:<24}" + "   ".join(columns)
 
 
-def seconds(folder: Path) -> float:
-    """What the run's steps took, over however many calls; loading and saving not counted."""
-    return sum(record.get("timing_s/step", 0.0) for record in RunDirectory.open(folder).read_metrics())
+def total(folder: Path, metric: str) -> float:
+    """Over all steps of the run, however many calls they took; loading and saving are in none."""
+    return round(sum(record.get(metric) or 0.0 for record in RunDirectory.open(folder).read_metrics()), 1)
 
 
 def curves(folder: Path) -> dict[str, list[list[float]]]:
@@ -148,7 +162,9 @@ def curves(folder: Path) -> dict[str, list[list[float]]]:
 
 def finish(folder: Path, results: dict[str, Any], runs: Sequence[Path]) -> None:
     """results.json has all curves for the picture; the last line printed is the same without them."""
-    results |= {"seconds": {path.name: round(seconds(path), 1) for path in runs}}
+    results |= {
+        "took": {path.name: {name: total(path, metric) for name, metric in TOTALS.items()} for path in runs}
+    }
     full = results | {"curves": {path.name: curves(path) for path in runs}}
     write_text(folder / "results.json", json.dumps(full, indent=1) + "\n")
     print(json.dumps(results))
