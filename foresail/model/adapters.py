@@ -59,7 +59,8 @@ class Adapters:
             config = json.loads((trainer / FOLDER / CONFIG).read_text(encoding="utf-8"))
         except (OSError, ValueError, SafetensorError) as error:
             raise ValueError(
-                f"{file} cannot be read ({error}); remove {trainer.parent} to resume from the checkpoint before it"
+                f"{file.parent} cannot be read ({error}); remove {trainer.parent} to resume from the checkpoint "
+                "before it"
             ) from error
         sizes = [{name: tensor.shape for name, tensor in pairs.items()} for pairs in (theirs, ours)]
         if sizes[0] != sizes[1] or config.get("lora_alpha") != self.settings.alpha:

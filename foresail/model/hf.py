@@ -38,6 +38,8 @@ from foresail.recipe.shape import ModelShape
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+OLD_ROTARY = "rotary_emb.inv_freq"  # we make our own tables
+MIMO_MTP = "model.mtp_layers."  # for predicting several tokens, which is not done here
 
 
 def build_model(
@@ -126,10 +128,8 @@ def open_weights(file: Path) -> Iterator[Any]:
 
 
 def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
-    """All tensors the shape needs and no others; old rotary tables are ignored, for we make our own, and so are
-    MiMo's layers for multi-token prediction."""
-    names = {name for name in names if not name.endswith("rotary_emb.inv_freq")}
-    names = {name for name in names if not name.startswith("model.mtp_layers.")}
+    """All tensors the shape needs and no others, but for those of which we make our own or have no use."""
+    names = {name for name in names if not name.endswith(OLD_ROTARY) and not name.startswith(MIMO_MTP)}
     needed = {part.hf_name for part in weight_parts(shape)}
     missing, unexpected = needed - names, names - needed
     if shape.tied:

@@ -109,9 +109,7 @@ class Controller:
     def next_launches(self) -> int:
         """How many groups to launch now, so that those under way should suffice."""
         enough = launches_for(self.wanted - self._num_valid, self.share)
-        return max(
-            0, min(enough - self.num_active, self.cap - len(self._order), self.at_once - self.num_active)
-        )
+        return max(0, min(min(enough, self.at_once) - self.num_active, self.cap - len(self._order)))
 
     def launched(self, group: int) -> None:
         assert group not in self._outcomes, f"group {group} is launched twice"

@@ -65,9 +65,8 @@ def encode(record: Mapping[str, Any]) -> bytes:
     """encode({"loss": nan}) -> b'{"loss":null}\\n': JSON has no NaN or infinity, but the name is kept."""
     try:
         return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
-    except (
-        orjson.JSONEncodeError
-    ):  # half of a pair of surrogates, a number beyond 64 bits, keys that are no text …
+    except orjson.JSONEncodeError:
+        # half of a pair of surrogates, a number beyond 64 bits, keys that are no text …
         return json.dumps(nulled(record)).encode() + b"\n"
 
 

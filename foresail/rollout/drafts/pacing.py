@@ -48,6 +48,7 @@ class Pacing:
                 num_high, num_low, context, self.acceptance, self.times, max_length=longest
             )
         self.steps += 1
+        # a try of drafts that is due is put off until they promise something
         if self.wait != TRIED_STEPS or any(self.best) or self._are_promising(longest):
             self.wait -= 1
         if self.wait >= TRIED_STEPS:
