@@ -103,10 +103,10 @@ class Block(nn.Module):
         self.mlp = MLP(shape)
 
     def forward(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend) -> Tensor:
-        normed_TD = self.attention_norm(x_TD)
+        x_TD, normed_TD = self.attention_norm.beside(x_TD)
         with self.remade(normed_TD, self.attention_norm, x_TD):
             x_TD = self.attention(x_TD, normed_TD, cos_Td, sin_Td, attend)
-        normed_TD = self.mlp_norm(x_TD)
+        x_TD, normed_TD = self.mlp_norm.beside(x_TD)
         with self.remade(normed_TD, self.mlp_norm, x_TD):
             return self.mlp(x_TD, normed_TD, self.remade)
 

@@ -49,8 +49,8 @@ def linear(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None) -> Ten
 def add_linear(stream_MN: Tensor, x_MK: Tensor, weight_NK: Tensor) -> Tensor:
     """stream + x W^T. Without gradients the stream's own memory may take the sum: go on with the result.
 
-    The library adds where it writes the product: on a GPU that costs nothing, and it rounds once. A float32 stream
-    takes in the sum of 16-bit numbers as it is.
+    The library adds where it writes the product: on a GPU that costs nothing in place, and it rounds once. A
+    float32 stream takes in the sum of 16-bit numbers as it is.
     """
     if _invariant:
         return row_by_row(x_MK, weight_NK, residual_MN=stream_MN, out_dtype=stream_MN.dtype)
@@ -58,9 +58,11 @@ def add_linear(stream_MN: Tensor, x_MK: Tensor, weight_NK: Tensor) -> Tensor:
         if torch.is_grad_enabled():
             return torch.addmm(stream_MN, x_MK, weight_NK.t())
         return stream_MN.addmm_(x_MK, weight_NK.t())
-    if x_MK.is_cuda:
+    if not x_MK.is_cuda:
+        return stream_MN + F.linear(x_MK, weight_NK)
+    if torch.is_grad_enabled():
         return AddWideLinear.apply(stream_MN, x_MK, weight_NK)
-    return stream_MN + F.linear(x_MK, weight_NK)
+    return torch.addmm(stream_MN, x_MK, weight_NK.t(), out_dtype=torch.float32, out=stream_MN)
 
 
 class Linear(nn.Linear):

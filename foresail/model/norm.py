@@ -22,3 +22,11 @@ class RMSNorm(nn.Module):
             return norm.rms_norm(x_TD, self.weight, self.eps)
         out_TD = F.rms_norm(x_TD, self.weight.shape, self.weight.to(x_TD.dtype), self.eps)
         return out_TD.to(self.weight.dtype)
+
+    def beside(self, x_TD: Tensor) -> tuple[Tensor, Tensor]:
+        """x, to go on with, and its norm; on a GPU their gradients meet in one kernel."""
+        if available.can_fuse(x_TD):
+            from foresail.model.kernels import norm
+
+            return norm.norm_beside(x_TD, self.weight, self.eps)
+        return x_TD, self(x_TD)

@@ -54,10 +54,10 @@ def test_the_norm_rounds_once(width, dtype):
         assert (out == F.rms_norm(x_TD, (width,), weight_D, EPS)).double().mean() > 0.99
 
 
-@pytest.mark.parametrize("most_parts", [1, 3, 512])
-def test_gradients(most_parts, monkeypatch):
+@pytest.mark.parametrize("programs", [1, 3, 512])
+def test_gradients(programs, monkeypatch):
     """A program with all rows, programs with unequal numbers of them, and one for every row."""
-    monkeypatch.setattr(norm, "MOST_PARTS", most_parts)
+    monkeypatch.setattr(norm, "ALL_WARPS", programs)  # one warp is enough for so narrow a row
     x_TD, weight_D, slopes_TD = noise(7, 40) * 3, noise(40, seed=1), noise(7, 40, seed=2)
     ours = [x_TD.clone().requires_grad_(), weight_D.clone().requires_grad_()]
     theirs = [x_TD.double().requires_grad_(), weight_D.double().requires_grad_()]
@@ -68,11 +68,30 @@ def test_gradients(most_parts, monkeypatch):
         torch.testing.assert_close(x.grad.double(), y.grad, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("most_parts", [1, 512])
+@pytest.mark.parametrize("after", [lambda x, y: x.sin() * y, lambda x, y: y.sin(), lambda x, y: x.sin()])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gradients_of_what_goes_on_and_of_its_norm_add_up(dtype, after):
+    """Where both are used, and where one is; the stream may be wider than the weight."""
+    x_TD, weight_D = noise(7, 40), noise(40, seed=1, dtype=dtype)
+    ours = [x_TD.clone().requires_grad_(), weight_D.clone().requires_grad_()]
+    theirs = [x_TD.double().requires_grad_(), weight_D.double().requires_grad_()]
+    stream_TD, normed_TD = norm.norm_beside(*ours, EPS)
+    assert torch.equal(stream_TD, x_TD) and stream_TD.data_ptr() == ours[0].data_ptr()
+    after(stream_TD, normed_TD.float()).sum().backward()
+    after(theirs[0], plain_norm(*theirs)).sum().backward()
+    close = 1e-5 if dtype == torch.float32 else 16 * torch.finfo(dtype).eps
+    torch.testing.assert_close(ours[0].grad.double(), theirs[0].grad, atol=close, rtol=close)
+    if theirs[1].grad is None:
+        assert ours[1].grad is None
+    else:
+        torch.testing.assert_close(ours[1].grad.double(), theirs[1].grad, atol=close, rtol=close)
+
+
+@pytest.mark.parametrize("programs", [1, 512])
 @pytest.mark.parametrize("dtype", DTYPES[1:])
-def test_the_weights_gradient_is_summed_in_float32(dtype, most_parts, monkeypatch):
+def test_the_weights_gradient_is_summed_in_float32(dtype, programs, monkeypatch):
     """A slope so large that in 16 bits none of the eight ones after it would move the sum."""
-    monkeypatch.setattr(norm, "MOST_PARTS", most_parts)
+    monkeypatch.setattr(norm, "ALL_WARPS", programs)  # one warp is enough for so narrow a row
     large = 2 / torch.finfo(dtype).eps
     weight_D = torch.ones(2, device=DEVICE, dtype=dtype, requires_grad=True)
     out_TD = norm.rms_norm(torch.ones(9, 2, device=DEVICE, dtype=dtype), weight_D, 0.0)

@@ -19,43 +19,56 @@ from foresail.model.kernels.sizes import power_from
 
 THREAD_COLUMNS = 16  # two loads of sixteen bytes in 16-bit numbers
 MOST_WARPS = 16
-MOST_PARTS = 512  # sums of the weight's gradient: enough programs to keep the memory of a large GPU busy
+ALL_WARPS = 4096  # of the gradient's programs: they keep a large GPU's memory busy; each sums for the weight's
 
 
 def rms_norm(x_TD: Tensor, weight_D: Tensor, eps: float) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * weight, in each row."""
+    return RmsNorm.apply(x_TD, weight_D, eps)[1]
+
+
+def norm_beside(x_TD: Tensor, weight_D: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """x to go on with, and its norm: the gradients of both are added up where the norm's is written."""
     return RmsNorm.apply(x_TD, weight_D, eps)
 
 
 class RmsNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x_TD: Tensor, weight_D: Tensor, eps: float) -> Tensor:
-        x_TD = x_TD.contiguous()
+    def forward(ctx: Any, x_TD: Tensor, weight_D: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+        ctx.set_materialize_grads(False)
+        stream_TD, x_TD = x_TD, x_TD.contiguous()
         tokens, width = x_TD.shape
         out_TD = torch.empty_like(x_TD, dtype=weight_D.dtype)
         scales_T = x_TD.new_empty(tokens, dtype=torch.float32)
         if tokens:
             norm_kernel[(tokens,)](x_TD, weight_D, out_TD, scales_T, eps, width, **row_layout(width))
         ctx.save_for_backward(x_TD, weight_D, scales_T)
-        return out_TD
+        return stream_TD, out_TD
 
     @staticmethod
-    def backward(ctx: Any, grad_TD: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(
+        ctx: Any, stream_grad_TD: Tensor | None, grad_TD: Tensor | None
+    ) -> tuple[Tensor | None, Tensor | None, None]:
+        if grad_TD is None:
+            return stream_grad_TD, None, None
         x_TD, weight_D, scales_T = ctx.saved_tensors
         tokens, width = x_TD.shape
         out_TD = torch.empty_like(x_TD)
-        parts_PD = x_TD.new_empty(min(tokens, MOST_PARTS), width, dtype=torch.float32)
+        layout = row_layout(width)
+        most_parts = ALL_WARPS // layout["num_warps"]
+        parts_PD = x_TD.new_empty(min(tokens, most_parts), width, dtype=torch.float32)
         if tokens:
             norm_gradient_kernel[(len(parts_PD),)](
                 x_TD,
                 weight_D,
                 scales_T,
                 grad_TD.contiguous(),
+                None if stream_grad_TD is None else stream_grad_TD.contiguous(),
                 out_TD,
                 parts_PD,
                 tokens,
                 width,
-                **row_layout(width),
+                **layout,
             )
         return out_TD, parts_PD.sum(0).to(weight_D.dtype), None
 
@@ -80,8 +93,10 @@ def norm_kernel(x, weight, out, scales, eps, width, BLOCK: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["tokens"])
-def norm_gradient_kernel(x, weight, scales, grad, out, parts, tokens, width, BLOCK: tl.constexpr):
-    """Every P-th row, and what those rows say of the weight."""
+def norm_gradient_kernel(
+    x, weight, scales, grad, stream_grad, out, parts, tokens, width, BLOCK: tl.constexpr
+):
+    """Every P-th row, and what those rows say of the weight; `stream_grad` is None where nothing went on with x."""
     program = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     inside = columns < width
@@ -93,10 +108,14 @@ def norm_gradient_kernel(x, weight, scales, grad, out, parts, tokens, width, BLO
         scale = tl.load(scales + row)
         normed = tl.load(x + start + columns, mask=inside, other=0.0).to(tl.float32) * scale
         slope = tl.load(grad + start + columns, mask=inside, other=0.0).to(tl.float32)
+        total = tl.full((BLOCK,), 0.0, tl.float32)
+        if stream_grad is not None:
+            total = tl.load(stream_grad + start + columns, mask=inside, other=0.0).to(tl.float32)
         part += slope * normed
         # what would change the row's length alone is taken out: the norm undoes it
         slope *= factors
         along = tl.sum(slope * normed, axis=0) / width
-        tl.store(out + start + columns, (slope - normed * along) * scale, mask=inside)
+        total += (slope - normed * along) * scale
+        tl.store(out + start + columns, total, mask=inside)
         row += tl.num_programs(0)
     tl.store(parts + program * width + columns, part, mask=inside)
