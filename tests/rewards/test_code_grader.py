@@ -2,6 +2,8 @@ import gzip
 import json
 import pickle
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,3 +178,16 @@ def test_solutions_written_by_hand_pass_contest_tests():
 
 def thin(tests: dict) -> dict:
     return {name: values[:6] for name, values in tests.items()}
+
+
+def test_what_the_compiler_would_warn_of_is_not_for_the_terminal():
+    """In a process of its own: pytest has filters of its own."""
+    answers = [r'def f(): return "\d"', "def f(x): return 1if x else 2", "def f(): return 1 is 1"]
+    script = (
+        "from foresail.rewards.programs.grader import defined_names\n"
+        "from foresail.rewards.programs.program import Program\n"
+        f"for source in {answers!r}:\n"
+        "    assert defined_names(Program(source=source)) == ({'f'}, set())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

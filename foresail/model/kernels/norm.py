@@ -19,7 +19,7 @@ from foresail.model.kernels.sizes import power_from
 
 THREAD_COLUMNS = 16  # two loads of sixteen bytes in 16-bit numbers
 MOST_WARPS = 16
-ALL_WARPS = 4096  # of the gradient's programs: they keep a large GPU's memory busy; each sums for the weight's
+ALL_WARPS = 4096  # of the gradient's programs, each with its own sum for the weight: a large GPU is busy
 
 
 def rms_norm(x_TD: Tensor, weight_D: Tensor, eps: float) -> Tensor:

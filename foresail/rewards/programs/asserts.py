@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from foresail.rewards.programs.evalplus import split_pairs
 from foresail.rewards.programs.program import AssertTest, CallTest, Test
+from foresail.rewards.programs.syntax import parse
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -41,8 +42,8 @@ class Script(NamedTuple):
 def split_script(script: str, setup: str = "") -> list[Test]:
     """split_script("assert add(1, 2) == 3") -> [CallTest(function="add", arguments=(1, 2), expected=3)]."""
     opening = join(setup)
-    names = bound_names(parse(opening).body)
-    return split(Script(opening, names, parse(script).body, join(opening, script)))
+    names = bound_names(parse_test(opening).body)
+    return split(Script(opening, names, parse_test(script).body, join(opening, script)))
 
 
 def split_check(test: str, entry_point: str, setup: str = "") -> list[Test]:
@@ -50,14 +51,14 @@ def split_check(test: str, entry_point: str, setup: str = "") -> list[Test]:
 
     split_check("def check(f):\\n assert f(1) == 2", "inc") -> [CallTest(function="inc", arguments=(1,), …)].
     """
-    module = parse(test).body
+    module = parse_test(test).body
     check = next((s for s in module if isinstance(s, ast.FunctionDef) and s.name == "check"), None)
     if check is None or len(check.args.args) != 1:
         raise ValueError("field 'test' defines no check(candidate); give it one")
     candidate = check.args.args[0].arg
     helpers = [statement for statement in module if statement is not check and not is_metadata(statement)]
     opening = join(setup, unparse(helpers), f"{candidate} = {entry_point}")
-    names = bound_names(parse(join(setup)).body) | bound_names(helpers)
+    names = bound_names(parse_test(join(setup)).body) | bound_names(helpers)
     whole = join(setup, test, f"check({entry_point})")
     tests = split(Script(opening, names, check.body, whole), {candidate: entry_point})
     return tests if tests else [AssertTest(script=whole)]
@@ -213,8 +214,8 @@ def join(*pieces: str) -> str:
     return "\n".join(piece.replace("\r\n", "\n").strip("\n") for piece in pieces if piece.strip())
 
 
-def parse(source: str) -> ast.Module:
+def parse_test(source: str) -> ast.Module:
     try:
-        return ast.parse(source.replace("\r\n", "\n"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return parse(source.replace("\r\n", "\n"))
+    except ValueError as error:
         raise ValueError(f"a test is not Python ({error}): {source.strip()[:80]!r}") from error

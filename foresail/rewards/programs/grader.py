@@ -20,6 +20,7 @@ from foresail.rewards.programs.difficulty import Scheme, score
 from foresail.rewards.programs.fences import LANGUAGES, find_program
 from foresail.rewards.programs.program import CallTest, Limits, Program, StdinTest, Test
 from foresail.rewards.programs.rows import read_task
+from foresail.rewards.programs.syntax import parse
 from foresail.rewards.programs.task import CodeTask
 from foresail.rewards.sandbox.build import check_compiler
 
@@ -99,8 +100,8 @@ def aim(tests: Sequence[Test], program: Program) -> list[Test]:
 def defined_names(program: Program) -> tuple[set[str], set[str]]:
     """What a Python program binds at its top, and the methods of its class Solution."""
     try:
-        body = ast.parse(program.source).body if program.language == "python" else []
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        body = parse(program.source).body if program.language == "python" else []
+    except ValueError:
         return set(), set()  # the judge will say so
     blocks = [s for s in body if isinstance(s, ast.FunctionDef | ast.ClassDef)]
     top = {block.name for block in blocks} | bound_names([s for s in body if s not in blocks])

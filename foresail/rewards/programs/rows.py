@@ -22,6 +22,7 @@ from foresail.rewards.programs.asserts import join, split_check, split_script, u
 from foresail.rewards.programs.cases import read_cases
 from foresail.rewards.programs.evalplus import read_inputs, root_name
 from foresail.rewards.programs.program import Test
+from foresail.rewards.programs.syntax import parse
 from foresail.rewards.programs.task import CodeTask, decode_task, is_encoded
 
 # Where cases are looked for, in this order; a dot reaches into a column. Of the first two lines all are joined.
@@ -93,8 +94,8 @@ def read_prelude(prompt: str, entry_point: str) -> str:
     read_prelude("import math\\ndef area(r):\\n    '''…'''", "area") -> "import math".
     """
     try:
-        module = ast.parse(prompt)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        module = parse(prompt)
+    except ValueError:
         return ""
     root = root_name(entry_point)
     kept = [s for s in module.body if isinstance(s, KEPT_IN_PRELUDE) and getattr(s, "name", None) != root]
