@@ -24,7 +24,7 @@ from beside_trl.speed import SMALL
 from foresail.runlog.directory import RunDirectory
 from foresail.train.rl import run_rl
 
-STEPS = 3  # the first warms up
+STEPS = 6  # the first warms up
 BASES = {
     "cpu": Load(
         name="scaling",
@@ -51,6 +51,7 @@ BASES = {
     ),
 }
 GROWTH = (1, 2, 4, 8)
+PARTS = ("rollout", "update", "step")
 
 
 def vary(base: Load) -> dict[str, list[tuple[float, Load]]]:
@@ -80,7 +81,7 @@ def measure_scaling(device: str, output: Path) -> Iterator[dict[str, Any]]:
         points = []
         for size, load in loads:
             points.append({"size": size, **measure(load)})
-            parts = ", ".join(f"{part} {points[-1][part]:.3f}" for part in ("rollout", "update", "step"))
+            parts = ", ".join(f"{part} {points[-1][part]:.3f}" for part in PARTS)
             print(f"  {size:>8g}  {parts}", flush=True)
         fit = linear_regression([point["size"] for point in points], [point["step"] for point in points])
         sweeps[name] = {"points": points, "slope": fit.slope, "intercept": fit.intercept}
@@ -92,12 +93,12 @@ def measure_scaling(device: str, output: Path) -> Iterator[dict[str, Any]]:
         yield sweeps
 
 
-def measure(load: Load) -> dict[str, float]:
-    """Median seconds by part of a few steps."""
+def measure(load: Load) -> dict[str, Any]:
+    """Median seconds by part of a few steps, and all of them."""
     with TemporaryDirectory() as folder, (Path(folder) / "log").open("w") as log, redirect_stdout(log):
         checkpoint = Path(folder) / "model"
         prompt_tokens = prepare(load, checkpoint, STEPS)
         recipe = our_recipe(load, Path(folder), checkpoint, steps=STEPS, prompt_tokens=prompt_tokens)
         rows = RunDirectory.open(run_rl(recipe).run).read_metrics()
         steps = [describe(row) for row in rows if row["step"] > 1]
-    return median_seconds(steps, ("rollout", "update", "step"))
+    return median_seconds(steps, PARTS) | {"steps": [step["seconds"] for step in steps]}
