@@ -50,6 +50,7 @@ Examples = Annotated[str | None, typer.Option(help="conversations put before eve
 Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
 Grader = Annotated[str, typer.Option(help="math, exact, code or file.py:function")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
+PromptKey = Annotated[str | None, typer.Option(help="column of the prompt; default: the usual names")]
 AnswerKey = Annotated[str | None, typer.Option(help="column of the answer; default: the usual names")]
 
 
@@ -137,6 +138,8 @@ def evaluate(
     temperature: Temperature = 1.0,
     top_p: TopP = 1.0,
     max_new_tokens: MaxNewTokens = 1024,
+    prompt_key: PromptKey = None,
+    answer_key: AnswerKey = None,
     system: System = None,
     suffix: Suffix = "",
     examples: Examples = None,
@@ -155,10 +158,19 @@ def evaluate(
 
     folder = output or default_output(checkpoint, data)
     replaced = (folder / "records.jsonl").exists()
+    problems = parts.Problems(
+        source=data,
+        prompt_key=prompt_key,
+        answer_key=answer_key,
+        system=system,
+        suffix=suffix,
+        examples=examples,
+        limit=limit,
+    )
     with telling("nothing of it is kept"):
         results = evaluate_checkpoint(
             checkpoint,
-            parts.Problems(source=data, system=system, suffix=suffix, examples=examples, limit=limit),
+            problems,
             parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
             num_samples=samples,
             output=folder,
@@ -230,9 +242,7 @@ def grade_difficulty(
     temperature: Temperature = 1.0,
     top_p: TopP = 1.0,
     max_new_tokens: MaxNewTokens = 1024,
-    prompt_key: Annotated[
-        str | None, typer.Option(help="column of the prompt; default: the usual names")
-    ] = None,
+    prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
     suffix: Suffix = "",

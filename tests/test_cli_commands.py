@@ -227,6 +227,18 @@ def test_eval_options_reach_the_problems(
     assert "greedy" in summary and not any(name.startswith(("mean@", "pass@", "maj@")) for name in summary)
 
 
+def test_eval_reads_the_columns_it_is_told(
+    foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "own.jsonl").write_text('{"frage": "7 +5", "loesung": "2"}\n')
+    words = ("eval", tiny_checkpoint, "--data", "own.jsonl", "--samples", 0, "--max-new-tokens", 4)
+    lost = foresail.run(*words)
+    assert lost.code == 1 and "prompt_key" in lost.err and "frage" in lost.err
+    found = foresail.run(*words, "--prompt-key", "frage", "--answer-key", "loesung", "--output", "out")
+    assert found.code == 0, found.err
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["problems"] == 1
+
+
 # Looking at a run.
 
 
