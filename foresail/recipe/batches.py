@@ -61,7 +61,11 @@ def count_batches(recipe: Recipe) -> Batches:
         step=row("step", 1, 1, updates),
         update=row("update", 1, parts, 1),
         micro_batch=Batch(
-            name="micro-batch", prompts=None, samples=fitting, tokens=recipe.micro_batch_tokens, updates=None
+            name="micro-batch",
+            prompts=None,
+            samples=fitting,
+            tokens=min(recipe.micro_batch_tokens, samples // parts * longest),
+            updates=None,
         ),
         micro_batches_per_update=-(-(samples // parts) // fitting),
         most_prompts_per_step=None if prompts is None else prompts * rounds,

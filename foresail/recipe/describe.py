@@ -84,7 +84,7 @@ def memory_lines(found: Preflight) -> Iterator[str]:
 def note(part: str, found: Preflight) -> str:
     recipe = found.recipe
     if part in ("activations", "logits"):
-        return f"   one micro-batch of {grouped(recipe.micro_batch_tokens)} tokens"
+        return f"   one micro-batch of {grouped(found.batches.micro_batch.tokens)} tokens"
     if part == "kv_cache" and isinstance(recipe, Rl):
         pages = kv_pages(recipe.engine_room, recipe.max_length)
         return f"   {grouped(pages)} pages of {recipe.engine.page_size} tokens"

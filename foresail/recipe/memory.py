@@ -2,7 +2,7 @@
 
 Weights stand in the model's dtype; AdamW keeps two float32 values for each, and a float32 master copy where
 they have 16 bits; its 8-bit states are two bytes, with the low half of the master four. Gradients are summed in
-float32. The rest is for one full micro-batch of T tokens:
+float32. The rest is for one micro-batch of T tokens, full or as large as an update can be:
 
     activations  T x (layers x what one block keeps + the last norm's), see `block_bytes`;
                  recomputed: T x layers x what enters a block, and one block
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from foresail.recipe import parts
+from foresail.recipe.batches import count_batches
 from foresail.recipe.projections import count_adapters
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Recipe, Rl
@@ -83,7 +84,7 @@ def estimate(
     is the policy's unless it is said.
     """
     dtype = dtype_of(recipe, device)
-    value_bytes, tokens = VALUE_BYTES[dtype], recipe.micro_batch_tokens
+    value_bytes, tokens = VALUE_BYTES[dtype], count_batches(recipe).micro_batch.tokens
     critic = recipe.critic if isinstance(recipe, Rl) else None
     learners = [shape]
     if critic is not None and critic.kind == "model":

@@ -221,7 +221,8 @@ def smaller(recipe: Recipe, memory: Memory, device: Device, there: int) -> str:
 def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_free: int) -> Iterator[str]:
     """What may go wrong, or is not what one would expect."""
     yield from loss_warnings(recipe)
-    updates = count_batches(recipe).run.updates or 0
+    batches = count_batches(recipe)
+    updates = batches.run.updates or 0
     if recipe.optimizer.warmup >= updates:
         yield (
             f"optimizer.warmup {recipe.optimizer.warmup} lasts for all {updates} updates; "
@@ -248,7 +249,7 @@ def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_fr
         again = " or set recompute = true" if not recipe.recompute else ""
         yield (
             f"with a full micro-batch all may take {gigabytes(memory.total)} and this {HOLDER[device]} has "
-            f"{gigabytes(there)}; lower micro_batch_tokens{again}"
+            f"{gigabytes(there)}; set micro_batch_tokens below {batches.micro_batch.tokens}{again}"
         )
 
 

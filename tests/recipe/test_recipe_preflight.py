@@ -293,6 +293,13 @@ def test_batches_in_prompts_and_samples_and_tokens() -> None:
     assert batches.most_prompts_per_step == 32
 
 
+def test_a_micro_batch_is_no_larger_than_an_update() -> None:
+    """Neither is the memory that is reckoned for it."""
+    roomy, full = check("micro_batch_tokens=100000"), check("micro_batch_tokens=1920")
+    assert roomy.batches.micro_batch.tokens == roomy.batches.update.tokens == 1920
+    assert roomy.memory == full.memory and "one micro-batch of 1,920 tokens" in describe(roomy)
+
+
 def test_sft_batches_count_conversations() -> None:
     batches = count_batches(make(stage="sft"))
     assert (batches.run.prompts, batches.run.samples, batches.run.updates) == (None, 100, 10)

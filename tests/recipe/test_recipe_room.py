@@ -33,10 +33,10 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert only_refusal().endswith("use a smaller model")
     give(monkeypatch, memory.total - 1)
     assert check().refusals == ()
-    assert check().warnings[0].endswith("lower micro_batch_tokens or set recompute = true")
-    assert (
-        check("recompute=true", "micro_batch_tokens=100000").warnings[0].endswith("lower micro_batch_tokens")
-    )
+    assert check().warnings[0].endswith("set micro_batch_tokens below 128 or set recompute = true")
+    give(monkeypatch, memory.standing)
+    (warning,) = check("recompute=true", "micro_batch_tokens=100000").warnings
+    assert warning.endswith("set micro_batch_tokens below 1920"), "no update has more"
     give(monkeypatch, memory.total)
     assert check().warnings == ()
     give(monkeypatch, None)
