@@ -31,11 +31,13 @@ from foresail.recipe import parts
 from foresail.recipe.shape import ModelShape
 from foresail.records import PackedBatch, TrainSequence
 from foresail.tokenizer.train import train_bpe
+from foresail.train.optimizer import MasterAdamW
 from foresail.train.step import token_logprobs, train_step
 
 GROUPS, SAMPLES, MAX_NEW_TOKENS, TEMPERATURE = 4, 6, 40, 0.8
 PROMPT_LENGTHS, COMPLETION_LENGTHS = (3, 12), (1, MAX_NEW_TOKENS)
-MICRO_BATCH_TOKENS = 200  # some five micro-batches
+MICRO_BATCH_TOKENS = 200  # four micro-batches
+UNCLIPPED = 1e9
 LIMIT = 1e-5
 
 
@@ -235,27 +237,17 @@ def ask_for_losses(
     return list(ask_peer(peer_python, "losses", folder, seconds=300))
 
 
-class GradientKeeper:
-    """Stands where the optimiser stands in `train_step`, and keeps the gradient instead of using it."""
+class GradientKeeper(MasterAdamW):
+    """Keeps the gradient by the weight's name instead of using it."""
 
     def __init__(self, model: Decoder) -> None:
-        self.model = model
-        self.gradients: dict[str, Tensor] = {}
-
-    def collect(self) -> None:
-        """Float32 weights sum their gradients themselves."""
-
-    def clip(self) -> float:
-        gradients = [weight.grad.flatten() for weight in self.model.parameters() if weight.grad is not None]
-        return torch.cat(gradients).norm().item()
+        super().__init__(model, parts.Optimizer(clip_norm=UNCLIPPED))
+        self.kept: dict[str, Tensor] = {}
 
     def update(self, learning_rate: float) -> None:
-        named = self.model.named_parameters()
-        self.gradients = {name: weight.grad.clone() for name, weight in named if weight.grad is not None}
+        found = {name: self.gradients[number] for number, name in enumerate(self.names)}
+        self.kept = {name: gradient.clone() for name, gradient in found.items() if gradient is not None}
         self.forget()
-
-    def forget(self) -> None:
-        self.model.zero_grad(set_to_none=True)
 
 
 def compare(
@@ -269,10 +261,10 @@ def compare(
     batches: list[PackedBatch] = pack(sequences, weights, max_tokens=MICRO_BATCH_TOKENS)
     keeper = GradientKeeper(model)
     loss = partial(policy_loss, settings=setting.ours)
-    ours = train_step(model, keeper, batches, loss, learning_rate=0.0, temperature=TEMPERATURE)  # type: ignore[arg-type]
+    ours = train_step(model, keeper, batches, loss, learning_rate=0.0, temperature=TEMPERATURE)
     squares, square = 0.0, 0.0
     for part in weight_parts(model.shape):
-        gradient = keeper.gradients[part.parameter].narrow(0, part.start, part.sizes[0])
+        gradient = keeper.kept[part.parameter].narrow(0, part.start, part.sizes[0])
         their_gradient = their_gradients.pop(part.hf_name)
         squares += (gradient - their_gradient).double().square().sum().item()
         square += their_gradient.double().square().sum().item()

@@ -10,13 +10,20 @@ from pathlib import Path
 import pytest
 import torch
 
+from foresail.algorithms.advantages import ADVANTAGES
+from foresail.algorithms.aggregation import token_weights
+from foresail.algorithms.policy_loss import policy_loss
+from foresail.data.packing import pack
 from foresail.model.attention import PackedAttention
 from foresail.model.hf import load_model
+from foresail.model.hf_names import weight_parts
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.step import token_logprobs
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+from beside_trl import losses  # noqa: E402
 from beside_trl.load import prepare  # noqa: E402
 from beside_trl.race import curve, time_to  # noqa: E402
 from beside_trl.speed import LOADS, smaller  # noqa: E402
@@ -65,3 +72,25 @@ def test_time_to_a_reward_is_that_of_the_running_mean() -> None:
     assert [round(reward, 2) for _, reward in points] == [0.0, 0.5, 0.33, 0.5, 0.6, 0.8]
     assert time_to(0.6, points) == 4.0
     assert time_to(0.9, points) is None
+
+
+@pytest.mark.parametrize("setting", losses.SETTINGS, ids=lambda setting: setting.name)
+def test_the_oracle_gets_the_gradient_of_a_whole_train_step(tmp_path: Path, setting: losses.Setting) -> None:
+    """Here held against one backward pass over one batch, which stands in for TRL's."""
+    model = losses.make_model(tmp_path)
+    sequences, rewards_GN = losses.make_samples(model)
+    advantages_GN = ADVANTAGES[setting.advantage](rewards_GN, torch.ones_like(rewards_GN))
+    given = losses.give_advantages(sequences, advantages_GN)
+    counts = [sum(sequence.loss_mask) for sequence in given]
+    weights = token_weights(counts, setting.ours.aggregation, losses.MAX_NEW_TOKENS)
+    (whole,) = pack(given, weights, max_tokens=10_000)
+    loss, _ = policy_loss(token_logprobs(model, whole, losses.TEMPERATURE)[0], whole, setting.ours)
+    loss.backward()
+    expected = {
+        part.hf_name: model.get_parameter(part.parameter).grad.narrow(0, part.start, part.sizes[0]).clone()
+        for part in weight_parts(model.shape)
+    }
+    model.zero_grad()
+    found = losses.compare(model, given, setting, {"loss": loss.item(), "clipped": 0.0}, expected)
+    assert found["micro_batches"] == 4 and found["gradient_norm"] > 0.1
+    assert max(found["loss_difference"], found["gradient_difference"]) < losses.LIMIT
