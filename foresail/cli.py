@@ -110,7 +110,9 @@ def resume(run: RunFolder) -> None:
     directory = RunDirectory.open(run)
     recipe = load_recipe(directory.recipe_path)
     if (ended := finished_checkpoint(directory)) is not None:
-        further = f"{program()} {recipe.stage} {directory.recipe_path} run.name=further model.path={ended}"
+        words = [recipe.stage, str(directory.recipe_path), "run.name=further", f"model.path={ended}"]
+        words += ["model.shape=none"] if recipe.model.shape is not None else []
+        further = f"{program()} {shlex.join(words)}"
         step = int(ended.name.removeprefix("step_"))
         more = f" at step {step}, and takes up no more of its recipe's" if recipe.steps > step else ""
         print(f"{run} is finished{more}; to train on from its end: {further}\ncheckpoint: {ended}")

@@ -39,7 +39,8 @@ class Progress:
     places: dict[str, int] = field(default_factory=dict)  # problems taken from each level's deck
     rates: dict[str, list[float]] = field(default_factory=dict)  # latest pass rates, where a window is set
     ahead: int = 0  # steps of the curriculum left out, for every answer was right before they came
-    data: str = ""  # what the problems were: how many, and a checksum of them
+    data: str = ""  # what the problems or conversations were: how many, and a checksum of them
+    reference: str = ""  # a checksum of the model that a KL term pulls towards
     finished: bool = False
 
 

@@ -55,9 +55,10 @@ from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import Critic, join, open_critic
 from foresail.train.effort import PeakMemory, describe_pace, describe_updates
+from foresail.train.origins import describe_problem, same_data, same_reference
 from foresail.train.rl_metrics import describe_advantages, describe_harvest, mean_over_updates, rollout_rows
 from foresail.train.schedule import learning_rate
-from foresail.train.selection import check_supply, describe_selection, open_selection, same_data
+from foresail.train.selection import check_supply, describe_selection, open_selection
 from foresail.train.selftest import self_test
 from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import load_model_and_tokenizer
@@ -84,6 +85,8 @@ def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
                 memory.note(beside=setup.engine.cache_bytes)
                 if not harvest.chosen:
                     log_rollouts(session, step, harvest, recipe)
+                    log_timeline(session, step, watch, setup.fleet)
+                    setup.fleet.take_figures()  # they are of no step that learns
                     leave_stage(session, recipe, step)
                     continue
                 with watch("update"):
@@ -124,7 +127,8 @@ def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
 
     problems = load(recipe.data)
     check_supply(problems, recipe)
-    session.progress = same_data(problems, recipe, session.progress)
+    texts = map(describe_problem, problems)
+    session.progress = same_data(session.progress, f"data.source {recipe.data.source}", "problems", texts)
     engine = build_engine(session.model, recipe.engine_room, max_length=recipe.max_length)
     return Setup(
         problems=problems,
@@ -170,6 +174,7 @@ def load_reference(session: Session, recipe: Rl) -> Decoder | None:
     reference, _ = load_model_and_tokenizer(
         recipe.model, seed=recipe.run.seed, device=session.device, max_length=recipe.max_length
     )
+    session.progress = same_reference(session.progress, recipe.model.path, reference)
     return reference.requires_grad_(False)
 
 

@@ -9,10 +9,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from foresail.data.prompts import PromptedProblem
@@ -98,18 +97,6 @@ def check_supply(problems: Sequence[PromptedProblem], recipe: Rl) -> None:
                 f"{where}{recipe.data.source} has {len(problems)} problems and a step needs prompts_per_step = "
                 f"{phase.prompts_per_step}; lower that, or bring more problems"
             )
-
-
-def same_data(problems: Sequence[PromptedProblem], recipe: Rl, progress: Progress) -> Progress:
-    """A run goes on with the problems it began with: order, pools and noise hang on them."""
-    text = "\n".join(f"{entry.problem.id} {entry.problem.answer} {entry.ids}" for entry in problems)
-    now = f"{len(problems)} problems, checksum {zlib.crc32(text.encode(errors='surrogatepass')):08x}"
-    if progress.data not in ("", now):
-        raise ValueError(
-            f"data.source {recipe.data.source} is not what the run began with ({progress.data}; now {now}); "
-            "restore it, or start a new run from the checkpoint"
-        )
-    return replace(progress, data=now)
 
 
 def describe_selection(launched: Sequence[Group], progress: Progress, recipe: Rl) -> dict[str, float]:

@@ -16,6 +16,7 @@ from foresail.model.determinism import deterministic
 from foresail.recipe.stages import Sft
 from foresail.records import TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.origins import same_data
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.step import train_step
@@ -25,6 +26,8 @@ from foresail.train.stopwatch import Stopwatch
 def run_sft(recipe: Sft, *, resume: bool = False) -> Outcome:
     with deterministic(recipe.run.deterministic), Session(recipe, resume=resume) as session:
         conversations = encode_conversations(recipe, session.tokenizer)
+        texts = (f"{sequence.ids} {sequence.loss_mask}\n" for sequence in conversations)
+        session.progress = same_data(session.progress, f"data {recipe.data}", "conversations", texts)
         for step in session.steps():
             watch = Stopwatch()
             progress = session.progress

@@ -20,6 +20,7 @@ from foresail.data.problems import load_problems
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import DynamicSampling, Problems, Reward
 from foresail.runlog.directory import RunDirectory
+from foresail.runlog.timeline import read_step
 from foresail.train.checkpoint import read_progress
 from foresail.train.rl import NothingToLearn
 from foresail.train.session import Outcome
@@ -144,6 +145,10 @@ def test_a_stage_that_is_solved_is_left_for_the_next(tiny_checkpoint: Path, tmp_
     outcome, metrics = train(tiny_checkpoint, tmp_path / "staged", **given)
     assert [record["curriculum/stage"] for record in metrics] == [2] * 4
     assert read_progress(outcome.checkpoint).ahead == 2
+    first = read_step(RunDirectory(outcome.run).read_timeline(), 1)
+    rollouts = [part for part in first.parts if part.name == "rollout"]
+    assert len(rollouts) == len(first.closings) == 2, "the draw that ended the stage, and the step's own"
+    assert min(chunk.start for chunk in first.chunks) >= 0
     # the same stage alone: there is nothing to begin with
     with pytest.raises(NothingToLearn):
         train(tiny_checkpoint, tmp_path / "alone", **given | {"curriculum": [stages[0] | {"steps": 4}]})

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import pytest
 import torch
@@ -177,15 +177,15 @@ def test_every_advantage_runs_with_every_loss(
     assert not torch.equal(weights(outcome.checkpoint), weights(tiny_checkpoint))
 
 
-def test_float16_brings_engine_and_trainer_nearer_than_bfloat16(
-    tiny_checkpoint: Path, tmp_path: Path
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_engine_and_trainer_are_apart_by_rounding_at_the_most(
+    tiny_checkpoint: Path, tmp_path: Path, dtype: Literal["bfloat16", "float16"]
 ) -> None:
-    distances = {}
-    for dtype in ("bfloat16", "float16"):
-        model = Model(path=str(tiny_checkpoint), dtype=dtype)  # type: ignore[arg-type]
-        _, records = train(tiny_checkpoint, tmp_path / dtype, steps=2, model=model)
-        distances[dtype] = max(record["rollout/logprob_abs_diff"] for record in records)
-    assert 0 < distances["float16"] < 0.7 * distances["bfloat16"]
+    """How much of it depends on the CPU: some round a row alike whatever stands beside it."""
+    model = Model(path=str(tiny_checkpoint), dtype=dtype)
+    _, records = train(tiny_checkpoint, tmp_path, steps=2, model=model)
+    rounding = torch.finfo(getattr(torch, dtype)).eps
+    assert max(record["rollout/logprob_abs_diff"] for record in records) < 4 * rounding
 
 
 def test_the_trainers_log_probabilities_with_an_importance_cap(tiny_checkpoint: Path, tmp_path: Path) -> None:

@@ -193,6 +193,18 @@ def test_a_finished_run_says_so_and_computes_nothing(foresail: CommandLine, whol
     assert before == {path: path.stat().st_mtime_ns for path in run.rglob("*")}
 
 
+@pytest.mark.parametrize("stage", ["sft", "rl"])  # from fresh weights, and from a checkpoint
+def test_the_command_that_trains_on_from_the_end_is_accepted(
+    foresail: CommandLine, whole: Path, tmp_path: Path, stage: str
+) -> None:
+    run = shutil.copytree(whole / stage, tmp_path / "a folder" / stage)
+    first_line = foresail.run("resume", run).out.splitlines()[0]
+    _, command, *words = shlex.split(first_line.partition("from its end: ")[2])
+    assert command == stage
+    checked = foresail.run("check", *words)
+    assert checked.code == 0 and "ready to run" in checked.out, checked.out + checked.err
+
+
 def test_a_finished_run_takes_up_no_more_steps_and_says_so(
     foresail: CommandLine, whole: Path, tmp_path: Path
 ) -> None:

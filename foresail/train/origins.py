@@ -1,0 +1,46 @@
+"""What a run began with is what it goes on with: `Progress` keeps a checksum of it, and all else is refused."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import replace
+
+from foresail.data.prompts import PromptedProblem
+from foresail.model.checksum import checksum
+from foresail.model.decoder import Decoder
+from foresail.train.checkpoint import Progress
+
+
+def same_data(progress: Progress, source: str, kind: str, texts: Iterable[str]) -> Progress:
+    """One text for each of the data's rows, `kind` of them: all that order, noise and verdicts hang on."""
+    count, total = 0, 0
+    for text in texts:
+        count, total = count + 1, zlib.crc32(text.encode(errors="surrogatepass"), total)
+    now = f"{count} {kind}, checksum {total:08x}"
+    if progress.data not in ("", now):
+        raise ValueError(
+            f"{source} is not what the run began with ({progress.data}; now {now}); "
+            "restore it, or start a new run from the checkpoint"
+        )
+    return replace(progress, data=now)
+
+
+def describe_problem(entry: PromptedProblem) -> str:
+    """Columns that a grader may read count as well; what JSON does not know, by its type alone."""
+    problem = entry.problem
+    columns = json.dumps(dict(problem.extra), skipkeys=True, default=lambda value: type(value).__name__)
+    return f"{problem.id} {problem.answer} {problem.level} {entry.ids} {columns}\n"
+
+
+def same_reference(progress: Progress, path: str | None, reference: Decoder) -> Progress:
+    """The model a KL term pulls towards is read again at every start."""
+    now = f"{checksum(reference):016x}"
+    if progress.reference not in ("", now):
+        raise ValueError(
+            f"{path or 'the fresh model'} is not the model that this run began with and its KL term pulls towards "
+            f"(checksum {now}, not {progress.reference}); bring back those weights, in the same model.dtype, or "
+            "start a new run from the checkpoint"
+        )
+    return replace(progress, reference=now)
