@@ -34,8 +34,6 @@ VERSIONS = {name: version(name) for name in ("trl", "transformers", "accelerate"
 def main() -> None:
     command, folder = sys.argv[1], Path(sys.argv[2])
     request = json.loads((folder / "request.json").read_text())
-    if request.get("threads"):
-        torch.set_num_threads(request["threads"])
     {"losses": answer_losses, "steps": answer_steps}[command](folder, request)
 
 
@@ -197,8 +195,6 @@ class Reporter(TrainerCallback):
             seconds=seconds,
             reward=sum(rewards) / len(rewards),
             tokens=sum(trainer.lengths),
-            shortest=min(trainer.lengths),
-            longest=max(trainer.lengths),
             peak_gb=peak_gb(),
         )
 

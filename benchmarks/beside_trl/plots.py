@@ -15,11 +15,14 @@ NAMES = {"theirs": "TRL", "ours": "Foresail"}
 def draw_race(laps: Sequence[dict[str, Any]], path: Path, *, window: int) -> None:
     """Reward against seconds; a line per seed."""
     figure, (axes,) = make_panels(1)
-    for lap in laps:
-        for side, points in lap["curves"].items():
+    for side, colour in COLOURS.items():
+        curves = [
+            lap["curves"][side] for lap in laps if lap["curves"][side]
+        ]  # none where it was stopped too soon
+        for number, points in enumerate(curves):
             seconds, rewards = zip(*points, strict=True)
-            label = NAMES[side] if lap is laps[0] else None
-            axes.plot(seconds, rewards, color=COLOURS[side], linewidth=1.6, alpha=0.85, label=label)
+            label = NAMES[side] if number == 0 else None
+            axes.plot(seconds, rewards, color=colour, linewidth=1.6, alpha=0.85, label=label)
     axes.set_title(f"Reward, mean of {window} steps", loc="left", color=INK)
     axes.set_xlabel("seconds", color=FAINT)
     axes.set_ylim(0, 1.02)

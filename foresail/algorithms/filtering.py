@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+ROUNDING = 1e-6
 
-def has_spread(rewards: Sequence[float], tolerance: float = 1e-6) -> bool:
+
+def has_spread(rewards: Sequence[float]) -> bool:
     """[1, 0, 1] -> True; [1, 1, 1] -> False; [.1 + .2, .3] -> False, for that difference is rounding."""
-    return len(rewards) > 0 and max(rewards) - min(rewards) > tolerance
+    return len(rewards) > 0 and max(rewards) - min(rewards) > ROUNDING

@@ -16,7 +16,7 @@ RESAMPLES = 2000
 BLOCK = 1_000_000  # indices drawn at once, so that memory stays flat however many problems there are
 
 
-def confidence_interval(scores: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
+def confidence_interval(scores: Sequence[float]) -> tuple[float, float]:
     """Wilson's interval where every problem scored 0 or 1, else the bootstrap over problems.
 
     confidence_interval([1, 1, 1, 1]) -> (0.51, 1.0): four problems do not prove a perfect model.
@@ -25,7 +25,7 @@ def confidence_interval(scores: Sequence[float], *, seed: int = 0) -> tuple[floa
         raise ValueError("an interval needs at least one problem's score")
     if all(score in (0, 1) for score in scores):
         return wilson_interval(round(sum(scores)), len(scores))
-    return bootstrap_interval(scores, seed=seed)
+    return bootstrap_interval(scores)
 
 
 def wilson_interval(successes: int, trials: int) -> tuple[float, float]:

@@ -38,7 +38,7 @@ class LowRankLinear(Linear):
         self.places, self.rank = dict(places), rank
         self.A = nn.Parameter(base.weight.new_empty(len(places) * rank, base.in_features))
         self.B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
-        share_NP = base.weight.new_zeros(base.out_features, len(places))
+        share_NP = base.weight.new_zeros(base.out_features, len(places), dtype=torch.float32)
         for pair, (start, count) in enumerate(places.items()):
             share_NP[start : start + count, pair] = scale
         self.share_NP: Tensor
@@ -55,10 +55,10 @@ class LowRankLinear(Linear):
 
     def _add_pairs(self, out_MN: Tensor, x_MK: Tensor, start: int = 0) -> Tensor:
         """Last, so that with B = 0 every bit is what W alone makes it."""
-        return add_linear(out_MN, linear(x_MK, self.A), self._spread(start))
+        return add_linear(out_MN, linear(x_MK, self.A), self._spread(start).to(self.B.dtype))
 
     def _spread(self, start: int) -> Tensor:
-        """B as (N, R), scaled: each output reads the r columns of its own pair, and zeros elsewhere."""
+        """B as (N, R), scaled, in float32: each output reads the r columns of its own pair, and zeros elsewhere."""
         return (self.B[start:, None] * self.share_NP[start:, :, None]).flatten(1)
 
     def pair(self, start: int) -> tuple[Tensor, Tensor] | None:
@@ -71,7 +71,7 @@ class LowRankLinear(Linear):
     @torch.no_grad()
     def merged(self, start: int, count: int) -> Tensor:
         """`count` rows of one matrix that does what W and the pairs do together; rounded once."""
-        learned_NK = self._spread(start)[:count].float() @ self.A.float()
+        learned_NK = self._spread(start)[:count] @ self.A.float()
         return (self.weight.narrow(0, start, count).float() + learned_NK).to(self.weight.dtype)
 
 

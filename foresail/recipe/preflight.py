@@ -223,6 +223,8 @@ def find_warnings(recipe: Recipe, memory: Memory | None, device: Device, disk_fr
     yield from loss_warnings(recipe)
     batches = count_batches(recipe)
     updates = batches.run.updates or 0
+    if isinstance(recipe, Rl):
+        updates -= recipe.critic_only_steps * recipe.updates_per_step
     if recipe.optimizer.warmup >= updates:
         yield (
             f"optimizer.warmup {recipe.optimizer.warmup} lasts for all {updates} updates; "

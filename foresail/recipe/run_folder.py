@@ -11,6 +11,8 @@ from foresail.recipe.load import RecipeError, load_recipe
 from foresail.recipe.machine import nearest_existing
 from foresail.recipe.stages import Recipe
 
+MOST_KEYS = 4  # that a message names
+
 
 def run_folder(recipe: Recipe) -> Path:
     return Path(recipe.run.root) / recipe.run.name
@@ -63,7 +65,7 @@ def check_place(folder: Path) -> str | None:
 
 def has_begun(folder: Path) -> bool:
     """Whether a run has left a checkpoint or a step there: the same rule as `RunDirectory.has_begun`."""
-    if any((folder / "checkpoints").glob("step_*")):
+    if any(path.name.removeprefix("step_").isdigit() for path in (folder / "checkpoints").glob("step_*")):
         return True
     metrics = folder / "metrics.jsonl"
     if not metrics.is_file():
@@ -80,12 +82,12 @@ def is_before_steps(line: bytes) -> bool:
         return False
 
 
-def differing_keys(one: Recipe, other: Recipe, most: int = 4) -> list[str]:
-    """differing_keys(rl, rl with another rate) -> ["optimizer.lr"]; "…" stands for those beyond `most`.
+def differing_keys(one: Recipe, other: Recipe) -> list[str]:
+    """differing_keys(rl, rl with another rate) -> ["optimizer.lr"]; "…" stands for those beyond a few.
 
     Where the run lies does not count: a moved folder holds the same run.
     """
     ours, theirs = dict(leaves(one.model_dump())), dict(leaves(other.model_dump()))
     places = ("run.root", "run.name")
     unlike = [key for key in ours | theirs if key not in places and ours.get(key) != theirs.get(key)]
-    return unlike[:most] + ["…"] * (len(unlike) > most)
+    return unlike[:MOST_KEYS] + ["…"] * (len(unlike) > MOST_KEYS)

@@ -77,9 +77,6 @@ class RunDirectory:
         """Whether there is a checkpoint or a finished step; before that, starting anew loses nothing."""
         return bool(self.checkpoint_steps()) or any(record["step"] > 0 for record in self.read_metrics())
 
-    def read_recipe(self) -> str:
-        return self.recipe_path.read_text(encoding="utf-8")
-
     def append_metrics(self, step: int, metrics: Mapping[str, Any]) -> None:
         """One line, `{"step": 12, "critic/score/mean": 0.5, …}`. NaN and infinities are written as null."""
         for name, value in metrics.items():

@@ -22,7 +22,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from foresail.runlog.headlines import DETAILS, HEADLINES, Headline, held_out
+from foresail.runlog.headlines import DETAILS, HEADLINES, Headline, held_out, held_out_label
 
 BARS = "▁▂▃▄▅▆▇█"
 TALL = 32  # lines of a terminal that has room for the details
@@ -129,7 +129,7 @@ class Display:
         rows.add_column(justify="right", style="bold", min_width=7)
         rows.add_column(style="cyan", no_wrap=True)
         details = set() if self.console.height >= TALL else {headline.label for headline in DETAILS}
-        latest = [(label, text) for label, text in self.latest.items() if label not in details]
+        latest = [(label, text) for label, text in list(self.latest.items()) if label not in details]
         # what borders, gaps, label and value leave over; a longer curve would lose its newest end
         width = max(self.console.width - max((len(label) for label, _ in latest), default=0) - 20, 1)
         for label, text in latest:
@@ -171,8 +171,7 @@ def readings(
             value = headline.find(metrics)
             shown[headline.label] = value, headline.show(value)
     for name, value in held_out(metrics).items():
-        source, _, measure = name.removeprefix("val-core/").partition("/acc/")
-        shown[f"{source} {measure}"] = value, f"{value:.2f}"
+        shown[held_out_label(name)] = value, f"{value:.2f}"
     return shown
 
 

@@ -55,6 +55,12 @@ def is_held_out(name: str) -> bool:
     return name.startswith("val-core/") and "/acc/" in name
 
 
+def held_out_label(name: str) -> str:
+    """held_out_label("val-core/gsm8k/acc/mean@1") -> "gsm8k mean@1"."""
+    source, _, measure = name.removeprefix("val-core/").partition("/acc/")
+    return f"{source} {measure}"
+
+
 def held_out(metrics: Mapping[str, Any]) -> dict[str, float]:
     """The held-out accuracies of a record, by name; most records have none."""
     values = {name: as_number(value) for name, value in metrics.items() if is_held_out(name)}

@@ -1,7 +1,7 @@
 """A run's curves in one picture, drawn from the metrics alone.
 
 Which panels there are follows from which metrics there are: a reinforced run shows accuracy, length,
-entropy and speed; a fine-tuned one loss, learning rate, speed and gradient norm.
+entropy and speed; a fine-tuned one loss, entropy, learning rate and speed.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from foresail.runlog.atomic import write_aside
-from foresail.runlog.headlines import as_number, is_held_out
+from foresail.runlog.headlines import as_number, held_out_label, is_held_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +58,6 @@ PANELS = (
     Panel(title="Entropy, nats per token", name="actor/entropy", colour=PLUM),
     Panel(title="Learning rate", name="train/lr", colour=GOLD, unit="tiny", story="peak"),
     Panel(title="Speed, tokens per second", name="perf/throughput", colour=NAVY, unit="count", story="mean"),
-    Panel(title="Gradient norm", name="train/grad_norm", colour=PLUM, story="mean"),
     Panel(title="Gradient norm", name="actor/grad_norm", colour=GOLD, story="mean"),
     Panel(title="Policy loss", name="actor/pg_loss", colour=CORAL, unit="tiny"),
     Panel(title="Seconds per step", name="timing_s/step", colour=FAINT, story="mean"),
@@ -145,7 +145,7 @@ def draw_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) 
 
 def draw_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> None:
     """Held-out accuracies as diamonds: few and far between, and what the run is judged by."""
-    for name, colour in zip(names, HELD_OUT_COLOURS, strict=False):
+    for name, colour in zip(names, cycle(HELD_OUT_COLOURS), strict=False):
         steps, values = points(metrics, name)
         axes.plot(
             steps,
@@ -159,7 +159,7 @@ def draw_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -
             linewidth=1.2,
             zorder=6,
             clip_on=False,
-            label=f"held out, {name.rpartition('/')[2]}",
+            label=f"held out, {held_out_label(name)}",
         )
 
 

@@ -21,7 +21,7 @@ from foresail.runlog.headlines import DETAILS, HEADLINES, as_number, is_held_out
 from foresail.runlog.lookout import Lookout
 from foresail.runlog.plots import choose_panels, draw_curves
 
-STAGE_ORDER = ("pretrain", "sft", "rl")
+STAGE_ORDER = ("sft", "rl")
 TIMING, VERDICT = "timing_s/", "verdict/"
 
 

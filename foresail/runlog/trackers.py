@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from foresail.runlog.atomic import explained, write_aside
+from foresail.runlog.atomic import explained, write_text
 
 
 class Tracker(Protocol):
@@ -123,9 +123,5 @@ class WeightsAndBiases:
 def read_or_make_id(run: Path) -> str:
     path = run / "wandb_id"
     if not path.exists():
-        write_aside(path, lambda aside: write_id(aside, uuid.uuid4().hex))
+        write_text(path, uuid.uuid4().hex + "\n")
     return path.read_text(encoding="utf-8").strip()
-
-
-def write_id(path: Path, identity: str) -> None:
-    path.write_text(identity + "\n", encoding="utf-8")

@@ -39,6 +39,7 @@ class Tokenizer:
         specials = {name: token for name in SPECIAL_NAMES if (token := files.special_token(name))}
         self.chat = ChatTemplate(files.chat_template, specials) if files.chat_template else None
         self.eos_ids = self._find_eos_ids(specials.get("eos_token"))
+        self.bos_id: int | None = self._core.token_to_id(specials.get("bos_token", ""))
         pad_id = self._core.token_to_id(specials.get("pad_token", ""))
         self.pad_id: int = self.eos_ids[0] if pad_id is None else pad_id
         # Ids lie below this; a model's embedding needs at least so many rows.

@@ -88,7 +88,7 @@ def remove_checkpoint(path: Path) -> None:
 
 def save_weights(model: Decoder, tokenizer: Tokenizer, directory: Path) -> None:
     """A directory that transformers and vLLM load as it is."""
-    special = SpecialIds(eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
+    special = SpecialIds(bos=tokenizer.bos_id, eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
     save_model(model, directory, special=special)
     tokenizer.save(directory)
 

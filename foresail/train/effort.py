@@ -5,6 +5,7 @@ Legend: S segments.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -13,7 +14,7 @@ from foresail.recipe.shape import ModelShape
 from foresail.recipe.stages import Recipe
 from foresail.records import PackedBatch
 
-# Dense 16-bit products with 32-bit sums a second, by the makers' datasheets; the first name that fits counts.
+# Dense 16-bit products with 32-bit sums a second, by the makers' datasheets, of cards with that word in the name.
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12, "4090": 165e12}
 
 
@@ -77,7 +78,7 @@ def describe_updates(
 def describe_pace(device: torch.device, tflop: float, seconds: float) -> dict[str, float]:
     """Share of the device's arithmetic, where its rate is known."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
-    peak = next((flops for part, flops in PEAK_FLOPS.items() if part in name), None)
+    peak = next((flops for part, flops in PEAK_FLOPS.items() if part in re.findall(r"\w+", name)), None)
     return {} if peak is None else {"perf/mfu/actor": tflop * 1e12 / seconds / peak}
 
 

@@ -1,6 +1,6 @@
 """What every training stage has around its loop: run directory, weights, progress, display, stop and resume.
 
-with Session(recipe, resume=False, device=device) as session:
+with Session(recipe, resume=False) as session:
     for step in session.steps():
         …
         session.end_step(progress, metrics)

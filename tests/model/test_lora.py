@@ -158,9 +158,12 @@ def test_what_is_saved_is_merged(base: Path, tmp_path: Path) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
 
-def test_merged_bfloat16_weights_are_rounded_once(llama: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rank", "alpha"), [(4, 8.0), (3, 8.0)])  # 8 / 3 has no end in binary digits
+def test_merged_bfloat16_weights_are_rounded_once(
+    llama: Path, tmp_path: Path, rank: int, alpha: float
+) -> None:
     model = load(llama, torch.bfloat16)
-    adapters = Adapters(model, Lora(rank=4, alpha=8.0, targets=("q", "v")), base=None, seed=4)
+    adapters = Adapters(model, Lora(rank=rank, alpha=alpha, targets=("q", "v")), base=None, seed=4)
     learn(adapters)
     save_model(model, tmp_path / "merged")
     before, after = load(llama, torch.bfloat16), load(tmp_path / "merged", torch.bfloat16)
@@ -172,7 +175,7 @@ def test_merged_bfloat16_weights_are_rounded_once(llama: Path, tmp_path: Path) -
         for one in "qv"
     )
     kv_width = model.shape.num_kv_heads * model.shape.head_dim
-    exact = original + 2 * torch.cat((q, torch.zeros(kv_width, q.shape[1]), v))
+    exact = original + alpha / rank * torch.cat((q, torch.zeros(kv_width, q.shape[1]), v))
     assert torch.equal(found[len(q) : len(q) + kv_width], original[len(q) : len(q) + kv_width])
     assert ((found - exact).abs() <= exact.abs() * 2**-8 * 1.0001).all()
 

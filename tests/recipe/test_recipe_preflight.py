@@ -249,6 +249,9 @@ def test_more_prompts_than_problems() -> None:
 def test_warmup_that_never_ends() -> None:
     assert "lasts for all 10 updates" in check("optimizer.warmup=10").warnings[0]
     assert check("optimizer.warmup=9").warnings == ()
+    critic = ("advantage.kind=gae", "critic.warmup_steps=5", "dynamic_sampling.enabled=false")
+    (warning,) = check(*critic, "optimizer.warmup=8").warnings
+    assert "lasts for all 5 updates" in warning, "the critic learns alone in the others"
 
 
 def test_a_kl_term_that_pulls_nowhere() -> None:

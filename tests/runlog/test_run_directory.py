@@ -34,7 +34,7 @@ def test_layout_is_that_of_the_architecture_page(tmp_path):
         "rollouts/step_000001.jsonl.gz",
         "timeline.jsonl",
     ]
-    assert run.read_recipe() == 'stage = "rl"\n'
+    assert run.recipe_path.read_text() == 'stage = "rl"\n'
 
 
 def test_create_refuses_a_folder_with_a_run_and_open_one_without(tmp_path):
@@ -65,7 +65,7 @@ def test_create_clears_a_run_that_never_began_and_nothing_else(tmp_path):
     (false_start.path / "notes.txt").write_text("mine")
     run = RunDirectory.create(tmp_path / "demo", "mended")
     assert sorted(path.name for path in run.path.iterdir()) == ["checkpoints", "notes.txt", "recipe.toml"]
-    assert run.read_recipe() == "mended"
+    assert run.recipe_path.read_text() == "mended"
 
 
 @pytest.mark.parametrize("sign", ["metrics", "checkpoint"])
@@ -78,7 +78,7 @@ def test_create_keeps_a_run_that_has_begun(tmp_path, sign):
         run.checkpoint_path(0).mkdir()
     with pytest.raises(FileExistsError, match="already holds a run"):
         RunDirectory.create(tmp_path / "demo", "second")
-    assert run.read_recipe() == "first"
+    assert run.recipe_path.read_text() == "first"
 
 
 def test_metrics_are_one_line_a_step(tmp_path):

@@ -75,9 +75,16 @@ def test_held_out_points_are_drawn_and_told():
     ]
     assert [text.get_text() for text in accuracy.get_legend().get_texts()] == [
         "training problems",
-        "held out, mean@8",
+        "held out, arithmetic mean@8",
     ]
     assert accuracy.get_title(loc="right") == "45% → 98.5%"
+
+
+def test_every_held_out_set_has_a_curve_of_its_own_name():
+    names = [f"val-core/{source}/acc/mean@1" for source in "abcd"]
+    accuracy = make_figure([*RL, {"step": 21, **dict.fromkeys(names, 0.5)}]).axes[0]
+    told = [text.get_text() for text in accuracy.get_legend().get_texts()]
+    assert told == ["training problems", *(f"held out, {source} mean@1" for source in "abcd")]
 
 
 def test_single_step_and_single_metric_can_be_drawn(tmp_path):

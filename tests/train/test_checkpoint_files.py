@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ from tiny_world import make_tokenizer
 from foresail.algorithms.sft_loss import sft_loss
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
+from foresail.recipe.hf_config import SpecialIds, read_special_ids
 from foresail.recipe.parts import Optimizer
 from foresail.runlog.directory import RunDirectory
+from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train import checkpoint as checkpoint_module
 from foresail.train.checkpoint import (
     Progress,
@@ -59,6 +62,15 @@ def save(run: RunDirectory, step: int, model: Decoder, optimizer: MasterAdamW, k
 
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_tokenizers_special_ids_stand_in_the_config(run: RunDirectory) -> None:
+    tokenizer, (model, optimizer) = make_tokenizer(), trained()
+    config = {**tokenizer.files.config, "bos_token": tokenizer.decode([3])}
+    tokenizer = Tokenizer(replace(tokenizer.files, config=config))
+    saved = save_checkpoint(run, Progress(step=1), model, tokenizer, optimizer, keep=1)
+    assert tokenizer.bos_id == 3
+    assert read_special_ids(saved) == SpecialIds(bos=3, eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -209,5 +221,6 @@ def test_progress_is_plain_json(run: RunDirectory) -> None:
         "rates": {},
         "ahead": 0,
         "data": "",
+        "reference": "",
         "finished": False,
     }

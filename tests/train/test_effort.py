@@ -82,7 +82,15 @@ def test_a_cpu_has_no_share_of_a_peak():
     assert describe_pace(cpu, 1.0, 2.0) == PeakMemory(cpu).metrics() == {}
 
 
-@pytest.mark.parametrize(("name", "share"), [("NVIDIA H100 80GB HBM3", 0.5), ("some other card", None)])
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("NVIDIA H100 80GB HBM3", 0.5),
+        ("NVIDIA A100-SXM4-80GB", 989 / 2 / 312),
+        ("NVIDIA L40", None),
+        ("x", None),
+    ],
+)
 def test_a_gpu_has_one_where_its_rate_is_known(name, share, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
     assert describe_pace(torch.device("cuda"), 989.0, 2.0).get("perf/mfu/actor") == share

@@ -25,6 +25,7 @@ sys.path.append(str(BENCHMARKS))
 
 from beside_trl import losses  # noqa: E402
 from beside_trl.load import prepare  # noqa: E402
+from beside_trl.plots import draw_race  # noqa: E402
 from beside_trl.race import curve, time_to  # noqa: E402
 from beside_trl.speed import LOADS, smaller  # noqa: E402
 
@@ -72,6 +73,15 @@ def test_time_to_a_reward_is_that_of_the_running_mean() -> None:
     assert [round(reward, 2) for _, reward in points] == [0.0, 0.5, 0.33, 0.5, 0.6, 0.8]
     assert time_to(0.6, points) == 4.0
     assert time_to(0.9, points) is None
+
+
+def test_a_race_in_which_one_side_came_to_no_step_is_drawn(tmp_path: Path) -> None:
+    laps = [
+        {"curves": {"theirs": [], "ours": [(1.0, 0.2)]}},
+        {"curves": {"theirs": [(9.0, 0.1)], "ours": []}},
+    ]
+    draw_race(laps, tmp_path / "race.png", window=5)
+    assert (tmp_path / "race.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("setting", losses.SETTINGS, ids=lambda setting: setting.name)
