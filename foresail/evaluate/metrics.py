@@ -1,4 +1,4 @@
-"""Estimators for one problem, from the verdicts of its samples: mean@k, pass@k and maj@k.
+"""Estimators for one problem, from the verdicts of its samples: pass@k and maj@k.
 
 n is the number of samples that were judged, c how many of them are correct, k how many one may draw.
 """
@@ -10,11 +10,6 @@ from collections.abc import Sequence
 from statistics import fmean
 
 import numpy as np
-
-
-def mean_at_k(scores: Sequence[float]) -> float:
-    """The mean score of the k samples: mean_at_k([1, 0, 0, 1]) -> 0.5."""
-    return fmean(scores)
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from foresail.evaluate.interval import confidence_interval
-from foresail.evaluate.metrics import majority_at_k, mean_at_k, pass_at_k
+from foresail.evaluate.metrics import majority_at_k, pass_at_k
 from foresail.records import FAILURES, Status
 
 
@@ -22,7 +22,6 @@ class Attempt:
     """One judged response. `answer` is what it votes for in maj@k; `length` is in tokens."""
 
     status: Status
-    score: float
     answer: str | None
     length: int
     text: str = ""
@@ -30,6 +29,10 @@ class Attempt:
     @property
     def failed(self) -> bool:
         return self.status in FAILURES
+
+    @property
+    def correct(self) -> bool:
+        return self.status == "correct"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,7 @@ def summarise(results: Sequence[ProblemResult]) -> dict[str, Any]:
     """
     greedy = [result.greedy for result in results if result.greedy is not None]
     samples = [sample for result in results for sample in result.samples]
-    scores = {"greedy": [attempt.score for attempt in greedy if not attempt.failed]}
+    scores = {"greedy": [float(attempt.correct) for attempt in greedy if not attempt.failed]}
     scores |= score_samples(results)
     return {
         "problems": len(results),
@@ -73,15 +76,15 @@ def score_samples(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
     """
     n = max((len(result.samples) for result in results), default=0)
     judged = [result.judged for result in results if result.judged]
-    scores = {f"mean@{n}": [mean_at_k([sample.score for sample in samples]) for samples in judged]}
+    scores = {f"mean@{n}": [fmean(sample.correct for sample in samples) for samples in judged]}
     for k in powers_of_two(n):
         scores[f"pass@{k}"] = [
-            pass_at_k(len(samples), sum(is_correct(sample) for sample in samples), k)
+            pass_at_k(len(samples), sum(sample.correct for sample in samples), k)
             for samples in judged
             if len(samples) >= k
         ]
     scores[f"maj@{n}"] = [
-        majority_at_k([sample.answer for sample in samples], [is_correct(sample) for sample in samples])
+        majority_at_k([sample.answer for sample in samples], [sample.correct for sample in samples])
         for samples in judged
     ]
     return scores
@@ -101,10 +104,6 @@ def describe(attempts: Sequence[Attempt]) -> dict[str, Any]:
         "statuses": dict(Counter(attempt.status for attempt in attempts)),
         "mean_length": fmean(attempt.length for attempt in attempts) if attempts else None,
     }
-
-
-def is_correct(attempt: Attempt) -> bool:
-    return attempt.status == "correct"
 
 
 def powers_of_two(limit: int) -> Iterable[int]:

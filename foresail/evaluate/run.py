@@ -73,14 +73,11 @@ class Examiner:
         return [
             Attempt(
                 status=verdict.status,
-                score=score or 0.0,
                 answer=votes[text],
                 length=sample.num_response_tokens,
                 text=text,
             )
-            for sample, text, verdict, score in zip(
-                group.samples, texts, group.verdicts, group.rewards, strict=True
-            )
+            for sample, text, verdict in zip(group.samples, texts, group.verdicts, strict=True)
         ]
 
 

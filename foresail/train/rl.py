@@ -371,5 +371,5 @@ def held_out_accuracy(session: Session, setup: Setup, recipe: Rl, step: int) -> 
     scores: dict[str, list[float]] = {}
     for result in results:
         if result.greedy is not None and not result.greedy.failed:
-            scores.setdefault(result.source, []).append(result.greedy.score)
+            scores.setdefault(result.source, []).append(float(result.greedy.correct))
     return {f"val-core/{source}/acc/mean@1": fmean(values) for source, values in scores.items()}

@@ -12,11 +12,11 @@ GOLD = "7"
 
 def attempt(answer: str | None, length: int = 10) -> Attempt:
     status: Status = "unparsable" if answer is None else "correct" if answer == GOLD else "wrong"
-    return Attempt(status=status, score=float(status == "correct"), answer=answer, length=length)
+    return Attempt(status=status, answer=answer, length=length)
 
 
 def failure(status: Status = "timeout") -> Attempt:
-    return Attempt(status=status, score=0.0, answer=GOLD, length=10)
+    return Attempt(status=status, answer=GOLD, length=10)
 
 
 def problem(name: str, greedy: Attempt | None, *samples: Attempt) -> ProblemResult:

@@ -144,8 +144,6 @@ def test_an_evaluation_counts_what_a_function_calls_right(tiny_checkpoint: Path,
     for result in results:
         for attempt in (result.greedy, *result.samples):
             assert attempt is not None
-            assert (
-                attempt.score == (attempt.status == "correct") == (answers[result.problem_id] in attempt.text)
-            )
+            assert attempt.correct == (answers[result.problem_id] in attempt.text)
     figures = summarise(results)
     assert 0 <= figures["mean@4"]["low"] <= figures["mean@4"]["value"] <= 1
