@@ -23,7 +23,7 @@ from foresail.engine.request import Request
 from foresail.evaluate.results import ProblemResult, summarise
 from foresail.evaluate.run import Examiner, evaluate
 from foresail.model.decoder import Decoder
-from foresail.model.device import choose_device, choose_dtype, choose_threads
+from foresail.model.device import choose_device, choose_dtype, choose_library, choose_threads
 from foresail.model.hf import check_vocabulary, load_model
 from foresail.recipe import parts
 from foresail.recipe.machine import main_memory
@@ -97,6 +97,7 @@ def open_checkpoint(
     tokenizer = Tokenizer.load(checkpoint)
     check_vocabulary(model.shape, tokenizer.vocab_size)
     choose_threads(model.shape.num_parameters)
+    choose_library(model.dtype)
     return model, tokenizer
 
 

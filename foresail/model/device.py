@@ -1,10 +1,15 @@
-"""Which device a run computes on, in which numbers, and with how many threads."""
+"""Which device a run computes on, in which numbers, with how many threads and by which library."""
 
 from __future__ import annotations
 
 import os
+import platform
+from typing import Any
 
 import torch
+
+onednn: Any = torch.backends.mkldnn  # its setting is a property, which type checkers do not see
+ARM = ("aarch64", "arm64")
 
 
 def choose_device(wanted: str) -> torch.device:
@@ -32,3 +37,13 @@ def choose_threads(num_parameters: int) -> None:
     """
     if num_parameters < 1_000_000 and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
+
+
+def choose_library(dtype: torch.dtype) -> None:
+    """Float32 products on an ARM CPU go to BLAS alone.
+
+    oneDNN is slower with the few rows of a decode step, and leaves products of at most eight to BLAS: a row's last
+    bits would depend on how many stand beside it.
+    """
+    if platform.machine() in ARM:
+        onednn.enabled = dtype != torch.float32

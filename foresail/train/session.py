@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from foresail.model.adapters import Adapters
-from foresail.model.device import choose_device, choose_dtype, choose_threads
+from foresail.model.device import choose_device, choose_dtype, choose_library, choose_threads
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Lora
 from foresail.recipe.run_folder import run_folder
@@ -75,6 +75,7 @@ class Session:
         if recipe.lora is not None:
             self._attach_adapters(recipe.lora, checkpoint)
         choose_threads(self.model.shape.num_parameters)
+        choose_library(self.model.dtype)
         if recipe.recompute:
             self.model.recompute_blocks()
         self.optimizer = build_optimizer(self.model, recipe.optimizer, recipe.run.seed)
