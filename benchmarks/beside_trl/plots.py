@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foresail.runlog.plots import CORAL, FAINT, GRID, INK, NAVY, TEAL
+from foresail.runlog.canvas import CORAL, FAINT, GRID, INK, NAVY, TEAL
 
 COLOURS = {"theirs": CORAL, "ours": TEAL}
 NAMES = {"theirs": "TRL", "ours": "Foresail"}

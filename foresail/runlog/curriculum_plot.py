@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foresail.runlog.atomic import write_aside
-from foresail.runlog.plots import CORAL, FAINT, GRID, INK, NAVY, PAPER, PLUM, TEAL, Record, points
+from foresail.runlog.canvas import CORAL, FAINT, INK, NAVY, PLUM, TEAL, drawing, quiet, save_figure
+from foresail.runlog.plots import Record, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +28,7 @@ POOLS = {
 
 
 def draw_curriculum(metrics: Sequence[Record], path: Path, *, title: str = "") -> None:
-    figure = make_figure(metrics, title)
-    write_aside(path, lambda aside: figure.savefig(aside, dpi=160, facecolor=PAPER))
+    save_figure(make_figure(metrics, title), path)
 
 
 def has_curriculum(metrics: Sequence[Record]) -> bool:
@@ -37,27 +36,15 @@ def has_curriculum(metrics: Sequence[Record]) -> bool:
 
 
 def make_figure(metrics: Sequence[Record], title: str = "") -> Figure:
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import MaxNLocator
-    except ImportError as error:
-        raise ImportError("plots need matplotlib; install it with: pip install matplotlib") from error
     levelled = any(points(metrics, f"{SHARES}{level}")[0] for level in LEVELS)
     pooled = any(points(metrics, name)[0] for name in POOLS)
     panels = [draw_shares, draw_accuracies] * levelled + [draw_pools] * pooled
-    with rc_context({"font.family": "DejaVu Sans", "font.size": 9.5}):
-        figure = Figure(figsize=(8.6, 2.5 * len(panels) + 0.4), layout="constrained")
-        FigureCanvasAgg(figure)
-        if title:
-            figure.suptitle(title, x=0.012, ha="left", color=INK, fontsize=14, fontweight="bold")
+    with drawing((8.6, 2.5 * len(panels) + 0.4), title=title) as figure:
         for place, draw in enumerate(panels, start=1):
             axes = figure.add_subplot(len(panels), 1, place)
-            dress(axes)
             draw(axes, metrics)
             mark_stages(axes, metrics)
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+            axes.locator_params(axis="x", integer=True, nbins=8)
             axes.legend(
                 frameon=False, labelcolor=INK, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8.5
             )
@@ -73,7 +60,7 @@ def draw_shares(axes: Axes, metrics: Sequence[Record]) -> None:
     labels = [f"level {level}" for level in LEVELS]
     axes.stackplot(steps, *shares, colors=LEVEL_COLOURS, labels=labels, linewidth=0)
     axes.set_ylim(0, 1)
-    name(axes, "Problems drawn, by level")
+    quiet(axes, title="Problems drawn, by level")
 
 
 def draw_accuracies(axes: Axes, metrics: Sequence[Record]) -> None:
@@ -82,7 +69,7 @@ def draw_accuracies(axes: Axes, metrics: Sequence[Record]) -> None:
         if steps:
             axes.plot(steps, values, color=colour, linewidth=2, marker=".", label=f"level {level}")
     axes.set_ylim(0, 1.04)
-    name(axes, "Right answers, by level")
+    quiet(axes, title="Right answers, by level")
 
 
 def draw_pools(axes: Axes, metrics: Sequence[Record]) -> None:
@@ -91,7 +78,7 @@ def draw_pools(axes: Axes, metrics: Sequence[Record]) -> None:
         if steps:
             axes.plot(steps, values, color=colour, linewidth=2, label=label)
     axes.set_ylim(bottom=0)
-    name(axes, "Problems by where they stand")
+    quiet(axes, title="Problems by where they stand")
 
 
 def mark_stages(axes: Axes, metrics: Sequence[Record]) -> None:
@@ -102,15 +89,3 @@ def mark_stages(axes: Axes, metrics: Sequence[Record]) -> None:
             axes.axvline(
                 (steps[place - 1] + steps[place]) / 2, color=FAINT, linewidth=1, linestyle=(0, (4, 3))
             )
-
-
-def name(axes: Axes, title: str) -> None:
-    axes.set_title(title, loc="left", color=INK, fontsize=10.5, fontweight="bold", pad=8)
-
-
-def dress(axes: Axes) -> None:
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(GRID)
-    axes.grid(axis="y", color=GRID, linewidth=1)
-    axes.set_axisbelow(True)
-    axes.tick_params(length=0, colors=FAINT)

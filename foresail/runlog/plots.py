@@ -13,7 +13,19 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from foresail.runlog.atomic import write_aside
+from foresail.runlog.canvas import (
+    CORAL,
+    FAINT,
+    GOLD,
+    INK,
+    NAVY,
+    PAPER,
+    PLUM,
+    TEAL,
+    drawing,
+    quiet,
+    save_figure,
+)
 from foresail.runlog.headlines import as_number, held_out_label, is_held_out
 
 if TYPE_CHECKING:
@@ -25,10 +37,9 @@ Points = tuple[list[int], list[float]]
 Unit = Literal["share", "count", "decimal", "tiny"]
 Story = Literal["journey", "mean", "peak"]
 
-PAPER, INK, FAINT, GRID = "#ffffff", "#1f2933", "#7b8794", "#e8ecf0"
-NAVY, TEAL, CORAL, GOLD, PLUM = "#1d4e89", "#0f9d8f", "#ef6f53", "#e0a526", "#7a4f9a"
 HELD_OUT_COLOURS = (NAVY, CORAL, PLUM)
 MOST_PANELS = 4
+CLOSE_LOOK = 0.4  # shares that stay below it would hardly be seen to climb on an axis up to 1
 SMOOTH_FROM = 60  # points from which the eye wants a running mean over the raw curve
 
 
@@ -65,31 +76,18 @@ PANELS = (
 
 
 def draw_curves(metrics: Sequence[Record], path: Path, *, title: str = "") -> None:
-    """Draw the panels the records have points for into a PNG (or PDF or SVG, by the suffix)."""
-    figure = make_figure(metrics, title)
-    write_aside(path, lambda aside: figure.savefig(aside, dpi=160, facecolor=PAPER))
+    """The panels that the records have points for."""
+    save_figure(make_figure(metrics, title), path)
 
 
 def make_figure(metrics: Sequence[Record], title: str = "") -> Figure:
     panels = choose_panels(metrics)
     if not panels:
         raise ValueError("there is nothing to draw yet: no step has logged any of the plotted metrics")
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as error:
-        raise ImportError("plots need matplotlib; install it with: pip install matplotlib") from error
-
     columns = min(len(panels), 2)
     rows = math.ceil(len(panels) / columns)
-    with rc_context({"font.family": "DejaVu Sans", "font.size": 9.5}):
-        layout = ConstrainedLayoutEngine(w_pad=0.14, h_pad=0.12, hspace=0.04, wspace=0.04)
-        figure = Figure(figsize=(4.9 * columns, 2.75 * rows + 0.3), layout=layout)
-        FigureCanvasAgg(figure)
-        if title:
-            figure.suptitle(title, x=0.018, ha="left", color=INK, fontsize=14, fontweight="bold")
+    pads = {"w_pad": 0.14, "h_pad": 0.12, "hspace": 0.04, "wspace": 0.04}
+    with drawing((4.9 * columns, 2.75 * rows + 0.3), title=title, pads=pads) as figure:
         for place, panel in enumerate(panels, start=1):
             axes = figure.add_subplot(rows, columns, place)
             draw_panel(axes, panel, metrics)
@@ -109,7 +107,7 @@ def draw_panel(axes: Axes, panel: Panel, metrics: Sequence[Record]) -> None:
     first, last = metrics[0]["step"], metrics[-1]["step"]
     margin = 0.03 * max(last - first, 1)
     axes.set_xlim(first - margin, last + margin)
-    if panel.unit == "share":
+    if panel.unit == "share" and axes.dataLim.y1 > CLOSE_LOOK:
         axes.set_ylim(0, 1.04)
     elif min(told) >= 0:
         axes.set_ylim(bottom=0)
@@ -164,15 +162,10 @@ def draw_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -
 
 
 def dress(axes: Axes, panel: Panel) -> None:
-    """Quiet axes: no box, a faint grid, few ticks at whole steps."""
+    """Quiet axes with few numbers, at whole steps."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axes.set_title(panel.title, loc="left", color=INK, fontsize=10.5, fontweight="bold", pad=8)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(GRID)
-    axes.grid(axis="y", color=GRID, linewidth=1)
-    axes.set_axisbelow(True)
-    axes.tick_params(length=0, colors=FAINT)
+    quiet(axes, title=panel.title)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
     if panel.unit != "decimal":

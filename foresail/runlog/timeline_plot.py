@@ -13,8 +13,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from foresail.runlog.atomic import write_aside
-from foresail.runlog.plots import CORAL, FAINT, GOLD, GRID, INK, NAVY, PAPER, PLUM, TEAL
+from foresail.runlog.canvas import (
+    CORAL,
+    FAINT,
+    GOLD,
+    INK,
+    NAVY,
+    PAPER,
+    PLUM,
+    TEAL,
+    drawing,
+    quiet,
+    save_figure,
+)
 from foresail.runlog.timeline import Chunk, Span, Timeline
 from foresail.runlog.timeline_figures import (
     Fate,
@@ -55,26 +66,14 @@ class Lane(NamedTuple):
 
 
 def draw_timeline(timeline: Timeline, path: Path, *, title: str = "") -> None:
-    figure = make_figure(timeline, title)
-    write_aside(path, lambda aside: figure.savefig(aside, dpi=160, facecolor=PAPER))
+    save_figure(make_figure(timeline, title), path)
 
 
 def make_figure(timeline: Timeline, title: str = "") -> Figure:
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as error:
-        raise ImportError("plots need matplotlib; install it with: pip install matplotlib") from error
-
     lanes = choose_lanes(timeline)
     heights = [lane.height for lane in lanes]
-    with rc_context({"font.family": "DejaVu Sans", "font.size": 9}):
-        layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.05, hspace=0.0)
-        figure = Figure(figsize=(WIDTH, sum(heights) + 0.1 * len(lanes) + 1.2), layout=layout)
-        FigureCanvasAgg(figure)
-        figure.suptitle(title, x=0.012, ha="left", color=INK, fontsize=13, fontweight="bold")
+    size, pads = (WIDTH, sum(heights) + 0.1 * len(lanes) + 1.2), {"w_pad": 0.1, "h_pad": 0.05, "hspace": 0.0}
+    with drawing(size, title=title, pads=pads) as figure:
         rows = figure.subplots(len(lanes), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         for axes, lane in zip(rows, lanes, strict=True):
             dress(axes, lane)
@@ -217,18 +216,14 @@ def write_above(axes: Axes, at: float, text: str, colour: str) -> None:
 
 
 def dress(axes: Axes, lane: Lane) -> None:
-    """Quiet axes: no box, a faint grid, the lane's name on the left and its figures on the right."""
+    """The lane's name on the left and its figures on the right."""
     from matplotlib.ticker import MaxNLocator
 
     axes.set_ylabel(lane.name, rotation=0, ha="right", va="center", color=INK)
     axes.yaxis.set_label_coords(-0.04, 0.5)
     axes.text(1.01, 0.5, lane.figures, transform=axes.transAxes, va="center", color=FAINT, fontsize=8)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(GRID)
-    axes.tick_params(length=0, colors=FAINT)
+    quiet(axes, grid="x")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=3))
-    axes.set_axisbelow(True)
-    axes.grid(axis="x", color=GRID, linewidth=1)
 
 
 def add_legend(figure: Figure, fates: Mapping[int, Fate]) -> None:

@@ -80,6 +80,13 @@ def test_held_out_points_are_drawn_and_told():
     assert accuracy.get_title(loc="right") == "45% → 98.5%"
 
 
+@pytest.mark.parametrize(("share", "lowest_top"), [(0.9, 1.0), (0.05, 0.05)])
+def test_small_shares_fill_their_panel(share: float, lowest_top: float):
+    axes = make_figure([{"step": step, "rollout/accuracy": share * step / 9} for step in range(10)]).axes[0]
+    bottom, top = axes.get_ylim()
+    assert bottom == 0 and lowest_top <= top <= 1.2 * lowest_top
+
+
 def test_every_held_out_set_has_a_curve_of_its_own_name():
     names = [f"val-core/{source}/acc/mean@1" for source in "abcd"]
     accuracy = make_figure([*RL, {"step": 21, **dict.fromkeys(names, 0.5)}]).axes[0]
