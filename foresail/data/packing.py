@@ -173,7 +173,9 @@ def lay(
         ref_logprobs_M=place_field("ref_logprobs"),
         fresh_M=place_field("fresh"),
         names=tuple(
-            sequences[segment.number].name for place, segment in enumerate(segments) if place not in parents_S
+            sequences[segment.number].name
+            for number, segment in enumerate(segments)
+            if number not in parents_S
         ),
     )
 

@@ -186,10 +186,10 @@ def save_model(
         raise ValueError(f"{directory} already holds weights ({some(old)}); save into an empty folder")
     write_json(config, directory / "config.json")
     write_json(generation_config(special), directory / "generation_config.json")
-    save_weights(model, directory, max_shard_bytes)
+    save_tensors(model, directory, max_shard_bytes)
 
 
-def save_weights(model: Decoder, directory: Path, max_shard_bytes: int) -> None:
+def save_tensors(model: Decoder, directory: Path, max_shard_bytes: int) -> None:
     shards = split_shards(model, max_shard_bytes)
     files = [SINGLE_FILE]
     if len(shards) > 1:

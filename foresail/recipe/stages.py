@@ -146,42 +146,14 @@ class Rl(Stage):
         yield from critic_mistakes(self)
         yield from chance_mistakes(self)
         yield from group_mistakes(self)
-        if self.updates_per_step % self.passes_per_step:
-            near = nearest_multiples(self.updates_per_step, self.passes_per_step)
-            yield (
-                f"updates_per_step {self.updates_per_step} is not divisible by passes_per_step "
-                f"{self.passes_per_step}; try updates_per_step = {near}"
-            )
-        elif self.prompts_per_step % self.parts_per_pass:
-            near = nearest_multiples(self.prompts_per_step, self.parts_per_pass)
-            each = f" in {self.passes_per_step} passes" if self.passes_per_step > 1 else ""
-            yield (
-                f"prompts_per_step {self.prompts_per_step} (prompts) is not divisible by updates_per_step "
-                f"{self.updates_per_step}{each}; try prompts_per_step = {near}"
-            )
+        yield from split_mistakes(self)
         if self.max_length > self.micro_batch_tokens:
             yield (
                 f"max_prompt_tokens {self.max_prompt_tokens} + sampling.max_new_tokens "
                 f"{self.sampling.max_new_tokens} = {self.max_length} tokens do not fit a micro-batch of "
                 f"{self.micro_batch_tokens} tokens; set micro_batch_tokens = {self.max_length} or more"
             )
-        if self.sampling.temperature == 0:
-            yield "sampling.temperature 0 gives equal samples, so nothing to learn; try 1.0"
-        if self.reward.overlong_buffer >= self.sampling.max_new_tokens:
-            yield (
-                f"reward.overlong_buffer {self.reward.overlong_buffer} is not below sampling.max_new_tokens "
-                f"{self.sampling.max_new_tokens}; try {self.sampling.max_new_tokens // 5}"
-            )
-        if self.loss.old_logprobs == "engine" and self.sampling.truncates:
-            yield (
-                "with top_p, top_k or min_p the engine samples from a cut distribution that the loss does "
-                'not see; set loss.old_logprobs = "trainer"'
-            )
-        if self.loss.importance_cap is not None and self.loss.old_logprobs == "engine":
-            yield (
-                "loss.importance_cap weighs the trainer's log-probabilities against the engine's, so it "
-                'needs both; set loss.old_logprobs = "trainer"'
-            )
+        yield from sampling_mistakes(self)
         if self.eval_every and self.eval is None:
             yield "eval_every is set but there is no [eval] table; add one with source = …"
         yield from level_mistakes(self)
@@ -254,6 +226,42 @@ def critic_mistakes(recipe: Rl) -> Iterator[str]:
         yield (
             f"critic.warmup_steps {critic.warmup_steps} leaves the policy none of the {recipe.steps} steps; "
             f"set critic.warmup_steps = {recipe.steps // 10}"
+        )
+
+
+def split_mistakes(recipe: Rl) -> Iterator[str]:
+    if recipe.updates_per_step % recipe.passes_per_step:
+        near = nearest_multiples(recipe.updates_per_step, recipe.passes_per_step)
+        yield (
+            f"updates_per_step {recipe.updates_per_step} is not divisible by passes_per_step "
+            f"{recipe.passes_per_step}; try updates_per_step = {near}"
+        )
+    elif recipe.prompts_per_step % recipe.parts_per_pass:
+        near = nearest_multiples(recipe.prompts_per_step, recipe.parts_per_pass)
+        each = f" in {recipe.passes_per_step} passes" if recipe.passes_per_step > 1 else ""
+        yield (
+            f"prompts_per_step {recipe.prompts_per_step} (prompts) is not divisible by updates_per_step "
+            f"{recipe.updates_per_step}{each}; try prompts_per_step = {near}"
+        )
+
+
+def sampling_mistakes(recipe: Rl) -> Iterator[str]:
+    if recipe.sampling.temperature == 0:
+        yield "sampling.temperature 0 gives equal samples, so nothing to learn; try 1.0"
+    if recipe.reward.overlong_buffer >= recipe.sampling.max_new_tokens:
+        yield (
+            f"reward.overlong_buffer {recipe.reward.overlong_buffer} is not below sampling.max_new_tokens "
+            f"{recipe.sampling.max_new_tokens}; try {recipe.sampling.max_new_tokens // 5}"
+        )
+    if recipe.loss.old_logprobs == "engine" and recipe.sampling.truncates:
+        yield (
+            "with top_p, top_k or min_p the engine samples from a cut distribution that the loss does "
+            'not see; set loss.old_logprobs = "trainer"'
+        )
+    if recipe.loss.importance_cap is not None and recipe.loss.old_logprobs == "engine":
+        yield (
+            "loss.importance_cap weighs the trainer's log-probabilities against the engine's, so it "
+            'needs both; set loss.old_logprobs = "trainer"'
         )
 
 
