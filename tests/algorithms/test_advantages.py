@@ -1,5 +1,6 @@
 """Advantages against numbers worked out by hand, and against one another."""
 
+from itertools import product
 from typing import get_args
 
 import pytest
@@ -60,9 +61,13 @@ def test_table_has_the_recipe_s_kinds():
 
 @pytest.mark.parametrize("kind", ADVANTAGES)
 def test_equal_rewards_give_exact_zeros(kind):
-    rewards = torch.full((1, 8), 0.7)
-    assert rewards.mean() != rewards[0, 0], "the rounding this guards against is gone from the example"
-    assert (ADVANTAGES[kind](rewards, torch.arange(1, 9)[None]) == 0).all()
+    """Also where their mean is another number, by rounding; of which CPUs have their own."""
+    rounded = 0
+    for reward, samples in product((0.1, 0.3, 0.7, 1.1), range(2, 17)):
+        rewards = torch.full((1, samples), reward)
+        rounded += int(rewards.mean() != rewards[0, 0])
+        assert (ADVANTAGES[kind](rewards, torch.arange(1, samples + 1)[None]) == 0).all(), (reward, samples)
+    assert rounded, "the rounding this guards against is gone from the examples"
 
 
 @pytest.mark.parametrize("kind", ["grpo", "dr_grpo", "rloo", "reinforce++_baseline"])
