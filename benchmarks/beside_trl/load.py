@@ -7,7 +7,7 @@ the same number of tokens by their ordinary ways, with no setting that only one 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -162,26 +162,48 @@ def our_recipe(
     )
 
 
-def their_request(
-    load: Load, checkpoint: Path, *, steps: int, weights: str, recompute: bool
-) -> dict[str, Any]:
-    """`weights`: float32 is TRL's mixed precision, bfloat16 has no float32 copy and an optimiser in bfloat16."""
-    return {
-        "checkpoint": str(checkpoint),
-        "data": str(checkpoint / "problems.jsonl"),
-        "reward": f"{HERE / 'reward.py'}:parity",
-        "device": load.device,
-        "dtype": weights,
-        "seed": 0,
-        "steps": steps,
-        "prompts_per_step": load.prompts,
-        "samples_per_prompt": load.samples,
-        "updates_per_step": load.updates,
-        "micro_batches": load.micro_batches,
-        "max_new_tokens": load.new_tokens,
-        "recompute": recompute,
-        "settings": {"learning_rate": 1e-6},
-    }
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What `peer.py steps` is asked for; `settings` are more arguments of TRL's own.
+
+    `dtype` is that of the weights: float32 is TRL's mixed precision on a GPU, bfloat16 has no float32 copy and an
+    optimiser in bfloat16. With `save` the end is left there.
+    """
+
+    checkpoint: str
+    data: str
+    reward: str
+    device: str
+    dtype: str
+    seed: int
+    steps: int
+    prompts_per_step: int
+    samples_per_prompt: int
+    updates_per_step: int
+    micro_batches: int
+    max_new_tokens: int
+    recompute: bool
+    settings: dict[str, Any]
+    save: str | None = None
+
+
+def their_request(load: Load, checkpoint: Path, *, steps: int, weights: str, recompute: bool) -> Request:
+    return Request(
+        checkpoint=str(checkpoint),
+        data=str(checkpoint / "problems.jsonl"),
+        reward=f"{HERE / 'reward.py'}:parity",
+        device=load.device,
+        dtype=weights,
+        seed=0,
+        steps=steps,
+        prompts_per_step=load.prompts,
+        samples_per_prompt=load.samples,
+        updates_per_step=load.updates,
+        micro_batches=load.micro_batches,
+        max_new_tokens=load.new_tokens,
+        recompute=recompute,
+        settings={"learning_rate": 1e-6},
+    )
 
 
 def write_recipe(folder: Path, recipe: Rl) -> None:
@@ -189,6 +211,6 @@ def write_recipe(folder: Path, recipe: Rl) -> None:
     (folder / "recipe.toml").write_text(to_toml(recipe))
 
 
-def write_request(folder: Path, request: dict[str, Any]) -> None:
+def write_request(folder: Path, request: Request) -> None:
     folder.mkdir(parents=True)
-    (folder / "request.json").write_text(json.dumps(request))
+    (folder / "request.json").write_text(json.dumps(asdict(request)))

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from beside_trl.load import NEVER, write_recipe, write_request
+from beside_trl.load import NEVER, Request, write_recipe, write_request
 from beside_trl.plots import draw_race
 from beside_trl.process import SideFailed, ask_ours, ask_peer
 from beside_trl.seconds import median_seconds
@@ -87,7 +87,7 @@ def run(side: str, race: Race, rate: float, *, seed: int) -> dict[str, Any]:
         write_recipe(here, our_recipe(race, here, rate, seed))
         replies = ask_ours(here, seconds=race.seconds)
     else:
-        write_request(here, their_request(race, rate, seed) | {"save": str(here / "end")})
+        write_request(here, their_request(race, here, rate, seed))
         replies = ask_peer(race.peer_python, "steps", here, seconds=race.seconds)
     lines: list[dict[str, Any]] = []
     try:
@@ -118,31 +118,31 @@ def our_recipe(race: Race, here: Path, rate: float, seed: int) -> Rl:
     )
 
 
-def their_request(race: Race, rate: float, seed: int) -> dict[str, Any]:
-    """float32 weights: on a GPU that is TRL's mixed precision."""
+def their_request(race: Race, here: Path, rate: float, seed: int) -> Request:
     recipe = race.track.recipe
-    return {
-        "checkpoint": str(race.track.start),
-        "data": str(race.track.problems),
-        "reward": race.track.reward,
-        "device": race.track.device,
-        "dtype": "float32",
-        "seed": seed,
-        "steps": race.steps,
-        "prompts_per_step": recipe.prompts_per_step,
-        "samples_per_prompt": recipe.samples_per_prompt,
-        "updates_per_step": recipe.updates_per_step,
-        "micro_batches": race.track.micro_batches,
-        "max_new_tokens": recipe.sampling.max_new_tokens,
-        "recompute": False,
-        "settings": {
+    return Request(
+        checkpoint=str(race.track.start),
+        data=str(race.track.problems),
+        reward=race.track.reward,
+        device=race.track.device,
+        dtype="float32",
+        seed=seed,
+        steps=race.steps,
+        prompts_per_step=recipe.prompts_per_step,
+        samples_per_prompt=recipe.samples_per_prompt,
+        updates_per_step=recipe.updates_per_step,
+        micro_batches=race.track.micro_batches,
+        max_new_tokens=recipe.sampling.max_new_tokens,
+        recompute=False,
+        settings={
             "learning_rate": rate,
             "lr_scheduler_type": "constant_with_warmup",
             "warmup_steps": WARMUP,
             "epsilon": CLIP_LOW,
             "epsilon_high": CLIP_HIGH,
         },
-    }
+        save=str(here / "end"),
+    )
 
 
 # Comparing.
