@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foresail.runlog.canvas import CORAL, FAINT, GRID, INK, NAVY, TEAL
+from foresail.runlog.canvas import CORAL, FAINT, INK, NAVY, TEAL, drawing, quiet, save_figure
 
 COLOURS = {"theirs": CORAL, "ours": TEAL}
 NAMES = {"theirs": "TRL", "ours": "Foresail"}
@@ -16,10 +16,8 @@ def draw_race(laps: Sequence[dict[str, Any]], path: Path, *, window: int) -> Non
     """Reward against seconds; a line per seed."""
     figure, (axes,) = make_panels(1)
     for side, colour in COLOURS.items():
-        curves = [
-            lap["curves"][side] for lap in laps if lap["curves"][side]
-        ]  # none where it was stopped too soon
-        for number, points in enumerate(curves):
+        curves = [lap["curves"][side] for lap in laps]
+        for number, points in enumerate(filter(None, curves)):  # none where it was stopped too soon
             seconds, rewards = zip(*points, strict=True)
             label = NAMES[side] if number == 0 else None
             axes.plot(seconds, rewards, color=colour, linewidth=1.6, alpha=0.85, label=label)
@@ -27,7 +25,7 @@ def draw_race(laps: Sequence[dict[str, Any]], path: Path, *, window: int) -> Non
     axes.set_xlabel("seconds", color=FAINT)
     axes.set_ylim(0, 1.02)
     axes.legend(frameon=False, loc="lower right")
-    figure.savefig(path, dpi=160)
+    save_figure(figure, path)
 
 
 def draw_scaling(sweeps: dict[str, dict[str, Any]], path: Path) -> None:
@@ -50,18 +48,12 @@ def draw_scaling(sweeps: dict[str, dict[str, Any]], path: Path) -> None:
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
     panels[0].legend(frameon=False, loc="upper left")
-    figure.savefig(path, dpi=160)
+    save_figure(figure, path)
 
 
 def make_panels(count: int) -> tuple[Any, list[Any]]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2 * count, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = [figure.add_subplot(1, count, number + 1) for number in range(count)]
-    for axes in panels:
-        axes.grid(color=GRID)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(colors=FAINT)
+    with drawing((5.2 * count, 3.6)) as figure:
+        panels = [figure.add_subplot(1, count, number + 1) for number in range(count)]
+        for axes in panels:
+            quiet(axes)
     return figure, panels

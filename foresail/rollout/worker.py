@@ -20,6 +20,7 @@ from foresail.engine.engine import Engine
 from foresail.engine.request import Parked
 from foresail.model.checksum import checksum
 from foresail.model.decoder import Decoder
+from foresail.model.device import choose_library
 from foresail.records import RunStopped
 from foresail.rollout.instance import InstanceLost, Order, Report
 from foresail.rollout.native import NativeInstance
@@ -132,6 +133,7 @@ def work(
 ) -> None:
     """The worker's life: take orders as they come, step while there is work, report what ended."""
     torch.set_num_threads(1)
+    choose_library(model.dtype)  # as the trainer did: a process has its own
     instance = kind(name, Engine(model, **engine_options))
     pipe.send(instance.state)
     while True:

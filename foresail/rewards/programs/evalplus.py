@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from foresail.rewards.programs.program import AssertTest, CallTest, Test
+from foresail.rewards.programs.syntax import parse
 from foresail.rewards.programs.task import write_literal
 
 RELATIVE, ABSOLUTE = 1e-7, 1e-6  # what its `assertion` gives to numpy.allclose when floats are expected
@@ -131,7 +132,7 @@ def ask_reference(function: str, source: str, arguments: Sequence[Any], absolute
 def example_arguments(assertion: str, function: str) -> list[list[Any]]:
     """What the row's own asserts give to the function, by place: their tuples show what JSON made lists."""
     places: list[list[Any]] = []
-    for node in ast.walk(ast.parse(assertion)):
+    for node in ast.walk(parse(assertion)):
         if not isinstance(node, ast.Call) or called_name(node) != function:
             continue
         for place, argument in enumerate(node.args):

@@ -10,7 +10,7 @@ import numpy as np
 
 from foresail.rollout.simulation.settings import Simulation
 from foresail.rollout.simulation.step import StepResult
-from foresail.runlog.atomic import write_aside
+from foresail.runlog.canvas import INK, drawing, save_figure
 
 COLUMNS = 1000  # of the picture
 SHOWN = 32  # instances that get a name at the axis
@@ -57,33 +57,29 @@ def describe(summary: dict[str, Any]) -> list[str]:
 
 def draw_gantt(results: Sequence[StepResult], path: Path, *, title: str) -> None:
     """A line per instance: white where it has nothing to do, darker the more rows it has."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import PowerNorm
-    from matplotlib.figure import Figure
-
     names = [*results[0].history]
     total = sum(result.seconds for result in results)
-    figure = Figure(figsize=(10, min(2 + 0.12 * len(names), 8)), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
     rows = rows_over_time(results, names, np.linspace(0, total, COLUMNS + 1))
-    image = axes.imshow(
-        np.ma.masked_less(rows, 1e-9),  # nothing at all is white, a single row is not
-        aspect="auto",
-        interpolation="nearest",
-        cmap="YlGnBu",
-        extent=(0, total, len(names) - 0.5, -0.5),
-        norm=PowerNorm(0.5, vmin=0),  # the difference between 1 and 10 rows matters more than 100 and 110
-    )
-    for moment in np.cumsum([result.seconds for result in results])[:-1]:
-        axes.axvline(moment, color="#1f2933", linewidth=0.8)
-    if len(names) <= SHOWN:
-        axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.set_ylabel("instance")
-    axes.set_xlabel("simulated seconds")
-    axes.set_title(title, loc="left", fontweight="bold")
-    figure.colorbar(image, ax=axes, label="rows running", pad=0.01)
-    write_aside(path, lambda aside: figure.savefig(aside, dpi=130))
+    with drawing((10, min(2 + 0.12 * len(names), 8)), title=title) as figure:
+        from matplotlib.colors import PowerNorm
+
+        axes = figure.add_subplot()
+        image = axes.imshow(
+            np.ma.masked_less(rows, 1e-9),  # nothing at all is white, a single row is not
+            aspect="auto",
+            interpolation="nearest",
+            cmap="YlGnBu",
+            extent=(0, total, len(names) - 0.5, -0.5),
+            norm=PowerNorm(0.5, vmin=0),  # the difference between 1 and 10 rows matters more than 100 and 110
+        )
+        for moment in np.cumsum([result.seconds for result in results])[:-1]:
+            axes.axvline(moment, color=INK, linewidth=0.8)
+        if len(names) <= SHOWN:
+            axes.set_yticks(range(len(names)), names, fontsize=7)
+        axes.set_ylabel("instance")
+        axes.set_xlabel("simulated seconds")
+        figure.colorbar(image, ax=axes, label="rows running", pad=0.01)
+    save_figure(figure, path)
 
 
 def rows_over_time(results: Sequence[StepResult], names: Sequence[str], edges: np.ndarray) -> np.ndarray:
