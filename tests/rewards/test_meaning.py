@@ -8,9 +8,11 @@ from foresail.rewards.meaning.budget import Budget, Exhausted
 from foresail.rewards.meaning.exact import exact
 from foresail.rewards.meaning.last_resort import Assistant, Undecided
 from foresail.rewards.meaning.numeric import BeyondLimits, NoValue, evaluate
-from foresail.rewards.meaning.real_sets import real_set, same_set
+from foresail.rewards.meaning.places import RealSet, same_set
+from foresail.rewards.meaning.real_sets import regions
 from foresail.rewards.meaning.rewriting import with_free_signs, with_matrices_done, without_signs
 from foresail.rewards.notation.grammar import parse
+from foresail.rewards.notation.tree import Node
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,13 @@ def test_poles_and_unknown_names_have_no_value():
         evaluate(parse("+".join(["1"] * 400)), {}, Budget(300))
 
 
+def only_region(tree: Node) -> RealSet:
+    found = regions(tree, Budget())
+    assert found is not None
+    (region,) = found.values()
+    return region
+
+
 @pytest.mark.parametrize(
     ("one", "other", "equal"),
     [
@@ -85,9 +94,7 @@ def test_poles_and_unknown_names_have_no_value():
     ],
 )
 def test_sets_of_real_numbers(one: str, other: str, equal: bool):
-    first, second = (real_set(parse(text), Budget()) for text in (one, other))
-    assert first is not None
-    assert second is not None
+    first, second = (only_region(parse(text)) for text in (one, other))
     assert same_set(first, second) is equal
     assert same_set(second, first) is equal
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MAX_WORK = 30_000  # about microseconds
+MAX_WORK = 100_000  # about microseconds
 
 
 class Exhausted(Exception):

@@ -3,9 +3,10 @@ r"""Answers of several parts: lists, tuples, sets, intervals, matrices."""
 from __future__ import annotations
 
 from foresail.rewards.meaning.quantities import Quantities
-from foresail.rewards.meaning.real_sets import real_set, same_set, together
+from foresail.rewards.meaning.places import same_set
+from foresail.rewards.meaning.real_sets import regions
 from foresail.rewards.meaning.relations import assignment
-from foresail.rewards.notation.tree import CONTAINERS, Node, heads, symbols
+from foresail.rewards.notation.tree import CONTAINERS, Node
 
 MAX_ITEMS = 256  # of a list or a set
 PAIR = 25  # work to compare two items, beside that for their values
@@ -24,24 +25,25 @@ class Collections(Quantities):
         if not {given.head, gold.head} <= _SETS:
             return False
         self.rule = "set"
-        if symbols_named(given) and symbols_named(gold) and symbols_named(given) != symbols_named(gold):
-            return False
-        mine, theirs = real_set(given, self.budget), real_set(gold, self.budget)
+        mine, theirs = regions(given, self.budget), regions(gold, self.budget)
         if mine is None or theirs is None:
-            return (
-                given.head == gold.head and len(given.args) == len(gold.args) and self.same_parts(given, gold)
-            )
-        if same_set(mine, theirs):
-            return True
-        return any(
-            node.head == "list"
-            and (both := together(node.args, self.budget)) is not None
-            and same_set(both, other)
-            for node, other in ((given, theirs), (gold, mine))
-        )
+            return self.same_parts(given, gold)
+        if len(mine) != len(theirs):
+            return False
+        if len(mine) == 1 and "" in mine.keys() | theirs.keys():  # (1, 2) for 1 < x < 2
+            mine, theirs = {"": next(iter(mine.values()))}, {"": next(iter(theirs.values()))}
+        if mine.keys() != theirs.keys():
+            return False
+        agree = [same_set(mine[name], theirs[name]) for name in mine]
+        return self.same_parts(given, gold) if None in agree else all(agree)
 
     def same_parts(self, given: Node, gold: Node) -> bool:
-        return all(
+        """Where a side cannot be evaluated: the same shape, made of the same parts."""
+        if given.head != gold.head:
+            return False
+        if given.head == "list":
+            return self.each_has_its_like(given.args, gold.args)
+        return len(given.args) == len(gold.args) and all(
             self.same(one, other) if isinstance(one, Node) and isinstance(other, Node) else one == other
             for one, other in zip(given.args, gold.args, strict=True)
         )
@@ -121,15 +123,6 @@ class Collections(Quantities):
         if node.head == "list":
             return all(self.is_inequality(item) for item in node.args)
         return node.head == "chain" and bool(_INEQUALITIES & set(node.args[1::2]))
-
-
-def symbols_named(node: Node) -> frozenset[str]:
-    """The unknown of a chain of relations: two conditions on different unknowns are different."""
-    if node.head == "list":
-        return frozenset().union(*(symbols_named(item) for item in node.args))
-    if node.head != "chain" or "in" in node.args[1::2]:
-        return frozenset()
-    return frozenset(name for side in node.args[::2] for name in symbols(side) if not heads(side) & {"apply"})
 
 
 def _flatten(node: Node) -> tuple[Node, ...]:

@@ -19,6 +19,7 @@ from foresail.rewards.meaning.relations import (
     assignment,
     gap,
     is_label,
+    is_solved,
     parameter,
     rename,
     same_label,
@@ -48,7 +49,7 @@ class Comparison(Collections):
         if given.head == "chain" or gold.head == "chain":
             return self.same_relation(given, gold)
         if {given.head, gold.head} & {"union", "intersect", "minus", "set"}:
-            return self.same_real_set(given, gold)
+            return is_solved(given) and self.same_real_set(given, gold)
         if given.head in CONTAINERS or gold.head in CONTAINERS:
             return self.same_container(given, gold)
         if given.head == "matrix" or gold.head == "matrix":
@@ -69,6 +70,9 @@ class Comparison(Collections):
         if left is not None and right is not None:
             return self.same_assignment(left.label, left.value, right.label, right.value)
         if given.head == "chain" and gold.head == "chain":
+            if right is not None and not symbols(right.value):  # 2x = 10 where x = 5 is asked
+                self.rule = "restatement"
+                return False
             return self.same_equation(given, gold)
         if left is not None:
             return self.same(left.value, gold)
@@ -108,6 +112,9 @@ class Comparison(Collections):
         return proportional(mine[0], theirs[0], self.seed, self.budget) is not None
 
     def same_inequality(self, given: Node, gold: Node) -> bool:
+        if is_solved(gold, strictly=True) and not is_solved(given):
+            self.rule = "restatement"
+            return False
         self.rule = "inequality"
         if given.head == gold.head == "chain":
             if self.same_links(given, gold):

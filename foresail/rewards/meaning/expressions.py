@@ -1,36 +1,27 @@
 r"""Whether two expressions are the same: by exact value, else at random points to many digits.
 
 Variables take random rational values, so a polynomial is compared exactly and a formula wherever both of
-its sides are real. The points depend on nothing but `seed`, so a verdict can be repeated.
+its sides are real. The points depend on nothing but `seed`, so a verdict can be repeated. A value that no
+evaluation reaches, such as `9^{9^9}`, is told apart by remainders or by its tree; unknown is never equal.
 """
 
 from __future__ import annotations
 
-import random
 from fractions import Fraction
 from functools import cached_property
 
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.exact import exact
-from foresail.rewards.meaning.numeric import (
-    USUAL,
-    BeyondLimits,
-    NoValue,
-    Setting,
-    Value,
-    evaluate,
-    evaluate_deeply,
-)
+from foresail.rewards.meaning.numeric import DEEP, USUAL, BeyondLimits, NoValue, Setting, Value, evaluate
+from foresail.rewards.meaning.points import POINTS, Point, far_points, near_points, whole_names
+from foresail.rewards.meaning.remainders import remainders
 from foresail.rewards.notation.tree import Node, heads, symbols
 
-POINTS = 5  # that must agree
-TRIES = 16  # points tried to find them
 WRITTEN_OUT = 10**16  # what divides it has that many decimal places at most
 LONG_DECIMAL = 10  # significant digits from which a decimal may stand for an irrational or endless value
 MAX_SYMBOLS = 40
+COMPOSED = frozenset(["+", "*", "/", "^", "neg", "sqrt", "root", "!", "binom", "exp", "ln", "log"])
 ARITHMETIC = frozenset(["number", "+", "*", "/", "^", "neg", "sqrt", "root", "ln", "log", "tan"])
-
-Point = dict[str, Fraction]
 
 
 class Facts:
@@ -66,13 +57,15 @@ class Facts:
         if key not in self.values:
             try:
                 self.values[key] = evaluate(self.node, point, self.budget, setting)
+            except BeyondLimits:  # a constant is worth a second, deeper look; of points there are others
+                self.values[key] = None if point else self.deeply(point, setting)
             except NoValue:
                 self.values[key] = None
         return self.values[key]
 
     def deeply(self, point: Point, setting: Setting = USUAL) -> Value | None:
         try:
-            return evaluate_deeply(self.node, point, self.budget, setting)
+            return evaluate(self.node, point, self.budget, setting, DEEP)
         except NoValue:
             return None
 
@@ -105,14 +98,13 @@ def same_expression(one: Facts, other: Facts, seed: str) -> bool:
     names = sorted(one.symbols | other.symbols)
     if len(names) > MAX_SYMBOLS:
         return False
-    decided = _same_polynomial(one, other, names, seed)
-    if decided is not None:
-        return decided
-    for base in _log_bases(one, other):
-        real = _same_function(one, other, names, seed, Setting(log_base=base, real=True))
-        if real or (real is None and _same_function(one, other, names, seed, Setting(log_base=base))):
-            return True
-    return False
+    near = list(near_points(names, whole_names(one.node, other.node), seed))
+    decided = _same_polynomial(one, other, near)
+    if decided is None:
+        decided = any(
+            _same_somewhere(one, other, near, Setting(log_base=base)) for base in _log_bases(one, other)
+        )
+    return decided and _same_far_away(one, other, names, seed)
 
 
 def proportional(one: Node, other: Node, seed: str, budget: Budget) -> Fraction | Value | None:
@@ -122,11 +114,10 @@ def proportional(one: Node, other: Node, seed: str, budget: Budget) -> Fraction 
     if not names or first.symbols != second.symbols or len(names) > MAX_SYMBOLS:
         return None
     ratio = Facts(Node("/", (one, other)), budget)
-    draw = random.Random(seed)
     exacts: list[Fraction] = []
     values: list[Value] = []
-    for attempt in range(TRIES):
-        point = draw_point(draw, names, attempt)
+    far = far_points((one, other), first.heads | second.heads, names, seed, budget)
+    for point in (*near_points(names, frozenset(), seed), *far):
         quotient = ratio.exactly(point)
         if quotient is not None:
             exacts.append(quotient)
@@ -136,20 +127,10 @@ def proportional(one: Node, other: Node, seed: str, budget: Budget) -> Fraction 
             values.append(value)
             if value.fine == 0 or not value.equals(values[0]):
                 return None
-        if len(exacts) == POINTS or len(values) == POINTS:
-            return exacts[0] if exacts else values[0]
-    return None
-
-
-def draw_point(draw: random.Random, names: list[str], attempt: int) -> Point:
-    """Positive and negative in turns; within ±1 at times, for arcsin and its like."""
-    scale = (3, 1, 7, 1, 1, 3, 1, 7)[attempt % 8]
-    point = {name: Fraction(draw.randint(1, 997) * scale, 1009) for name in names}
-    if attempt % 2 == 0:
-        point = {name: value * draw.choice((1, -1)) for name, value in point.items()}
-        first = names[attempt // 2 % len(names)]
-        point[first] = -abs(point[first])  # so that |x| and x are told apart
-    return point
+        if not far and (len(exacts) == POINTS or len(values) == POINTS):
+            break
+    enough = max(len(exacts), len(values)) >= POINTS and not (exacts and values)
+    return (exacts or values)[0] if enough else None
 
 
 def _same_constant(one: Facts, other: Facts) -> bool:
@@ -159,7 +140,32 @@ def _same_constant(one: Facts, other: Facts) -> bool:
         if "log" not in one.heads | other.heads:
             return False
         return bool(_agree(one, other, {}, Setting(log_base=10)))
-    return _same_infinity(one.node, other.node)
+    if _same_infinity(one.node, other.node):
+        return True
+    first = remainders(one.node, one.budget)
+    if first is not None and (second := remainders(other.node, one.budget)) is not None:
+        return first == second
+    return not one.is_undefined and _same_tree(one.node, other.node, one.budget)
+
+
+def _same_tree(one: Node, other: Node, budget: Budget) -> bool:
+    """Numbers that nobody can evaluate are equal where they are made of equal parts in the same way."""
+    budget.spend(4)
+    if one.head != other.head or len(one.args) != len(other.args) or one.head not in COMPOSED:
+        return one == other
+    if one.head not in ("+", "*"):
+        return all(_same_part(mine, theirs, budget) for mine, theirs in zip(one.args, other.args, strict=True))
+    rest = list(other.args)
+    for mine in one.args:
+        place = next((i for i, theirs in enumerate(rest) if _same_part(mine, theirs, budget)), None)
+        if place is None:
+            return False
+        del rest[place]
+    return True
+
+
+def _same_part(one: Node, other: Node, budget: Budget) -> bool:
+    return same_expression(Facts(one, budget), Facts(other, budget), "")
 
 
 def _agree(one: Facts, other: Facts, point: Point, setting: Setting) -> bool | None:
@@ -168,9 +174,9 @@ def _agree(one: Facts, other: Facts, point: Point, setting: Setting) -> bool | N
     second = other.at(point, setting) if first is not None else None
     if first is None or second is None:
         return None
-    if not first.equals(second):
+    if first.depth is second.depth and not first.equals(second):
         return False
-    if first.is_blurred(second) and (first.fine or second.fine):
+    if first.depth is not second.depth or (first.is_blurred(second) and (first.fine or second.fine)):
         first, second = one.deeply(point, setting), other.deeply(point, setting)
         return first is not None and second is not None and first.equals(second)
     return True
@@ -224,12 +230,10 @@ def _magnitude(value: Fraction) -> int:
     return place
 
 
-def _same_polynomial(one: Facts, other: Facts, names: list[str], seed: str) -> bool | None:
+def _same_polynomial(one: Facts, other: Facts, near: list[Point]) -> bool | None:
     """Exact comparison at random rational points; None where one side is not rational there."""
-    draw = random.Random(seed)
     agreed = 0
-    for attempt in range(POINTS + 2):
-        point = draw_point(draw, names, attempt + POINTS)
+    for point in near[: POINTS + 2]:
         first, second = one.exactly(point), other.exactly(point)
         if first is None or second is None:
             if agreed == 0:
@@ -241,12 +245,16 @@ def _same_polynomial(one: Facts, other: Facts, names: list[str], seed: str) -> b
     return agreed >= 3 or None
 
 
-def _same_function(one: Facts, other: Facts, names: list[str], seed: str, setting: Setting) -> bool | None:
+def _same_somewhere(one: Facts, other: Facts, near: list[Point], setting: Setting) -> bool:
+    """Whether both are equal wherever both are real or, where they hardly ever are, as complex numbers."""
+    real = _same_function(one, other, near, setting._replace(real=True))
+    return bool(_same_function(one, other, near, setting) if real is None else real)
+
+
+def _same_function(one: Facts, other: Facts, near: list[Point], setting: Setting) -> bool | None:
     """Whether both are equal wherever both have a value; None where they hardly ever do."""
-    draw = random.Random(seed)
     agreed = 0
-    for attempt in range(TRIES):
-        point = draw_point(draw, names, attempt)
+    for point in near:
         same = _agree(one, other, point, setting)
         if same is None:
             continue
@@ -256,6 +264,19 @@ def _same_function(one: Facts, other: Facts, names: list[str], seed: str, settin
         if agreed >= POINTS + 2:
             return True
     return True if agreed >= POINTS - 1 else None
+
+
+def _same_far_away(one: Facts, other: Facts, names: list[str], seed: str) -> bool:
+    """Whether formulas with corners or steps that agree near zero agree at every other point as well."""
+    for point in far_points((one.node, other.node), one.heads | other.heads, names, seed, one.budget):
+        first, second = one.exactly(point), other.exactly(point)
+        if first is not None and second is not None:
+            same: bool | None = first == second
+        else:
+            same = _agree(one, other, point, Setting(real=True))
+        if same is False:
+            return False
+    return True
 
 
 def _log_bases(one: Facts, other: Facts) -> tuple[int, ...]:

@@ -9,18 +9,21 @@ from itertools import pairwise
 
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.exact import exact
-from foresail.rewards.meaning.numeric import NoValue, evaluate
+from foresail.rewards.meaning.numeric import BeyondLimits, NoValue, evaluate, has_value
 from foresail.rewards.meaning.places import (
     CLOSE,
     GRID,
     LOOK,
     RealSet,
+    Rounded,
     close,
     end,
     intersection,
     place,
     to_fraction,
 )
+from foresail.rewards.meaning.points import constants
+from foresail.rewards.meaning.sign_changes import sign_changes
 from foresail.rewards.notation.tree import Node, rebuild, symbol, symbols, walk
 
 UNKNOWN = "\0unknown"
@@ -37,7 +40,7 @@ _OVER = {("+", "<"), ("+", "<="), ("-", ">"), ("-", ">=")}  # true of every numb
 
 
 def solution_set(chain: Node, budget: Budget) -> RealSet | None:
-    """Where every link of the chain holds, in its only unknown; None where there is not exactly one."""
+    """Where every link of the chain holds, in its only unknown; None where that cannot be told."""
     sides, signs = chain.args[::2], chain.args[1::2]
     if not set(signs) <= _ALLOWED.keys():
         return None
@@ -47,7 +50,10 @@ def solution_set(chain: Node, budget: Budget) -> RealSet | None:
     links = []
     for (left, right), sign in zip(pairwise(renamed), signs, strict=True):
         if not _says_nothing(left, sign, right, budget):
-            links.append(_link(left, sign, right, budget))
+            link = _link(left, sign, right, budget)
+            if link is None:
+                return None
+            links.append(link)
     return intersection(links)
 
 
@@ -61,11 +67,12 @@ def _says_nothing(left: Node, sign: str, right: Node, budget: Budget) -> bool:
 def _with_one_unknown(sides: tuple[Node, ...]) -> tuple[Node, ...] | None:
     """The sides with their only variable, or their only f(x), renamed; None where there are more or none."""
     labels = {part for side in sides for part in walk(side) if part.head == "apply"}
-    if len(labels) == 1:
+    if len(labels) == 1 and next(iter(labels)) in sides:
         label = next(iter(labels))
         sides = tuple(_replace(side, label) for side in sides)
+        labels = set()
     names = {name for side in sides for name in symbols(side)}
-    if len(names) != 1 or (labels and UNKNOWN not in names):
+    if len(names) != 1 or any(symbols(label) for label in labels):
         return None
     name = symbol(next(iter(names)))
     return tuple(_replace(side, name) for side in sides)
@@ -77,93 +84,100 @@ def _replace(node: Node, old: Node) -> Node:
     return rebuild(node, lambda part: _replace(part, old))
 
 
-def _link(left: Node, sign: str, right: Node, budget: Budget) -> RealSet:
-    gap = Node("+", (left, Node("neg", (right,))))
+def _link(left: Node, sign: str, right: Node, budget: Budget) -> RealSet | None:
     allowed = _ALLOWED[sign]
+    if _X in (left, right) and not (symbols(left) and symbols(right)):
+        bound = place(right if left == _X else left, budget)
+        return None if bound is None else _bounded(bound, allowed, 1 if left == _X else -1, budget)
+    gap = Node("+", (left, Node("neg", (right,))))
+    if not has_value(gap):
+        return None
+    value_at = _values_of(gap, budget)
+
+    def contains(x: Fraction) -> bool | None:
+        try:
+            value = value_at(x)
+        except BeyondLimits:
+            return None
+        return value is not None and (value > 0) - (value < 0) in allowed
+
+    breaks = sign_changes(gap, UNKNOWN, budget)
+    if breaks is not None:
+        return RealSet(tuple(breaks), contains)
+    landmarks = [sign * size for size in constants((left, right), 6, budget) for sign in (1, -1)]
+    return RealSet((*_crossings(value_at), *landmarks), contains, complete=False)
+
+
+def _bounded(bound: Fraction, allowed: tuple[int, ...], turned: int, budget: Budget) -> RealSet:
+    r"""`x < \sqrt{3}`: the unknown on one side and a number on the other."""
+
+    def contains(x: Fraction) -> bool:
+        budget.spend(LOOK)
+        order = 0 if close(x, bound) else (x > bound) - (x < bound)
+        return turned * order in allowed
+
+    return RealSet((bound,), contains)
+
+
+def _values_of(gap: Node, budget: Budget) -> Function:
+    """The gap as a function of the unknown: None where it has no real value. Raises BeyondLimits."""
 
     @cache
     def value_at(x: Fraction) -> Fraction | None:
         budget.spend(LOOK)
+        nothing = CLOSE * max(1, abs(x)) if isinstance(x, Rounded) else Fraction(0)
         value = exact(gap, {UNKNOWN: x}, budget)
-        if value is not None:  # x itself may be a root rounded to a hundred digits
-            return value if abs(value) > CLOSE * abs(x) else Fraction(0)
-        try:
-            number = evaluate(gap, {UNKNOWN: x}, budget)
-        except NoValue:
-            return None
-        if not number.is_real:
-            return None
-        value = to_fraction(number.fine)
-        return value if abs(value) > CLOSE else Fraction(0)
+        if value is None:
+            try:
+                number = evaluate(gap, {UNKNOWN: x}, budget)
+            except BeyondLimits:
+                raise
+            except NoValue:
+                return None
+            if not number.is_real:
+                return None
+            nothing = max(nothing, to_fraction(number.error))
+            value = to_fraction(number.fine)
+        return value if abs(value) > nothing else Fraction(0)
 
-    def contains(x: Fraction) -> bool:
-        value = value_at(x)
-        return value is not None and (value > 0) - (value < 0) in allowed
-
-    bound = _bound(left, right, budget)
-    if bound is not None:
-        turned = -1 if right == _X else 1
-
-        def lies(x: Fraction) -> bool:
-            budget.spend(LOOK)
-            return turned * _order(x, bound) in allowed
-
-        return RealSet((bound,), lies)
-    root = _linear_root(gap, budget)
-    if root is not None:
-        return RealSet((root,), contains)
-    return RealSet(tuple(_crossings(value_at)), contains, complete=False)
-
-
-def _bound(left: Node, right: Node, budget: Budget) -> Fraction | None:
-    r"""What the unknown is compared with, as in `x < \sqrt{3}`."""
-    if left == _X:
-        return place(right, budget)
-    return place(left, budget) if right == _X else None
-
-
-def _order(one: Fraction, other: Fraction) -> int:
-    return 0 if close(one, other) else (one > other) - (one < other)
-
-
-def _linear_root(gap: Node, budget: Budget) -> Fraction | None:
-    values = [exact(gap, {UNKNOWN: Fraction(x)}, budget) for x in (0, 1, 2, 7)]
-    if any(value is None for value in values):
-        return None
-    zero, one, two, seven = (value for value in values if value is not None)
-    slope = one - zero
-    linear = slope != 0 and two - one == slope and seven - zero == 7 * slope
-    return -zero / slope if linear else None
+    return value_at
 
 
 def _crossings(value_at: Function) -> list[Fraction]:
     """Roots and poles between neighbours of the grid, where the sign changes."""
     found: list[Fraction] = []
-    known = [(x, value) for x in GRID if (value := value_at(x)) is not None]
+    known = [(x, value) for x in GRID if (value := _known(value_at, x)) is not None]
     for (left, below), (right, above) in pairwise(known):
         if below * above < 0 and len(found) < MAX_CROSSINGS:
             found.append(_narrow(value_at, left, right, below > 0))
     return found
 
 
+def _known(value_at: Function, x: Fraction) -> Fraction | None:
+    try:
+        return value_at(x)
+    except BeyondLimits:
+        return None
+
+
 def _narrow(value_at: Function, left: Fraction, right: Fraction, falls: bool) -> Fraction:
     for _ in range(HALVINGS):
         middle = _rounded((left + right) / 2)
-        value = value_at(middle)
+        value = _known(value_at, middle)
         if not value:
             return middle
         left, right = (middle, right) if (value > 0) == falls else (left, middle)
     near = ((left + right) / 2).limit_denominator(100)
-    if not value_at(near):  # a rational root, or a pole
+    if not _known(value_at, near):  # a rational root, or a pole
         return near
     for _ in range(SECANTS):
-        low, high = value_at(left), value_at(right)
+        low, high = _known(value_at, left), _known(value_at, right)
         if not low or not high or low == high:
             break
         left, right = right, _rounded(right - high * (right - left) / (high - low))
     return right
 
 
-def _rounded(x: Fraction) -> Fraction:
+def _rounded(x: Fraction) -> Rounded:
     """To a hundred digits or so, which keeps the arithmetic short."""
-    return Fraction(round(x * 10**110), 10**110)
+    return Rounded(round(x * 10**110), 10**110)

@@ -2,7 +2,9 @@ r"""Values to many digits: every expression evaluated twice, at two precisions, 
 
 The difference of the two runs is the error of the coarse one; the fine one is better by the digits it has
 more. Two values are equal when they differ by no more than their errors: a relative bound, at any
-magnitude. mpmath contexts are kept per thread, because a context holds its precision.
+magnitude. A number far larger or smaller than the digits reach would swallow others (`1 + 10^{-999}`) or vanish
+in them (`\cos 10^{-999}`), so every step must stay within a fixed range: beyond it the value is not known, and
+what is not known equals nothing. mpmath contexts are kept per thread, because a context holds its precision.
 """
 
 from __future__ import annotations
@@ -14,9 +16,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from foresail.rewards.meaning.budget import Budget
-from foresail.rewards.notation.tree import Node
+from foresail.rewards.notation.tree import Node, heads
 
-COARSE, FINE, DEEP = 40, 140, 1500  # decimal digits
 MAX_EXPONENT = 10**9  # of a power; what lies beyond is no number here
 MAX_ARGUMENT = 10**7  # of exp, trigonometric functions and factorials
 
@@ -25,36 +26,58 @@ CLEAR = 1e-20
 _local = threading.local()
 
 
+class Depth(NamedTuple):
+    """Decimal digits of both runs, and how many places before or after the point a step may reach.
+
+    Twice as many places still fit into the digits: the cosine of a small number differs from one by half its square.
+    """
+
+    coarse: int
+    fine: int
+    places: int
+
+
+USUAL_DEPTH = Depth(40, 140, 60)
+DEEP = Depth(140, 1500, 700)
+
+
 class NoValue(Exception):
     """There is no number: a pole, an unknown function."""
 
 
 class BeyondLimits(NoValue):
-    """There may be a number, but it is too large to look at."""
+    """There may be a number, but it is too large or too small to look at."""
 
 
 class Value:
-    """A number known to `FINE` digits (or `DEEP`), with the error that its evaluation showed."""
+    """A number known to so many digits, with the error that its evaluation showed.
 
-    __slots__ = ("error", "fine")
+    `noisy` says that some step lost all of its digits: it is zero, or too near to it to tell at this depth.
+    """
 
-    def __init__(self, coarse: Any, fine: Any, gained: int, digits: int) -> None:
-        context = fine.context
+    __slots__ = ("depth", "error", "fine", "noisy")
+
+    def __init__(self, coarse: Any, fine: Any, depth: Depth, noisy: bool) -> None:
+        ctx = fine.context
         self.fine = fine
-        floor = abs(fine) * context.mpf(10) ** (10 - digits)
-        self.error = abs(fine - coarse) * context.mpf(10) ** (10 - gained) + floor
+        self.depth = depth
+        self.noisy = noisy
+        floor = abs(fine) * ctx.mpf(10) ** (10 - depth.fine)
+        self.error = abs(fine - coarse) * ctx.mpf(10) ** (10 - depth.fine + depth.coarse) + floor
 
     def equals(self, other: Value) -> bool:
         return bool(abs(self.fine - other.fine) <= self.error + other.error)
 
     def is_blurred(self, other: Value) -> bool:
         """Whether the errors are as large as the numbers: terms cancelled, or the number is zero."""
+        if self.noisy or other.noisy:
+            return True
         return bool(self.error + other.error > max(abs(self.fine), abs(other.fine)) * CLEAR)
 
     @property
     def is_real(self) -> bool:
-        context = self.fine.context
-        return bool(abs(context.im(self.fine)) <= self.error + abs(self.fine) * context.mpf(10) ** -60)
+        ctx = self.fine.context
+        return bool(abs(ctx.im(self.fine)) <= self.error + abs(self.fine) * ctx.mpf(10) ** -60)
 
 
 class Setting(NamedTuple):
@@ -67,21 +90,26 @@ class Setting(NamedTuple):
 USUAL = Setting()
 
 
-def evaluate(node: Node, point: Mapping[str, Fraction], budget: Budget, setting: Setting = USUAL) -> Value:
-    """The value at a point. Raises NoValue."""
-    coarse = _run(node, point, budget, setting, _context(COARSE))
-    return Value(coarse, _run(node, point, budget, setting, _context(FINE)), FINE - COARSE, FINE)
-
-
-def evaluate_deeply(
-    node: Node, point: Mapping[str, Fraction], budget: Budget, setting: Setting = USUAL
+def evaluate(
+    node: Node,
+    point: Mapping[str, Fraction],
+    budget: Budget,
+    setting: Setting = USUAL,
+    depth: Depth = USUAL_DEPTH,
 ) -> Value:
-    """The same with ten times the digits, for values that came out blurred."""
-    coarse = _run(node, point, budget, setting, _context(FINE))
-    return Value(coarse, _run(node, point, budget, setting, _context(DEEP)), DEEP - FINE, DEEP)
+    """The value at a point. Raises NoValue."""
+    run = _Evaluation(point, budget, setting, depth)
+    coarse, fine = run.value(node)
+    return Value(coarse, fine, depth, run.noisy)
 
 
-def _context(digits: int) -> Any:
+def has_value(node: Node) -> bool:
+    """Whether every step is one that can be evaluated; at some points there may be no value all the same."""
+    return heads(node) <= _RULES.keys() | {"number", "base", "symbol", "constant"}
+
+
+def context(digits: int = USUAL_DEPTH.fine) -> Any:
+    """This thread's mpmath context of so many digits."""
     contexts = getattr(_local, "contexts", None)
     if contexts is None:
         contexts = _local.contexts = {}
@@ -90,43 +118,92 @@ def _context(digits: int) -> Any:
 
         contexts[digits] = MPContext()
         contexts[digits].dps = digits
-        contexts[digits].costs = _DEEP_COSTS if digits > FINE else _COSTS
     return contexts[digits]
 
 
-def _run(node: Node, point: Mapping[str, Fraction], budget: Budget, setting: Setting, ctx: Any) -> Any:
-    head = node.head
-    budget.spend(ctx.costs.get(head, 4))
-    if head == "number":
-        value = node.args[0]
-        return ctx.mpf(value.numerator) / value.denominator
-    if head == "base":
-        return ctx.mpf(node.args[2])
-    if head == "symbol":
-        value = point[node.args[0]]
-        return ctx.mpf(value.numerator) / value.denominator
-    if head == "constant":
-        return _constant(node.args[0], ctx)
-    if head == "apply":
-        arguments = [_run(child, point, budget, setting, ctx) for child in node.args[1:]]
-        return _oracle(node.args[0], arguments, ctx)
-    if head == "opaque":
-        return _opaque(node, point, budget, setting, ctx)
-    rule = _RULES.get(head)
-    if rule is None:
-        raise NoValue(f"no value for {head}")
-    arguments = [_run(child, point, budget, setting, ctx) for child in node.args]
-    if head == "log" and len(arguments) == 1 and setting.log_base:
-        arguments.append(ctx.mpf(setting.log_base))
-    try:
-        result = rule(ctx, *arguments)
-    except (ZeroDivisionError, ValueError, OverflowError, TypeError, NotImplementedError) as error:
-        raise NoValue(f"{head}: {error}") from None
-    if not ctx.isfinite(result):
-        raise NoValue(f"{head} is not finite")
-    if setting.real and not _is_real(ctx, result):
-        raise NoValue(f"{head} is not real")
-    return result
+Pair = tuple[Any, Any]  # of one number, coarse and fine
+
+
+class _Evaluation:
+    """One walk over a tree that carries both runs along."""
+
+    def __init__(
+        self, point: Mapping[str, Fraction], budget: Budget, setting: Setting, depth: Depth
+    ) -> None:
+        self.point = point
+        self.budget = budget
+        self.setting = setting
+        self.contexts = context(depth.coarse), context(depth.fine)
+        self.widest = int(depth.places * 3.33)  # in bits
+        self.costs = _DEEP_COSTS if depth is DEEP else _COSTS
+        self.noisy = False
+
+    def value(self, node: Node) -> Pair:
+        head = node.head
+        self.budget.spend(self.costs.get(head, 8))
+        if head == "number":
+            return self.from_fraction(node.args[0])
+        if head == "base":
+            return self.from_fraction(Fraction(node.args[2]))
+        if head == "symbol":
+            return self.from_fraction(self.point[node.args[0]])
+        if head == "constant":
+            coarse, fine = self.contexts
+            return _constant(node.args[0], coarse), _constant(node.args[0], fine)
+        if head == "apply":
+            return self.oracle(node.args[0], [self.value(child) for child in node.args[1:]])
+        if head == "opaque":
+            return self.opaque(node)
+        rule = _RULES.get(head)
+        if rule is None:
+            raise NoValue(f"no value for {head}")
+        arguments = [self.value(child) for child in node.args]
+        if head == "log" and len(arguments) == 1 and self.setting.log_base:
+            arguments.append(self.from_fraction(Fraction(self.setting.log_base)))
+        if head in _SATURATING:
+            _bounded(self.contexts[1], arguments[0][1], self.widest // 3)
+        try:
+            coarse, fine = (
+                rule(ctx, *values) for ctx, values in zip(self.contexts, zip(*arguments, strict=True), strict=True)
+            )
+        except (ZeroDivisionError, ValueError, OverflowError, TypeError, NotImplementedError) as error:
+            raise NoValue(f"{head}: {error}") from None
+        return self.checked(head, coarse, fine)
+
+    def checked(self, head: str, coarse: Any, fine: Any) -> Pair:
+        ctx = self.contexts[1]
+        if not ctx.isfinite(fine) or not self.contexts[0].isfinite(coarse):
+            raise NoValue(f"{head} is not finite")
+        if self.setting.real and not _is_real(ctx, fine):
+            raise NoValue(f"{head} is not real")
+        magnitude = ctx.mag(fine) if fine else 0
+        if abs(magnitude) > self.widest:
+            # a small number is one where both runs see it; otherwise it is what zero looks like
+            if magnitude > 0 or (coarse and ctx.mag(fine - coarse) < magnitude - 20):
+                raise BeyondLimits("too large or too small")
+            self.noisy = True
+        return coarse, fine
+
+    def from_fraction(self, value: Fraction) -> Pair:
+        if abs(value.numerator.bit_length() - value.denominator.bit_length()) > self.widest and value:
+            raise BeyondLimits("too large or too small")
+        coarse, fine = self.contexts
+        return coarse.mpf(value.numerator) / value.denominator, fine.mpf(value.numerator) / value.denominator
+
+    def oracle(self, name: str, arguments: list[Pair]) -> Pair:
+        """A function nobody defined: some fixed value for each argument, so f(x) equals f(x) and not f(y)."""
+        text = name + "|" + "|".join(self.contexts[1].nstr(fine, 25) for _, fine in arguments)
+        digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+        return self.from_fraction(Fraction(digest * 3, 2**64) + Fraction(1, 4))
+
+    def opaque(self, node: Node) -> Pair:
+        """A sum is the same as another when their terms and bounds are; its value is not worked out."""
+        name, *parts = node.args
+        values = []
+        for part in parts:
+            sides = part.args[::2] if part.head == "chain" else (part,)
+            values += [self.value(side) for side in sides if side.head != "constant"]
+        return self.oracle(name, values)
 
 
 def _constant(name: str, ctx: Any) -> Any:
@@ -137,23 +214,6 @@ def _constant(name: str, ctx: Any) -> Any:
     if name == "i":
         return ctx.mpc(0, 1)
     raise NoValue(name)
-
-
-def _oracle(name: str, arguments: list[Any], ctx: Any) -> Any:
-    """A function nobody defined: some fixed value for each argument, so f(x) equals f(x) and not f(y)."""
-    text = name + "|" + "|".join(ctx.nstr(argument, 20) for argument in arguments)
-    digest = hashlib.sha256(text.encode()).digest()
-    return ctx.mpf(int.from_bytes(digest[:8])) / 2**64 * 3 + ctx.mpf(1) / 4
-
-
-def _opaque(node: Node, point: Mapping[str, Fraction], budget: Budget, setting: Setting, ctx: Any) -> Any:
-    """A sum is the same as another when their terms and bounds are; its value is not worked out."""
-    name, *parts = node.args
-    values = []
-    for part in parts:
-        sides = part.args[::2] if part.head == "chain" else (part,)
-        values += [_run(side, point, budget, setting, ctx) for side in sides if side.head != "constant"]
-    return _oracle(name, values, ctx)
 
 
 def _is_real(ctx: Any, value: Any) -> bool:
@@ -205,6 +265,7 @@ def _rounded(name: str) -> Callable[..., Any]:
     return lambda ctx, value: getattr(ctx, name)(_real(ctx, value))
 
 
+_SATURATING = frozenset(["tanh", "coth"])  # they differ from one by about exp(-2x), which no step shows
 _GROWING = ("!", "!!", "gamma", "binom", "perm")
 _RULES: dict[str, Callable[..., Any]] = {
     "+": lambda ctx, *terms: sum(terms, ctx.mpf(0)),
@@ -243,10 +304,10 @@ _RULES: dict[str, Callable[..., Any]] = {
 _RULES |= {name: _of(name) for name in "sin cos tan cot sec csc sinh cosh tanh coth sech csch".split()}
 _RULES |= {f"arc{short}": _of(f"a{short}") for short in "sin cos tan sec csc sinh cosh tanh".split()}
 
-# About the microseconds that one node takes, where that is more than the usual few.
+# About the microseconds that one node takes in both runs, where that is more than the usual few.
 _HARD = _RULES.keys() - set("+ * / neg % deg abs floor ceil sgn max min re im conj arg sqrt".split())
-_COSTS = dict.fromkeys(_HARD, 25) | {"sqrt": 10, "apply": 15, "opaque": 15}
-_COSTS |= dict.fromkeys(["^", "root", "cbrt"], 40)
-_COSTS |= dict.fromkeys(_GROWING, 150)
+_COSTS = dict.fromkeys(_HARD, 50) | {"sqrt": 20, "apply": 30, "opaque": 30}
+_COSTS |= dict.fromkeys(["^", "root", "cbrt"], 80)
+_COSTS |= dict.fromkeys(_GROWING, 300)
 _DEEP_COSTS = dict.fromkeys(_HARD, 2_500) | {"sqrt": 200} | dict.fromkeys(["^", "root", "cbrt"], 6_000)
 _DEEP_COSTS |= dict.fromkeys(_GROWING, 120_000)

@@ -1,39 +1,79 @@
 r"""Sets of real numbers: intervals, unions, finite sets, inequalities in one unknown.
 
-Two sets are the same when they agree at every place where either changes, between those places, and beyond
-them.
+A list of conditions has one reading: they hold at once (`x > 0, x < 1`), unless nothing satisfies them all, as for
+`x < -1, x > 1`, which lists two parts. `or` always joins parts. A list of intervals lists parts.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
 
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.inequalities import solution_set
 from foresail.rewards.meaning.places import (
     EVERYTHING,
-    GRID,
     LOOK,
     RealSet,
     close,
     complement,
     end,
     intersection,
+    is_empty,
     place,
     union,
 )
-from foresail.rewards.notation.tree import Node
+from foresail.rewards.notation.tree import Node, symbols, walk
 
-BESIDE = Fraction(1, 10**9)  # how near to a break an unsteady set is looked at
-
-
-def same_set(one: RealSet, other: RealSet) -> bool:
-    places = _test_places(one, other)
-    return all(one.contains(place) == other.contains(place) for place in places)
+Regions = dict[str, RealSet]  # by the name of the unknown; "" where a set is given without one
 
 
-def real_set(node: Node, budget: Budget) -> RealSet | None:
+def regions(node: Node, budget: Budget) -> Regions | None:
+    r"""`1 < x < 2` -> {"x": …}, `(1, 2)` -> {"": …}, `x > 1, y > 5` -> {"x": …, "y": …}; None where it is no set."""
+    if node.head != "list":
+        items: tuple[Node, ...] = (node,)
+    else:
+        items = node.args
+    named: dict[str, list[Node]] = {}
+    for item in items:
+        name = _unknown(item)
+        if name is None:
+            return None
+        named.setdefault(name, []).append(item)
+    if len(named) > 1 and ("" in named or any(len(symbols(item)) > 1 for item in items)):
+        return None
+    found = {name: _listed(tuple(parts), budget) for name, parts in named.items()}
+    known = {name: region for name, region in found.items() if region is not None}
+    return known if len(known) == len(found) else None
+
+
+def _unknown(node: Node) -> str | None:
+    """The name that all conditions in the node are about, "" without conditions; None where there are several."""
+    if node.head in ("union", "intersect", "minus"):
+        names = {_unknown(part) for part in node.args} - {""}
+        return names.pop() if len(names) == 1 else (None if names else "")
+    if node.head != "chain":
+        return ""
+    sides = node.args[:1] if node.args[1] in ("in", "notin") else node.args[::2]
+    labels = {part for side in sides for part in walk(side) if part.head == "apply"}
+    if labels:
+        return str(labels.pop()) if len(labels) == 1 else None
+    names = {name for side in sides for name in symbols(side)}
+    return names.pop() if len(names) == 1 else None
+
+
+def _listed(items: tuple[Node, ...], budget: Budget) -> RealSet | None:
+    sets = [_real_set(item, budget) for item in items]
+    known = [part for part in sets if part is not None]
+    if len(known) < len(sets):
+        return None
+    if len(known) == 1:
+        return known[0]
+    if all(item.head == "chain" for item in items) and not is_empty(both := intersection(known)):
+        return both
+    return union(known)
+
+
+def _real_set(node: Node, budget: Budget) -> RealSet | None:
     r"""`(0,1]`, `x < 3`, `\mathbb{R} \setminus \{0\}`, … as a set; None where the node is none of these."""
     head, args = node.head, node.args
     if head in ("()", "[]", "(]", "[)") and len(args) == 2:
@@ -47,8 +87,6 @@ def real_set(node: Node, budget: Budget) -> RealSet | None:
         return _combine(head, args, budget)
     if head == "chain":
         return _from_chain(node, budget)
-    if head == "list":
-        return _alternatives(args, budget)
     return None
 
 
@@ -84,7 +122,7 @@ def _finite(points: list[Fraction], budget: Budget) -> RealSet:
 
 
 def _combine(head: str, args: tuple[Node, ...], budget: Budget) -> RealSet | None:
-    one, other = real_set(args[0], budget), real_set(args[1], budget)
+    one, other = _real_set(args[0], budget), _real_set(args[1], budget)
     if one is None or other is None:
         return None
     if head == "union":
@@ -92,46 +130,11 @@ def _combine(head: str, args: tuple[Node, ...], budget: Budget) -> RealSet | Non
     return intersection([one, other if head == "intersect" else complement(other)])
 
 
-def _alternatives(items: tuple[Node, ...], budget: Budget) -> RealSet | None:
-    """`x < -1 or x > 1`: a union of what each item allows."""
-    parts = _sets(items, budget)
-    return union(parts) if parts else None
-
-
-def together(items: tuple[Node, ...], budget: Budget) -> RealSet | None:
-    """`x > 1, x < 3` read as conditions that hold at once."""
-    parts = _sets(items, budget)
-    return intersection(parts) if parts else None
-
-
-def _sets(items: tuple[Node, ...], budget: Budget) -> list[RealSet]:
-    """The set of each item; none at all where one item is no set."""
-    sets = [real_set(item, budget) for item in items]
-    known = [part for part in sets if part is not None]
-    return known if len(known) == len(sets) else []
-
-
 def _from_chain(chain: Node, budget: Budget) -> RealSet | None:
     sides, signs = chain.args[::2], chain.args[1::2]
     if signs == ("in",):
-        return real_set(sides[1], budget)
+        return _real_set(sides[1], budget)
     if signs == ("notin",):
-        inner = real_set(sides[1], budget)
+        inner = _real_set(sides[1], budget)
         return None if inner is None else complement(inner)
     return solution_set(chain, budget)
-
-
-def _test_places(one: RealSet, other: RealSet) -> list[Fraction]:
-    breaks = sorted(set(one.breaks + other.breaks))
-    distinct = [
-        point for index, point in enumerate(breaks) if index == 0 or not close(point, breaks[index - 1])
-    ]
-    places = breaks + [left + (right - left) * Fraction(3, 7) for left, right in pairwise(distinct)]
-    if distinct:
-        low, high = distinct[0], distinct[-1]
-        places += [low - abs(low) - 1, high + abs(high) + 1]
-    else:
-        places += [Fraction(0), Fraction(1), Fraction(-1)]
-    if not (one.complete and other.complete):
-        places += GRID + [point + side * (abs(point) + 1) for point in distinct for side in (BESIDE, -BESIDE)]
-    return places

@@ -61,6 +61,32 @@ def is_label(node: Node) -> bool:
     return False
 
 
+def is_solved(node: Node, *, strictly: bool = False) -> bool:
+    r"""Whether every condition in the node names its unknown on one side alone: `x < 3`, not `2x < 6` or `|x| < 3`.
+
+    A restated problem is no answer to it. `strictly` takes single names only, and not `a + b < 3`.
+    """
+    if node.head == "chain":
+        sides, signs = node.args[::2], node.args[1::2]
+        if set(signs) & {"in", "notin"}:
+            return all(is_solved(side, strictly=strictly) for side in sides[1:])
+        return any(
+            (side.head in ("symbol", "apply") if strictly else _is_unknown(side))
+            and all(symbols(side).isdisjoint(symbols(other)) for other in sides if other is not side)
+            for side in sides
+        )
+    if node.head == "builder":
+        return False
+    return all(is_solved(part, strictly=strictly) for part in node.args if isinstance(part, Node))
+
+
+def _is_unknown(node: Node) -> bool:
+    r"""What a condition can be about: `x`, `f(x)`, `AB`, `a + b`; not `|x|` or `-x`, where a problem stops halfway."""
+    if node.head in ("*", "/", "+", ":", "abs"):
+        return len(symbols(node)) > 1 and all(is_label(part) for part in node.args)
+    return is_label(node)
+
+
 def sum_of_names(chain: Node) -> Node | None:
     """The number in `m + n = 7`, which answers a question for m + n; None for `2x = 14` or `x + 1 = 8`."""
     if len(chain.args) != 3 or chain.args[1] != "=" or symbols(chain.args[2]):

@@ -16,7 +16,8 @@ from foresail.rewards.notation.tree import (
     symbol,
     write,
 )
-from foresail.rewards.notation.units import MULTIPLES, NOT_UNITS
+from foresail.rewards.notation.nouns import changes_value, names_things
+from foresail.rewards.notation.units import SCALE_WORDS
 from foresail.rewards.notation.vocabulary import ACCENTS, CONSTANTS, FUNCTIONS, GREEK, SEPARATORS
 
 MAX_SIGNS_BEHIND = 10  # factorials and the like on one atom
@@ -111,11 +112,11 @@ class Atoms(Names):
         words: list[str] = self.bracketed_unit()
         while True:
             token = self.peek()
-            if token.kind == "word" and token.text in MULTIPLES and not words:
+            if token.kind == "word" and token.text.lower() in SCALE_WORDS and not words:
                 factors = tree.args if tree.head == "*" else (tree,)
-                tree = Node("*", (*factors, number(MULTIPLES[self.advance().text])))
+                tree = Node("*", (*factors, number(SCALE_WORDS[self.advance().text.lower()])))
             elif (
-                token.kind == "word" and token.text.lower() not in SEPARATORS | NOT_UNITS
+                token.kind == "word" and token.text.lower() not in SEPARATORS and token.text != "to"
             ) or token.kind == "currency":
                 words.append(self.advance().text)
             elif words and token.kind == "/" and self.peek(1).kind in ("word", "letter"):
@@ -132,12 +133,12 @@ class Atoms(Names):
                 words[-1] += self.unit_power()
             if len(words) > MAX_WORDS:
                 raise Unreadable("prose")
-        if "times" in words[:-1]:  # `3 times` counts; `3 times ten` multiplies
-            raise Unreadable("a product in words")
         if words and words[0] in _ORDINALS:
             if len(words) > 1:
                 raise Unreadable("an ordinal")
             return tree
+        if words and not names_things(words, one=tree == number(1)):
+            raise Unreadable("words that are no unit")
         return Node("unit", (tree, " ".join(words))) if words else tree
 
     def bracketed_unit(self) -> list[str]:
@@ -146,7 +147,7 @@ class Atoms(Names):
         while self.peek().kind == "(" and self.peek(length + 1).kind == "word":
             length += 1
         words = [self.peek(place).text for place in range(1, length + 1)]
-        if not words or self.peek(length + 1).kind != ")" or not (SEPARATORS | NOT_UNITS).isdisjoint(words):
+        if not words or self.peek(length + 1).kind != ")" or any(map(changes_value, words)):
             return []
         self.position += length + 2
         return words

@@ -6,9 +6,10 @@ from typing import Any
 
 from foresail.rewards.notation import numeral
 from foresail.rewards.notation.functions import Functions
+from foresail.rewards.notation.nouns import changes_value
 from foresail.rewards.notation.tokens import Token
 from foresail.rewards.notation.tree import E, I, Node, Unreadable, number, symbol, write
-from foresail.rewards.notation.units import CURRENCY_WORDS, DOUBTS
+from foresail.rewards.notation.units import CURRENCY_WORDS
 from foresail.rewards.notation.vocabulary import GREEK
 
 MAX_WORDS = 8  # of a label or a unit
@@ -114,7 +115,7 @@ class Names(Functions):
         while self.peek().kind in ("word", "letter") and len(words) < MAX_WORDS:
             words.append(self.advance().text)
         named = self.peek().kind == "=" or self.at_command("approx")
-        if named and DOUBTS.isdisjoint(word.lower() for word in words):
+        if named and not any(map(changes_value, words)):
             return symbol(" ".join(words).lower())
         raise Unreadable("words")
 
@@ -125,7 +126,7 @@ class Names(Functions):
         if self.peek().kind != "word":
             return
         words = 0
-        while self.peek(words).kind in ("word", "letter") and self.peek(words).text.lower() not in DOUBTS:
+        while self.peek(words).kind in ("word", "letter") and not changes_value(self.peek(words).text):
             words += 1
         if self.peek(words).kind == ":" and words <= MAX_WORDS:
             self.position += words + 1

@@ -251,7 +251,7 @@ class _Lexer:
             elif word:
                 if word.isupper() and self.tokens[-1:] in ([], [Token(",", ",")]):  # options: \text{A, C}
                     self.add_letters(word)
-                elif word in ("percent", "percentage", "pct", "degrees", "degree"):
+                elif word in ("percent", "percentage", "pct", "degrees", "degree", "pi"):
                     self.add_name(SPELT[word])
                 else:
                     self.add("word", word)

@@ -10,27 +10,14 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from foresail.rewards.notation.english import SCALES
+
 CURRENCIES = {"€": "euros", "£": "pounds sterling", "¥": "yen", "₹": "rupees", "¢": "cents", "₽": "roubles",
               "₩": "won", "₫": "dong", "฿": "baht"}  # fmt: skip
 CURRENCY_WORDS = frozenset(["USD", "EUR", "RMB", "CNY", "INR", "JPY", "Rs"])
-MULTIPLES: dict[str, Fraction | int] = {
-    "dozen": 12, "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-    "万": 10**4, "亿": 10**8, "百万": 10**6, "half": Fraction(1, 2), "halves": Fraction(1, 2),
-    "thirds": Fraction(1, 3), "fourths": Fraction(1, 4), "fifths": Fraction(1, 5), "sixths": Fraction(1, 6),
-    "sevenths": Fraction(1, 7), "eighths": Fraction(1, 8), "ninths": Fraction(1, 9), "tenths": Fraction(1, 10),
-    "hundredths": Fraction(1, 100), "thousandths": Fraction(1, 1000),
+SCALE_WORDS: dict[str, Fraction] = SCALES | {
+    "万": Fraction(10**4), "亿": Fraction(10**8), "百万": Fraction(10**6),
 }  # fmt: skip
-# Words beside a value that take it back, bound it or leave it open: `7 at most`, `is not 7`.
-DOUBTS = frozenset(
-    (
-        "least most unless not no nope none never wrong incorrect false guess possibly probably perhaps maybe "
-        "might could actually either neither nor except instead rather versus vs but if than isn't don't"
-    ).split()
-)
-# Words behind a value that are no unit: `7 minus one`, `7 squared`, `7 is wrong`.
-NOT_UNITS = DOUBTS | frozenset(
-    "plus minus over divided squared cubed factorial point negative to through for when where with is are".split()
-)
 _METRIC: dict[str, Fraction | int] = {
     "": 1,
     "k": 1000,
@@ -39,6 +26,16 @@ _METRIC: dict[str, Fraction | int] = {
     "m": Fraction(1, 1000),
 }
 _LONG = {"": "", "k": "kilo", "d": "deci", "c": "centi", "m": "milli"}
+_PREFIXES: dict[str, Fraction | int] = {
+    "": 1, "n": Fraction(1, 10**9), "μ": Fraction(1, 10**6), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
+    "k": 1000, "M": 10**6, "G": 10**9, "T": 10**12,
+}  # fmt: skip
+
+
+_SCIENTIFIC = {
+    "N": "force", "J": "energy", "W": "power", "V": "voltage", "Hz": "frequency", "Pa": "pressure", "A": "current",
+    "mol": "amount", "eV": "electron volt", "C": "charge", "F": "capacitance", "Ω": "resistance", "K": "temperature",
+}  # fmt: skip
 
 
 class Measure(NamedTuple):
@@ -62,6 +59,9 @@ def _table() -> dict[str, tuple[Fraction, str]]:
         add(
             f"{short}L {short}l {long}liter {long}liters {long}litre {long}litres", Fraction(factor), "volume"
         )
+    for prefix, factor in _PREFIXES.items():
+        for name, dimension in _SCIENTIFIC.items():
+            add(f"{prefix}{name}", factor, dimension)
     add("inch inches", Fraction(254, 10000), "length")
     add("ft foot feet", Fraction(3048, 10000), "length")
     add("yd yds yard yards", Fraction(9144, 10000), "length")
@@ -89,19 +89,31 @@ def _table() -> dict[str, tuple[Fraction, str]]:
     add("克", 1, "mass")
     add("千克 公斤", 1000, "mass")
     add("rad radian radians", 1, "angle")
-    add("N newton newtons", 1, "force")
-    add("J joule joules", 1, "energy")
-    add("W watt watts", 1, "power")
-    add("V volt volts", 1, "voltage")
-    add("Hz hertz", 1, "frequency")
-    add("K kelvin kelvins", 1, "temperature")
-    add("mol mole moles", 1, "amount")
+    add("newton newtons", 1, "force")
+    add("joule joules", 1, "energy")
+    add("watt watts", 1, "power")
+    add("volt volts", 1, "voltage")
+    add("hertz", 1, "frequency")
+    add("pascal pascals", 1, "pressure")
+    add("ampere amperes amp amps", 1, "current")
+    add("ohm ohms", 1, "resistance")
+    add("kelvin kelvins", 1, "temperature")
+    add("mole moles", 1, "amount")
+    add("ms millisecond milliseconds", Fraction(1, 1000), "time")
+    add("μm micrometer micrometers", Fraction(1, 10**6), "length")
+    add("acre acres", Fraction(40468564224, 10**7), "area")
+    add("gallon gallons gal", 1, "gallon")
+    add("cup cups", 1, "cup")
+    add("unit units", 1, "unit")
     return units
 
 
 _MEASURES = _table()
 # Letters that are variables far more often than units count as units only inside \text{…} or after a space.
-UNITS = frozenset(name for name in _MEASURES if len(name) > 1) | {"mph", "kph", "kmh"}
+_LETTERS_ONLY = frozenset(f"{prefix}{name}" for prefix in _PREFIXES for name in _SCIENTIFIC) - {"Hz", "mol"}
+UNITS = frozenset(
+    name for name in _MEASURES.keys() - _LETTERS_ONLY if len(name) > 1
+) | {"mph", "kph", "kmh"}
 
 _SHORTHAND = {"mph": "mile/hour", "kph": "km/hour", "kmh": "km/hour"}
 _FACTOR = re.compile(r"([^\s^/*]+)(?:\^(-?\d+))?")
@@ -132,12 +144,31 @@ def measure(name: str) -> Measure | None:
     return Measure(factor, tuple(sorted((name, power) for name, power in powers.items() if power)))
 
 
+def is_unit(name: str) -> bool:
+    """is_unit("km/h") -> True; is_unit("apples") -> False."""
+    return bool(name) and measure(name) is not None
+
+
 def same_noun(one: str, other: str) -> bool:
-    """Units no table knows: same_noun("apples", "apple") -> True; same_noun("apples per day", "apples") -> True."""
+    """Units no table knows: same_noun("red apples", "apple") -> True; same_noun("apples per day", "apples") -> False."""
+    parts, others = (re.split(r"\s*/\s*|\s+per\s+", name) for name in (one, other))
+    return len(parts) == len(others) and all(map(_same_part, parts, others))
+
+
+def _same_part(one: str, other: str) -> bool:
     first, second = _stems(one), _stems(other)
-    return first <= second or second <= first
+    return (first <= second or second <= first) and not _DIMENSIONS & (first ^ second)
+
+
+_DIMENSIONS = frozenset(["square", "cubic", "sq", "cu"])
 
 
 def _stems(name: str) -> set[str]:
-    words = re.findall(r"[^\W\d_]+", name.lower())
-    return {word.removesuffix("es") if word.endswith("ches") else word.removesuffix("s") for word in words}
+    """The words without their plural; what may be a symbol, such as MW and mW, keeps its case, and powers count."""
+    stems = set()
+    for word in re.findall(r"[^\W\d_]+(?:\^-?\w+)?", name):
+        word = word.lower() if word.istitle() or word.islower() or len(word) > 3 else word
+        if len(word) > 3 and word.endswith("s"):
+            word = word.removesuffix("es") if word.endswith("ches") else word.removesuffix("s")
+        stems.add(word)
+    return stems

@@ -1,0 +1,121 @@
+r"""Where two formulas are compared: random rational points, near and far, and around the numbers that both mention.
+
+Formulas made of smooth functions that agree at a few random points agree everywhere. One with a corner or a step
+(`|x + 6|`, `\lfloor x / 10^9 \rfloor`) may agree with another up to there, so it is looked at over many scales and
+on both sides of every constant.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import islice, product
+
+from foresail.rewards.meaning.budget import Budget
+from foresail.rewards.meaning.exact import exact
+from foresail.rewards.meaning.places import place
+from foresail.rewards.notation.tree import Node, number, symbols, walk
+
+Point = dict[str, Fraction]
+
+POINTS = 5  # that must agree
+TRIES = 16  # points tried to find them
+SCALES = (10**2, 10**3, 10**4, 10**6, 10**9, 10**13, 10**19, 10**25, Fraction(1, 10**3), Fraction(1, 10**9))
+BESIDE = (Fraction(1, 1009), Fraction(-1, 1013))  # relative distances from a constant
+MOST_CONSTANTS, MOST_NAMES = 8, 3
+LARGEST = 10**30
+COUNTERS = frozenset("jklmn")
+MINUS_ONE = Node("neg", (number(1),))
+_STEPS = frozenset(["abs", "floor", "ceil", "sgn", "max", "min", "mod"])
+_CORNERS = frozenset(["sqrt", "root", "cbrt", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "arg"])
+
+
+def near_points(names: list[str], whole: frozenset[str], seed: str) -> Iterator[Point]:
+    """Points within ±7, enough of them to find `POINTS` where both sides have a value; `whole` names get integers."""
+    draw = random.Random(seed)
+    for attempt in range(TRIES):
+        point = draw_point(draw, names, attempt)
+        yield point | {name: Fraction(draw.randint(-9, 30)) for name in names if name in whole}
+
+
+def far_points(
+    sides: tuple[Node, Node], heads: frozenset[str], names: list[str], seed: str, budget: Budget
+) -> list[Point]:
+    """More points for formulas with corners or steps; none for smooth ones."""
+    stepped = bool(_STEPS & heads)
+    if not stepped and not _CORNERS & heads and not any(_has_broken_power(side, budget) for side in sides):
+        return []
+    draw = random.Random(seed)
+    points = []
+    for scale in SCALES if stepped else SCALES[:4]:
+        for sign in (1, -1):
+            point = {
+                name: draw.choice((1, -1)) * draw.randint(1, 997) * scale / Fraction(1009) for name in names
+            }
+            name = draw.choice(names)
+            points.append(point | {name: sign * abs(point[name])})
+    found = constants(sides, MOST_CONSTANTS if stepped else MOST_CONSTANTS // 2, budget)
+    for attempt, (constant, name) in enumerate(product(found, names[:MOST_NAMES])):
+        for distance in (*BESIDE, Fraction(0)) if stepped else BESIDE:
+            for sign in (1, -1):
+                points.append(
+                    draw_point(draw, names, attempt) | {name: sign * constant * (1 + distance)}
+                )
+    return points
+
+
+def whole_names(*sides: Node) -> frozenset[str]:
+    """Letters that stand for integers: the n of `(-1)^n`, which has no other meaning."""
+    return frozenset(
+        name
+        for side in sides
+        for part in walk(side)
+        if part.head == "^" and part.args[0] == MINUS_ONE
+        for name in symbols(part.args[1])
+        if name in COUNTERS
+    )
+
+
+def draw_point(draw: random.Random, names: list[str], attempt: int) -> Point:
+    """Positive and negative in turns; within ±1 at times, for arcsin and its like."""
+    scale = (3, 1, 7, 1, 1, 3, 1, 7)[attempt % 8]
+    point = {name: Fraction(draw.randint(1, 997) * scale, 1009) for name in names}
+    if attempt % 2 == 0:
+        point = {name: value * draw.choice((1, -1)) for name, value in point.items()}
+        first = names[attempt // 2 % len(names)]
+        point[first] = -abs(point[first])  # so that |x| and x are told apart
+    return point
+
+
+def _has_broken_power(node: Node, budget: Budget) -> bool:
+    r"""`(x^2)^{1/2}` has the corner that `\sqrt{x^2}` has."""
+    for part in walk(node):
+        if part.head == "^" and not symbols(part.args[1]):
+            exponent = exact(part.args[1], budget=budget)
+            if exponent is None or exponent.denominator != 1:
+                return True
+    return False
+
+
+def constants(sides: tuple[Node, Node], most: int, budget: Budget) -> list[Fraction]:
+    """The distinct sizes of the numbers that the sides mention, sums of them included."""
+    found = (
+        abs(value) for side in sides for value in _mentioned(side, budget) if 0 < abs(value) < LARGEST
+    )
+    return list(islice(dict.fromkeys(found), most))
+
+
+def _mentioned(node: Node, budget: Budget) -> Iterator[Fraction]:
+    if not symbols(node):
+        value = place(node, budget)
+        if value is not None:
+            yield value
+            return
+    if node.head == "+":
+        terms = [place(term, budget) for term in node.args if not symbols(term)]
+        if len(terms) > 1:
+            yield sum((term for term in terms if term is not None), Fraction(0))
+    for part in node.args:
+        if isinstance(part, Node):
+            yield from _mentioned(part, budget)

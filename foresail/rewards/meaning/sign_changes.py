@@ -1,0 +1,159 @@
+r"""Where a formula in one unknown may change its sign: `x^2 - 5x + 6` at 2 and 3, `\frac{1}{x}` at 0, `|x| - 1` at ±1.
+
+All such places are found for quotients of polynomials, also with a few absolute values in them. Between the extremes
+of a polynomial lies at most one root, so roots are bracketed by those of the derivative; extremes count as places
+too, because a double root is one.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise, product, zip_longest
+from typing import Any
+
+from foresail.rewards.meaning.budget import Budget
+from foresail.rewards.meaning.numeric import context
+from foresail.rewards.meaning.places import place, to_fraction
+from foresail.rewards.notation.tree import Node, rebuild, symbol, symbols, walk
+
+MAX_DEGREE = 12
+MAX_BARS = 3  # absolute values in one formula
+STEPS = 400  # towards one root
+_NEAR = Fraction(1, 10**90)
+
+Polynomial = list[Fraction]  # the constant term first
+
+
+def sign_changes(gap: Node, unknown: str, budget: Budget) -> list[Fraction] | None:
+    """Every place where the sign of `gap` may change, and perhaps others; None where not all can be found."""
+    bars = list(dict.fromkeys(part for part in walk(gap) if part.head == "abs"))
+    if len(bars) > MAX_BARS or any("abs" in (part.head for part in walk(bar.args[0])) for bar in bars):
+        return None
+    formulas = [bar.args[0] for bar in bars]
+    for signs in product((False, True), repeat=len(bars)):
+        formulas.append(_without_bars(gap, dict(zip(bars, signs, strict=True))))
+    places: set[Fraction] = set()
+    for formula in formulas:
+        quotient = _quotient(formula, unknown, budget)
+        if quotient is None:
+            return None
+        for polynomial in quotient:
+            places.update(_as_fraction(root) for root in _roots_and_extremes(polynomial, budget))
+    return sorted(places)
+
+
+def _without_bars(node: Node, negative: dict[Node, bool]) -> Node:
+    if node in negative:
+        return Node("neg", node.args) if negative[node] else node.args[0]
+    return rebuild(node, lambda part: _without_bars(part, negative))
+
+
+def _quotient(node: Node, unknown: str, budget: Budget) -> tuple[Polynomial, Polynomial] | None:
+    """Numerator and denominator; None where the formula is no quotient of polynomials of a small degree."""
+    budget.spend(8)
+    if node == symbol(unknown):
+        return [Fraction(0), Fraction(1)], [Fraction(1)]
+    if not symbols(node):
+        value = place(node, budget)
+        return None if value is None else ([value], [Fraction(1)])
+    if node.head == "^":
+        return _power(node.args[0], place(node.args[1], budget), unknown, budget)
+    if node.head not in ("+", "*", "/", "neg"):
+        return None
+    parts = [_quotient(part, unknown, budget) for part in node.args]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    top, bottom = known[0]
+    if node.head == "neg":
+        return [-value for value in top], bottom
+    for above, below in known[1:]:
+        if node.head == "/":
+            above, below = below, above
+        if node.head == "+" and bottom == below:
+            top = _add(top, above)
+        elif node.head == "+":
+            top, bottom = _add(_times(top, below), _times(above, bottom)), _times(bottom, below)
+        else:
+            top, bottom = _times(top, above), _times(bottom, below)
+        budget.spend(len(top) * len(bottom))
+        if max(len(top), len(bottom)) > MAX_DEGREE + 1:
+            return None
+    return top, bottom
+
+
+def _power(
+    base: Node, exponent: Fraction | None, unknown: str, budget: Budget
+) -> tuple[Polynomial, Polynomial] | None:
+    quotient = _quotient(base, unknown, budget)
+    if quotient is None or exponent is None or exponent.denominator != 1 or abs(exponent) > MAX_DEGREE:
+        return None
+    top, bottom = [Fraction(1)], [Fraction(1)]
+    for _ in range(abs(exponent.numerator)):
+        top, bottom = _times(top, quotient[0]), _times(bottom, quotient[1])
+        if max(len(top), len(bottom)) > MAX_DEGREE + 1:
+            return None
+    return (top, bottom) if exponent > 0 else (bottom, top)
+
+
+def _add(one: Polynomial, other: Polynomial) -> Polynomial:
+    return [left + right for left, right in zip_longest(one, other, fillvalue=Fraction(0))]
+
+
+def _times(one: Polynomial, other: Polynomial) -> Polynomial:
+    result = [Fraction(0)] * (len(one) + len(other) - 1)
+    for place_one, left in enumerate(one):
+        for place_other, right in enumerate(other):
+            result[place_one + place_other] += left * right
+    return result
+
+
+def _roots_and_extremes(polynomial: Polynomial, budget: Budget) -> list[Any]:
+    ctx = context()
+    scale = max(map(abs, polynomial))
+    terms = [ctx.mpf(value.numerator) / value.denominator for value in polynomial]
+    while terms and abs(polynomial[len(terms) - 1]) <= _NEAR * scale:  # 0, or what pi - pi leaves
+        terms.pop()
+    return _ladder(terms, budget)
+
+
+def _ladder(terms: list[Any], budget: Budget) -> list[Any]:
+    """The real roots of a polynomial and of all its derivatives, in order."""
+    ctx = context()
+    if len(terms) < 2:
+        return []
+    slope = [value * power for power, value in enumerate(terms)][1:]
+    extremes = _ladder(slope, budget)
+    bound = 1 + max(abs(value / terms[-1]) for value in terms)
+    downwards, slope_downwards = terms[::-1], slope[::-1]
+    roots = []
+    for left, right in pairwise([-bound, *extremes, bound]):
+        if ctx.polyval(downwards, left) * ctx.polyval(downwards, right) < 0:
+            roots.append(_bracketed(downwards, slope_downwards, left, right, budget))
+    return sorted(extremes + roots)
+
+
+def _bracketed(terms: list[Any], slope: list[Any], left: Any, right: Any, budget: Budget) -> Any:
+    """Newton's steps while they stay inside, halving otherwise."""
+    ctx = context()
+    rising = ctx.polyval(terms, right) > 0
+    x = (left + right) / 2
+    for _ in range(STEPS):
+        budget.spend(4 + 2 * len(terms))
+        value, steepness = ctx.polyval(terms, x), ctx.polyval(slope, x)
+        if value == 0:
+            break
+        left, right = (left, x) if (value > 0) == rising else (x, right)
+        step = x - value / steepness if steepness else left
+        following = step if left < step < right else (left + right) / 2
+        if abs(following - x) <= abs(x) * ctx.mpf(10) ** -130:
+            break
+        x = following
+    return x
+
+
+def _as_fraction(root: Any) -> Fraction:
+    """The root as it is, or the simple fraction that it is to ninety digits."""
+    value = to_fraction(root)
+    simple = value.limit_denominator(10_000)
+    return simple if abs(simple - value) <= _NEAR * max(1, abs(value)) else value
