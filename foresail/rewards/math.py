@@ -133,7 +133,7 @@ def _compare(given: str, gold: str, gold_readings: tuple[Node, ...]) -> tuple[bo
     for gold_place, gold_reading in enumerate(gold_readings):
         # 1,000 and 1,000,000 would be the same lists: one side must mean what it says first
         for reading in readings if gold_place == 0 else readings[:1]:
-            if comparison.same(reading, gold_reading):
+            if comparison.same_answer(reading, gold_reading):
                 return True, comparison.rule
     if choice is None and (value := value_of_option(one)):
         return _compare(value, gold, gold_readings)

@@ -7,10 +7,11 @@ import pytest
 from foresail.rewards.meaning.budget import Budget, Exhausted
 from foresail.rewards.meaning.exact import exact
 from foresail.rewards.meaning.last_resort import Assistant, Undecided
+from foresail.rewards.meaning.matrices import with_matrices_done
 from foresail.rewards.meaning.numeric import BeyondLimits, NoValue, evaluate
 from foresail.rewards.meaning.places import RealSet, same_set
 from foresail.rewards.meaning.real_sets import regions
-from foresail.rewards.meaning.rewriting import with_free_signs, with_matrices_done, without_signs
+from foresail.rewards.meaning.rewriting import with_free_signs, without_signs
 from foresail.rewards.notation.grammar import parse
 from foresail.rewards.notation.tree import Node
 
@@ -109,9 +110,9 @@ def test_signs_are_chosen_together_unless_they_are_free():
 
 def test_matrices_are_multiplied_out():
     one = r"\begin{pmatrix}1&2\\3&4\end{pmatrix}"
-    product = with_matrices_done(parse(rf"2{one}\begin{{pmatrix}}0&1\\1&0\end{{pmatrix}}"))
+    product = with_matrices_done(parse(rf"2{one}\begin{{pmatrix}}0&1\\1&0\end{{pmatrix}}"), Budget())
     assert [[exact(entry) for entry in row.args] for row in product.args] == [[4, 2], [8, 6]]
-    determinant = with_matrices_done(parse(r"\begin{vmatrix}1&2\\3&4\end{vmatrix}"))
+    determinant = with_matrices_done(parse(r"\begin{vmatrix}1&2\\3&4\end{vmatrix}"), Budget())
     assert exact(determinant) == -2
 
 

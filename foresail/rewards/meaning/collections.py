@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foresail.rewards.meaning.quantities import Quantities
 from foresail.rewards.meaning.places import same_set
+from foresail.rewards.meaning.progressions import spelled_out
 from foresail.rewards.meaning.real_sets import regions
 from foresail.rewards.meaning.relations import assignment
 from foresail.rewards.notation.tree import CONTAINERS, Node
@@ -53,7 +54,7 @@ class Collections(Quantities):
         mine, theirs = given.head, gold.head
         if mine not in CONTAINERS or theirs not in CONTAINERS:
             return self.same_single(given, gold)
-        given_items, gold_items = _flatten(given), _flatten(gold)
+        given_items, gold_items = (spelled_out(_flatten(side), self.budget) for side in (given, gold))
         if max(len(given_items), len(gold_items)) > MAX_ITEMS:
             return given == gold
         if mine in _UNORDERED and theirs in _UNORDERED:
@@ -90,6 +91,8 @@ class Collections(Quantities):
         """Every item on either side has its like on the other; order and repetition do not matter."""
         if _labelled(given) and _labelled(gold):
             return self.each_has_its_like(given, gold)
+        if _names(gold) > 1:  # x = 2, y = 1 and 1, 2
+            return _names(given) == 0 and self.same_sequence(given, _in_order(gold))
         if all(self.is_inequality(item) for item in given) and all(self.is_inequality(item) for item in gold):
             return self.each_has_its_like(given, gold)
         given, gold = _values(given), _values(gold)
@@ -156,6 +159,12 @@ def _in_order(items: tuple[Node, ...]) -> tuple[Node, ...]:
 def _labelled(items: tuple[Node, ...]) -> bool:
     """Whether every item assigns something: x = 1, y = 2."""
     return all(item.head == "chain" and assignment(item) is not None for item in items)
+
+
+def _names(items: tuple[Node, ...]) -> int:
+    """How many different things get a value."""
+    given = [assignment(item) if item.head == "chain" else None for item in items]
+    return len({item.label for item in given if item is not None})
 
 
 def _has_decoration(items: tuple[Node, ...]) -> bool:

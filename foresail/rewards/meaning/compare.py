@@ -10,37 +10,74 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from foresail.rewards.meaning.clocks import clock, looks_like_a_time, same_time
 from foresail.rewards.meaning.collections import Collections
 from foresail.rewards.meaning.expressions import proportional
+from foresail.rewards.meaning.letters import aligned
 from foresail.rewards.meaning.numeric import Value
 from foresail.rewards.meaning.places import place
 from foresail.rewards.meaning.relations import (
     Assignment,
     assignment,
+    bare_label,
     gap,
-    is_label,
+    in_usual_order,
+    is_function_of_x,
+    is_prose,
+    is_rounded,
     is_solved,
     parameter,
     rename,
     same_label,
     sum_of_names,
 )
-from foresail.rewards.meaning.rewriting import with_free_signs, with_matrices_done, without_signs
+from foresail.rewards.meaning.rewriting import (
+    one_quantity,
+    with_conditions_apart,
+    with_free_signs,
+    without_sign,
+    without_signs,
+)
+from foresail.rewards.meaning.matrices import with_matrices_done
 from foresail.rewards.notation.tree import CONTAINERS, Node, heads, symbols
-
-ABOUT = Fraction(1, 20)  # how far off an "about" may be
 
 
 class Comparison(Collections):
     """Two answers of any shape."""
 
-    def same(self, given: Node, gold: Node) -> bool:
+    def same_answer(self, given: Node, gold: Node) -> bool:
         """Whether a response's answer means what the right one means."""
+        sides = aligned(given, gold)
+        if sides is None:
+            self.rule = "domain"
+            return False
+        return self.same(*sides) or self.same_but_for_a_sign(*sides)
+
+    def same_but_for_a_sign(self, given: Node, gold: Node) -> bool:
+        r"""`28\%` where 28 is asked, `90^\circ` for 90 and 90 for `90^\circ`: the sign may stand in the question."""
+        if (amount := without_sign(given, "%")) is not None and without_sign(gold, "%") is None:
+            value = self.facts(gold).exact
+            return value is not None and abs(value) >= 1 and self.same(amount, gold)
+        if (amount := without_sign(gold, "%")) is not None and without_sign(given, "%") is None:
+            return self.same(given, amount)
+        mine, theirs = (_value_of(side) for side in (given, gold))
+        if "unit" in (mine.head, theirs.head):  # 45 radians are no 45 degrees
+            return False
+        if (angle := without_sign(mine, "deg")) is not None and without_sign(theirs, "deg") is None:
+            return self.same(angle, theirs)
+        if (angle := without_sign(theirs, "deg")) is not None and without_sign(mine, "deg") is None:
+            return self.same(mine, angle)
+        return False
+
+    def same(self, given: Node, gold: Node) -> bool:
+        """The same for a part of an answer, where nothing is left open."""
         free = with_free_signs(given) or with_free_signs(gold)
         if free is not None and self.same(with_free_signs(given) or given, with_free_signs(gold) or gold):
             return True
-        given, gold = _without_domain(given, gold), _without_domain(gold, given)
-        given, gold = (with_matrices_done(without_signs(side)) for side in (given, gold))
+        given, gold = (
+            with_matrices_done(one_quantity(with_conditions_apart(without_signs(side)), self.budget), self.budget)
+            for side in (given, gold)
+        )
         return self.same_shape(given, gold)
 
     def same_shape(self, given: Node, gold: Node) -> bool:
@@ -54,8 +91,14 @@ class Comparison(Collections):
             return self.same_container(given, gold)
         if given.head == "matrix" or gold.head == "matrix":
             return self.same_matrix(given, gold)
+        if (mine := clock(given)) is not None and (theirs := clock(gold)) is not None:
+            if mine.half or theirs.half or (looks_like_a_time(given) and looks_like_a_time(gold)):
+                self.rule = "time"
+                return same_time(mine, theirs)
         if ":" in (given.head, gold.head) and "unit" not in (given.head, gold.head):
             return self.same_ratio(given, gold)
+        if given.head == gold.head == "builder":
+            return self.same_builder(given, gold)
         return self.same_quantity(given, gold)
 
     def same_relation(self, given: Node, gold: Node) -> bool:
@@ -75,20 +118,21 @@ class Comparison(Collections):
                 return False
             return self.same_equation(given, gold)
         if left is not None:
-            return self.same(left.value, gold)
+            return in_usual_order(left.label) and self.same(left.value, gold)
         if (total := sum_of_names(given) if given.head == "chain" else None) is not None:
             return not symbols(gold) and self.same(total, gold)
-        return right is not None and self.same(given, right.value)
+        return right is not None and in_usual_order(right.label) and self.same(given, right.value)
 
     def holds(self, given: Assignment) -> bool:
-        """Whether a response may claim what it does: 3 + 4 = 7, and 2/3 about 0.67."""
+        """Whether a response may claim what it does: 3 + 4 = 7, and 2/3 about 0.67 but not 100 about 104."""
         if not all(self.same(claim, given.value) for claim in given.claims):
             return False
         value = place(given.value, self.budget)
         about = [place(side, self.budget) for side in given.about]
-        return value is None or all(side is None or abs(side - value) <= ABOUT * abs(value) for side in about)
+        return value is None or all(side is None or is_rounded(value, side) for side in about)
 
     def same_assignment(self, label: Node, value: Node, gold_label: Node, gold_value: Node) -> bool:
+        label, gold_label = bare_label(label), bare_label(gold_label)
         if same_label(label, gold_label):
             mine, theirs = parameter(label), parameter(gold_label)
             if mine and theirs and mine != theirs:
@@ -96,13 +140,22 @@ class Comparison(Collections):
                     return False
                 value = rename(value, mine, theirs)
             return self.same(value, gold_value)
-        if not is_label(label) or not is_label(gold_label) or label.head == "()" or gold_label.head == "()":
-            return self.same(value, gold_value)
-        if not (symbols(value) or symbols(gold_value)) and not (label.head == gold_label.head == "symbol"):
+        labels = (label, gold_label)
+        if not all(map(symbols, labels)) or any(map(is_prose, labels)) or is_function_of_x(*labels):
             return self.same(value, gold_value)
         return self.same_equation(
             Node("chain", (label, "=", value)), Node("chain", (gold_label, "=", gold_value))
         )
+
+    def same_builder(self, given: Node, gold: Node) -> bool:
+        r"""`\{2k \mid k > 1\}`: the same thing under the same conditions, whatever the letters are."""
+        self.rule = "set"
+        names, others = (sorted(symbols(side.args[0])) for side in (given, gold))
+        if len(names) != len(others):
+            return False
+        for place, (name, other) in enumerate(zip(names, others, strict=True)):
+            given, gold = rename(given, name, f"\0{place}"), rename(gold, other, f"\0{place}")
+        return self.same(given.args[0], gold.args[0]) and self.each_has_its_like(given.args[1:], gold.args[1:])
 
     def same_equation(self, given: Node, gold: Node) -> bool:
         """Equal up to a factor that is not zero."""
@@ -159,18 +212,9 @@ def _by_name(node: Node, other: Node) -> Node:
     )
 
 
-def _without_domain(node: Node, other: Node) -> Node:
-    r"""`2n + 1, n \in \mathbb{Z}` without its last part, where the other side says nothing of the kind."""
-    if node.head != "list" or "set" in heads(other):
-        return node
-    kept = tuple(
-        item
-        for item in node.args
-        if not (item.head == "chain" and item.args[1:] and item.args[-1].head == "set")
-    )
-    if len(kept) in (0, len(node.args)):
-        return node
-    return kept[0] if len(kept) == 1 else Node("list", kept)
+def _value_of(node: Node) -> Node:
+    given = assignment(node) if node.head == "chain" else None
+    return node if given is None else given.value
 
 
 def _is_positive(ratio: Fraction | Value) -> bool:

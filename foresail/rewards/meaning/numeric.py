@@ -22,6 +22,8 @@ MAX_EXPONENT = 10**9  # of a power; what lies beyond is no number here
 MAX_ARGUMENT = 10**7  # of exp, trigonometric functions and factorials
 
 CLEAR = 1e-20
+KNOWN = 110  # digits by which the argument of an unknown function is told from others
+INDEX = Fraction(7919, 6133)  # where the terms of two sums are compared
 
 _local = threading.local()
 
@@ -192,17 +194,31 @@ class _Evaluation:
 
     def oracle(self, name: str, arguments: list[Pair]) -> Pair:
         """A function nobody defined: some fixed value for each argument, so f(x) equals f(x) and not f(y)."""
-        text = name + "|" + "|".join(self.contexts[1].nstr(fine, 25) for _, fine in arguments)
+        text = name + "|" + "|".join(self.contexts[1].nstr(fine, KNOWN) for _, fine in arguments)
         digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
         return self.from_fraction(Fraction(digest * 3, 2**64) + Fraction(1, 4))
 
     def opaque(self, node: Node) -> Pair:
         """A sum is the same as another when their terms and bounds are; its value is not worked out."""
-        name, *parts = node.args
-        values = []
-        for part in parts:
-            sides = part.args[::2] if part.head == "chain" else (part,)
-            values += [self.value(side) for side in sides if side.head != "constant"]
+        name, body, *bounds = node.args
+        values: list[Pair] = []
+        index = None
+        for bound in bounds:
+            name += "|" + "".join(str(part) for part in bound.args if bound.head == "chain" and isinstance(part, str))
+            sides = bound.args[::2] if bound.head == "chain" else (bound,)
+            if bound.head == "chain" and sides[0].head == "symbol":
+                index, sides = sides[0].args[0], sides[1:]
+            for side in sides:
+                if side.head in ("constant", "neg") and "constant" in heads(side):  # infinities
+                    name += str(side)
+                else:
+                    values.append(self.value(side))
+        if node.args[0] == "int" and body.args[-2:-1] == (Node("symbol", ("d",)),):
+            index = body.args[-1].args[0] if body.args[-1].head == "symbol" else index
+            body = Node("*", body.args[:-2] or (Node("number", (Fraction(1), None)),))
+        outside, self.point = self.point, {**self.point, index: INDEX} if index else self.point
+        values.append(self.value(body))
+        self.point = outside
         return self.oracle(name, values)
 
 

@@ -7,15 +7,16 @@ from fractions import Fraction
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.expressions import Facts, same_expression
 from foresail.rewards.meaning.last_resort import ASSISTANT
+from foresail.rewards.meaning.relations import rename
 from foresail.rewards.meaning.symbolic import HEADS
-from foresail.rewards.notation.tree import Node, heads
+from foresail.rewards.notation.tree import Node, heads, number, symbols, walk
 from foresail.rewards.notation.units import measure, same_noun
 
 _RADIANS = frozenset(["rad", "radian", "radians"])
-_CLOCK = frozenset(["am", "pm"])
 _UNIT_LETTERS = frozenset("mgshLl")
 # Restating the problem is not an answer: `\\gcd(12, 18)` where 6 is asked.
 _RESTATING = frozenset(["gcd", "lcm", "opaque", "max", "min"])
+_STEPS, _CORNERS = frozenset(["floor", "ceil", "sgn", "max", "min"]), frozenset(["abs", "sqrt"])
 
 
 class Quantities:
@@ -41,23 +42,15 @@ class Quantities:
             return self.same_residue(given, gold)
         if "base" in (given.head, gold.head):
             return self.same_base(given, gold)
-        for sign in ("%", "deg"):
-            if (given.head == sign) != (gold.head == sign):
-                bare_given = given.args[0] if given.head == sign else given
-                bare_gold = gold.args[0] if gold.head == sign else gold
-                if self.same_value(bare_given, bare_gold):
-                    return True
         return self.same_value(given, gold) or self.same_without_letter_unit(given, gold)
 
     def same_measure(self, given: Node, gold: Node) -> bool:
         self.rule = "unit"
+        given, gold = _with_letter_unit(given, gold), _with_letter_unit(gold, given)
         mine, my_unit = given.args if given.head == "unit" else (given, "")
         theirs, their_unit = gold.args if gold.head == "unit" else (gold, "")
         if "deg" in (mine.head, theirs.head) and {my_unit, their_unit} & _RADIANS:
             return self.same_value(mine, theirs)
-        if {my_unit, their_unit} & _CLOCK and mine.head == theirs.head == ":":  # a time is no ratio
-            half = not (my_unit and their_unit) or my_unit == their_unit
-            return half and len(mine.args) == len(theirs.args) and all(map(self.same, mine.args, theirs.args))
         if not (my_unit and their_unit):
             return self.same(mine, theirs)
         one, other = measure(my_unit), measure(their_unit)
@@ -74,19 +67,28 @@ class Quantities:
         """`5m` where 5 is asked: a lone unit letter behind a number decorates it."""
         if given.head != "*" or self.facts(gold).exact is None:
             return False
-        *values, last = given.args
-        letter = last.args[0] if last.head == "^" else last
-        if letter.head != "symbol" or letter.args[0] not in _UNIT_LETTERS or len(values) != 1:
-            return False
+        amount = _amount(given)
         self.rule = "unit"
-        return self.same_value(values[0], gold)
+        return amount is not None and self.same_value(amount[0], gold)
 
     def same_residue(self, given: Node, gold: Node) -> bool:
+        """`7 mod 5` is 2, also where 2 is asked; where the right answer has a modulus its number will do."""
+        self.rule = "residue"
         if given.head == gold.head:
-            return self.same_value(given.args[1], gold.args[1]) and self.same_value(
-                given.args[0], gold.args[0]
-            )
-        return self.same(given.args[0], gold) if given.head == "mod" else self.same(given, gold.args[0])
+            if not self.same_value(given.args[1], gold.args[1]):
+                return False
+            mine, theirs = self.remainder(given), self.remainder(gold)
+            if mine is not None and theirs is not None:
+                return mine == theirs
+            return self.same_value(given.args[0], gold.args[0])
+        if given.head == "mod":
+            mine = self.remainder(given)
+            return mine is not None and mine == self.facts(gold).exact
+        return self.same(given, gold.args[0])
+
+    def remainder(self, residue: Node) -> Fraction | None:
+        value, modulus = (self.facts(part).exact for part in residue.args)
+        return value % modulus if value is not None and modulus is not None and modulus > 0 else None
 
     def same_base(self, given: Node, gold: Node) -> bool:
         """Two numerals with bases by value; where only the right answer names one, the same digits."""
@@ -115,15 +117,44 @@ class Quantities:
 
     def same_value(self, given: Node, gold: Node) -> bool:
         self.rule = "value"
-        if _RESTATING & heads(given) and not (_RESTATING & heads(gold)):
+        if self.restates(given, gold):
             self.rule = "restatement"
             return False
+        if is_word(given) and is_word(gold):  # CAB is not ABC
+            return given == gold
+        if given.head == gold.head == "opaque" and self.same_opaque(given, gold):
+            return True
         if same_expression(self.facts(given), self.facts(gold), self.seed):
             return True
         if "opaque" in self.facts(gold).heads and self.facts(given).heads <= HEADS:
             self.rule = "sympy"
             return ASSISTANT.same(given, gold)
         return False
+
+    def restates(self, given: Node, gold: Node) -> bool:
+        r"""Whether the response leaves work undone: an integral for its value, `\lfloor \cos^2 x \rfloor` for 0."""
+        if _RESTATING & heads(given) and not _RESTATING & heads(gold):
+            return True
+        return not (_STEPS | _CORNERS) & heads(gold) and any(
+            part.head in _STEPS and symbols(part) for part in walk(given)
+        )
+
+    def same_opaque(self, given: Node, gold: Node) -> bool:
+        r"""Sums, products and unions over the same range of the same thing: `\bigcup_{k=1}^5 [k, k+1]`."""
+        if given.args[0] != gold.args[0] or len(given.args) != len(gold.args):
+            return False
+        given, gold = _with_usual_index(given), _with_usual_index(gold)
+        return all(
+            self.same_bound(mine, theirs) for mine, theirs in zip(given.args[2:], gold.args[2:], strict=True)
+        ) and self.same(given.args[1], gold.args[1])
+
+    def same_bound(self, given: Node, gold: Node) -> bool:
+        if given.head == gold.head == "chain":
+            return given.args[1::2] == gold.args[1::2] and all(
+                one == other or self.same(one, other)
+                for one, other in zip(given.args[::2], gold.args[::2], strict=True)
+            )
+        return given == gold or self.same(given, gold)
 
     def is_undefined(self, node: Node) -> bool:
         """A number that is none, such as 1/0: it equals nothing, not even itself."""
@@ -134,3 +165,36 @@ class Quantities:
         if facts is None:
             facts = self.known[id(node)] = Facts(node, self.budget)  # holds the node, so its id stays its own
         return facts
+
+
+def is_word(node: Node) -> bool:
+    """Capitals side by side, as in ABC, HHT or XIV, where the order counts."""
+    return node.head == "*" and all(
+        part.head == "symbol" and len(part.args[0]) == 1 and part.args[0].isupper() for part in node.args
+    )
+
+
+def _amount(node: Node) -> tuple[Node, str] | None:
+    """A number and the letter of a unit behind it: `5m` -> 5, "m"; `5m^2` -> 5, "m^2"; None for anything else."""
+    if node.head != "*" or len(node.args) != 2 or symbols(node.args[0]):
+        return None
+    last, power = node.args[1], ""
+    if last.head == "^" and last.args[1] in (number(2), number(3)):
+        last, power = last.args[0], f"^{last.args[1].args[0]}"
+    if last.head != "symbol" or last.args[0] not in _UNIT_LETTERS:
+        return None
+    return node.args[0], last.args[0] + power
+
+
+def _with_letter_unit(node: Node, other: Node) -> Node:
+    """`5m` as a measure, where the other side is one."""
+    amount = _amount(node) if other.head == "unit" else None
+    return node if amount is None else Node("unit", amount)
+
+
+def _with_usual_index(node: Node) -> Node:
+    """A sum over k as one over the same letter as any other."""
+    for bound in node.args[2:]:
+        if bound.head == "chain" and bound.args[0].head == "symbol":
+            return rename(node, bound.args[0].args[0], "\0index")
+    return node

@@ -2,10 +2,13 @@ r"""What a chain of relations says: an assignment (`x = 5`), an equation (`2x+3y
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple
 
 from foresail.rewards.notation.tree import Node, rebuild, symbols
 
+MAX_PLACES = 60  # of a decimal that is said to be about something
+_COMPLEX = frozenset(["z", "w"])
 _FUNCTIONS_OF_LABELS = frozenset("gcd lcm max min det tr arg re im binom".split())
 
 
@@ -23,13 +26,13 @@ def assignment(chain: Node) -> Assignment | None:
     sides, signs = list(chain.args[::2]), list(chain.args[1::2])
     if signs == ["in"] and (is_label(sides[0]) or sides[0].head == "()"):
         return Assignment(sides[0], sides[1])
-    if not set(signs) <= {"=", "~", "->"}:
+    if not set(signs) <= {"=", "~"}:
         return None
     first = 1 if is_label(sides[0]) else 0
     about: tuple[Node, ...] = ()
     if "~" in signs[first:]:  # x = 1/3 ≈ 0.33: what stands before the sign is the value
         cut = signs.index("~", first)
-        about = () if first else tuple(sides[cut + 1 :])
+        about = tuple(sides[cut + 1 :])
         sides, signs = sides[: cut + 1], signs[:cut]
     if len(sides) == 2 and not is_label(sides[0]) and is_label(sides[1]) and not symbols(sides[0]):
         sides.reverse()
@@ -43,7 +46,7 @@ def assignment(chain: Node) -> Assignment | None:
             label = next(side for side in sides if side not in constants)
             return Assignment(label, constants[-1], tuple(constants[:-1]))
         return None
-    return Assignment(sides[0], sides[-1], tuple(side for side in sides[1:-1] if not is_label(side)))
+    return Assignment(sides[0], sides[-1], tuple(side for side in sides[1:-1] if not is_label(side)), about)
 
 
 def is_label(node: Node) -> bool:
@@ -52,13 +55,61 @@ def is_label(node: Node) -> bool:
         return True
     if node.head == "constant":
         return node.args[0] in ("e", "i")
-    if node.head in ("*", "/", ":", "()", "abs"):
+    if node.head == "abs":
+        return is_label(node.args[0]) and (len(symbols(node)) > 1 or symbols(node) <= _COMPLEX)
+    if node.head in ("*", "/", ":", "()") or node.head in _FUNCTIONS_OF_LABELS:
         return all(is_label(part) for part in node.args)
-    if node.head in _FUNCTIONS_OF_LABELS:
-        return True
     if node.head in ("deg", "conj"):
         return is_label(node.args[0])
     return False
+
+
+def is_prose(label: Node) -> bool:
+    r"""`\text{Area}`: words, which may stand for any letter."""
+    name = label.args[0] if label.head == "symbol" else ""
+    return len(name) > 1 and not name.startswith("\\") and "_" not in name and "'" not in name
+
+
+def is_function_of_x(one: Node, other: Node) -> bool:
+    """`f(x)` and `y`, which name the same thing."""
+    pair = (one, other) if parameter(one) else (other, one)
+    return parameter(pair[0]) is not None and pair[1] == Node("symbol", ("y",))
+
+
+def bare_label(label: Node) -> Node:
+    r"""`|AB|` and `\overline{AB}` name the length that `AB` names."""
+    if label.head in ("abs", "conj") and label.args[0].head == "*" and is_label(label.args[0]):
+        return bare_label(label.args[0])
+    return label
+
+
+def in_usual_order(label: Node) -> bool:
+    """`(x, y) = (1, 2)` says (1, 2), and `(y, x) = (1, 2)` does not."""
+    names = [str(part) for part in label.args] if label.head == "()" else []
+    return names == sorted(names)
+
+
+def is_rounded(value: Fraction, about: Fraction) -> bool:
+    """is_rounded(2/3, 0.67) -> True, also 0.66; is_rounded(100, 104) -> False: a digit that is given must be right."""
+    last_place = _last_place(about)
+    distance = abs(value - about)
+    if last_place is None:
+        return distance <= abs(value) / 100
+    return distance <= last_place / 2 or (distance < last_place and abs(about) < abs(value))
+
+
+def _last_place(value: Fraction) -> Fraction | None:
+    """_last_place(0.67) -> 1/100; _last_place(1200) -> 100; None for 22/7, which has no last digit."""
+    place = Fraction(1)
+    for _ in range(MAX_PLACES):
+        if (value / place).denominator == 1:
+            break
+        place /= 10
+    else:
+        return None
+    while value and (value / (10 * place)).denominator == 1:
+        place *= 10
+    return place
 
 
 def is_solved(node: Node, *, strictly: bool = False) -> bool:
@@ -81,7 +132,9 @@ def is_solved(node: Node, *, strictly: bool = False) -> bool:
 
 
 def _is_unknown(node: Node) -> bool:
-    r"""What a condition can be about: `x`, `f(x)`, `AB`, `a + b`; not `|x|` or `-x`, where a problem stops halfway."""
+    r"""What a condition can be about: `x`, `-x`, `f(x)`, `AB`, `a + b`; not `|x|` or `2x`, where work is left to do."""
+    if node.head == "neg":
+        return node.args[0].head == "symbol"
     if node.head in ("*", "/", "+", ":", "abs"):
         return len(symbols(node)) > 1 and all(is_label(part) for part in node.args)
     return is_label(node)

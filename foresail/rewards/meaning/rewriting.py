@@ -1,13 +1,16 @@
-r"""The sign ± and arithmetic on matrices: rewritten before anything is compared."""
+r"""What is written short, written out before anything is compared: `\pm 3`, `x \ne \pm 1`, `1 hour and 30 minutes`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import product
+from itertools import pairwise, product
 
-from foresail.rewards.notation.tree import Node, heads, rebuild
+from foresail.rewards.meaning.budget import Budget
+from foresail.rewards.meaning.exact import exact
+from foresail.rewards.notation.tree import CONTAINERS, Node, heads, number, rebuild
+from foresail.rewards.notation.units import measure
 
 MAX_SIGNS = 4
+MONEY = (("money", 1),)
 
 
 def without_signs(node: Node) -> Node:
@@ -59,71 +62,42 @@ def _count(node: Node) -> int:
     return own + sum(_count(part) for part in node.args if isinstance(part, Node))
 
 
-def with_matrices_done(node: Node) -> Node:
-    """Sums, multiples and products of matrices carried out entry by entry."""
-    if "matrix" not in heads(node) or node.head == "matrix":
+def with_conditions_apart(node: Node) -> Node:
+    r"""`x \ne \pm 1`, by now a chain with a list in it, and `x \ne 1, -1`: one condition for each value."""
+    if node.head == "chain" and node.args[1:2] == ("!=",) and len(node.args) == 3 and node.args[2].head == "list":
+        return Node("list", tuple(Node("chain", (node.args[0], "!=", value)) for value in node.args[2].args))
+    if node.head != "list" or node.args[0].head != "chain" or node.args[0].args[1] != "!=":
         return node
-    parts = rebuild(node, with_matrices_done).args
-    matrices = [part for part in parts if isinstance(part, Node) and part.head == "matrix"]
-    if not matrices:
-        return Node(node.head, parts)
-    if node.head == "det":
-        return _determinant([row.args for row in matrices[0].args])
-    if node.head == "neg":
-        return _map(matrices[0], lambda entry: Node("neg", (entry,)))
-    if node.head == "+" and len(matrices) == len(parts):
-        return _sum(matrices)
-    if node.head == "*":
-        scalars = tuple(part for part in parts if part.head != "matrix")
-        total = matrices[0]
-        for factor in matrices[1:]:
-            total = _product(total, factor)
-        return _map(total, lambda entry: Node("*", (*scalars, entry))) if scalars else total
-    if node.head == "/" and parts[0].head == "matrix" and len(matrices) == 1:
-        return _map(parts[0], lambda entry: Node("/", (entry, parts[1])))
-    return Node(node.head, parts)
+    name = node.args[0].args[0]
+    items: list[Node] = []
+    for item in node.args:
+        apart = item if item.head == "chain" else Node("chain", (name, "!=", item))
+        apart = with_conditions_apart(apart)
+        items += apart.args if apart.head == "list" else (apart,)
+    return Node("list", tuple(items))
 
 
-def _determinant(rows: list[tuple[Node, ...]]) -> Node:
-    """By the first row, for matrices up to 4 by 4; larger ones stay as they are."""
-    if len(rows) != len(rows[0]) or len(rows) > 4:
-        return Node("det", (Node("matrix", tuple(Node("row", row) for row in rows)),))
-    if len(rows) == 1:
-        return rows[0][0]
-    terms = []
-    for column, entry in enumerate(rows[0]):
-        minor = _determinant([row[:column] + row[column + 1 :] for row in rows[1:]])
-        term = Node("*", (entry, minor))
-        terms.append(Node("neg", (term,)) if column % 2 else term)
-    return Node("+", tuple(terms))
+def one_quantity(node: Node, budget: Budget) -> Node:
+    """`1 hour and 30 minutes` as 90 minutes: measures of one kind, each smaller than one of those before it."""
+    if node.head != "list" or any(item.head != "unit" for item in node.args):
+        return node
+    sizes = [measure(item.args[1]) for item in node.args]
+    values = [exact(item.args[0], budget=budget) for item in node.args]
+    if None in sizes or None in values:
+        return node
+    known = [(size, value) for size, value in zip(sizes, values, strict=True) if size and value is not None]
+    for (larger, _), (smaller, value) in pairwise(known):
+        if larger.dimension != smaller.dimension or not 0 <= value * smaller.factor < larger.factor:
+            return node
+    unit = 0 if known[0][0].dimension == MONEY else -1  # 7 dollars and 50 cents are 7.50
+    total = sum(size.factor * value for size, value in known) / known[unit][0].factor
+    return Node("unit", (number(total), node.args[unit].args[1]))
 
 
-def _map(matrix: Node, change: Callable[[Node], Node]) -> Node:
-    return rebuild(matrix, lambda row: rebuild(row, change))
-
-
-def _shape(matrix: Node) -> tuple[int, int]:
-    return len(matrix.args), len(matrix.args[0].args)
-
-
-def _sum(matrices: list[Node]) -> Node:
-    if len({_shape(matrix) for matrix in matrices}) > 1:
-        return Node("+", tuple(matrices))
-    rows, columns = _shape(matrices[0])
-    return Node("matrix", tuple(
-        Node("row", tuple(Node("+", tuple(m.args[i].args[j] for m in matrices)) for j in range(columns)))
-        for i in range(rows)
-    ))  # fmt: skip
-
-
-def _product(one: Node, other: Node) -> Node:
-    (rows, inner), (height, columns) = _shape(one), _shape(other)
-    if inner != height or rows * inner * columns > 1000:
-        return Node("*", (one, other))
-    return Node("matrix", tuple(
-        Node("row", tuple(
-            Node("+", tuple(Node("*", (one.args[i].args[k], other.args[k].args[j])) for k in range(inner)))
-            for j in range(columns)
-        ))
-        for i in range(rows)
-    ))  # fmt: skip
+def without_sign(node: Node, sign: str) -> Node | None:
+    r"""`90^\circ` -> 90 and `30^\circ, 60^\circ` -> 30, 60; None where the sign does not stand behind every value."""
+    if node.head == sign:
+        return Node(*node.args[0])
+    if node.head not in CONTAINERS or not node.args or any(item.head != sign for item in node.args):
+        return None
+    return Node(node.head, tuple(item.args[0] for item in node.args))

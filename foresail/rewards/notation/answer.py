@@ -14,6 +14,7 @@ from foresail.rewards.notation.characters import plain
 from foresail.rewards.notation.chinese import chinese_numeral
 from foresail.rewards.notation.english import english_numeral
 from foresail.rewards.notation.grammar import MAX_LENGTH, parse
+from foresail.rewards.notation.nouns import changes_value, names_things
 from foresail.rewards.notation.numeral import decimal_comma, significant_digits
 from foresail.rewards.notation.tree import EMPTY, INFINITY, Node, Unreadable, number
 
@@ -24,12 +25,13 @@ _SIMPLE = re.compile(
     re.ASCII,
 )
 _COMMAS = re.compile(r"\d,\d")
-_DECIMAL_COMMA = re.compile(r"[^\d,()\[\]{}<>\\|/*+^=-]*?(-?)\s*(\d+,\d+)[^\d,()\[\]{}<>\\|/*+^=]*")
+_DECIMAL_COMMA = re.compile(r"(?:([^\W\d_]+)\s*:\s*)?(?:[$€£¥₹]|R[pM]|USD|EUR)?\s*(-?)\s*(\d+,\d+)((?:\s|[^\W\d_]|[$€£¥₹])*)")
 _WRAPPERS = re.compile(
     r"\\(?:text|textbf|textit|textrm|textnormal|mathrm|mathbf|mbox|operatorname|left|right|displaystyle)(?![a-zA-Z])\s*"
     r"|\\[,;:! ()\[\]]|[${}~]|\*\*|\\q?quad"
 )
 _NOT_WORDS = re.compile(r"[\d\\^_=<>+*/|()\[\]!?']")
+_DATED = re.compile(r"(?=.*[^\W\d_]{3})[\w ,:'.-]+")  # words with figures among them: March 5
 _LOOSE = re.compile(r"\s+|\$|\\(?:left|right|displaystyle)(?![a-zA-Z])|\\[,;:! ]")
 _AND = re.compile(r",\s*and\b|\band\b|,")
 _EDGES = " \t\r\n.,;:!*`'\"。，"
@@ -127,7 +129,7 @@ def in_words(text: str) -> str:
 def same_words(one: str, other: str) -> bool:
     r"""Words without regard to case and typeface: same_words("EVEN", r"\textbf{Even}") -> True."""
     if any(_NOT_WORDS.search(_WRAPPERS.sub(" ", text)) for text in (one, other)):
-        return False
+        return _DATED.fullmatch(in_words(one)) is not None and in_words(one) == in_words(other)
     return in_words(one) == in_words(other)
 
 
@@ -146,11 +148,14 @@ def _as_words(text: str, words: str) -> str:
 
 def _as_decimal(text: str) -> Node | None:
     """The reading with a decimal comma: "2,74 $" -> 2.74; None for "1,2", which is a list."""
-    match = _DECIMAL_COMMA.fullmatch(text) if len(text) < 100 else None
-    value = decimal_comma(match[2]) if match else None
+    match = _DECIMAL_COMMA.fullmatch(text.rstrip(".")) if len(text) < 100 else None
+    value = decimal_comma(match[3]) if match else None
     if match is None or value is None:
         return None
-    whole, _, places = match[2].partition(",")
+    whole, _, places = match[3].partition(",")
+    words = [word for word in match[4].split() if word.isalpha() and len(word) > 1]
+    if (words and not names_things(words)) or (match[1] and changes_value(match[1])):
+        return None
     if len(places) == 1 and len(whole) < 4 and whole != "0":
         return None
-    return number(-value if match[1] else value)
+    return number(-value if match[2] else value)

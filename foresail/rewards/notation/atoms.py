@@ -9,6 +9,7 @@ from foresail.rewards.notation.tree import (
     EMPTY,
     INFINITY,
     PI,
+    POSITIVE_INTEGERS,
     I,
     Node,
     Unreadable,
@@ -49,13 +50,29 @@ class Atoms(Names):
                 tree = Node("%", (tree,))
             elif token.kind == "command" and token.text in ("degree", "circ"):
                 self.advance()
+                if token.text == "circ" and tree.head in ("symbol", "apply") and self.starts_factor():
+                    raise Unreadable("a composition of functions")
                 tree = Node("deg", (tree,))
+            elif token.kind == "_" and tree.head == "^" and tree.args[0].head in ("symbol", "constant"):  # v^2_0
+                tree = Node("^", (self.indexed(str(tree.args[0].args[0])), tree.args[1]))
+            elif token.kind == "'" and tree.head == "number":
+                tree = self.feet_and_inches(tree)
             elif token.kind == "_" and tree.head == "number":  # (1011)_2
                 tree = self.with_base(write(tree.args[0]))
             else:
                 break
         self.leave()
         return tree
+
+    def feet_and_inches(self, feet: Node) -> Node:
+        """`5'10''`, as a list of two lengths."""
+        self.advance()
+        inches = self.number(self.expect("number"))
+        if self.advance().kind == "'":
+            self.expect("'")
+        elif self.tokens[self.position - 1].kind != '"':
+            raise Unreadable("a prime behind a number")
+        return Node("list", (Node("unit", (feet, "feet")), Node("unit", (inches, "inches"))))
 
     def raised(self, base: Node) -> Node:
         r"""base^exponent, where `^\circ` is a degree sign and `^{\text{th}}` only an ordinal's tail."""
@@ -225,7 +242,29 @@ class Atoms(Names):
             return self.bars("|", "abs")
         if token.kind == "word":
             return self.label(token.text)
+        if token.kind in ("_", "^"):
+            return self.selection()
         raise Unreadable(f"{token.text or 'nothing'} where a value should stand")
+
+    def number_set(self, name: str) -> Node:
+        r"""`\mathbb{Z}`, and `\mathbb{Z}^+` or `\mathbb{Z}_{>0}`, which is \{1, 2, …\} there."""
+        sign, content = self.peek(), self.peek(2) if self.peek(1).kind == "{" else self.peek(1)
+        if sign.kind not in ("^", "_") or content.kind not in ("+", ">"):
+            return _SETS[name]
+        if name != "mathbbZ":
+            raise Unreadable("a part of a set")
+        while self.more() and self.peek().kind in ("^", "_", "{", "+", ">", "number", "}"):
+            self.advance()
+        return POSITIVE_INTEGERS
+
+    def selection(self) -> Node:
+        """`_{10}C_3` and `^{10}P_3`: how many ways to choose or to arrange."""
+        total = self.script()
+        letter = self.advance()
+        if letter.kind != "letter" or letter.text not in "CP":
+            raise Unreadable("an index of nothing")
+        self.expect("_")
+        return Node("binom" if letter.text == "C" else "perm", (total, self.script()))
 
     def command(self, name: str) -> Node:
         if name.endswith("frac"):
@@ -247,7 +286,7 @@ class Atoms(Names):
         if name == "begin":
             return self.environment()
         if name in _SETS:
-            return _SETS[name]
+            return self.number_set(name)
         if name in ACCENTS:
             return self.accented(name)
         if name in _OPAQUE:

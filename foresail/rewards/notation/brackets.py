@@ -3,7 +3,7 @@ r"""Brackets of every kind: (…), […], \{…\}, |…|, \langle…\rangle, and
 from __future__ import annotations
 
 from foresail.rewards.notation.cursor import Levels
-from foresail.rewards.notation.tree import Node, Unreadable, is_condition, join
+from foresail.rewards.notation.tree import Node, Unreadable, is_condition, join, symbols
 
 BARS = {
     "lvert": "rvert",
@@ -15,6 +15,19 @@ BARS = {
 }
 _MATRICES = frozenset("pmatrix bmatrix Bmatrix vmatrix Vmatrix matrix smallmatrix array".split())
 _SYSTEMS = frozenset("cases aligned align gathered split alignedat rcases".split())
+
+
+def _described(elements: list[Node], conditions: list[Node]) -> Node:
+    r"""`\{x \mid x > 2\}` is what its conditions say, all at once; `\{2x \mid x > 2\}` is something else."""
+    if len(elements) != 1 or not conditions:
+        raise Unreadable("a set whose condition is not understood")
+    (element,) = elements
+    if element.head == "chain" and element.args[1:] == ("in", Node("set", ("R",))):
+        element = element.args[0]
+    about_it = all(element in part.args[::2] or symbols(part) == symbols(element) for part in conditions)
+    if element.head == "symbol" and about_it:
+        return join("intersect", conditions)
+    return Node("builder", (element, *conditions))
 
 
 class Brackets(Levels):
@@ -65,10 +78,10 @@ class Brackets(Levels):
         items = self.group_items()
         if self.peek().kind in ("|", ":") or self.at_command("mid", "colon", "vert"):
             self.advance()
-            items = self.group_items()
+            conditions = self.group_items()
             self.open.pop()
             self.expect(r"\}", "}")
-            return items[0] if len(items) == 1 else Node("list", tuple(items))
+            return _described(items, conditions)
         self.open.pop()
         self.expect(r"\}", "}")
         if len(items) == 1 and items[0].head == ":":

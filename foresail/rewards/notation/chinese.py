@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 _DIGITS = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _PLACES = {"十": 10, "百": 100, "千": 1000}
 _MYRIADS = {"万": 10**4, "亿": 10**8}
+_COLLOQUIAL = re.compile("[百千万亿][一二三四五六七八九]$")  # 百二 is 120 to some and 102 to others
 _ALL = _DIGITS.keys() | _PLACES.keys() | _MYRIADS.keys()
 
 
@@ -14,6 +17,8 @@ def chinese_numeral(text: str) -> int | None:
         return None
     if _DIGITS.keys() >= set(text):  # 二〇二四: digit by digit
         return int("".join(str(_DIGITS[char]) for char in text))
+    if text[0] in _MYRIADS or _COLLOQUIAL.search(text):
+        return None
     total = section = digit = 0
     for char in text:
         if char in _DIGITS:

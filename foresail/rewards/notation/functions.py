@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from foresail.rewards.notation.brackets import Brackets
 from foresail.rewards.notation.tokens import Token
-from foresail.rewards.notation.tree import PI, Node, Unreadable, number
+from foresail.rewards.notation.tree import PI, I, Node, Unreadable, number, symbol
 from foresail.rewards.notation.vocabulary import FUNCTIONS
 
 _ONE = range(1, 2)
+_UNIT_VECTORS = (I, symbol("j"), symbol("k"))
 _INVERSES = frozenset("sin cos tan cot sec csc sinh cosh tanh".split())
 _ARGUMENTS = dict.fromkeys(["max", "min", "gcd", "lcm"], range(1, 100)) | {
     "log": range(1, 3),  # log(8, 2)
@@ -103,7 +104,9 @@ class Functions(Brackets):
             raise Unreadable("an accent on a number")
         if name in ("bar", "overline"):
             return Node("apply", ("bar", tree)) if tree.head == "symbol" else Node("conj", (tree,))
-        return tree
+        if name in ("vec", "overrightarrow") or (name in ("hat", "widehat") and tree in _UNIT_VECTORS):
+            return tree
+        return Node("apply", (name, tree))
 
     def opaque(self, name: str) -> Node:
         """A sum or an integral: read, so that it can be compared, and never carried out."""
@@ -119,4 +122,5 @@ class Functions(Brackets):
         factors = [self.power()]
         while self.starts_factor():
             factors.append(self.power())
-        return Node("opaque", (name, Node("*", tuple(factors)), *bounds))
+        body = factors[0] if len(factors) == 1 and name != "int" else Node("*", tuple(factors))
+        return Node("opaque", (name, body, *bounds))

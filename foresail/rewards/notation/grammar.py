@@ -43,7 +43,7 @@ class Grammar(Atoms):
 
     def items(self) -> list[Node]:
         groups: list[list[Node]] = [[]]
-        either = False
+        either = logical = False
         while self.more() and not self.closes():
             if self.peek().kind == ";":
                 self.skip_separators()
@@ -53,6 +53,7 @@ class Grammar(Atoms):
             if not (self.at_separator() or self.peek().kind == ";"):
                 break
             while self.at_separator():
+                logical |= self.peek().kind == "command"
                 either |= self.advance().text.lower() in ("or", "lor", "vee", "或")
         filled = [group for group in groups if group]
         if not filled:
@@ -60,6 +61,8 @@ class Grammar(Atoms):
         if len(filled) > 1 and any(len(group) > 1 for group in filled):  # p=5,q=2;p=7,q=2 or (0;0;0)
             return [group[0] if len(group) == 1 else Node("list", tuple(group)) for group in filled]
         items = [item for group in filled for item in group]
+        if logical and not any(map(is_condition, items)):
+            raise Unreadable("logic")
         return [join("union", items)] if either and any(map(is_condition, items)) else items
 
     def skip_separators(self) -> None:
@@ -164,6 +167,9 @@ class Grammar(Atoms):
                     raise Unreadable("too many signs")
                 left = _add(tree, terms) or ZERO
                 tree, terms = Node(sign, (left, term)), []
+            elif term.head == "unit" and self.peek().kind == "number" and not terms and tree is None:
+                self.leave()
+                return self.compound(term, sign)
             elif sign == "-" and term.head == "unit":  # -\$5
                 terms.append(Node("unit", (Node("neg", (term.args[0],)), term.args[1])))
             else:
@@ -172,6 +178,13 @@ class Grammar(Atoms):
         result = _add(tree, terms)
         assert result is not None
         return result
+
+    def compound(self, first: Node, sign: str | None) -> Node:
+        """`1 hour 30 minutes`, as a list of two quantities."""
+        rest = self.product()
+        if sign is not None or rest.head != "unit":
+            raise Unreadable("a number behind a unit")
+        return Node("list", (first, rest))
 
     def sum_sign(self) -> str | None:
         token = self.peek()

@@ -26,7 +26,8 @@ class Names(Functions):
     """What stands for a value."""
 
     def number(self, token: Token) -> Node:
-        if self.peek().kind == "_":
+        is_exponent = self.position > 1 and self.tokens[self.position - 2].kind == "^"
+        if self.peek().kind == "_" and not is_exponent:  # v^2_0 has an index, and no base
             return self.with_base(token.text.replace(",", "").replace(" ", ""))
         value = numeral.value_of(token.text)
         if value is None:
@@ -92,9 +93,9 @@ class Names(Functions):
             return Node("binom" if letter == "C" else "perm", (index, self.script()))
         if index.head == "number":
             return symbol(f"{letter}_{write(index.args[0])}")
-        if index.head in ("symbol", "+", "*", "neg", "/", "apply") and len(_names(index)) <= 2:
-            return Node("apply", (f"{letter}_", index))
-        return symbol(f"{letter}_{_names(index)}")
+        if index.head == "*" and all(part.head in ("symbol", "constant") for part in index.args):  # S_{ABC}
+            return symbol(f"{letter}_{''.join(str(part.args[0]) for part in index.args)}")
+        return Node("apply", (f"{letter}_", index))
 
     def extreme_index(self) -> str | None:
         r"""The index of `f_{\max}` or `x_\min`."""
@@ -150,12 +151,3 @@ class Names(Functions):
         if len(arguments) != 1:
             raise Unreadable("an incomplete gamma function")
         return arguments
-
-
-def _names(index: Node) -> str:
-    """The letters of an index like `MBCN` or `max`, in order."""
-    if index.head == "symbol":
-        return str(index.args[0])
-    if index.head == "constant":
-        return str(index.args[0])
-    return "".join(_names(part) if isinstance(part, Node) else "" for part in index.args)

@@ -88,7 +88,7 @@ def names_things(words: list[str], *, one: bool = False) -> bool:
     `one`: the number is 1, so a noun may stand in the singular.
     """
     bare = [word.split("^")[0] for word in words if word != "/"]
-    if is_unit(" ".join(words)):
+    if is_unit(" ".join(words)) or words in (["am"], ["pm"]):
         return True
     if bare[0].lower() == "of" or any(
         not is_unit(word) and (changes_value(word) or word.lower() in _FUNCTION_WORDS) for word in bare

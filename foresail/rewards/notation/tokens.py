@@ -41,7 +41,7 @@ _SPACING = re.compile(
     r"\\!\s*|(?<!\\)\\[,;:> ]|~|\\q?quad|\\color\s*\{[^{}]*\}|\\textcolor\s*\{[^{}]*\}|\\[hv]space\*?\s*\{[^{}]*\}"
     r"|\\(?:h|v)?phantom\s*\{[^{}]*\}|\\hline|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])"
 )
-_CLOCK = re.compile(r"(:\s*\d\d\s*(?:\\text\s*\{)?\s*)([ap])\.?\s?m\b\.?", re.IGNORECASE)  # 4:40 a.m.
+_CLOCK = re.compile(r"(\d\s*(?:\\text\s*\{)?\s*)([ap])\.?\s?m\b\.?", re.IGNORECASE)  # 4:40 a.m., 5 PM
 # A braced comma belongs to the number: it groups in 14{,}916 and is the decimal sign in 2{,}5.
 _COMMA_GROUP = re.compile(r"(?<=\d)(?:\s?\{\s*,\s*\}\s?|,\\!\s*)(?:(?=(\d{3}(?!\d)))|(?=\d))")
 _EMPTY_GROUP = re.compile(r"(?<![a-zA-Z^_])\{([+=-]?|or|and)\}")
@@ -61,6 +61,8 @@ _SINGLE = re.compile(rf"(?P<number>{numeral.PLAIN}){_REST}", re.DOTALL)  # \log_
 _BASED = re.compile(
     r"([0-9][0-9A-F]*)_(?!\d{3})(?=\{?(?:\d|\\text|two|three|five|eight))|([0-9][0-9a-f]*)_(?=\{?16\}?(?!\d))"
 )
+_DENIED = re.compile(r"\s*(?:=|\\in(?![a-zA-Z]))")
+_PROGRAMMED = re.compile(r"(?<![\w.])0[xXbBoO][\da-fA-F]")  # 0x10 is no product
 _TEXT_GROUP = re.compile(r"\s*\{([^{}]*)\}")
 _BLACKBOARD = re.compile(r"\s*\{?\s*([A-Z])\s*\}?")
 _RELATIONS = {
@@ -85,7 +87,7 @@ def tokenize(text: str, *, commas: str = "top") -> list[Token]:
     text = _COMMA_GROUP.sub(lambda comma: "" if comma[1] else ".", plain(text))
     text = _SPACING.sub(lambda gap: "" if gap[0].startswith(r"\!") else " ", text)
     text = _SPLIT_NUMERAL.sub(r"\1\2_", _EMPTY_GROUP.sub(r"\1", text))
-    if ":" in text:
+    if "m" in text or "M" in text:
         text = _CLOCK.sub(_clock, text)
     return _Lexer(commas).run(text)
 
@@ -98,9 +100,11 @@ class _Lexer:
         self.spaced = False
 
     def run(self, text: str) -> list[Token]:
+        if _PROGRAMMED.search(text):
+            raise Unreadable("a numeral of a programming language")
         position = 0
         while position < len(text):
-            if based := _BASED.match(text, position):
+            if (based := _BASED.match(text, position)) and not (self.tokens and self.tokens[-1].kind == "^"):
                 self.add("number", based[1] or based[2])
                 position = based.end() - 1
                 continue
@@ -158,6 +162,8 @@ class _Lexer:
         if name in ("cr", "newline"):
             self.add("row", name)
             return end
+        if name == "not":
+            return self.take_negation(text, end)
         if name == "slash":
             self.add("/", "/")
             return end
@@ -172,6 +178,14 @@ class _Lexer:
         if name in ("langle", "rangle"):
             self.depth += 1 if name == "langle" else -1
         return end
+
+    def take_negation(self, text: str, end: int) -> int:
+        r"""`\not=` and `\not\in`; any other denial is not understood."""
+        denied = _DENIED.match(text, end)
+        if denied is None:
+            raise Unreadable("a denial")
+        self.add("command", "notin" if denied[0].endswith("in") else "ne")
+        return denied.end()
 
     def take_escaped(self, found: str, end: int) -> int:
         char = found[1]
@@ -275,7 +289,7 @@ def _is_formula(name: str, content: str) -> bool:
 def _clock(time: re.Match[str]) -> str:
     r"""`2:30 p.m.` and `2:30 \text{ p.m.}` both get the word pm."""
     half = f"{time[2].lower()}m"
-    return time[1] + half if "text" in time[1] else rf"{time[1]}\text{{{half}}}"
+    return time[1] + half if "text" in time[1] else rf"{time[1]} \text{{{half}}}"
 
 
 def _is_product(run: str) -> bool:

@@ -4,6 +4,7 @@ Heads: `number` (a Fraction and, for a decimal, how many digits it gives), `symb
 infinity), `word`; the operations `+ * / ^ neg ! !!`, `pm`/`mp` (a ± b), function names; `apply` (an
 unknown function or an indexed name); the containers `()`, `[]`, `(]`, `[)`, `{}`, `braces` (bare, as in
 `{1,2}`), `list` (nothing around), `matrix` of `row`s; `chain` (a relation: side, sign, side, …);
+`builder` (a set by a condition on something else than a name, `\{2k \mid k > 1\}`);
 `union`, `intersect`, `minus`; `unit` (a value and its unit), `%`, `deg`, `:`, `base`, `mod`; `opaque` (a sum, an
 integral or the like, which is compared but not carried out).
 """
@@ -44,6 +45,8 @@ def write(value: Fraction) -> str:
 PI, E, I, INFINITY = (Node("constant", (name,)) for name in ("pi", "e", "i", "infinity"))
 EMPTY = Node("{}", ())
 ZERO = number(0)
+DOTS = symbol("…")
+POSITIVE_INTEGERS = Node("{}", (number(1), number(2), DOTS))
 
 CONTAINERS = frozenset(["()", "[]", "(]", "[)", "{}", "braces", "list"])
 

@@ -59,6 +59,7 @@ STRUCTURES = frozenset(
         "cap setminus backslash infty ldots dots cdots vdots mathbb langle rangle lfloor rfloor lceil rceil "
         "lvert rvert vert Vert lVert rVert mid circ degree sum prod int lim to bmod mod pmod star ast land "
         "lor wedge vee quad qquad hspace phantom vphantom hphantom stackrel lbrace rbrace lbrack rbrack "
+        "bigcup bigcap iint iiint oint not "
         "perp parallel cdotp centerdot bullet oplus otimes top over slash cr newline color textcolor"
     ).split()
 )

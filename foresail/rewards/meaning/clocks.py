@@ -1,0 +1,54 @@
+"""Times of day: `3:05 PM` is `15:05`, and `2:40` is not `1:20`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from foresail.rewards.meaning.exact import exact
+from foresail.rewards.notation.tree import Node
+
+HALVES = frozenset(["am", "pm"])
+
+
+class Clock(NamedTuple):
+    """Hours, minutes and seconds as they were written, and "am", "pm" or nothing."""
+
+    parts: tuple[int, ...]
+    half: str
+
+    @property
+    def of_day(self) -> tuple[int, ...]:
+        """As on a clock of 24 hours: 3:05 pm -> (15, 5)."""
+        hours, *rest = self.parts
+        if self.half:
+            hours = hours % 12 + (12 if self.half == "pm" else 0)
+        rest = [*rest, 0, 0][:2]
+        return (hours, *rest)
+
+
+def clock(node: Node) -> Clock | None:
+    """clock(parse("8:34")) -> (8, 34); None where the node is no time of day."""
+    node, half = (node.args[0], node.args[1]) if node.head == "unit" else (node, "")
+    if half and half not in HALVES:
+        return None
+    parts = node.args if node.head == ":" else (node,) if half else ()
+    values = [exact(part) for part in parts]
+    if not values or any(value is None or value.denominator != 1 for value in values):
+        return None
+    hours, *rest = (int(value) for value in values if value is not None)
+    if len(rest) > 2 or not 0 <= hours <= 24 or any(not 0 <= value < 60 for value in rest):
+        return None
+    return Clock((hours, *rest), half)
+
+
+def looks_like_a_time(node: Node) -> bool:
+    """Whether a ratio may be a time: `1:20` may, with minutes of two digits, and `1:2` or `3:4` hardly."""
+    found = clock(node)
+    return found is not None and all(value >= 10 or value == 0 for value in found.parts[1:])
+
+
+def same_time(given: Clock, gold: Clock) -> bool:
+    """The same time; where the right answer says which half of the day, the response must say so too."""
+    if given.half and not gold.half:
+        return given._replace(half="").of_day == gold.of_day or given.of_day == gold.of_day
+    return given.of_day == gold.of_day

@@ -1,0 +1,95 @@
+r"""Letters that stand for no particular thing: the C of `x^2 + C`, the k of `\pi + k\pi, k \in \mathbb{Z}`.
+
+A response may use other ones. `aligned(given, gold)` gives both without their domains, the response with the right
+answer's letters; None where the domains differ, for `2k\pi, k \in \mathbb{N}` is only half of `2k\pi`.
+"""
+
+from __future__ import annotations
+
+from foresail.rewards.meaning.points import COUNTERS
+from foresail.rewards.meaning.relations import rename
+from foresail.rewards.notation.tree import Node, heads, is_condition, symbols, walk
+
+_FREE = frozenset("C c K C_1 C_2 C_3 c_1 c_2 c_3".split())  # constants of integration in a right answer
+_FREE_TOO = _FREE | frozenset("A B D k K_1 K_2 k_1 k_2 const constant".split())  # and in a response
+_WHOLE, _ALL = Node("set", ("Z",)), Node("set", ("R",))
+
+
+def aligned(given: Node, gold: Node) -> tuple[Node, Node] | None:
+    mine, my_domains = _without_domains(given)
+    theirs, their_domains = _without_domains(gold)
+    if my_domains and their_domains:
+        if sorted(my_domains.values()) != sorted(their_domains.values()):
+            return None
+        mine = _renamed(mine, dict(zip(my_domains, their_domains, strict=True)))
+    elif my_domains or their_domains:
+        declared, core = (my_domains, mine) if my_domains else (their_domains, theirs)
+        if any(not _says_little(name, domain, core) for name, domain in declared.items()):
+            return given, gold
+        mine = _renamed(mine, _pairing(mine, theirs, COUNTERS, COUNTERS))
+    return _renamed(mine, _pairing(mine, theirs, _FREE_TOO, _FREE)), theirs
+
+
+def _without_domains(node: Node) -> tuple[Node, dict[str, Node]]:
+    r"""`2n + 1, n \in \mathbb{Z}` -> `2n + 1`, {n: Z}."""
+    if node.head != "list":
+        return node, {}
+    domains = {
+        item.args[0].args[0]: item.args[2]
+        for item in node.args
+        if item.head == "chain"
+        and item.args[1:2] == ("in",)
+        and item.args[2].head == "set"
+        and item.args[0].head == "symbol"
+    }
+    kept = tuple(item for item in node.args if not _is_domain(item, domains))
+    if not domains or not kept:
+        return node, {}
+    return (kept[0] if len(kept) == 1 else Node("list", kept)), domains
+
+
+def _is_domain(item: Node, domains: dict[str, Node]) -> bool:
+    return (
+        item.head == "chain"
+        and item.args[1] == "in"
+        and item.args[0].head == "symbol"
+        and item.args[0].args[0] in domains
+    )
+
+
+def _says_little(name: str, domain: Node, core: Node) -> bool:
+    """Whether anybody takes the domain for granted: that a parameter is an integer, or an unknown real."""
+    if name not in symbols(core):
+        return False
+    return domain == _ALL or (domain == _WHOLE and not any(map(is_condition, walk(core))))
+
+
+def _pairing(given: Node, gold: Node, mine: frozenset[str], theirs: frozenset[str]) -> dict[str, str]:
+    """Which letter of the response is which of the right answer's, by the order in which they appear."""
+    if not heads(gold) & {"+", "^", "exp"} or not heads(given) & {"+", "^", "exp"}:  # options: AC is not AD
+        return {}
+    ours, others = symbols(given), symbols(gold)
+    left = [name for name in _in_order(given) if name not in others]
+    right = [name for name in _in_order(gold) if name not in ours]
+    if len(left) != len(right) or not mine.issuperset(left) or not theirs.issuperset(right):
+        return {}
+    return dict(zip(left, right, strict=True))
+
+
+def _in_order(node: Node) -> list[str]:
+    names: dict[str, None] = {}
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if part.head == "symbol":
+            names[part.args[0]] = None
+        stack.extend(child for child in reversed(part.args) if isinstance(child, Node))
+    return list(names)
+
+
+def _renamed(node: Node, names: dict[str, str]) -> Node:
+    for old in names:
+        node = rename(node, old, f"\0{old}")
+    for old, new in names.items():
+        node = rename(node, f"\0{old}", new)
+    return node
