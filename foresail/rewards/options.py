@@ -18,6 +18,8 @@ _OTHER_OPTION = re.compile(
 _LETTERED = re.compile(
     r"\s*\([A-J]\)(?:\\[ ,;:]|[~\s])+(?=\S)|\\(?:text(?:bf)?|math(?:bf|rm))\s*\{\s*\([A-J]\)\s*\}"
 )
+_TAKEN_BACK = frozenset("wrong incorrect rather instead never nope but isn't".split())
+_WORD = re.compile(r"[a-z']+")
 _OPTION = re.compile(r"(?:option|choice|answer)\s+\(?([a-z])\)?\Z")
 
 
@@ -31,7 +33,9 @@ def option_chosen(text: str) -> str | None:
     """option_chosen("(C) 42") -> "C"; None for "(B) or (C)", which chooses nothing."""
     bare = without_typeface(text).strip().lstrip("选")
     if match := _CHOICE.match(bare):
-        return None if _OTHER_OPTION.search(bare[match.end() :]) else match[1]
+        rest = bare[match.end() :]
+        taken_back = _OTHER_OPTION.search(rest) or not _TAKEN_BACK.isdisjoint(_WORD.findall(rest.lower()))
+        return None if taken_back else match[1]
     if match := _OPTION.match(in_words(text)):
         return match[1].upper()
     return None

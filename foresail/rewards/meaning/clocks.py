@@ -51,4 +51,6 @@ def same_time(given: Clock, gold: Clock) -> bool:
     """The same time; where the right answer says which half of the day, the response must say so too."""
     if given.half and not gold.half:
         return given._replace(half="").of_day == gold.of_day or given.of_day == gold.of_day
+    if gold.half and not given.half and 0 < given.parts[0] <= 12:
+        return False
     return given.of_day == gold.of_day

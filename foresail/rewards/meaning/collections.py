@@ -7,7 +7,7 @@ from foresail.rewards.meaning.places import same_set
 from foresail.rewards.meaning.progressions import spelled_out
 from foresail.rewards.meaning.real_sets import regions
 from foresail.rewards.meaning.relations import assignment
-from foresail.rewards.notation.tree import CONTAINERS, Node
+from foresail.rewards.notation.tree import CONTAINERS, DOTS, POSITIVE_INTEGERS, Node, number, symbols
 
 MAX_ITEMS = 256  # of a list or a set
 PAIR = 25  # work to compare two items, beside that for their values
@@ -16,6 +16,8 @@ _INEQUALITIES = frozenset(["<", ">", "<=", ">=", "!="])
 _INTERVALS = frozenset(["()", "[]", "(]", "[)"])
 _COORDINATES = frozenset([("x",), ("y",), ("z",)])
 _UNORDERED = frozenset(["{}", "list", "braces"])
+NATURALS = Node("set", ("N",))
+_NATURALS = (POSITIVE_INTEGERS.args, (number(0), number(1), DOTS))  # with or without zero
 _SETS = frozenset(["union", "intersect", "minus", "set", "{}", "()", "[]", "(]", "[)", "chain", "list"])
 
 
@@ -26,6 +28,9 @@ class Collections(Quantities):
         if not {given.head, gold.head} <= _SETS:
             return False
         self.rule = "set"
+        if NATURALS in (given, gold) and "{}" in (given.head, gold.head):
+            listed = given if gold == NATURALS else gold
+            return spelled_out(listed.args, self.budget) in _NATURALS
         mine, theirs = regions(given, self.budget), regions(gold, self.budget)
         if mine is None or theirs is None:
             return self.same_parts(given, gold)
@@ -40,7 +45,7 @@ class Collections(Quantities):
 
     def same_parts(self, given: Node, gold: Node) -> bool:
         """Where a side cannot be evaluated: the same shape, made of the same parts."""
-        if given.head != gold.head:
+        if given.head != gold.head or symbols(given) != symbols(gold):
             return False
         if given.head == "list":
             return self.each_has_its_like(given.args, gold.args)

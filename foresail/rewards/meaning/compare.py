@@ -23,6 +23,7 @@ from foresail.rewards.meaning.relations import (
     gap,
     in_usual_order,
     is_function_of_x,
+    is_label,
     is_prose,
     is_rounded,
     is_solved,
@@ -75,7 +76,9 @@ class Comparison(Collections):
         if free is not None and self.same(with_free_signs(given) or given, with_free_signs(gold) or gold):
             return True
         given, gold = (
-            with_matrices_done(one_quantity(with_conditions_apart(without_signs(side)), self.budget), self.budget)
+            with_matrices_done(
+                one_quantity(with_conditions_apart(without_signs(side)), self.budget), self.budget
+            )
             for side in (given, gold)
         )
         return self.same_shape(given, gold)
@@ -141,7 +144,7 @@ class Comparison(Collections):
                 value = rename(value, mine, theirs)
             return self.same(value, gold_value)
         labels = (label, gold_label)
-        if not all(map(symbols, labels)) or any(map(is_prose, labels)) or is_function_of_x(*labels):
+        if not all(map(is_label, labels)) or any(map(is_prose, labels)) or is_function_of_x(*labels):
             return self.same(value, gold_value)
         return self.same_equation(
             Node("chain", (label, "=", value)), Node("chain", (gold_label, "=", gold_value))
@@ -155,7 +158,9 @@ class Comparison(Collections):
             return False
         for place, (name, other) in enumerate(zip(names, others, strict=True)):
             given, gold = rename(given, name, f"\0{place}"), rename(gold, other, f"\0{place}")
-        return self.same(given.args[0], gold.args[0]) and self.each_has_its_like(given.args[1:], gold.args[1:])
+        return self.same(given.args[0], gold.args[0]) and self.each_has_its_like(
+            given.args[1:], gold.args[1:]
+        )
 
     def same_equation(self, given: Node, gold: Node) -> bool:
         """Equal up to a factor that is not zero."""

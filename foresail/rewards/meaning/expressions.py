@@ -12,6 +12,7 @@ from functools import cached_property
 
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.exact import exact
+from foresail.rewards.meaning.complex_letters import complex_letters, with_both_parts
 from foresail.rewards.meaning.numeric import DEEP, USUAL, BeyondLimits, NoValue, Setting, Value, evaluate
 from foresail.rewards.meaning.points import POINTS, Point, far_points, near_points, whole_names
 from foresail.rewards.meaning.remainders import remainders
@@ -95,6 +96,8 @@ def same_expression(one: Facts, other: Facts, seed: str) -> bool:
         return one.exact == other.exact or _rounds_to(one, other) or _rounds_to(other, one)
     if not one.symbols and not other.symbols:
         return _same_constant(one, other)
+    if letters := complex_letters(one.node, other.node):
+        one, other = (Facts(with_both_parts(side.node, letters), side.budget) for side in (one, other))
     names = sorted(one.symbols | other.symbols)
     if len(names) > MAX_SYMBOLS:
         return False
@@ -154,7 +157,9 @@ def _same_tree(one: Node, other: Node, budget: Budget) -> bool:
     if one.head != other.head or len(one.args) != len(other.args) or one.head not in COMPOSED:
         return one == other
     if one.head not in ("+", "*"):
-        return all(_same_part(mine, theirs, budget) for mine, theirs in zip(one.args, other.args, strict=True))
+        return all(
+            _same_part(mine, theirs, budget) for mine, theirs in zip(one.args, other.args, strict=True)
+        )
     rest = list(other.args)
     for mine in one.args:
         place = next((i for i, theirs in enumerate(rest) if _same_part(mine, theirs, budget)), None)
@@ -274,6 +279,8 @@ def _same_far_away(one: Facts, other: Facts, names: list[str], seed: str) -> boo
             same: bool | None = first == second
         else:
             same = _agree(one, other, point, Setting(real=True))
+            if same is None and "constant" in one.heads | other.heads:  # i may be among them
+                same = _agree(one, other, point, USUAL)
         if same is False:
             return False
     return True

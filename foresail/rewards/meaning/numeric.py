@@ -129,9 +129,7 @@ Pair = tuple[Any, Any]  # of one number, coarse and fine
 class _Evaluation:
     """One walk over a tree that carries both runs along."""
 
-    def __init__(
-        self, point: Mapping[str, Fraction], budget: Budget, setting: Setting, depth: Depth
-    ) -> None:
+    def __init__(self, point: Mapping[str, Fraction], budget: Budget, setting: Setting, depth: Depth) -> None:
         self.point = point
         self.budget = budget
         self.setting = setting
@@ -166,7 +164,8 @@ class _Evaluation:
             _bounded(self.contexts[1], arguments[0][1], self.widest // 3)
         try:
             coarse, fine = (
-                rule(ctx, *values) for ctx, values in zip(self.contexts, zip(*arguments, strict=True), strict=True)
+                rule(ctx, *values)
+                for ctx, values in zip(self.contexts, zip(*arguments, strict=True), strict=True)
             )
         except (ZeroDivisionError, ValueError, OverflowError, TypeError, NotImplementedError) as error:
             raise NoValue(f"{head}: {error}") from None
@@ -204,7 +203,9 @@ class _Evaluation:
         values: list[Pair] = []
         index = None
         for bound in bounds:
-            name += "|" + "".join(str(part) for part in bound.args if bound.head == "chain" and isinstance(part, str))
+            name += "|" + "".join(
+                str(part) for part in bound.args if bound.head == "chain" and isinstance(part, str)
+            )
             sides = bound.args[::2] if bound.head == "chain" else (bound,)
             if bound.head == "chain" and sides[0].head == "symbol":
                 index, sides = sides[0].args[0], sides[1:]

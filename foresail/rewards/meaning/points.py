@@ -25,10 +25,13 @@ SCALES = (10**2, 10**3, 10**4, 10**6, 10**9, 10**13, 10**19, 10**25, Fraction(1,
 BESIDE = (Fraction(1, 1009), Fraction(-1, 1013))  # relative distances from a constant
 MOST_CONSTANTS, MOST_NAMES = 8, 3
 LARGEST = 10**30
+WHOLE = 6  # points with integers
 COUNTERS = frozenset("jklmn")
 MINUS_ONE = Node("neg", (number(1),))
 _STEPS = frozenset(["abs", "floor", "ceil", "sgn", "max", "min", "mod"])
-_CORNERS = frozenset(["sqrt", "root", "cbrt", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "arg"])
+_CORNERS = frozenset(
+    ["sqrt", "root", "cbrt", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "arg"]
+)
 
 
 def near_points(names: list[str], whole: frozenset[str], seed: str) -> Iterator[Point]:
@@ -55,13 +58,14 @@ def far_points(
             }
             name = draw.choice(names)
             points.append(point | {name: sign * abs(point[name])})
+    if stepped:  # floors and ceilings part at integers
+        points += [{name: Fraction(draw.randint(-9, 9)) for name in names} for _ in range(WHOLE)]
+        points.append(dict.fromkeys(names, Fraction(0)))
     found = constants(sides, MOST_CONSTANTS if stepped else MOST_CONSTANTS // 2, budget)
     for attempt, (constant, name) in enumerate(product(found, names[:MOST_NAMES])):
         for distance in (*BESIDE, Fraction(0)) if stepped else BESIDE:
             for sign in (1, -1):
-                points.append(
-                    draw_point(draw, names, attempt) | {name: sign * constant * (1 + distance)}
-                )
+                points.append(draw_point(draw, names, attempt) | {name: sign * constant * (1 + distance)})
     return points
 
 
@@ -100,9 +104,7 @@ def _has_broken_power(node: Node, budget: Budget) -> bool:
 
 def constants(sides: tuple[Node, Node], most: int, budget: Budget) -> list[Fraction]:
     """The distinct sizes of the numbers that the sides mention, sums of them included."""
-    found = (
-        abs(value) for side in sides for value in _mentioned(side, budget) if 0 < abs(value) < LARGEST
-    )
+    found = (abs(value) for side in sides for value in _mentioned(side, budget) if 0 < abs(value) < LARGEST)
     return list(islice(dict.fromkeys(found), most))
 
 

@@ -28,7 +28,12 @@ def spelled_out(items: tuple[Node, ...], budget: Budget) -> tuple[Node, ...]:
         if not after:
             return (number(known[0]), number(known[1]), DOTS)
         return _up_to(known[0], step, [value for value in after if value is not None]) or items
-    if not after and len(known) > 2 and ratio and all(right == left * ratio for left, right in pairwise(known)):
+    if (
+        not after
+        and len(known) > 2
+        and ratio
+        and all(right == left * ratio for left, right in pairwise(known))
+    ):
         return (*map(number, known[:3]), DOTS)
     return items
 

@@ -9,7 +9,7 @@ from foresail.rewards.meaning.expressions import Facts, same_expression
 from foresail.rewards.meaning.last_resort import ASSISTANT
 from foresail.rewards.meaning.relations import rename
 from foresail.rewards.meaning.symbolic import HEADS
-from foresail.rewards.notation.tree import Node, heads, number, symbols, walk
+from foresail.rewards.notation.tree import Node, heads, number, symbol, symbols, walk
 from foresail.rewards.notation.units import measure, same_noun
 
 _RADIANS = frozenset(["rad", "radian", "radians"])
@@ -193,7 +193,11 @@ def _with_letter_unit(node: Node, other: Node) -> Node:
 
 
 def _with_usual_index(node: Node) -> Node:
-    """A sum over k as one over the same letter as any other."""
+    """A sum over k, or an integral over x, as one over the same letter as any other."""
+    body = node.args[1]
+    if node.args[0] == "int" and body.args[-2:-1] == (symbol("d"),) and body.args[-1].head == "symbol":
+        rest = Node("*", body.args[:-2] or (number(1),))
+        return rename(Node("opaque", ("int", rest, *node.args[2:])), body.args[-1].args[0], "\0index")
     for bound in node.args[2:]:
         if bound.head == "chain" and bound.args[0].head == "symbol":
             return rename(node, bound.args[0].args[0], "\0index")

@@ -150,8 +150,13 @@ def sum_of_names(chain: Node) -> Node | None:
 
 
 def parameter(label: Node) -> str | None:
-    """The variable a function is defined in: parameter(f(x)) -> "x"."""
-    if label.head == "apply" and len(label.args) == 2 and label.args[1].head == "symbol":
+    """The variable a function is defined in: parameter(f(x)) -> "x"; P(A) names a thing."""
+    if (
+        label.head == "apply"
+        and len(label.args) == 2
+        and label.args[1].head == "symbol"
+        and label.args[1].args[0].islower()
+    ):
         return str(label.args[1].args[0])
     return None
 

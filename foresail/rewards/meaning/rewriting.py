@@ -64,7 +64,12 @@ def _count(node: Node) -> int:
 
 def with_conditions_apart(node: Node) -> Node:
     r"""`x \ne \pm 1`, by now a chain with a list in it, and `x \ne 1, -1`: one condition for each value."""
-    if node.head == "chain" and node.args[1:2] == ("!=",) and len(node.args) == 3 and node.args[2].head == "list":
+    if (
+        node.head == "chain"
+        and node.args[1:2] == ("!=",)
+        and len(node.args) == 3
+        and node.args[2].head == "list"
+    ):
         return Node("list", tuple(Node("chain", (node.args[0], "!=", value)) for value in node.args[2].args))
     if node.head != "list" or node.args[0].head != "chain" or node.args[0].args[1] != "!=":
         return node

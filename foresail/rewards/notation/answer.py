@@ -25,7 +25,9 @@ _SIMPLE = re.compile(
     re.ASCII,
 )
 _COMMAS = re.compile(r"\d,\d")
-_DECIMAL_COMMA = re.compile(r"(?:([^\W\d_]+)\s*:\s*)?(?:[$€£¥₹]|R[pM]|USD|EUR)?\s*(-?)\s*(\d+,\d+)((?:\s|[^\W\d_]|[$€£¥₹])*)")
+_DECIMAL_COMMA = re.compile(
+    r"(?:([^\W\d_]+)\s*:\s*)?(?:[$€£¥₹]|R[pM]|USD|EUR)?\s*(-?)\s*(\d+,\d+)((?:\s|[^\W\d_]|[$€£¥₹])*)"
+)
 _WRAPPERS = re.compile(
     r"\\(?:text|textbf|textit|textrm|textnormal|mathrm|mathbf|mbox|operatorname|left|right|displaystyle)(?![a-zA-Z])\s*"
     r"|\\[,;:! ()\[\]]|[${}~]|\*\*|\\q?quad"

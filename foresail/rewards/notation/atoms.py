@@ -53,7 +53,9 @@ class Atoms(Names):
                 if token.text == "circ" and tree.head in ("symbol", "apply") and self.starts_factor():
                     raise Unreadable("a composition of functions")
                 tree = Node("deg", (tree,))
-            elif token.kind == "_" and tree.head == "^" and tree.args[0].head in ("symbol", "constant"):  # v^2_0
+            elif (
+                token.kind == "_" and tree.head == "^" and tree.args[0].head in ("symbol", "constant")
+            ):  # v^2_0
                 tree = Node("^", (self.indexed(str(tree.args[0].args[0])), tree.args[1]))
             elif token.kind == "'" and tree.head == "number":
                 tree = self.feet_and_inches(tree)

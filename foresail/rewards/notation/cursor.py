@@ -17,6 +17,7 @@ class Cursor:
         self.depth = 0
         self.open: list[str] = []  # the brackets around the place
         self.after_number = -1  # the place right behind the last bare number
+        self.after_vector = -1  # and behind the last letter with an arrow
 
     def peek(self, offset: int = 0) -> Token:
         index = self.position + offset

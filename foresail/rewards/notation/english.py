@@ -22,8 +22,24 @@ _LARGE = {"thousand": 10**3} | {
     f"{prefix}illion": 10 ** (3 * place)
     for place, prefix in enumerate("m b tr quadr quint sext sept oct non dec".split(), start=2)
 }
-_COUNTED = {"hundred": 100, "dozen": 12, "score": 20, "gross": 144, "lakh": 10**5, "crore": 10**7, "myriad": 10**4}
-_IRREGULAR = {"one": "", "two": "", "three": "third", "five": "fifth", "eight": "eighth", "nine": "ninth", "twelve": "twelfth"}
+_COUNTED = {
+    "hundred": 100,
+    "dozen": 12,
+    "score": 20,
+    "gross": 144,
+    "lakh": 10**5,
+    "crore": 10**7,
+    "myriad": 10**4,
+}
+_IRREGULAR = {
+    "one": "",
+    "two": "",
+    "three": "third",
+    "five": "fifth",
+    "eight": "eighth",
+    "nine": "ninth",
+    "twelve": "twelfth",
+}
 _ALL = _SMALL.keys() | _TENS.keys() | _LARGE.keys()
 
 
@@ -32,7 +48,9 @@ def _parts() -> dict[str, int]:
     parts = {"half": 2, "halve": 2, "quarter": 4}
     for word, value in (_SMALL | _TENS | _LARGE | {"hundred": 100}).items():
         if value > 2:
-            parts[_IRREGULAR.get(word) or (word.removesuffix("y") + "ieth" if word in _TENS else f"{word}th")] = value
+            parts[
+                _IRREGULAR.get(word) or (word.removesuffix("y") + "ieth" if word in _TENS else f"{word}th")
+            ] = value
     return parts
 
 
@@ -45,7 +63,11 @@ SCALES: dict[str, Fraction] = (
     | {"half": Fraction(1, 2), "halves": Fraction(1, 2)}
 )
 NUMBER_WORDS = frozenset(
-    _ALL | SCALES.keys() | PARTS.keys() | {f"{word}s" for word in _SMALL | _TENS} | {"first", "second", "googol"}
+    _ALL
+    | SCALES.keys()
+    | PARTS.keys()
+    | {f"{word}s" for word in _SMALL | _TENS}
+    | {"first", "second", "googol"}
 )
 
 

@@ -8,6 +8,7 @@ from foresail.rewards.notation.tree import PI, I, Node, Unreadable, number, symb
 from foresail.rewards.notation.vocabulary import FUNCTIONS
 
 _ONE = range(1, 2)
+VECTORS = frozenset(["vec", "overrightarrow"])
 _UNIT_VECTORS = (I, symbol("j"), symbol("k"))
 _INVERSES = frozenset("sin cos tan cot sec csc sinh cosh tanh".split())
 _ARGUMENTS = dict.fromkeys(["max", "min", "gcd", "lcm"], range(1, 100)) | {
@@ -104,7 +105,10 @@ class Functions(Brackets):
             raise Unreadable("an accent on a number")
         if name in ("bar", "overline"):
             return Node("apply", ("bar", tree)) if tree.head == "symbol" else Node("conj", (tree,))
-        if name in ("vec", "overrightarrow") or (name in ("hat", "widehat") and tree in _UNIT_VECTORS):
+        if name in VECTORS:
+            self.after_vector = self.position
+            return tree
+        if name in ("hat", "widehat") and tree in _UNIT_VECTORS:
             return tree
         return Node("apply", (name, tree))
 

@@ -215,6 +215,8 @@ class Grammar(Atoms):
         while True:
             token = self.peek()
             if token.kind == "*" or (token.kind == "command" and token.text in _TIMES):
+                if token.text == "times" and self.after_vector == self.position:
+                    raise Unreadable("a cross product")
                 self.advance()
                 tree = _multiply(tree, self.signed_power())
             elif token.kind == "/" or (token.kind == "command" and token.text == "div"):

@@ -38,7 +38,9 @@ _FUNCTION_WORDS = frozenset(
         "them he she we you i because since until while though although then thus hence"
     ).split()
 )
-_SMALL_WORDS = frozenset("of per the a an each every square cubic sq cu total different possible more other".split())
+_SMALL_WORDS = frozenset(
+    "of per the a an each every square cubic sq cu total different possible more other".split()
+)
 _PLURALS = frozenset(
     (
         "people children men women feet teeth mice geese oxen sheep fish deer dice data vertices indices matrices "

@@ -44,7 +44,7 @@ _SPACING = re.compile(
 _CLOCK = re.compile(r"(\d\s*(?:\\text\s*\{)?\s*)([ap])\.?\s?m\b\.?", re.IGNORECASE)  # 4:40 a.m., 5 PM
 # A braced comma belongs to the number: it groups in 14{,}916 and is the decimal sign in 2{,}5.
 _COMMA_GROUP = re.compile(r"(?<=\d)(?:\s?\{\s*,\s*\}\s?|,\\!\s*)(?:(?=(\d{3}(?!\d)))|(?=\d))")
-_EMPTY_GROUP = re.compile(r"(?<![a-zA-Z^_])\{([+=-]?|or|and)\}")
+_EMPTY_GROUP = re.compile(r"(?<![a-zA-Z^_])\{([+=:-]?|or|and)\}")
 _SPLIT_NUMERAL = re.compile(
     r"(?<![0-9A-F])([0-9A-F]{0,20})\\(?:text|mathrm)\{([0-9A-F]{1,20})\}_"
 )  # 1\text{A}_{16}

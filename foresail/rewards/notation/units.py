@@ -111,9 +111,7 @@ def _table() -> dict[str, tuple[Fraction, str]]:
 _MEASURES = _table()
 # Letters that are variables far more often than units count as units only inside \text{…} or after a space.
 _LETTERS_ONLY = frozenset(f"{prefix}{name}" for prefix in _PREFIXES for name in _SCIENTIFIC) - {"Hz", "mol"}
-UNITS = frozenset(
-    name for name in _MEASURES.keys() - _LETTERS_ONLY if len(name) > 1
-) | {"mph", "kph", "kmh"}
+UNITS = frozenset(name for name in _MEASURES.keys() - _LETTERS_ONLY if len(name) > 1) | {"mph", "kph", "kmh"}
 
 _SHORTHAND = {"mph": "mile/hour", "kph": "km/hour", "kmh": "km/hour"}
 _FACTOR = re.compile(r"([^\s^/*]+)(?:\^(-?\d+))?")
