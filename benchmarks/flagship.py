@@ -6,7 +6,8 @@ in the part's folder has the curves as well, for `flagship.py draw`.
 
     python benchmarks/flagship.py words --jobs 3              # three seeds beside each other, before and after
     python benchmarks/flagship.py gsm8k --gsm8k data/gsm8k    # before SFT, after SFT, after RL
-    python benchmarks/flagship.py programs                    # one SFT, then the rewards all, strict and soft
+    python benchmarks/flagship.py programs --jobs 5           # three seeds: SFT, then rewards all, strict, soft
+    python benchmarks/flagship.py programs --start hard       # the same from a start below 5 % right
     python benchmarks/flagship.py words --root runs/trial --seeds 0 --rl steps=2 prompts_per_step=4
     python benchmarks/flagship.py draw runs/flagship/words/results.json docs/words.png
 """
@@ -18,11 +19,11 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from flagship_programs import STARTS, programs
 from flagship_runs import FIGURES, Place, Unfinished, finish, judge, reinforce, reinforce_all, run
 
 from foresail.data.gsm8k import write_conversations
 
-SCHEMES = ("all", "strict", "soft")
 PARTS = ("words", "gsm8k", "programs")
 
 
@@ -35,7 +36,7 @@ def main() -> None:
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: no run is left behind
     place = Place(
-        folder=options.root / options.part,
+        folder=options.root / folder_name(options),
         model=options.model,
         rl=tuple(options.rl),
         sft=tuple(options.sft),
@@ -47,11 +48,17 @@ def main() -> None:
         elif options.part == "gsm8k":
             gsm8k(place, options.gsm8k, options.seeds[0])
         else:
-            programs(place, options.seeds[0])
+            programs(place, options.seeds, options.start)
     except Unfinished as stage:
         print(f"stopped during {stage}; the same command goes on")
     except (ValueError, OSError) as error:  # no checkpoint, no data: what to do is in it
         raise SystemExit(f"error: {error}") from error
+
+
+def folder_name(options: argparse.Namespace) -> str:
+    """The part's name; another start has a folder of its own: "programs-hard"."""
+    start = getattr(options, "start", "usual")
+    return str(options.part) if start == "usual" else f"{options.part}-{start}"
 
 
 def word_problems(place: Place, seeds: list[int]) -> None:
@@ -93,27 +100,6 @@ def gsm8k(place: Place, data: Path, seed: int) -> None:
     finish(place.folder, results, [place.folder / "sft", place.folder / "rl"])
 
 
-def programs(place: Place, seed: int) -> None:
-    """Three rewards from one start; what is right is judged alike: all tests pass."""
-    tuned = run(place.sft_recipe("programs-sft.toml", "sft", f"run.seed={seed}"))
-    recipes = [
-        place.rl_recipe(
-            "programs-rl.toml",
-            scheme,
-            f"run.seed={seed}",
-            f"model.path={tuned}",
-            f"reward.code.scheme={scheme}",
-        )
-        for scheme in SCHEMES
-    ]
-    results: dict[str, Any] = {
-        "before_sft": judge(recipes[0], place.model, place.folder / "before"),
-        "after_sft": judge(recipes[0], tuned, place.folder / "sft" / "after"),
-        "after_rl": reinforce_all(recipes, place.jobs),
-    }
-    finish(place.folder, results, [place.folder / scheme for scheme in SCHEMES])
-
-
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parts = parser.add_subparsers(dest="part", required=True)
@@ -121,12 +107,14 @@ def read_options() -> argparse.Namespace:
         part = parts.add_parser(name)
         part.add_argument("--root", type=Path, default=Path("runs/flagship"))
         part.add_argument("--model", type=Path, default=Path("checkpoints/SmolLM2-135M-Instruct"))
-        part.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2] if name == "words" else [0])
+        part.add_argument("--seeds", type=int, nargs="+", default=[0] if name == "gsm8k" else [0, 1, 2])
         part.add_argument("--rl", nargs="*", default=[], help="changes to the RL recipe: optimizer.lr=2e-5 …")
         part.add_argument("--sft", nargs="*", default=[], help="changes to the SFT recipe")
         part.add_argument("--jobs", type=int, default=1, help="RL runs beside each other")
         if name == "gsm8k":
             part.add_argument("--gsm8k", type=Path, required=True, help="folder of train and test.jsonl.gz")
+        if name == "programs":
+            part.add_argument("--start", choices=STARTS, default="usual", help="hard: below 5 %% right")
     picture = parts.add_parser("draw")
     picture.add_argument("results", type=Path)
     picture.add_argument("picture", type=Path)
