@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
-from flagship_runs import FIGURES, NUM_SAMPLES, Place, finish, judge, reinforce_all, run, side_by_side
+from flagship_runs import FIGURES, NUM_SAMPLES, Place, finish, judge, reinforce_all, run, side_by_side, spread
 
 from foresail.runlog.directory import RunDirectory
 
@@ -107,12 +106,6 @@ def compare(folder: Path, seeds: Sequence[int], after: dict[str, Any]) -> dict[s
             ),
         }
     return found
-
-
-def spread(values: Sequence[float]) -> dict[str, Any]:
-    """spread([0.5, 0.7]) -> {"mean": 0.6, "stdev": 0.1414, "by_seed": [0.5, 0.7]}."""
-    deviation = stdev(values) if len(values) > 1 else 0.0
-    return {"mean": round(fmean(values), 4), "stdev": round(deviation, 4), "by_seed": list(values)}
 
 
 def first_of(records: Sequence[dict[str, Any]], metric: str) -> float:

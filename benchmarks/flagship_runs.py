@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, TypeVar
 
 from foresail.evaluate.checkpoint import evaluate_checkpoint
@@ -155,6 +156,12 @@ def describe(name: str, figures: dict[str, Any]) -> str:
     shares = {key: [100 * figures[key][part] for part in ("value", "low", "high")] for key in FIGURES}
     columns = [f"{key} {value:5.1f} % ({low:.1f}-{high:.1f})" for key, (value, low, high) in shares.items()]
     return f"{name:<24}" + "   ".join(columns)
+
+
+def spread(values: Sequence[float]) -> dict[str, Any]:
+    """spread([0.5, 0.7]) -> {"mean": 0.6, "stdev": 0.1414, "by_seed": [0.5, 0.7]}."""
+    deviation = stdev(values) if len(values) > 1 else 0.0
+    return {"mean": round(fmean(values), 4), "stdev": round(deviation, 4), "by_seed": list(values)}
 
 
 def total(folder: Path, metric: str) -> float:

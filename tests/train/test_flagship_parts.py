@@ -16,8 +16,8 @@ import flagship
 import flagship_programs
 import flagship_runs
 from flagship_curves import draw
-from flagship_programs import SAMPLED, SCHEMES, STARTS, find_start, programs, spread
-from flagship_runs import Place
+from flagship_programs import SAMPLED, SCHEMES, STARTS, find_start, programs
+from flagship_runs import Place, spread
 
 from foresail.data.word_problems import make_problems
 from foresail.model.hf import build_model, save_model
@@ -86,10 +86,13 @@ def test_word_problems_before_and_after_by_seed_and_never_twice(
         jobs=2,
         rl=(*RL, "data.source=word-problems:count=20", "data.limit=20"),
     )
+    monkeypatch.setattr(flagship, "SEEDS_BEFORE", 2)
     flagship.word_problems(place, [0, 1])
-    found = last_line(capsys)
-    assert found["before"]["greedy"]["problems"] == 3  # type: ignore[index]
-    assert list(found["after"]) == ["seed-0", "seed-1"]  # type: ignore[call-overload]
+    found: Any = last_line(capsys)
+    assert found["before"]["greedy"]["problems"] == 3
+    assert found["before_over_seeds"]["mean@4"]["by_seed"] == [0.0, 0.0]
+    assert json.loads((place.folder / "before-1" / "summary.json").read_text())["seed"] == 1
+    assert list(found["after"]) == ["seed-0", "seed-1"]
     saved = json.loads((place.folder / "results.json").read_text())
     assert [step for step, _ in saved["curves"]["seed-0"]["val-core/word-problems/acc/mean@1"]] == [0, 1]
     draw(place.folder / "results.json", tmp_path / "curves.png")
