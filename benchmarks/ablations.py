@@ -5,7 +5,12 @@ instead of 0.1 M, and a cold start too short to be sure of them. Five levels of 
 Every seed has one cold start; from it each arm runs alike but for the part that is missing. Arms are
 processes beside each other. Given again, the command goes on where it was; the last line is JSON.
 
+The easy pool can matter only when problems come again. Thirty steps launch some 1,900 of the 8,000 problems, so
+its own ablation has fewer problems and more steps. `solved` is the share of groups in which every sample was right:
+drawn, and of no use.
+
     python benchmarks/ablations.py                      # 5 arms x 3 seeds
+    python benchmarks/ablations.py --root runs/easy-pool --arms full no-easy-pool --problems 1000 --steps 120
     python benchmarks/ablations.py --seeds 0 --arms full no-curriculum --steps 10 --jobs 2
 """
 
@@ -44,6 +49,10 @@ ARMS = ("full", "no-dynamic-sampling", "no-clip-higher", "no-easy-pool", "no-cur
 # From short chains to long ones; nothing is ever left out, so that it is not forgotten.
 STAGES = ((0.5, 0.3, 0.1, 0.05, 0.05), (0.2, 0.3, 0.3, 0.1, 0.1), (0.1, 0.1, 0.2, 0.3, 0.3))
 METRIC = "val-core/arithmetic/acc/mean@1"
+HEADER = (
+    f"{'arm':<22}{'held out':>16}{'mean of curve':>16}{'level 5':>10}{'samples':>10}{'solved':>8}{'seconds':>9}"
+    "   first arm minus this one, by seed"
+)
 
 
 def main() -> None:
@@ -53,7 +62,7 @@ def main() -> None:
         run_arm(options.root, int(seed), arm, options.steps)
         return
     for seed in options.seeds:
-        write_data(options.root / f"seed-{seed}", seed)
+        write_data(options.root / f"seed-{seed}", seed, options.problems)
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(lambda seed: start(options, seed, "sft"), options.seeds))
         list(
@@ -62,10 +71,11 @@ def main() -> None:
     results = {
         arm: [read_arm(options.root / f"seed-{s}" / arm) for s in options.seeds] for arm in options.arms
     }
-    print(f"{'arm':<22}{'held out':>16}{'mean of curve':>16}{'level 5':>10}{'samples':>10}{'seconds':>9}")
+    print(HEADER)
     for arm, runs in results.items():
-        print(describe(arm, runs))
-    print(json.dumps({"seeds": options.seeds, "steps": options.steps, "arms": results}))
+        print(describe(arm, runs, results[options.arms[0]]))
+    settings = {"seeds": options.seeds, "steps": options.steps, "problems": options.problems}
+    print(json.dumps(settings | {"arms": results}))
 
 
 def start(options: argparse.Namespace, seed: int, arm: str) -> None:
@@ -104,12 +114,16 @@ def run_arm(root: Path, seed: int, arm: str, steps: int) -> None:
     ]
     scores = [score for _, score in right]
     records = RunDirectory.open(outcome.run).read_metrics()
+    launched = [record.get("rollout/groups_launched", 0) for record in records]
+    solved = sum(n * record.get("groups/solved", 0.0) for n, record in zip(launched, records, strict=True))
     result = {
         "accuracy": fmean(scores),
         "interval": confidence_interval(scores),
         "by_level": [fmean(score for found, score in right if found == level) for level in range(1, 6)],
         "curve": [[record["step"], record[METRIC]] for record in records if METRIC in record],
-        "samples": sum(16 * record.get("rollout/groups_launched", 0) for record in records),
+        "samples": 16 * sum(launched),
+        "solved": solved / max(1, sum(launched)),
+        "groups_used": sum(record.get("rollout/groups_used", 0) for record in records),
         "seconds": sum(record.get("timing_s/step", 0.0) for record in records),
     }
     write_text(folder / arm / "result.json", json.dumps(result))
@@ -119,27 +133,29 @@ def read_arm(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "result.json").read_text()))
 
 
-def describe(arm: str, runs: list[dict[str, Any]]) -> str:
-    """Means over seeds, the held-out accuracy with its spread between them."""
+def describe(arm: str, runs: list[dict[str, Any]], first: list[dict[str, Any]]) -> str:
+    """Means over seeds, the held-out accuracy with its spread between them; then `first` minus this arm."""
     final = [100 * run["accuracy"] for run in runs]
     spread = stdev(final) if len(final) > 1 else 0.0
     curve = fmean(100 * fmean(value for _, value in run["curve"]) for run in runs)
-    hard, samples, seconds = (
-        fmean(values)
-        for values in zip(*((100 * r["by_level"][4], r["samples"], r["seconds"]) for r in runs), strict=True)
-    )
+    hard = fmean(100 * run["by_level"][4] for run in runs)
+    samples, solved, seconds = (fmean(run[key] for run in runs) for key in ("samples", "solved", "seconds"))
     held_out = f"{fmean(final):.1f} ± {spread:.1f} %"
-    return f"{arm:<22}{held_out:>16}{curve:>14.1f} %{hard:>8.1f} %{samples:>10.0f}{seconds:>9.0f}"
+    ahead = [100 * (best["accuracy"] - run["accuracy"]) for best, run in zip(first, runs, strict=True)]
+    return (
+        f"{arm:<22}{held_out:>16}{curve:>14.1f} %{hard:>8.1f} %{samples:>10.0f}{solved:>8.0%}{seconds:>9.0f}   "
+        + ", ".join(f"{points:+.1f}" for points in ahead)
+    )
 
 
 # Data: chains of all lengths with their level, and the cold start's.
 
 
-def write_data(folder: Path, seed: int) -> None:
+def write_data(folder: Path, seed: int, num_train: int = NUM_TRAIN) -> None:
     if (folder / "sft.jsonl").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    for name, count, split in (("train", NUM_TRAIN, "train"), ("test", NUM_TEST, "test")):
+    for name, count, split in (("train", num_train, "train"), ("test", NUM_TEST, "test")):
         made = make_problems(count, seed=seed, steps=LENGTHS, split=split)
         write_lines(folder / f"{name}.jsonl", [to_row(problem) for problem in made])
     habit = random.Random(f"habit {seed}")
@@ -231,6 +247,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=ARMS)
     parser.add_argument("--steps", type=int, default=RL_STEPS)
+    parser.add_argument("--problems", type=int, default=NUM_TRAIN, help="to reinforce on; fewer come again")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 1), help="runs at once")
     parser.add_argument("--only", nargs=2, metavar=("SEED", "ARM"), help="one run, in this process")
     return parser.parse_args()

@@ -3,12 +3,15 @@
 Qwen2 shapes with random bf16 weights, temperature 1, the log-probability of every token, every sequence to its
 set length. A figure is the median over the rounds of the wall time of the whole call, from requests to
 completions, after a short warm-up. Ceilings, loads and everything else are measured in the same run; floors and
-loads are explained in gpu_loads.py. A table grows while it runs, the last line is JSON.
+loads are explained in gpu_loads.py. vLLM's figures are those on record in gpu_rival.py, with date and setting, or
+are measured by --vllm. A few rows of every load are compared with a float32 model. A table grows while it runs, the
+last line is JSON.
 
     python benchmarks/engine_gpu.py                         # both shapes, all loads: four to five minutes
     python benchmarks/engine_gpu.py --quick --shapes 7B     # one round of the short loads
     python benchmarks/engine_gpu.py --shapes 7B --startup   # with no kernel compiled before, as a first start
     python benchmarks/engine_gpu.py --generate --drafts --park --precision
+    python benchmarks/engine_gpu.py --vllm                  # vLLM on this card too, where it is installed
 """
 
 from __future__ import annotations
@@ -30,9 +33,11 @@ import gpu_park
 import gpu_precision
 import gpu_verify
 import torch
+from gpu_check import check_logprobs, check_tokens, float32_copy
 from gpu_clock import measure_ceilings, timed
-from gpu_loads import LOADS, SHAPES, VLLM, Ceilings, Load, draw_requests, even, floor
+from gpu_loads import LOADS, SHAPES, WARM_UP_TOKENS, Ceilings, Load, draw_requests, even, floor
 from gpu_peer import NEW_TOKENS, load_peer, measure_peer
+from gpu_rival import STORED, USUAL, Figures, RivalFigure, measure_rival
 
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Request
@@ -42,7 +47,6 @@ from foresail.recipe.shape import ModelShape
 from foresail.rollout.step_table import MeasuredStep
 
 QUICK_LOADS = "abef"
-WARM_UP_TOKENS = 8
 
 Save = Callable[[], None]
 
@@ -81,6 +85,14 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="timed rounds of each load")
     parser.add_argument("--quick", action="store_true", help=f"one round of {', '.join(QUICK_LOADS)}")
     parser.add_argument("--generate", action="store_true", help="transformers beside ours; a minute a shape")
+    parser.add_argument(
+        "--vllm",
+        type=json.loads,
+        nargs="?",
+        const=USUAL,
+        metavar="SETTINGS",
+        help=f"run vLLM beside ours, with these settings as JSON; default {json.dumps(USUAL)}",
+    )
     parser.add_argument("--startup", action="store_true", help="start without compiled kernels")
     parser.add_argument("--drafts", action="store_true", help="the cost of verifying drafts; 40 s at 7B")
     parser.add_argument("--costs", type=Path, default=Path("draft_costs.json"), help="where --drafts writes")
@@ -112,7 +124,11 @@ def measure_shape(
     name: str, ceilings: Ceilings, options: argparse.Namespace, result: dict[str, Any], save: Save
 ) -> None:
     say(f"\n{name}: {SHAPES[name].num_parameters / 1e9:.2f} billion parameters")
-    measure_engine(name, ceilings, options, result, save)
+    rivals = STORED.get(name, {})
+    if options.vllm is not None:
+        say("vLLM, the best of its rounds:")
+        rivals = measure_rival(name, options.loads, rounds=options.rounds, settings=options.vllm)
+    measure_engine(name, ceilings, rivals, options, result, save)
     free_device()  # the engine is gone, and the others need its room
     if options.precision:
         result["precision"] = measure_precision(SHAPES[name])
@@ -124,17 +140,27 @@ def measure_shape(
 
 
 def measure_engine(
-    name: str, ceilings: Ceilings, options: argparse.Namespace, result: dict[str, Any], save: Save
+    name: str,
+    ceilings: Ceilings,
+    rivals: Figures,
+    options: argparse.Namespace,
+    result: dict[str, Any],
+    save: Save,
 ) -> None:
-    shape = SHAPES[name]
-    (engine, num_graphs), seconds = timed(start_engine, random_model(shape), options)
+    shape, model = SHAPES[name], random_model(SHAPES[name])
+    (engine, num_graphs), seconds = timed(start_engine, model, options)
     result["startup"] = {"seconds": seconds, "graphs": num_graphs, "cold": options.startup}
     say(f"start-up to the first token {seconds:.1f} s, {num_graphs} CUDA graphs")
     say(HEADER)
-    result["loads"] = {}
+    result["loads"], reference = {}, float32_copy(model)
     for load in map(LOADS.__getitem__, options.loads):
-        result["loads"][load.name] = measure_load(engine, name, load, ceilings, options.rounds)
+        figures = measure_load(engine, reference, load, ceilings, options.rounds)
+        add_rival(figures, rivals.get(load.name, {}))
+        say(line(load, figures))
+        result["loads"][load.name] = figures
         save()
+    del reference  # what follows needs its room
+    free_device()
     if options.drafts:
         result["draft_costs"] = measure_drafts(engine, name, options.costs)
         save()
@@ -181,24 +207,25 @@ def free_device() -> None:
 # The loads.
 
 HEADER = (
-    f"  {'load':<38}{'tok/s':>9}{'slowest':>9}{'fastest':>9}{'floor':>9}{'share':>7}"
-    f"{'vLLM':>15}{'ratio':>7}{'+logprobs':>15}{'ratio':>7}"
+    f"  {'load':<38}{'tok/s':>9}{'slowest':>9}{'fastest':>9}{'floor':>9}{'share':>7}{'off by':>8}"
+    f"{'vLLM':>11}{'ratio':>7}{'+logprobs':>11}{'ratio':>7}"
 )
 
 
-def measure_load(engine: Engine, name: str, load: Load, ceilings: Ceilings, rounds: int) -> dict[str, Any]:
-    """Time the rounds, print the load's line, return its figures."""
-    vocab_size = SHAPES[name].vocab_size
+def measure_load(
+    engine: Engine, reference: Decoder, load: Load, ceilings: Ceilings, rounds: int
+) -> dict[str, Any]:
+    """Time the rounds, and look at what they gave."""
+    shape = reference.shape
     short = replace(load, lengths=tuple(min(length, WARM_UP_TOKENS) for length in load.lengths))
-    generate(engine, draw_requests(short, vocab_size, number=0))
+    generate(engine, draw_requests(short, shape.vocab_size, number=0))
     seconds = []
     for number in range(1, rounds + 1):
-        requests = draw_requests(load, vocab_size, number)
-        completions, taken = timed(generate, engine, requests)
-        check(load, completions)
+        completions, taken = timed(generate, engine, draw_requests(load, shape.vocab_size, number))
+        check_tokens(load, completions)
         seconds.append(taken)
-    least = floor(SHAPES[name], load, ceilings)
-    figures: dict[str, Any] = {
+    least = floor(shape, load, ceilings)
+    return {
         "load": load.title,
         "tokens": load.tokens,
         "seconds": seconds,
@@ -209,53 +236,33 @@ def measure_load(engine: Engine, name: str, load: Load, ceilings: Ceilings, roun
             "tokens_per_second": load.tokens / least.seconds,
         },
         "share_of_floor": least.seconds / median(seconds),
+        "against_float32": asdict(check_logprobs(reference, load, completions)),
     }
-    add_rival(figures, name, load)
-    say(line(load, figures))
-    return figures
 
 
 def generate(engine: Engine, requests: list[Request]) -> list[Completion]:
     return list(engine.generate(requests))
 
 
-def check(load: Load, completions: list[Completion]) -> None:
-    """Nobody is fast by stopping early, or by leaving out what was asked for."""
-    drawn = sorted(len(completion.ids) for completion in completions)
-    assert drawn == sorted(load.lengths), (
-        f"load {load.name} drew {sum(drawn)} tokens, not {sum(load.lengths)}"
-    )
-    logprobs = torch.tensor([value for completion in completions for value in completion.logprobs])
-    assert len(logprobs) == sum(drawn)
-    assert bool((torch.isfinite(logprobs) & (logprobs <= 0)).all()), "log-probabilities are not"
-
-
-def add_rival(figures: dict[str, Any], name: str, load: Load) -> None:
-    """The ratio is to the best of vLLM's starts."""
-    rival, ours = VLLM[name][load.name], figures["tokens_per_second"]
-    figures["vllm"], figures["ratio_to_vllm"] = rival.plain, ours / rival.plain[1]
-    if rival.with_logprobs is not None:
-        figures["vllm_with_logprobs"] = rival.with_logprobs
-        figures["ratio_to_vllm_with_logprobs"] = ours / rival.with_logprobs[1]
+def add_rival(figures: dict[str, Any], rivals: dict[bool, RivalFigure]) -> None:
+    """vLLM without and with log-probabilities, where it was measured; ours always has them."""
+    figures["vllm"] = [
+        {**asdict(rival), "ratio": figures["tokens_per_second"] / rival.tokens_per_second}
+        for rival in rivals.values()
+    ]
 
 
 def line(load: Load, figures: dict[str, Any]) -> str:
     speeds = [load.tokens / seconds for seconds in figures["seconds"]]
-    with_logprobs = ""
-    if "vllm_with_logprobs" in figures:
-        ratio = figures["ratio_to_vllm_with_logprobs"]
-        with_logprobs = f"{span(figures['vllm_with_logprobs']):>15}{ratio:>7.2f}"
+    rivals = "".join(
+        f"{rival['tokens_per_second']:>11,.0f}{rival['ratio']:>7.2f}"
+        for rival in sorted(figures["vllm"], key=lambda rival: rival["logprobs"])
+    )
     return (
         f"  ({load.name}) {load.title:<34}{figures['tokens_per_second']:>9,.0f}{min(speeds):>9,.0f}"
         f"{max(speeds):>9,.0f}{figures['floor']['tokens_per_second']:>9,.0f}{figures['share_of_floor']:>7.0%}"
-        f"{span(figures['vllm']):>15}{figures['ratio_to_vllm']:>7.2f}{with_logprobs}"
+        f"{figures['against_float32']['max_abs']:>8.3f}{rivals}"
     )
-
-
-def span(bounds: tuple[float, float]) -> str:
-    """span((28_000, 44_000)) -> "28,000-44,000", span((403, 403)) -> "403"."""
-    low, high = bounds
-    return f"{low:,.0f}" if low == high else f"{low:,.0f}-{high:,.0f}"
 
 
 # The other parts.

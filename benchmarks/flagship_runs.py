@@ -6,13 +6,15 @@ Everything is kept under one folder, so a command that was cut off is simply giv
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Any
+from statistics import fmean, stdev
+from typing import Any, TypeVar
 
 from foresail.evaluate.checkpoint import evaluate_checkpoint
 from foresail.recipe.load import load_recipe
@@ -44,6 +46,10 @@ TOTALS = {
     "update_seconds": "timing_s/update",
     "groups": "rollout/groups_launched",
 }
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Unfinished(Exception):
@@ -89,27 +95,34 @@ def run(recipe: Recipe) -> Path:
 
 
 def reinforce_all(recipes: Sequence[Rl], jobs: int) -> dict[str, Any]:
-    """Every run and how it is judged, by its name; with `jobs` above 1 in processes beside each other."""
+    """Every run and how it is judged, by its name; all of them are in one folder."""
+    logs = run_folder(recipes[0]).parent
+    return side_by_side(reinforce, {recipe.run.name: recipe for recipe in recipes}, logs, jobs)
+
+
+def side_by_side(
+    work: Callable[[Item], Result], items: Mapping[str, Item], logs: Path, jobs: int
+) -> dict[str, Result]:
+    """`work` on every item, by name; with `jobs` above 1 in processes, and what each says in logs/NAME.log."""
     if jobs == 1:
-        found = [reinforce(recipe) for recipe in recipes]
-    else:
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            try:
-                found = list(pool.map(reinforce_quietly, recipes))
-            except KeyboardInterrupt:
-                pool.shutdown(wait=False, cancel_futures=True)
-                for process in active_children():
-                    process.terminate()  # a stage ends its step and saves; an evaluation is begun again
-                raise Unfinished("the runs beside each other") from None
-    return {recipe.run.name: figures for recipe, figures in zip(recipes, found, strict=True)}
+        return {name: work(item) for name, item in items.items()}
+    logs.mkdir(parents=True, exist_ok=True)
+    files = [logs / f"{name}.log" for name in items]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        try:
+            found = list(pool.map(partial(quietly, work), items.values(), files))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():
+                process.terminate()  # a stage ends its step and saves; an evaluation is begun again
+            raise Unfinished("the runs beside each other") from None
+    return dict(zip(items, found, strict=True))
 
 
-def reinforce_quietly(recipe: Rl) -> dict[str, Any]:
-    """What it says goes to NAME.log beside its folder, not between the lines of others."""
-    folder = run_folder(recipe)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f"{folder.name}.log").open("a") as log, redirect_stdout(log):
-        return reinforce(recipe)
+def quietly(work: Callable[[Item], Result], item: Item, file: Path) -> Result:
+    """What it says goes to the file, not between the lines of others."""
+    with file.open("a") as log, redirect_stdout(log):
+        return work(item)
 
 
 def reinforce(recipe: Rl) -> dict[str, Any]:
@@ -143,6 +156,12 @@ def describe(name: str, figures: dict[str, Any]) -> str:
     shares = {key: [100 * figures[key][part] for part in ("value", "low", "high")] for key in FIGURES}
     columns = [f"{key} {value:5.1f} % ({low:.1f}-{high:.1f})" for key, (value, low, high) in shares.items()]
     return f"{name:<24}" + "   ".join(columns)
+
+
+def spread(values: Sequence[float]) -> dict[str, Any]:
+    """spread([0.5, 0.7]) -> {"mean": 0.6, "stdev": 0.1414, "by_seed": [0.5, 0.7]}."""
+    deviation = stdev(values) if len(values) > 1 else 0.0
+    return {"mean": round(fmean(values), 4), "stdev": round(deviation, 4), "by_seed": list(values)}
 
 
 def total(folder: Path, metric: str) -> float:

@@ -1,4 +1,4 @@
-"""What `engine_gpu.py` measures: shapes, loads, the rival's figures, and the least time a load can take.
+"""What `engine_gpu.py` measures: shapes, loads, and the least time a load can take.
 
 The floor counts only what nobody can avoid:
 
@@ -23,6 +23,7 @@ from foresail.recipe.parts import Sampling
 from foresail.recipe.shape import ModelShape
 
 BF16 = 2  # bytes
+WARM_UP_TOKENS = 8  # each request draws before a load is timed
 
 
 SHAPES = {
@@ -99,7 +100,7 @@ def long_tail(num_requests: int) -> tuple[int, ...]:
     return tuple(np.minimum(drawn, 2048).astype(int).tolist())
 
 
-# Seconds a round should take at 7B, from the rival's figures: 1.5, 3, 20, 12, 1.2 and 3; at 1.5B about half.
+# Seconds a round should take at 7B, from vLLM's figures: 1.5, 3, 20, 12, 1.2 and 3; at 1.5B about half.
 # Three rounds of everything are then two minutes at 7B and one at 1.5B, and start-up comes on top.
 LOADS = {
     load.name: load
@@ -133,43 +134,6 @@ def draw_requests(load: Load, vocab_size: int, number: int) -> list[Request]:
         )
         for index, length in enumerate(load.lengths)
     ]
-
-
-# The rival.
-
-
-@dataclass(frozen=True)
-class Rival:
-    """Tokens per second, lowest and highest of its starts; None: not measured."""
-
-    plain: tuple[float, float]
-    with_logprobs: tuple[float, float] | None
-
-
-def rival(plain: float, with_logprobs: float | None = None) -> Rival:
-    return Rival((plain, plain), None if with_logprobs is None else (with_logprobs, with_logprobs))
-
-
-# vLLM 0.26.0 on a machine of the same kind, best of its settings, wall time of the whole call after a warm-up.
-# From the project's issue on the rollout engine; with log-probability of each sampled token as second figure.
-VLLM = {
-    "1.5B": {
-        "a": rival(16_400, 12_700),
-        "b": Rival((28_000, 44_000), (18_000, 25_000)),
-        "c": Rival((36_000, 41_000), (26_000, 26_000)),
-        "d": rival(15_700, 12_400),
-        "e": rival(403, 385),
-        "f": rival(190_000),
-    },
-    "7B": {
-        "a": rival(10_600, 10_300),
-        "b": rival(21_500, 18_200),
-        "c": rival(26_000, 17_500),
-        "d": rival(8_300, 8_100),
-        "e": rival(208, 201),
-        "f": rival(46_000),
-    },
-}
 
 
 # The floor.

@@ -11,7 +11,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from gpu_loads import (
     LOADS,
     SHAPES,
-    VLLM,
     Ceilings,
     Load,
     attention_flops,
@@ -53,8 +52,6 @@ def test_the_long_tail_has_the_tokens_of_the_issue():
 def test_loads_count_what_they_draw_or_what_they_read():
     tokens = {name: load.tokens for name, load in LOADS.items()}
     assert tokens == {"a": 16_384, "b": 65_536, "c": 524_288, "d": 103_160, "e": 256, "f": 131_072}
-    assert all(figures.keys() == LOADS.keys() for figures in VLLM.values())
-    assert VLLM.keys() < SHAPES.keys()  # the smallest is there for training only
 
 
 def test_prompts_are_shared_in_a_group_and_new_in_every_group_and_round():

@@ -7,18 +7,22 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import flagship
+import flagship_programs
 import flagship_runs
 from flagship_curves import draw
-from flagship_runs import Place
+from flagship_programs import SAMPLED, SCHEMES, STARTS, find_start, programs
+from flagship_runs import Place, spread
 
 from foresail.data.word_problems import make_problems
 from foresail.model.hf import build_model, save_model
 from foresail.recipe.shape import ModelShape
+from foresail.recipe.stages import Rl
 from foresail.tokenizer.train import train_bpe
 
 TINY = ("steps=1", "run.device=cpu", "model.dtype=float32")
@@ -82,10 +86,13 @@ def test_word_problems_before_and_after_by_seed_and_never_twice(
         jobs=2,
         rl=(*RL, "data.source=word-problems:count=20", "data.limit=20"),
     )
+    monkeypatch.setattr(flagship, "SEEDS_BEFORE", 2)
     flagship.word_problems(place, [0, 1])
-    found = last_line(capsys)
-    assert found["before"]["greedy"]["problems"] == 3  # type: ignore[index]
-    assert list(found["after"]) == ["seed-0", "seed-1"]  # type: ignore[call-overload]
+    found: Any = last_line(capsys)
+    assert found["before"]["greedy"]["problems"] == 3
+    assert found["before_over_seeds"]["mean@4"]["by_seed"] == [0.0, 0.0]
+    assert json.loads((place.folder / "before-1" / "summary.json").read_text())["seed"] == 1
+    assert list(found["after"]) == ["seed-0", "seed-1"]
     saved = json.loads((place.folder / "results.json").read_text())
     assert [step for step, _ in saved["curves"]["seed-0"]["val-core/word-problems/acc/mean@1"]] == [0, 1]
     draw(place.folder / "results.json", tmp_path / "curves.png")
@@ -110,13 +117,43 @@ def test_gsm8k_goes_from_the_tuned_checkpoint(
     assert first == {"prompt": "0 + 1?", "completion": "It is 1.\n#### 1"}
 
 
-def test_programs_under_three_rewards(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def programs_place(model: Path, folder: Path) -> Place:
     sft = (*TINY, "data=programs:count=4", "batch_size=2", "optimizer.warmup=0", "max_length=900")
     changes = ("data.source=programs:count=4", "eval.source=programs:count=3,split=test")
-    place = Place(folder=tmp_path / "programs", model=model, rl=(*RL, *changes), sft=sft)
-    flagship.programs(place, 0)
-    assert list(last_line(capsys)["after_rl"]) == ["all", "strict", "soft"]  # type: ignore[call-overload]
-    for scheme in ("strict", "soft"):
-        assert f'scheme = "{scheme}"' in (place.folder / scheme / "recipe.toml").read_text()
+    return Place(folder=folder, model=model, rl=(*RL, *changes), sft=sft)
+
+
+def test_programs_under_three_rewards_by_seed(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = programs_place(model, tmp_path / "programs")
+    programs(place, [5])
+    found: Any = last_line(capsys)
+    assert list(found["after_rl"]) == [f"seed-5-{scheme}" for scheme in SCHEMES]
+    assert found["after_sft"]["seed-5"]["sft_steps"] == 8
+    assert found["over_seeds"]["soft"]["minus_all"]["greedy"] == spread([0.0])
+    for scheme in SCHEMES:
+        recipe = (place.folder / f"seed-5-{scheme}" / "recipe.toml").read_text()
+        assert f'scheme = "{scheme}"' in recipe and "seed-5-sft-8/checkpoints" in recipe
+
+
+def test_a_hard_start_is_the_longest_tuning_that_is_not_too_good(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = {4: 0.09, 3: 0.04, 2: 0.01}
+
+    def judge(_recipe: Rl, checkpoint: Path, _output: Path) -> dict[str, Any]:
+        return {SAMPLED: {"value": shares[int(checkpoint.name)]}}
+
+    monkeypatch.setattr(flagship_programs, "run", lambda recipe: tmp_path / str(recipe.steps))
+    monkeypatch.setattr(flagship_programs, "judge", judge)
+    place = Place(folder=tmp_path, model=model)
+    assert find_start(place, STARTS["hard"], 0)["sft_steps"] == 3
+    shares |= {3: 0.08, 2: 0.05}
+    with pytest.raises(ValueError, match=r"too good .* 3 steps 8.0%, 2 steps 5.0%"):
+        find_start(place, STARTS["hard"], 0)
+
+
+def test_rewards_are_compared_seed_by_seed() -> None:
+    assert spread([0.5, 0.7]) == {"mean": 0.6, "stdev": 0.1414, "by_seed": [0.5, 0.7]}
+    assert spread([0.5])["stdev"] == 0.0
