@@ -45,6 +45,8 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
     try:
         same, rule, extracted = _decide(extracted, gold, readings)
     except Exhausted:
+        if _is_too_much(readings[0]):
+            return Verdict(status="ungradable", score=0.0, detail="the problem's answer takes too much work")
         same, rule = False, "nothing, for that would be too much work"
     except Undecided as error:
         return Verdict(status=error.status, score=0.0, detail=str(error))
@@ -146,6 +148,17 @@ def _compare(given: str, gold: str, gold_readings: tuple[Node, ...]) -> tuple[bo
     if readings[0].head == "word" and (stated := _stated_inside(one)) is not None:
         return _compare(stated, gold, gold_readings)
     return False, comparison.rule
+
+
+def _is_too_much(gold: Node) -> bool:
+    """Whether the right answer alone exhausts a budget, so that no response is to blame."""
+    try:
+        Comparison("alone").same(gold, gold)
+    except Exhausted:
+        return True
+    except Undecided:
+        pass
+    return False
 
 
 def _stated_inside(text: str) -> str | None:

@@ -41,16 +41,25 @@ def clock(node: Node) -> Clock | None:
     return Clock((hours, *rest), half)
 
 
-def looks_like_a_time(node: Node) -> bool:
-    """Whether a ratio may be a time: `1:20` may, with minutes of two digits, and `1:2` or `3:4` hardly."""
-    found = clock(node)
-    return found is not None and all(value >= 10 or value == 0 for value in found.parts[1:])
-
-
-def same_time(given: Clock, gold: Clock) -> bool:
-    """The same time; where the right answer says which half of the day, the response must say so too."""
-    if given.half and not gold.half:
-        return given._replace(half="").of_day == gold.of_day or given.of_day == gold.of_day
-    if gold.half and not given.half and 0 < given.parts[0] <= 12:
+def are_times(given: Node, gold: Node) -> bool:
+    """Whether both are times of day rather than ratios: one says am or pm, or `1:20` and `2:40` look the part."""
+    mine, theirs = clock(given), clock(gold)
+    if mine is None or theirs is None:
         return False
-    return given.of_day == gold.of_day
+    return bool(mine.half or theirs.half) or (_looks_like_a_time(mine) and _looks_like_a_time(theirs))
+
+
+def _looks_like_a_time(time: Clock) -> bool:
+    """Minutes of two digits: `1:20`, and hardly `1:2`."""
+    return all(value >= 10 or value == 0 for value in time.parts[1:])
+
+
+def same_time(given: Node, gold: Node) -> bool:
+    """The same time; where the right answer says which half of the day, the response must say so too."""
+    mine, theirs = clock(given), clock(gold)
+    assert mine is not None and theirs is not None
+    if mine.half and not theirs.half:
+        return mine._replace(half="").of_day == theirs.of_day or mine.of_day == theirs.of_day
+    if theirs.half and not mine.half and 0 < mine.parts[0] <= 12:
+        return False
+    return mine.of_day == theirs.of_day

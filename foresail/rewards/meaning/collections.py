@@ -2,9 +2,9 @@ r"""Answers of several parts: lists, tuples, sets, intervals, matrices."""
 
 from __future__ import annotations
 
-from foresail.rewards.meaning.quantities import Quantities
 from foresail.rewards.meaning.places import same_set
 from foresail.rewards.meaning.progressions import spelled_out
+from foresail.rewards.meaning.quantities import Quantities
 from foresail.rewards.meaning.real_sets import regions
 from foresail.rewards.meaning.relations import assignment
 from foresail.rewards.notation.tree import CONTAINERS, DOTS, POSITIVE_INTEGERS, Node, number, symbols

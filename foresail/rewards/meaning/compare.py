@@ -10,10 +10,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from foresail.rewards.meaning.clocks import clock, looks_like_a_time, same_time
+from foresail.rewards.meaning.clocks import are_times, same_time
 from foresail.rewards.meaning.collections import Collections
 from foresail.rewards.meaning.expressions import proportional
 from foresail.rewards.meaning.letters import aligned
+from foresail.rewards.meaning.matrices import with_matrices_done
 from foresail.rewards.meaning.numeric import Value
 from foresail.rewards.meaning.places import place
 from foresail.rewards.meaning.relations import (
@@ -39,7 +40,6 @@ from foresail.rewards.meaning.rewriting import (
     without_sign,
     without_signs,
 )
-from foresail.rewards.meaning.matrices import with_matrices_done
 from foresail.rewards.notation.tree import CONTAINERS, Node, heads, symbols
 
 
@@ -55,7 +55,7 @@ class Comparison(Collections):
         return self.same(*sides) or self.same_but_for_a_sign(*sides)
 
     def same_but_for_a_sign(self, given: Node, gold: Node) -> bool:
-        r"""`28\%` where 28 is asked, `90^\circ` for 90 and 90 for `90^\circ`: the sign may stand in the question."""
+        r"""`28\%` where 28 is asked, `90^\circ` for 90 and the reverse: the sign may stand in the question."""
         if (amount := without_sign(given, "%")) is not None and without_sign(gold, "%") is None:
             value = self.facts(gold).exact
             return value is not None and abs(value) >= 1 and self.same(amount, gold)
@@ -94,10 +94,9 @@ class Comparison(Collections):
             return self.same_container(given, gold)
         if given.head == "matrix" or gold.head == "matrix":
             return self.same_matrix(given, gold)
-        if (mine := clock(given)) is not None and (theirs := clock(gold)) is not None:
-            if mine.half or theirs.half or (looks_like_a_time(given) and looks_like_a_time(gold)):
-                self.rule = "time"
-                return same_time(mine, theirs)
+        if are_times(given, gold):
+            self.rule = "time"
+            return same_time(given, gold)
         if ":" in (given.head, gold.head) and "unit" not in (given.head, gold.head):
             return self.same_ratio(given, gold)
         if given.head == gold.head == "builder":
@@ -156,8 +155,8 @@ class Comparison(Collections):
         names, others = (sorted(symbols(side.args[0])) for side in (given, gold))
         if len(names) != len(others):
             return False
-        for place, (name, other) in enumerate(zip(names, others, strict=True)):
-            given, gold = rename(given, name, f"\0{place}"), rename(gold, other, f"\0{place}")
+        for index, (name, other) in enumerate(zip(names, others, strict=True)):
+            given, gold = rename(given, name, f"\0{index}"), rename(gold, other, f"\0{index}")
         return self.same(given.args[0], gold.args[0]) and self.each_has_its_like(
             given.args[1:], gold.args[1:]
         )

@@ -1,4 +1,4 @@
-r"""Letters that stand for complex numbers: the z of `|z|^2` or `\overline{z}`, which is no square of a real number."""
+r"""Letters that stand for complex numbers, such as the z of `|z|^2`, which is not `z^2` then."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from foresail.rewards.meaning.budget import Budget
-from foresail.rewards.meaning.exact import exact
 from foresail.rewards.meaning.complex_letters import complex_letters, with_both_parts
+from foresail.rewards.meaning.exact import exact
 from foresail.rewards.meaning.numeric import DEEP, USUAL, BeyondLimits, NoValue, Setting, Value, evaluate
 from foresail.rewards.meaning.points import POINTS, Point, far_points, near_points, whole_names
 from foresail.rewards.meaning.remainders import remainders

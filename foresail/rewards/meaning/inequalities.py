@@ -125,7 +125,7 @@ def _values_of(gap: Node, budget: Budget) -> Function:
     @cache
     def value_at(x: Fraction) -> Fraction | None:
         budget.spend(LOOK)
-        nothing = CLOSE * max(1, abs(x)) if isinstance(x, Rounded) else Fraction(0)
+        nothing = CLOSE * max(Fraction(1), abs(x)) if isinstance(x, Rounded) else Fraction(0)
         value = exact(gap, {UNKNOWN: x}, budget)
         if value is None:
             try:

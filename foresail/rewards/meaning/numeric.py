@@ -31,7 +31,7 @@ _local = threading.local()
 class Depth(NamedTuple):
     """Decimal digits of both runs, and how many places before or after the point a step may reach.
 
-    Twice as many places still fit into the digits: the cosine of a small number differs from one by half its square.
+    Twice as many still fit into the digits: the cosine of a small number is one less half its square.
     """
 
     coarse: int

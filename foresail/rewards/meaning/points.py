@@ -35,7 +35,7 @@ _CORNERS = frozenset(
 
 
 def near_points(names: list[str], whole: frozenset[str], seed: str) -> Iterator[Point]:
-    """Points within ±7, enough of them to find `POINTS` where both sides have a value; `whole` names get integers."""
+    """Points within ±7, more than `POINTS`, as sides may have no value there; `whole` names get integers."""
     draw = random.Random(seed)
     for attempt in range(TRIES):
         point = draw_point(draw, names, attempt)

@@ -28,7 +28,7 @@ Regions = dict[str, RealSet]  # by the name of the unknown; "" where a set is gi
 
 
 def regions(node: Node, budget: Budget) -> Regions | None:
-    r"""`1 < x < 2` -> {"x": …}, `(1, 2)` -> {"": …}, `x > 1, y > 5` -> {"x": …, "y": …}; None where it is no set."""
+    r"""`1 < x < 2` -> {"x": …}, `(1, 2)` -> {"": …}, `x > 1, y > 5` -> {"x": …, "y": …}; None for no set."""
     if node.head != "list":
         items: tuple[Node, ...] = (node,)
     else:

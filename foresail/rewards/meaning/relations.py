@@ -90,7 +90,7 @@ def in_usual_order(label: Node) -> bool:
 
 
 def is_rounded(value: Fraction, about: Fraction) -> bool:
-    """is_rounded(2/3, 0.67) -> True, also 0.66; is_rounded(100, 104) -> False: a digit that is given must be right."""
+    """is_rounded(2/3, 0.67) -> True, also 0.66; is_rounded(100, 104) -> False: given digits are right."""
     last_place = _last_place(about)
     distance = abs(value - about)
     if last_place is None:
@@ -132,7 +132,7 @@ def is_solved(node: Node, *, strictly: bool = False) -> bool:
 
 
 def _is_unknown(node: Node) -> bool:
-    r"""What a condition can be about: `x`, `-x`, `f(x)`, `AB`, `a + b`; not `|x|` or `2x`, where work is left to do."""
+    r"""What a condition can be about: `x`, `-x`, `f(x)`, `AB`, `a + b`; not `|x|` or `2x`, where work is left."""
     if node.head == "neg":
         return node.args[0].head == "symbol"
     if node.head in ("*", "/", "+", ":", "abs"):

@@ -1,4 +1,4 @@
-r"""What is written short, written out before anything is compared: `\pm 3`, `x \ne \pm 1`, `1 hour and 30 minutes`."""
+r"""Short forms, written out before anything is compared: `\pm 3`, `x \ne \pm 1`, `1 hour and 30 minutes`."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def one_quantity(node: Node, budget: Budget) -> Node:
 
 
 def without_sign(node: Node, sign: str) -> Node | None:
-    r"""`90^\circ` -> 90 and `30^\circ, 60^\circ` -> 30, 60; None where the sign does not stand behind every value."""
+    r"""`90^\circ` -> 90 and `30^\circ, 60^\circ` -> 30, 60; None where a value is without the sign."""
     if node.head == sign:
         return Node(*node.args[0])
     if node.head not in CONTAINERS or not node.args or any(item.head != sign for item in node.args):

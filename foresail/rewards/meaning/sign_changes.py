@@ -1,8 +1,8 @@
-r"""Where a formula in one unknown may change its sign: `x^2 - 5x + 6` at 2 and 3, `\frac{1}{x}` at 0, `|x| - 1` at ±1.
+r"""Where a formula in one unknown may change its sign: `x^2 - 5x + 6` at 2 and 3, `|x| - 1` at ±1.
 
-All such places are found for quotients of polynomials, also with a few absolute values in them. Between the extremes
-of a polynomial lies at most one root, so roots are bracketed by those of the derivative; extremes count as places
-too, because a double root is one.
+All such places are found for quotients of polynomials, also with a few absolute values in them. Between the
+extremes of a polynomial lies at most one root, so roots are bracketed by those of the derivative; extremes count
+as places too, because a double root is one.
 """
 
 from __future__ import annotations
@@ -156,4 +156,4 @@ def _as_fraction(root: Any) -> Fraction:
     """The root as it is, or the simple fraction that it is to ninety digits."""
     value = to_fraction(root)
     simple = value.limit_denominator(10_000)
-    return simple if abs(simple - value) <= _NEAR * max(1, abs(value)) else value
+    return simple if abs(simple - value) <= _NEAR * max(Fraction(1), abs(value)) else value

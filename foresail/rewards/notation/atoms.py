@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foresail.rewards.notation.brackets import BARS
 from foresail.rewards.notation.names import MAX_WORDS, Names
+from foresail.rewards.notation.nouns import changes_value, names_things
 from foresail.rewards.notation.tree import (
     CONTAINERS,
     EMPTY,
@@ -17,7 +18,6 @@ from foresail.rewards.notation.tree import (
     symbol,
     write,
 )
-from foresail.rewards.notation.nouns import changes_value, names_things
 from foresail.rewards.notation.units import SCALE_WORDS
 from foresail.rewards.notation.vocabulary import ACCENTS, CONSTANTS, FUNCTIONS, GREEK, SEPARATORS
 

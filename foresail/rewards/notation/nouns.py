@@ -23,8 +23,8 @@ DOUBTS = frozenset(
 OPERATORS = frozenset(
     (
         "plus minus over divided multiplied squared cubed factorial negative negated negatives opposite reverse "
-        "reversed inverse inverted inverses reciprocal reciprocals root sqrt radical conjugate log ln sin cos tan exp "
-        "exponent exponential power mod modulo base choose once twice thrice double doubled triple tripled "
+        "reversed inverse inverted inverses reciprocal reciprocals root sqrt radical conjugate log ln sin cos "
+        "tan exp exponent exponential power mod modulo base choose once twice thrice double doubled triple tripled "
         "quadruple halved fold point percent percentage permille pct ppm basis pi tau infinity infinite imaginary "
         "prime recurring repeating bar kilo mega giga milli micro nano less fewer lesser owed overdrawn debt "
         "deficit loss losses its"
@@ -59,12 +59,12 @@ _COUNTERS = frozenset(
 _OTHER_SCALES = frozenset(
     (
         "mil millones millon milhoes docena docenas cientos centenas tercios cuartos medios milliers "
-        "tiers quarts demi Millionen Milliarden Tausend Hundert Drittel Viertel halb ribu juta miliar ratus puluh lusin "
-        "setengah libo daan milyon bn mn k M"
+        "tiers quarts demi Millionen Milliarden Tausend Hundert Drittel Viertel halb ribu juta miliar ratus "
+        "puluh lusin setengah libo daan milyon bn mn k M"
     ).split()
 )
 _FOREIGN_SCALE = re.compile(
-    "[零一二三四五六七八九十百千万亿半负根两]|点\d|分之|平方|立方|次方|nghìn|triệu|tỷ|trăm|chục|rưỡi|phần|âm|ล้าน|พัน|ร้อย|หมื่น|แสน|ครึ่ง"
+    r"[零一二三四五六七八九十百千万亿半负根两]|点\d|分之|平方|立方|次方|nghìn|triệu|tỷ|trăm|chục|rưỡi|phần|âm|ล้าน|พัน|ร้อย|หมื่น|แสน|ครึ่ง"
     "|ลบ|milhões|bilhões|milhão"
 )
 _SINGULAR = re.compile(r"ss\Z|us\Z|is\Z")

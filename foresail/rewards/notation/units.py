@@ -34,7 +34,8 @@ _PREFIXES: dict[str, Fraction | int] = {
 
 _SCIENTIFIC = {
     "N": "force", "J": "energy", "W": "power", "V": "voltage", "Hz": "frequency", "Pa": "pressure", "A": "current",
-    "mol": "amount", "eV": "electron volt", "C": "charge", "F": "capacitance", "Ω": "resistance", "K": "temperature",
+    "mol": "amount", "eV": "electron volt", "C": "charge", "F": "capacitance", "Ω": "resistance",
+    "K": "temperature",
 }  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def is_unit(name: str) -> bool:
 
 
 def same_noun(one: str, other: str) -> bool:
-    """Units no table knows: same_noun("red apples", "apple") -> True; same_noun("apples per day", "apples") -> False."""
+    """Units no table knows: same_noun("red apples", "apple") -> True; same_noun("apples/day", "apple") -> False."""
     parts, others = (re.split(r"\s*/\s*|\s+per\s+", name) for name in (one, other))
     return len(parts) == len(others) and all(map(_same_part, parts, others))
 
