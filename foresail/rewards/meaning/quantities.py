@@ -126,7 +126,7 @@ class Quantities:
             return True
         if same_expression(self.facts(given), self.facts(gold), self.seed):
             return True
-        if "opaque" in self.facts(gold).heads and self.facts(given).heads <= HEADS:
+        if "opaque" in self.facts(gold).heads and self.facts(given).heads <= HEADS - {"opaque"}:
             self.rule = "sympy"
             return ASSISTANT.same(given, gold)
         return False
