@@ -5,7 +5,7 @@ from __future__ import annotations
 from foresail.rewards.meaning.places import same_set
 from foresail.rewards.meaning.progressions import spelled_out
 from foresail.rewards.meaning.quantities import Quantities
-from foresail.rewards.meaning.real_sets import regions
+from foresail.rewards.meaning.real_sets import INDEXED, regions
 from foresail.rewards.meaning.relations import assignment
 from foresail.rewards.notation.tree import CONTAINERS, DOTS, POSITIVE_INTEGERS, Node, number, symbols
 
@@ -36,7 +36,8 @@ class Collections(Quantities):
             return self.same_parts(given, gold)
         if len(mine) != len(theirs):
             return False
-        if len(mine) == 1 and "" in mine.keys() | theirs.keys():  # (1, 2) for 1 < x < 2
+        names = mine.keys() | theirs.keys()
+        if len(mine) == 1 and "" in names and not any(name.startswith(INDEXED) for name in names):
             mine, theirs = {"": next(iter(mine.values()))}, {"": next(iter(theirs.values()))}
         if mine.keys() != theirs.keys():
             return False

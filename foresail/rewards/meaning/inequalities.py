@@ -90,7 +90,8 @@ def _link(left: Node, sign: str, right: Node, budget: Budget) -> RealSet | None:
         bound = place(right if left == _X else left, budget)
         return None if bound is None else _bounded(bound, allowed, 1 if left == _X else -1, budget)
     gap = Node("+", (left, Node("neg", (right,))))
-    if not has_value(gap):
+    constants_known = all(symbols(side) or place(side, budget) is not None for side in (left, right))
+    if not has_value(gap) or not constants_known:
         return None
     value_at = _values_of(gap, budget)
 

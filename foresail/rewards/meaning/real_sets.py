@@ -24,6 +24,8 @@ from foresail.rewards.meaning.places import (
 )
 from foresail.rewards.notation.tree import Node, symbols, walk
 
+INDEXED = "indexed "  # x_n is one of many, and no unknown of a set
+
 Regions = dict[str, RealSet]  # by the name of the unknown; "" where a set is given without one
 
 
@@ -56,7 +58,8 @@ def _unknown(node: Node) -> str | None:
     sides = node.args[:1] if node.args[1] in ("in", "notin") else node.args[::2]
     labels = {part for side in sides for part in walk(side) if part.head == "apply"}
     if labels:
-        return str(labels.pop()) if len(labels) == 1 else None
+        label = labels.pop()
+        return f"{INDEXED if label.args[0].endswith('_') else ''}{label}" if not labels else None
     names = {name for side in sides for name in symbols(side)}
     return names.pop() if len(names) == 1 else None
 

@@ -9,6 +9,8 @@ from foresail.rewards.notation.tree import Node, rebuild, symbols
 
 MAX_PLACES = 60  # of a decimal that is said to be about something
 _COMPLEX = frozenset(["z", "w"])
+_BOUNDS = frozenset(["<", "<=", ">", ">=", "in"])
+_REALS = Node("set", ("R",))
 _FUNCTIONS_OF_LABELS = frozenset("gcd lcm max min det tr arg re im binom".split())
 
 
@@ -122,19 +124,29 @@ def is_solved(node: Node, *, strictly: bool = False) -> bool:
         if set(signs) & {"in", "notin"}:
             return all(is_solved(side, strictly=strictly) for side in sides[1:])
         return any(
-            (side.head in ("symbol", "apply") if strictly else _is_unknown(side))
+            (side.head in ("symbol", "apply") if strictly else _is_unknown(side, len(sides)))
             and all(symbols(side).isdisjoint(symbols(other)) for other in sides if other is not side)
             for side in sides
         )
-    if node.head == "builder":
+    if node.head == "builder" or (node.head == "list" and _says_twice(node.args)):
         return False
     return all(is_solved(part, strictly=strictly) for part in node.args if isinstance(part, Node))
 
 
-def _is_unknown(node: Node) -> bool:
+def _says_twice(conditions: tuple[Node, ...]) -> bool:
+    """`x > 1, x > 2` and `x \\in (0, 2), x \\in (1, 3)`: two bounds of one kind that nobody put together."""
+    said = [
+        (item.args[0], item.args[1][0])
+        for item in conditions
+        if item.head == "chain" and len(item.args) == 3 and item.args[1] in _BOUNDS and item.args[2] != _REALS
+    ]
+    return len(set(said)) < len(said)
+
+
+def _is_unknown(node: Node, sides: int) -> bool:
     r"""What a condition can be about: `x`, `-x`, `f(x)`, `AB`, `a + b`; not `|x|` or `2x`, where work is left."""
     if node.head == "neg":
-        return node.args[0].head == "symbol"
+        return node.args[0].head == "symbol" and sides == 2
     if node.head in ("*", "/", "+", ":", "abs"):
         return len(symbols(node)) > 1 and all(is_label(part) for part in node.args)
     return is_label(node)

@@ -61,6 +61,10 @@ class Grammar(Atoms):
         if len(filled) > 1 and any(len(group) > 1 for group in filled):  # p=5,q=2;p=7,q=2 or (0;0;0)
             return [group[0] if len(group) == 1 else Node("list", tuple(group)) for group in filled]
         items = [item for group in filled for item in group]
+        if logical and not either:
+            if not all(map(is_condition, items)):
+                raise Unreadable("logic")
+            return [join("intersect", items)]
         if logical and not any(map(is_condition, items)):
             raise Unreadable("logic")
         return [join("union", items)] if either and any(map(is_condition, items)) else items
