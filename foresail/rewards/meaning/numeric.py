@@ -22,7 +22,6 @@ MAX_EXPONENT = 10**9  # of a power; what lies beyond is no number here
 MAX_ARGUMENT = 10**7  # of exp, trigonometric functions and factorials
 
 CLEAR = 1e-20
-KNOWN = 110  # digits by which the argument of an unknown function is told from others
 INDEX = Fraction(7919, 6133)  # where the terms of two sums are compared
 
 _local = threading.local()
@@ -136,6 +135,9 @@ class _Evaluation:
         self.contexts = context(depth.coarse), context(depth.fine)
         self.widest = int(depth.places * 3.33)  # in bits
         self.costs = _DEEP_COSTS if depth is DEEP else _COSTS
+        self.known = (
+            depth.fine - 30
+        )  # digits by which the argument of an unknown function is told from others
         self.noisy = False
 
     def value(self, node: Node) -> Pair:
@@ -193,7 +195,7 @@ class _Evaluation:
 
     def oracle(self, name: str, arguments: list[Pair]) -> Pair:
         """A function nobody defined: some fixed value for each argument, so f(x) equals f(x) and not f(y)."""
-        text = name + "|" + "|".join(self.contexts[1].nstr(fine, KNOWN) for _, fine in arguments)
+        text = name + "|" + "|".join(self.contexts[1].nstr(fine, self.known) for _, fine in arguments)
         digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
         return self.from_fraction(Fraction(digest * 3, 2**64) + Fraction(1, 4))
 

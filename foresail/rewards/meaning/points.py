@@ -46,8 +46,8 @@ def far_points(
     sides: tuple[Node, Node], heads: frozenset[str], names: list[str], seed: str, budget: Budget
 ) -> list[Point]:
     """More points for formulas with corners or steps; none for smooth ones."""
-    stepped = bool(_STEPS & heads)
-    if not stepped and not _CORNERS & heads and not any(_has_broken_power(side, budget) for side in sides):
+    stepped = bool(_STEPS & heads) or any(head.startswith("arc") for head in heads)
+    if not stepped and not any(is_cornered(side, budget) for side in sides):
         return []
     draw = random.Random(seed)
     points = []
@@ -70,15 +70,29 @@ def far_points(
 
 
 def whole_names(*sides: Node) -> frozenset[str]:
-    """Letters that stand for integers: the n of `(-1)^n`, which has no other meaning."""
+    """Letters that stand for integers: the n of `(-1)^n` or `x^n`, where a negative x has other powers too."""
     return frozenset(
         name
         for side in sides
         for part in walk(side)
-        if part.head == "^" and part.args[0] == MINUS_ONE
+        if part.head == "^" and (part.args[0] == MINUS_ONE or symbols(part.args[0]))
         for name in symbols(part.args[1])
         if name in COUNTERS
     )
+
+
+def is_cornered(node: Node, budget: Budget) -> bool:
+    r"""Whether a variable stands under bars, a root, a floor or the like; `\ln |x|` only says where `\ln x` is meant."""
+    if not symbols(node):
+        return False
+    if node.head in _STEPS | _CORNERS:
+        return True
+    if node.head == "^" and symbols(node.args[0]) and not symbols(node.args[1]):
+        exponent = exact(node.args[1], budget=budget)
+        if exponent is None or exponent.denominator != 1:
+            return True
+    parts = node.args[0].args if node.head in ("ln", "log") and node.args[0].head == "abs" else node.args
+    return any(isinstance(part, Node) and is_cornered(part, budget) for part in parts)
 
 
 def draw_point(draw: random.Random, names: list[str], attempt: int) -> Point:
@@ -90,16 +104,6 @@ def draw_point(draw: random.Random, names: list[str], attempt: int) -> Point:
         first = names[attempt // 2 % len(names)]
         point[first] = -abs(point[first])  # so that |x| and x are told apart
     return point
-
-
-def _has_broken_power(node: Node, budget: Budget) -> bool:
-    r"""`(x^2)^{1/2}` has the corner that `\sqrt{x^2}` has."""
-    for part in walk(node):
-        if part.head == "^" and not symbols(part.args[1]):
-            exponent = exact(part.args[1], budget=budget)
-            if exponent is None or exponent.denominator != 1:
-                return True
-    return False
 
 
 def constants(sides: tuple[Node, Node], most: int, budget: Budget) -> list[Fraction]:

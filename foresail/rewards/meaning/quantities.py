@@ -7,16 +7,16 @@ from fractions import Fraction
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.expressions import Facts, same_expression
 from foresail.rewards.meaning.last_resort import ASSISTANT
+from foresail.rewards.meaning.points import is_cornered
 from foresail.rewards.meaning.relations import rename
 from foresail.rewards.meaning.symbolic import HEADS
-from foresail.rewards.notation.tree import Node, heads, number, symbol, symbols, walk
+from foresail.rewards.notation.tree import Node, heads, number, symbol, symbols
 from foresail.rewards.notation.units import measure, same_noun
 
 _RADIANS = frozenset(["rad", "radian", "radians"])
 _UNIT_LETTERS = frozenset("mgshLl")
 # Restating the problem is not an answer: `\\gcd(12, 18)` where 6 is asked.
 _RESTATING = frozenset(["gcd", "lcm", "opaque", "max", "min"])
-_STEPS, _CORNERS = frozenset(["floor", "ceil", "sgn", "max", "min"]), frozenset(["abs", "sqrt"])
 
 
 class Quantities:
@@ -132,12 +132,10 @@ class Quantities:
         return False
 
     def restates(self, given: Node, gold: Node) -> bool:
-        r"""Whether the response leaves work undone: an integral for its value, `\lfloor \cos^2 x \rfloor` for 0."""
+        r"""Whether the response leaves work undone: an integral for its value, `\sqrt{(x+6)^2}` for `x + 6`."""
         if _RESTATING & heads(given) and not _RESTATING & heads(gold):
             return True
-        return not (_STEPS | _CORNERS) & heads(gold) and any(
-            part.head in _STEPS and symbols(part) for part in walk(given)
-        )
+        return is_cornered(given, self.budget) and not is_cornered(gold, self.budget)
 
     def same_opaque(self, given: Node, gold: Node) -> bool:
         r"""Sums, products and unions over the same range of the same thing: `\bigcup_{k=1}^5 [k, k+1]`."""

@@ -96,7 +96,7 @@ def _real_set(node: Node, budget: Budget) -> RealSet | None:
 def _interval(low: Node, high: Node, head: str, budget: Budget) -> RealSet | None:
     budget.spend(2 * LOOK)
     left, right = end(low, budget), end(high, budget)
-    if left is None or right is None:
+    if left is None or right is None or (left != "-" and right != "+" and _is_less(right, left)):
         return None
     closed_left, closed_right = head[0] == "[", head[1] == "]"
 

@@ -168,6 +168,7 @@ def parameter(label: Node) -> str | None:
         and len(label.args) == 2
         and label.args[1].head == "symbol"
         and label.args[1].args[0].islower()
+        and label.args[0] != label.args[1].args[0]
     ):
         return str(label.args[1].args[0])
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from foresail.rewards.notation.atoms import Atoms
 from foresail.rewards.notation.tokens import Token, tokenize
-from foresail.rewards.notation.tree import ZERO, Node, Unreadable, is_condition, join
+from foresail.rewards.notation.tree import ZERO, Node, Unreadable, is_condition, join, symbols
 from foresail.rewards.notation.vocabulary import RELATIONS, SEPARATORS
 
 MAX_LENGTH = 20_000  # characters of an answer that are read; longer ones are compared as text
@@ -43,7 +43,7 @@ class Grammar(Atoms):
 
     def items(self) -> list[Node]:
         groups: list[list[Node]] = [[]]
-        either = logical = False
+        either = both = logical = False
         while self.more() and not self.closes():
             if self.peek().kind == ";":
                 self.skip_separators()
@@ -54,6 +54,7 @@ class Grammar(Atoms):
                 break
             while self.at_separator():
                 logical |= self.peek().kind == "command"
+                both |= self.peek().text.lower() in ("and", "land", "wedge", "和", "且")
                 either |= self.advance().text.lower() in ("or", "lor", "vee", "或")
         filled = [group for group in groups if group]
         if not filled:
@@ -61,12 +62,10 @@ class Grammar(Atoms):
         if len(filled) > 1 and any(len(group) > 1 for group in filled):  # p=5,q=2;p=7,q=2 or (0;0;0)
             return [group[0] if len(group) == 1 else Node("list", tuple(group)) for group in filled]
         items = [item for group in filled for item in group]
-        if logical and not either:
-            if not all(map(is_condition, items)):
-                raise Unreadable("logic")
-            return [join("intersect", items)]
         if logical and not any(map(is_condition, items)):
             raise Unreadable("logic")
+        if both and not either and all(map(is_condition, items)) and len(set(map(_names, items))) == 1:
+            return [join("intersect", items)]
         return [join("union", items)] if either and any(map(is_condition, items)) else items
 
     def skip_separators(self) -> None:
@@ -282,6 +281,10 @@ class Grammar(Atoms):
 
 
 _TIMES = frozenset("times cdot ast star cdotp centerdot bullet".split())
+
+
+def _names(condition: Node) -> frozenset[str]:
+    return frozenset(symbols(condition))
 
 
 def _add(tree: Node | None, terms: list[Node]) -> Node | None:
