@@ -17,6 +17,7 @@ from foresail.rewards.meaning.letters import aligned
 from foresail.rewards.meaning.matrices import with_matrices_done
 from foresail.rewards.meaning.numeric import Value
 from foresail.rewards.meaning.places import place
+from foresail.rewards.meaning.quantities import RESTATING
 from foresail.rewards.meaning.relations import (
     Assignment,
     assignment,
@@ -48,6 +49,9 @@ class Comparison(Collections):
 
     def same_answer(self, given: Node, gold: Node) -> bool:
         """Whether a response's answer means what the right one means."""
+        if RESTATING & heads(given) and not RESTATING & heads(gold):
+            self.rule = "restatement"
+            return False
         sides = aligned(given, gold)
         if sides is None:
             self.rule = "domain"

@@ -58,8 +58,8 @@ class Facts:
         if key not in self.values:
             try:
                 self.values[key] = evaluate(self.node, point, self.budget, setting)
-            except BeyondLimits:  # a constant is worth a second, deeper look; of points there are others
-                self.values[key] = None if point else self.deeply(point, setting)
+            except BeyondLimits as error:  # a constant is worth a deeper look; of points there are others
+                self.values[key] = None if point or error.hopeless else self.deeply(point, setting)
             except NoValue:
                 self.values[key] = None
         return self.values[key]
@@ -137,6 +137,9 @@ def proportional(one: Node, other: Node, seed: str, budget: Budget) -> Fraction 
 
 
 def _same_constant(one: Facts, other: Facts) -> bool:
+    first = remainders(one.node, one.budget)
+    if first is not None and (second := remainders(other.node, one.budget)) is not None:
+        return first == second or _rounds_to(one, other) or _rounds_to(other, one)
     if one.value is not None and other.value is not None:
         if _agree(one, other, {}, USUAL) or _rounds_to(one, other) or _rounds_to(other, one):
             return True
@@ -145,9 +148,6 @@ def _same_constant(one: Facts, other: Facts) -> bool:
         return bool(_agree(one, other, {}, Setting(log_base=10)))
     if _same_infinity(one.node, other.node):
         return True
-    first = remainders(one.node, one.budget)
-    if first is not None and (second := remainders(other.node, one.budget)) is not None:
-        return first == second
     return not one.is_undefined and _same_tree(one.node, other.node, one.budget)
 
 

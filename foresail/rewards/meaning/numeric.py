@@ -22,6 +22,7 @@ MAX_EXPONENT = 10**9  # of a power; what lies beyond is no number here
 MAX_ARGUMENT = 10**7  # of exp, trigonometric functions and factorials
 
 CLEAR = 1e-20
+BITS = 3.33  # of one decimal digit
 INDEX = Fraction(7919, 6133)  # where the terms of two sums are compared
 
 _local = threading.local()
@@ -47,7 +48,11 @@ class NoValue(Exception):
 
 
 class BeyondLimits(NoValue):
-    """There may be a number, but it is too large or too small to look at."""
+    """There may be a number, but it is too large or too small to look at; `hopeless` where no depth would do."""
+
+    def __init__(self, why: str, *, hopeless: bool = False) -> None:
+        super().__init__(why)
+        self.hopeless = hopeless
 
 
 class Value:
@@ -133,7 +138,7 @@ class _Evaluation:
         self.budget = budget
         self.setting = setting
         self.contexts = context(depth.coarse), context(depth.fine)
-        self.widest = int(depth.places * 3.33)  # in bits
+        self.widest = depth.places * BITS
         self.costs = _DEEP_COSTS if depth is DEEP else _COSTS
         self.known = (
             depth.fine - 30
@@ -163,7 +168,7 @@ class _Evaluation:
         if head == "log" and len(arguments) == 1 and self.setting.log_base:
             arguments.append(self.from_fraction(Fraction(self.setting.log_base)))
         if head in _SATURATING:
-            _bounded(self.contexts[1], arguments[0][1], self.widest // 3)
+            self.within_saturation(arguments[0][1])
         try:
             coarse, fine = (
                 rule(ctx, *values)
@@ -172,6 +177,10 @@ class _Evaluation:
         except (ZeroDivisionError, ValueError, OverflowError, TypeError, NotImplementedError) as error:
             raise NoValue(f"{head}: {error}") from None
         return self.checked(head, coarse, fine)
+
+    def within_saturation(self, argument: Any) -> None:
+        if abs(argument) > self.widest / 3:
+            raise BeyondLimits("too near to one")
 
     def checked(self, head: str, coarse: Any, fine: Any) -> Pair:
         ctx = self.contexts[1]
@@ -183,13 +192,14 @@ class _Evaluation:
         if abs(magnitude) > self.widest:
             # a small number is one where both runs see it; otherwise it is what zero looks like
             if magnitude > 0 or (coarse and ctx.mag(fine - coarse) < magnitude - 20):
-                raise BeyondLimits("too large or too small")
+                raise BeyondLimits("too large or too small", hopeless=abs(magnitude) > DEEP.places * BITS)
             self.noisy = True
         return coarse, fine
 
     def from_fraction(self, value: Fraction) -> Pair:
-        if abs(value.numerator.bit_length() - value.denominator.bit_length()) > self.widest and value:
-            raise BeyondLimits("too large or too small")
+        size = abs(value.numerator.bit_length() - value.denominator.bit_length())
+        if size > self.widest and value:
+            raise BeyondLimits("too large or too small", hopeless=size > DEEP.places * BITS)
         coarse, fine = self.contexts
         return coarse.mpf(value.numerator) / value.denominator, fine.mpf(value.numerator) / value.denominator
 
@@ -241,7 +251,7 @@ def _is_real(ctx: Any, value: Any) -> bool:
 
 def _bounded(ctx: Any, value: Any, most: int = MAX_ARGUMENT) -> Any:
     if abs(value) > most:
-        raise BeyondLimits("too large")
+        raise BeyondLimits("too large", hopeless=True)
     return value
 
 
@@ -252,7 +262,7 @@ def _power(ctx: Any, base: Any, exponent: Any) -> Any:
             return ctx.mpf(0)
         raise NoValue("a power of zero")
     if abs(ctx.re(exponent)) * abs(ctx.log(abs(base))) > 10**10:
-        raise BeyondLimits("too large")
+        raise BeyondLimits("too large", hopeless=True)
     return ctx.power(base, exponent)
 
 

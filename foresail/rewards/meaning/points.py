@@ -15,7 +15,8 @@ from itertools import islice, product
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.exact import exact
 from foresail.rewards.meaning.places import place
-from foresail.rewards.notation.tree import Node, number, symbols, walk
+from foresail.rewards.meaning.sign_changes import sign_changes
+from foresail.rewards.notation.tree import Node, number, rebuild, symbols, walk
 
 Point = dict[str, Fraction]
 
@@ -28,10 +29,9 @@ LARGEST = 10**30
 WHOLE = 6  # points with integers
 COUNTERS = frozenset("jklmn")
 MINUS_ONE = Node("neg", (number(1),))
+_LOGARITHMS = frozenset(["ln", "log"])  # e^{\\frac12 \\ln x^2} is |x|
 _STEPS = frozenset(["abs", "floor", "ceil", "sgn", "max", "min", "mod"])
-_CORNERS = frozenset(
-    ["sqrt", "root", "cbrt", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "arg"]
-)
+_CORNERS = frozenset(["sqrt", "root", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "arg"])
 
 
 def near_points(names: list[str], whole: frozenset[str], seed: str) -> Iterator[Point]:
@@ -47,7 +47,7 @@ def far_points(
 ) -> list[Point]:
     """More points for formulas with corners or steps; none for smooth ones."""
     stepped = bool(_STEPS & heads) or any(head.startswith("arc") for head in heads)
-    if not stepped and not any(is_cornered(side, budget) for side in sides):
+    if not stepped and not _LOGARITHMS & heads and not any(is_cornered(side, budget) for side in sides):
         return []
     draw = random.Random(seed)
     points = []
@@ -61,6 +61,7 @@ def far_points(
     if stepped:  # floors and ceilings part at integers
         points += [{name: Fraction(draw.randint(-9, 9)) for name in names} for _ in range(WHOLE)]
         points.append(dict.fromkeys(names, Fraction(0)))
+        points += _corners(sides, names, draw, budget)
     found = constants(sides, MOST_CONSTANTS if stepped else MOST_CONSTANTS // 2, budget)
     for attempt, (constant, name) in enumerate(product(found, names[:MOST_NAMES])):
         for distance in (*BESIDE, Fraction(0)) if stepped else BESIDE:
@@ -82,17 +83,37 @@ def whole_names(*sides: Node) -> frozenset[str]:
 
 
 def is_cornered(node: Node, budget: Budget) -> bool:
-    r"""Whether a variable stands under bars, a root, a floor or the like; `\ln |x|` only says where `\ln x` is meant."""
+    r"""Whether a variable stands under bars, a root, a floor or the like; the bars of `\ln |x|` do not count."""
     if not symbols(node):
         return False
     if node.head in _STEPS | _CORNERS:
-        return True
+        return node.head != "root" or not _is_odd(node.args[1], budget)
     if node.head == "^" and symbols(node.args[0]) and not symbols(node.args[1]):
         exponent = exact(node.args[1], budget=budget)
         if exponent is None or exponent.denominator != 1:
             return True
     parts = node.args[0].args if node.head in ("ln", "log") and node.args[0].head == "abs" else node.args
     return any(isinstance(part, Node) and is_cornered(part, budget) for part in parts)
+
+
+def _corners(sides: tuple[Node, Node], names: list[str], draw: random.Random, budget: Budget) -> list[Point]:
+    """Where something under bars is zero, the other variables being what they are."""
+    inside = dict.fromkeys(
+        part.args[0] for side in sides for part in walk(side) if part.head in ("abs", "sgn")
+    )
+    points = []
+    for formula, name in islice(product(inside, names[:MOST_NAMES]), MOST_CONSTANTS):
+        point = draw_point(draw, names, 0)
+        fixed = _with_values(formula, {other: point[other] for other in names if other != name})
+        for place in (sign_changes(fixed, name, budget) or [])[:MOST_CONSTANTS]:
+            points.append(point | {name: place})
+    return points
+
+
+def _with_values(node: Node, values: Point) -> Node:
+    if node.head == "symbol":
+        return number(values[node.args[0]]) if node.args[0] in values else node
+    return rebuild(node, lambda part: _with_values(part, values))
 
 
 def draw_point(draw: random.Random, names: list[str], attempt: int) -> Point:
@@ -104,6 +125,11 @@ def draw_point(draw: random.Random, names: list[str], attempt: int) -> Point:
         first = names[attempt // 2 % len(names)]
         point[first] = -abs(point[first])  # so that |x| and x are told apart
     return point
+
+
+def _is_odd(index: Node, budget: Budget) -> bool:
+    value = exact(index, budget=budget)
+    return value is not None and value.denominator == 1 and value.numerator % 2 == 1
 
 
 def constants(sides: tuple[Node, Node], most: int, budget: Budget) -> list[Fraction]:

@@ -16,7 +16,7 @@ from foresail.rewards.notation.units import measure, same_noun
 _RADIANS = frozenset(["rad", "radian", "radians"])
 _UNIT_LETTERS = frozenset("mgshLl")
 # Restating the problem is not an answer: `\\gcd(12, 18)` where 6 is asked.
-_RESTATING = frozenset(["gcd", "lcm", "opaque", "max", "min"])
+RESTATING = frozenset(["gcd", "lcm", "opaque", "max", "min"])
 
 
 class Quantities:
@@ -133,7 +133,7 @@ class Quantities:
 
     def restates(self, given: Node, gold: Node) -> bool:
         r"""Whether the response leaves work undone: an integral for its value, `\sqrt{(x+6)^2}` for `x + 6`."""
-        if _RESTATING & heads(given) and not _RESTATING & heads(gold):
+        if RESTATING & heads(given) and not RESTATING & heads(gold):
             return True
         return is_cornered(given, self.budget) and not is_cornered(gold, self.budget)
 

@@ -16,7 +16,8 @@ DOUBTS = frozenset(
     (
         "least most unless not no nope none never wrong incorrect false guess possibly probably perhaps maybe "
         "might could actually either neither nor except instead rather versus vs but if than isn't don't "
-        "excluded excluding else anything everything bound bounds lower upper estimate otherwise unknown undefined doubtful invalid cannot"
+        "excluded excluding else anything everything bound bounds lower upper estimate otherwise unknown undefined "
+        "doubtful invalid cannot"
     ).split()
 )
 # Words that make another number of the one beside them: `twice 7`, `7 squared`.
@@ -35,7 +36,7 @@ _FUNCTION_WORDS = frozenset(
         "to through for when where with is are was were has have had does do equals be been at by on in into onto "
         "from above below under before after beyond past short off behind against without within out up down "
         "ago early late too many much very nearly almost about exactly or and so as that this which who it they "
-        "them he she we you i because since until while though although then thus hence"
+        "them he she we you i itself themselves because since until while though although then thus hence"
     ).split()
 )
 _SMALL_WORDS = frozenset(
@@ -92,8 +93,12 @@ def names_things(words: list[str], *, one: bool = False) -> bool:
     bare = [word.split("^")[0] for word in words if word != "/"]
     if is_unit(" ".join(words)) or words in (["am"], ["pm"]):
         return True
-    if bare[0].lower() == "of" or any(
-        not is_unit(word) and (changes_value(word) or word.lower() in _FUNCTION_WORDS) for word in bare
+    if (
+        bare[0].lower() == "of"
+        or "times" in bare[:-1]
+        or any(
+            not is_unit(word) and (changes_value(word) or word.lower() in _FUNCTION_WORDS) for word in bare
+        )
     ):
         return False
     return any(_is_counted(word, one) for word in bare if word.lower() not in _SMALL_WORDS)
