@@ -105,8 +105,8 @@ def _corners(sides: tuple[Node, Node], names: list[str], draw: random.Random, bu
     for formula, name in islice(product(inside, names[:MOST_NAMES]), MOST_CONSTANTS):
         point = draw_point(draw, names, 0)
         fixed = _with_values(formula, {other: point[other] for other in names if other != name})
-        for place in (sign_changes(fixed, name, budget) or [])[:MOST_CONSTANTS]:
-            points.append(point | {name: place})
+        zeros = sign_changes(fixed, name, budget) or []
+        points += [point | {name: zero} for zero in zeros[:MOST_CONSTANTS]]
     return points
 
 
