@@ -42,6 +42,7 @@ from foresail.rewards.meaning.rewriting import (
     without_signs,
 )
 from foresail.rewards.notation.tree import CONTAINERS, Node, heads, symbols
+from foresail.rewards.notation.units import same_noun
 
 
 class Comparison(Collections):
@@ -147,6 +148,8 @@ class Comparison(Collections):
                 value = rename(value, mine, theirs)
             return self.same(value, gold_value)
         labels = (label, gold_label)
+        if all(map(is_prose, labels)):  # a perimeter is no area
+            return same_noun(*(label.args[0] for label in labels)) and self.same(value, gold_value)
         if not all(map(is_label, labels)) or any(map(is_prose, labels)) or is_function_of_x(*labels):
             return self.same(value, gold_value)
         return self.same_equation(

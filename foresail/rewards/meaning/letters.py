@@ -10,8 +10,10 @@ from foresail.rewards.meaning.points import COUNTERS
 from foresail.rewards.meaning.relations import rename
 from foresail.rewards.notation.tree import Node, heads, is_condition, symbols, walk
 
-_FREE = frozenset("C c K C_1 C_2 C_3 c_1 c_2 c_3".split())  # constants of integration in a right answer
-_FREE_TOO = _FREE | frozenset("A B D k K_1 K_2 k_1 k_2 const constant".split())  # and in a response
+_FREE = frozenset("C c K".split())  # a constant of integration in a right answer
+_FREE_TOO = _FREE | frozenset("D k C_1 c_1 const constant".split())  # and in a response
+_NUMBERED = frozenset("C_1 C_2 C_3 c_1 c_2 c_3".split())  # several of them
+_NUMBERED_TOO = _NUMBERED | frozenset("A B C D c d K_1 K_2 k_1 k_2".split())
 _WHOLE, _ALL = Node("set", ("Z",)), Node("set", ("R",))
 
 
@@ -19,7 +21,7 @@ def aligned(given: Node, gold: Node) -> tuple[Node, Node] | None:
     mine, my_domains = _without_domains(given)
     theirs, their_domains = _without_domains(gold)
     if my_domains and their_domains:
-        if sorted(my_domains.values()) != sorted(their_domains.values()):
+        if list(my_domains.values()) != list(their_domains.values()):
             return None
         mine = _renamed(mine, dict(zip(my_domains, their_domains, strict=True)))
     elif my_domains or their_domains:
@@ -27,7 +29,9 @@ def aligned(given: Node, gold: Node) -> tuple[Node, Node] | None:
         if any(not _says_little(name, domain, core) for name, domain in declared.items()):
             return given, gold
         mine = _renamed(mine, _pairing(mine, theirs, COUNTERS, COUNTERS))
-    return _renamed(mine, _pairing(mine, theirs, _FREE_TOO, _FREE)), theirs
+    if _adds_a_constant(theirs, _FREE) and _adds_a_constant(mine, _FREE_TOO):
+        return _renamed(mine, _pairing(mine, theirs, _FREE_TOO, _FREE)), theirs
+    return _renamed(mine, _pairing(mine, theirs, _NUMBERED_TOO, _NUMBERED)), theirs
 
 
 def _without_domains(node: Node) -> tuple[Node, dict[str, Node]]:
@@ -46,6 +50,15 @@ def _without_domains(node: Node) -> tuple[Node, dict[str, Node]]:
     if not domains or not kept:
         return node, {}
     return (kept[0] if len(kept) == 1 else Node("list", kept)), domains
+
+
+def _adds_a_constant(node: Node, letters: frozenset[str]) -> bool:
+    """`x^2 + C`, `y = x^2 + C`; not `a + b + c`, where c is the third of three."""
+    side = node.args[-1] if node.head == "chain" else node
+    terms = side.args if side.head == "+" else ()
+    return any(term.head == "symbol" and term.args[0] in letters for term in terms) and "b" not in symbols(
+        side
+    )
 
 
 def _is_domain(item: Node, domains: dict[str, Node]) -> bool:

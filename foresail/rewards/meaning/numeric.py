@@ -23,7 +23,8 @@ MAX_ARGUMENT = 10**7  # of exp, trigonometric functions and factorials
 
 CLEAR = 1e-20
 BITS = 3.33  # of one decimal digit
-INDEX = Fraction(7919, 6133)  # where the terms of two sums are compared
+TERMS = (Fraction(0), Fraction(7), Fraction(7919))  # of two sums that are compared
+INSIDE = (Fraction(7919, 6133), Fraction(-311, 7), Fraction(10**5, 3))  # and the places where integrands are
 
 _local = threading.local()
 
@@ -229,10 +230,29 @@ class _Evaluation:
         if node.args[0] == "int" and body.args[-2:-1] == (Node("symbol", ("d",)),):
             index = body.args[-1].args[0] if body.args[-1].head == "symbol" else index
             body = Node("*", body.args[:-2] or (Node("number", (Fraction(1), None)),))
-        outside, self.point = self.point, {**self.point, index: INDEX} if index else self.point
-        values.append(self.value(body))
-        self.point = outside
+        values += (
+            self.terms(body, index, INSIDE if node.args[0] == "int" else TERMS)
+            if index
+            else [self.value(body)]
+        )
         return self.oracle(name, values)
+
+    def terms(self, body: Node, index: str, places: tuple[Fraction, ...]) -> list[Pair]:
+        """The body at some places of its index, those left out where it has no value."""
+        outside, values = self.point, []
+        for place in places:
+            self.point = {**outside, index: place}
+            try:
+                values.append(self.value(body))
+            except BeyondLimits:
+                raise
+            except NoValue:
+                continue
+            finally:
+                self.point = outside
+        if not values:
+            raise NoValue("a sum without terms")
+        return values
 
 
 def _constant(name: str, ctx: Any) -> Any:

@@ -54,7 +54,8 @@ def far_points(
     for scale in SCALES if stepped else SCALES[:4]:
         for sign in (1, -1):
             point = {
-                name: draw.choice((1, -1)) * draw.randint(1, 997) * scale / Fraction(1009) for name in names
+                name: draw.choice((1, -1)) * scale * Fraction(draw.randint(1, 997), draw.randint(998, 1999))
+                for name in names
             }
             name = draw.choice(names)
             points.append(point | {name: sign * abs(point[name])})
@@ -82,6 +83,11 @@ def whole_names(*sides: Node) -> frozenset[str]:
     )
 
 
+def has_steps(node: Node) -> bool:
+    """Whether a floor, a maximum or the like of a variable is taken, which may jump or bend anywhere."""
+    return any(part.head in _STEPS and part.head != "abs" and symbols(part) for part in walk(node))
+
+
 def is_cornered(node: Node, budget: Budget) -> bool:
     r"""Whether a variable stands under bars, a root, a floor or the like; the bars of `\ln |x|` do not count."""
     if not symbols(node):
@@ -92,6 +98,8 @@ def is_cornered(node: Node, budget: Budget) -> bool:
         exponent = exact(node.args[1], budget=budget)
         if exponent is None or exponent.denominator != 1:
             return True
+    if node.head in ("exp", "^") and any(map(_is_log_of_formula, walk(node.args[-1]))):
+        return True
     parts = node.args[0].args if node.head in ("ln", "log") and node.args[0].head == "abs" else node.args
     return any(isinstance(part, Node) and is_cornered(part, budget) for part in parts)
 
@@ -119,12 +127,17 @@ def _with_values(node: Node, values: Point) -> Node:
 def draw_point(draw: random.Random, names: list[str], attempt: int) -> Point:
     """Positive and negative in turns; within ±1 at times, for arcsin and its like."""
     scale = (3, 1, 7, 1, 1, 3, 1, 7)[attempt % 8]
-    point = {name: Fraction(draw.randint(1, 997) * scale, 1009) for name in names}
+    point = {name: Fraction(draw.randint(1, 997) * scale, draw.randint(998, 1999)) for name in names}
     if attempt % 2 == 0:
         point = {name: value * draw.choice((1, -1)) for name, value in point.items()}
         first = names[attempt // 2 % len(names)]
         point[first] = -abs(point[first])  # so that |x| and x are told apart
     return point
+
+
+def _is_log_of_formula(node: Node) -> bool:
+    r"""`\ln (x+1)^2`, whose half is the logarithm of |x+1|; the `\ln x` of `e^{x \ln x}` is what it seems."""
+    return node.head in _LOGARITHMS and node.args[0].head != "symbol" and bool(symbols(node.args[0]))
 
 
 def _is_odd(index: Node, budget: Budget) -> bool:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.expressions import Facts, same_expression
 from foresail.rewards.meaning.last_resort import ASSISTANT
-from foresail.rewards.meaning.points import is_cornered
+from foresail.rewards.meaning.points import has_steps, is_cornered
 from foresail.rewards.meaning.relations import rename
 from foresail.rewards.meaning.symbolic import HEADS
 from foresail.rewards.notation.tree import Node, heads, number, symbol, symbols
@@ -122,8 +122,8 @@ class Quantities:
             return False
         if is_word(given) and is_word(gold):  # CAB is not ABC
             return given == gold
-        if given.head == gold.head == "opaque" and self.same_opaque(given, gold):
-            return True
+        if given.head == gold.head == "opaque":
+            return self.same_opaque(given, gold)
         if same_expression(self.facts(given), self.facts(gold), self.seed):
             return True
         if "opaque" in self.facts(gold).heads and self.facts(given).heads <= HEADS - {"opaque"}:
@@ -134,6 +134,8 @@ class Quantities:
     def restates(self, given: Node, gold: Node) -> bool:
         r"""Whether the response leaves work undone: an integral for its value, `\sqrt{(x+6)^2}` for `x + 6`."""
         if RESTATING & heads(given) and not RESTATING & heads(gold):
+            return True
+        if has_steps(given) and not has_steps(gold):
             return True
         return is_cornered(given, self.budget) and not is_cornered(gold, self.budget)
 

@@ -24,6 +24,7 @@ from foresail.rewards.meaning.places import (
 )
 from foresail.rewards.notation.tree import Node, symbols, walk
 
+_ORDERS = frozenset(["<", "<=", ">", ">=", "in"])
 INDEXED = "indexed "  # x_n is one of many, and no unknown of a set
 
 Regions = dict[str, RealSet]  # by the name of the unknown; "" where a set is given without one
@@ -71,9 +72,12 @@ def _listed(items: tuple[Node, ...], budget: Budget) -> RealSet | None:
         return None
     if len(known) == 1:
         return known[0]
-    if all(item.head == "chain" for item in items) and not is_empty(both := intersection(known)):
+    if any(item.head != "chain" for item in items):
+        return union(known)
+    both = intersection(known)
+    if not is_empty(both):
         return both
-    return union(known)
+    return union(known) if all(set(item.args[1::2]) <= _ORDERS for item in items) else None
 
 
 def _real_set(node: Node, budget: Budget) -> RealSet | None:

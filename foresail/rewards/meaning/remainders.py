@@ -1,27 +1,55 @@
-r"""Integers and fractions too long to write out, by their remainders modulo three primes of about 70 bits.
+r"""Integers and fractions too long to write out, by their remainders modulo three random primes of 80 bits.
 
 `2 \cdot 2^{70000}` is `2^{70001}`, and `9^{9^9}` is not `9^{9^9} + 1`: off by one is seen at any size. Different
-numbers share all three remainders with a chance of one in 10^{60}.
+numbers share all three remainders with a chance of one in 10^{60}, and nobody can aim at primes that each process
+draws for itself.
 """
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
+from functools import cache
+from itertools import islice
 
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.exact import exact
 from foresail.rewards.notation.tree import Node
 
-PRIMES = (314159265358979323861, 271828182845904523609, 141421356237309504911)
+BITS = 80
+WITNESSES = 20  # of a prime; a composite passes each with a chance below a quarter
 MAX_FACTORIAL = 20_000
 POWER = 40  # work for one
 
 
 def remainders(node: Node, budget: Budget) -> tuple[int, ...] | None:
     """remainders(parse("2^{70000}")) -> three numbers; None where the value is not rational, or cannot be told."""
-    found = [_remainder(node, prime, budget) for prime in PRIMES]
-    known = [remainder for remainder in found if remainder is not None]
-    return tuple(known) if len(known) == len(PRIMES) else None
+    found = []
+    for prime in _primes():
+        remainder = _remainder(node, prime, budget)
+        if remainder is None:
+            return None
+        found.append(remainder)
+    return tuple(found)
+
+
+@cache
+def _primes() -> tuple[int, ...]:
+    draw = random.SystemRandom()
+    candidates = iter(lambda: draw.getrandbits(BITS) | 1 << BITS | 1, None)
+    return tuple(islice((number for number in candidates if _is_prime(number, draw)), 3))
+
+
+def _is_prime(number: int, draw: random.Random) -> bool:
+    """The test of Miller and Rabin."""
+    twos = (number - 1 & 1 - number).bit_length() - 1
+    odd = (number - 1) >> twos
+    for _ in range(WITNESSES):
+        power = pow(draw.randrange(2, number - 1), odd, number)
+        if power == 1 or any(pow(power, 2**square, number) == number - 1 for square in range(twos)):
+            continue
+        return False
+    return True
 
 
 def _remainder(node: Node, prime: int, budget: Budget) -> int | None:

@@ -25,6 +25,7 @@ _SIMPLE = re.compile(
     re.ASCII,
 )
 _COMMAS = re.compile(r"\d,\d")
+_GROUPED = re.compile(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?!,?\d)")
 _DECIMAL_COMMA = re.compile(
     r"(?:([^\W\d_]+)\s*:\s*)?(?:[$€£¥₹]|R[pM]|USD|EUR)?\s*(-?)\s*(\d+,\d+)((?:\s|[^\W\d_]|[$€£¥₹])*)"
 )
@@ -138,7 +139,8 @@ def same_words(one: str, other: str) -> bool:
 def _comma_readings(text: str) -> tuple[str, ...]:
     if not _COMMAS.search(text):
         return ("top",)
-    return ("top", "nowhere", "everywhere") if ", " in text else ("top", "nowhere")
+    grouped = ", " in text and not _COMMAS.search(_GROUPED.sub("", text))  # (1,234, 5), and not (1,7,103, 5)
+    return ("top", "nowhere", "everywhere") if grouped else ("top", "nowhere")
 
 
 def _as_words(text: str, words: str) -> str:

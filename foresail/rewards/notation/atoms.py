@@ -250,14 +250,14 @@ class Atoms(Names):
 
     def number_set(self, name: str) -> Node:
         r"""`\mathbb{Z}`, and `\mathbb{Z}^+` or `\mathbb{Z}_{>0}`, which is \{1, 2, …\} there."""
-        sign, content = self.peek(), self.peek(2) if self.peek(1).kind == "{" else self.peek(1)
-        if sign.kind not in ("^", "_") or content.kind not in ("+", ">"):
-            return _SETS[name]
-        if name != "mathbbZ":
+        shape = " ".join(token.text for token in self.tokens[self.position : self.position + 5])
+        for positive in ("_ { > 0 }", "^ { + }", "_ { + }", "^ +", "_ +"):
+            if name == "mathbbZ" and shape.startswith(positive):
+                self.position += len(positive.split())
+                return POSITIVE_INTEGERS
+        if self.peek().kind in ("^", "_"):
             raise Unreadable("a part of a set")
-        while self.more() and self.peek().kind in ("^", "_", "{", "+", ">", "number", "}"):
-            self.advance()
-        return POSITIVE_INTEGERS
+        return _SETS[name]
 
     def selection(self) -> Node:
         """`_{10}C_3` and `^{10}P_3`: how many ways to choose or to arrange."""

@@ -24,9 +24,10 @@ class Cursor:
         return self.tokens[index] if index < len(self.tokens) else END
 
     def advance(self) -> Token:
-        token = self.peek()
+        if not self.more():
+            raise Unreadable("an end where something should stand")
         self.position += 1
-        return token
+        return self.tokens[self.position - 1]
 
     def more(self) -> bool:
         return self.position < len(self.tokens)

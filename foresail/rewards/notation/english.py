@@ -67,7 +67,7 @@ NUMBER_WORDS = frozenset(
     | SCALES.keys()
     | PARTS.keys()
     | {f"{word}s" for word in _SMALL | _TENS}
-    | {"first", "second", "googol"}
+    | {"first", "second", "googol", "sixes", "twenties"}
 )
 
 

@@ -66,6 +66,8 @@ class Grammar(Atoms):
             raise Unreadable("logic")
         if both and not either and all(map(is_condition, items)) and len(set(map(_names, items))) == 1:
             return [join("intersect", items)]
+        if either and len(items) > 1 and all(item.head == "unit" for item in items):  # 1 hour or 30 minutes
+            return [Node("{}", tuple(items))]
         return [join("union", items)] if either and any(map(is_condition, items)) else items
 
     def skip_separators(self) -> None:
@@ -86,6 +88,8 @@ class Grammar(Atoms):
         self.skip_lead()
         if self.peek().kind == "<" and self.tokens[-1].kind == ">" and not self.open:  # <1, 2, 3>
             return self.pointed_brackets()
+        if self.relation_sign() is not None and self.open:
+            raise Unreadable("a relation without a left side")
         sides: list[Node | str] = [] if self.relation_sign() is None else [ZERO]
         if not sides:
             sides.append(self.set_expression())

@@ -8,7 +8,7 @@ from foresail.rewards.notation import numeral
 from foresail.rewards.notation.functions import Functions
 from foresail.rewards.notation.nouns import changes_value
 from foresail.rewards.notation.tokens import Token
-from foresail.rewards.notation.tree import E, I, Node, Unreadable, number, symbol, write
+from foresail.rewards.notation.tree import E, I, Node, Unreadable, number, rebuild, symbol, write
 from foresail.rewards.notation.units import CURRENCY_WORDS
 from foresail.rewards.notation.vocabulary import GREEK
 
@@ -95,7 +95,7 @@ class Names(Functions):
             return symbol(f"{letter}_{write(index.args[0])}")
         if index.head == "*" and all(part.head in ("symbol", "constant") for part in index.args):  # S_{ABC}
             return symbol(f"{letter}_{''.join(str(part.args[0]) for part in index.args)}")
-        return Node("apply", (f"{letter}_", index))
+        return Node("apply", (f"{letter}_", _with_letters(index)))
 
     def extreme_index(self) -> str | None:
         r"""The index of `f_{\max}` or `x_\min`."""
@@ -135,7 +135,7 @@ class Names(Functions):
             self.position += words
 
     def greek(self, name: str) -> Node:
-        if name not in GREEK and not name.isalpha():
+        if name not in GREEK:
             raise Unreadable(f"unknown command {name}")
         if self.peek().kind == "_":
             return self.indexed(f"\\{name}")
@@ -151,3 +151,10 @@ class Names(Functions):
         if len(arguments) != 1:
             raise Unreadable("an incomplete gamma function")
         return arguments
+
+
+def _with_letters(index: Node) -> Node:
+    """An index with i and e as letters: the i of a_i is no root of -1."""
+    if index.head == "constant" and index.args[0] in "ie":
+        return symbol(index.args[0])
+    return rebuild(index, _with_letters)

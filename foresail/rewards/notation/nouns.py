@@ -28,7 +28,8 @@ OPERATORS = frozenset(
         "tan exp exponent exponential power mod modulo base choose once twice thrice double doubled triple tripled "
         "quadruple halved fold point percent percentage permille pct ppm basis pi tau infinity infinite imaginary "
         "prime recurring repeating bar kilo mega giga milli micro nano less fewer lesser owed overdrawn debt "
-        "deficit loss losses its"
+        "deficit loss losses its grand grands thou nil sine cosine tangent logarithm logarithms minuses pluses nth "
+        "nths umpteen umpteens percents mille"
     ).split()
 )
 _FUNCTION_WORDS = frozenset(
@@ -41,6 +42,9 @@ _FUNCTION_WORDS = frozenset(
 )
 _SMALL_WORDS = frozenset(
     "of per the a an each every square cubic sq cu total different possible more other".split()
+)
+_TRAILING = frozenset(
+    "old long tall high wide deep apart left remaining each total altogether together".split()
 )
 _PLURALS = frozenset(
     (
@@ -68,8 +72,9 @@ _FOREIGN_SCALE = re.compile(
     r"[零一二三四五六七八九十百千万亿半负根两]|点\d|分之|平方|立方|次方|nghìn|triệu|tỷ|trăm|chục|rưỡi|phần|âm|ล้าน|พัน|ร้อย|หมื่น|แสน|ครึ่ง"
     "|ลบ|milhões|bilhões|milhão"
 )
-_SINGULAR = re.compile(r"ss\Z|us\Z|is\Z")
-_LARGE = re.compile(r"\w*(?:illions?|illiards?|illionths?|googol\w*|fold)\Z", re.IGNORECASE)
+_SINGULAR = re.compile(r"ss\Z|us\Z|is\Z|wards\Z")
+_NO_NOUN = re.compile(r"(?:ed|ing|ly|er|est|wards?)\Z")
+_LARGE = re.compile(r"\w*(?:illions?|illiards?|illionths?|googol\w*|folds?)\Z", re.IGNORECASE)
 
 
 def changes_value(word: str) -> bool:
@@ -101,7 +106,9 @@ def names_things(words: list[str], *, one: bool = False) -> bool:
         )
     ):
         return False
-    return any(_is_counted(word, one) for word in bare if word.lower() not in _SMALL_WORDS)
+    while len(bare) > 1 and bare[-1].lower() in _TRAILING:
+        bare.pop()
+    return _is_counted(bare[-1], one or "per" in bare[:-1])
 
 
 def _is_counted(word: str, one: bool) -> bool:
@@ -111,4 +118,6 @@ def _is_counted(word: str, one: bool) -> bool:
         return False
     if not word.isascii():
         return True
-    return one or (len(word) > 3 and word.endswith("s") and _SINGULAR.search(word) is None)
+    if one:
+        return _NO_NOUN.search(word) is None
+    return len(word) > 3 and word.endswith("s") and _SINGULAR.search(word) is None

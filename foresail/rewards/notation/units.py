@@ -156,6 +156,8 @@ def same_noun(one: str, other: str) -> bool:
 
 def _same_part(one: str, other: str) -> bool:
     first, second = _stems(one), _stems(other)
+    if "^" in one + other:
+        return first == second
     return (first <= second or second <= first) and not _DIMENSIONS & (first ^ second)
 
 
