@@ -29,7 +29,7 @@ class Start:
     below: float
 
 
-STARTS = {"usual": Start((8,), 1.0), "hard": Start((3, 2), 0.05)}
+STARTS = {"usual": Start((8,), 1.0), "hard": Start((4, 3, 2), 0.05)}
 
 
 def programs(place: Place, seeds: Sequence[int], start: str = "usual") -> None:

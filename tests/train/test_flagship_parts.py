@@ -140,7 +140,7 @@ def test_programs_under_three_rewards_by_seed(
 def test_a_hard_start_is_the_longest_tuning_that_is_not_too_good(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares = {3: 0.09, 2: 0.04}
+    shares = {4: 0.09, 3: 0.04, 2: 0.01}
 
     def judge(_recipe: Rl, checkpoint: Path, _output: Path) -> dict[str, Any]:
         return {SAMPLED: {"value": shares[int(checkpoint.name)]}}
@@ -148,9 +148,9 @@ def test_a_hard_start_is_the_longest_tuning_that_is_not_too_good(
     monkeypatch.setattr(flagship_programs, "run", lambda recipe: tmp_path / str(recipe.steps))
     monkeypatch.setattr(flagship_programs, "judge", judge)
     place = Place(folder=tmp_path, model=model)
-    assert find_start(place, STARTS["hard"], 0)["sft_steps"] == 2
-    shares |= {2: 0.05}
-    with pytest.raises(ValueError, match=r"too good .* 3 steps 9.0%, 2 steps 5.0%"):
+    assert find_start(place, STARTS["hard"], 0)["sft_steps"] == 3
+    shares |= {3: 0.08, 2: 0.05}
+    with pytest.raises(ValueError, match=r"too good .* 3 steps 8.0%, 2 steps 5.0%"):
         find_start(place, STARTS["hard"], 0)
 
 
