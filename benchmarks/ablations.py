@@ -94,9 +94,11 @@ def run_arm(root: Path, seed: int, arm: str, steps: int) -> None:
     folder = root / f"seed-{seed}"
     if (folder / arm / "result.json").exists():
         return
-    outcome = run_stage(run_sft, sft_recipe(folder, seed))
-    if arm != "sft" and outcome.finished:
-        outcome = run_stage(run_rl, rl_recipe(folder, seed, arm, steps, outcome.checkpoint))
+    if arm == "sft":
+        outcome = run_stage(run_sft, sft_recipe(folder, seed))
+    else:  # the finished cold start is only read: its folder belongs to one process at a time
+        tuned = folder / "sft" / "checkpoints" / f"step_{SFT_STEPS}"
+        outcome = run_stage(run_rl, rl_recipe(folder, seed, arm, steps, tuned))
     if not outcome.finished:
         sys.exit(f"stopped during {outcome.run.name}; the same command goes on")
     results = evaluate_checkpoint(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 PANELS = (
@@ -34,11 +35,20 @@ def draw(results: Path, picture: Path) -> None:
         1, len(panels), figsize=(4.2 * len(panels), 3.4), layout="constrained", squeeze=False
     )
     for axis, (title, lines) in zip(axes[0], panels.items(), strict=True):
+        drawn: dict[str, str] = {}  # colour by kind: seeds of one kind share it
         for run, points in lines:
-            axis.plot(*zip(*points, strict=True), label=run, linewidth=1.4)
+            kind = kind_of(run)
+            label = None if kind in drawn else kind
+            line = axis.plot(*zip(*points, strict=True), label=label, color=drawn.get(kind), linewidth=1.4)
+            drawn.setdefault(kind, line[0].get_color())
         axis.set_title(title, fontsize=10)
         axis.set_xlabel("step")
         axis.grid(alpha=0.3)
     axes[0, 0].legend(fontsize=8)
     picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture, dpi=130)
+
+
+def kind_of(run: str) -> str:
+    """kind_of("seed-3-soft") -> "soft"; kind_of("seed-3") -> "seed-3", where runs differ in nothing else."""
+    return re.sub(r"^seed-\d+-", "", run)

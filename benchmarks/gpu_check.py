@@ -18,7 +18,8 @@ from foresail.engine.request import Completion
 from foresail.model.decoder import Decoder
 
 NUM_ROWS, NUM_TOKENS = 4, 256  # of a load, and of a row, that are computed again
-MEAN_LIMIT, LIMIT = 0.03, 0.2  # of a difference in log-probability: over all tokens, of one
+# Of a difference in log-probability: over all tokens, of one. Seen on an H200 at 1.5B: 0.02 and 0.06.
+MEAN_LIMIT, LIMIT = 0.05, 0.3
 
 
 @dataclass(frozen=True, kw_only=True)

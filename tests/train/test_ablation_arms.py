@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import ablations
 from ablations import ARMS, rl_recipe, to_row, write_data
 
 from foresail.data.arithmetic import to_problem
 from foresail.recipe.keys import leaves
+from foresail.recipe.stages import Rl, Sft
 from foresail.tokenizer.tokenizer import Tokenizer
 
 OFF = {
@@ -50,3 +53,21 @@ def test_the_tokenizer_of_the_short_chains_writes_the_long_ones(tmp_path: Path) 
     longest = max(rows, key=lambda row: len(row["prompt"]))["prompt"]
     assert tokenizer.decode(tokenizer.encode(longest)) == longest
     assert len(tokenizer.encode(longest)) < 32
+
+
+def test_arms_beside_each_other_only_read_the_cold_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder is one process's at a time: opening it from two arms at once ended both."""
+    opened: list[Rl | Sft] = []
+
+    def run_stage(_run: object, recipe: Rl | Sft) -> SimpleNamespace:
+        opened.append(recipe)
+        return SimpleNamespace(finished=False, run=tmp_path)
+
+    monkeypatch.setattr(ablations, "run_stage", run_stage)
+    for arm in ("full", "no-easy-pool"):
+        with pytest.raises(SystemExit, match="goes on"):
+            ablations.run_arm(tmp_path, 0, arm, 3)
+    assert [recipe.run.name for recipe in opened] == ["full", "no-easy-pool"]
+    assert {recipe.model.path for recipe in opened} == {str(tmp_path / "seed-0/sft/checkpoints/step_500")}
