@@ -168,10 +168,6 @@ def _stated_inside(text: str) -> str | None:
     return stated if stated is not None and len(stated) < len(bare) else None
 
 
-def _is_short_decimal(gold: Node) -> bool:
-    return gold.head == "number" and abs(gold.args[0]) < 1000
-
-
 def _is_list(gold: Node) -> bool:
     return gold.head in CONTAINERS
 

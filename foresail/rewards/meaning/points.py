@@ -96,7 +96,7 @@ def is_cornered(node: Node, budget: Budget) -> bool:
         return node.head != "root" or not _is_odd(node.args[1], budget)
     if node.head == "^" and symbols(node.args[0]) and not symbols(node.args[1]):
         exponent = exact(node.args[1], budget=budget)
-        if exponent is None or exponent.denominator != 1:
+        if exponent is None or exponent.denominator % 2 == 0:
             return True
     if node.head in ("exp", "^") and any(map(_is_log_of_formula, walk(node.args[-1]))):
         return True
