@@ -101,7 +101,7 @@ class WorkerInstance:
     def close(self) -> None:
         with contextlib.suppress(InstanceLost):
             self._send("close", None)
-        self.process.join(timeout=5)
+        self.process.join(timeout=60)
         self.process.kill()
         self.pipe.close()
 
