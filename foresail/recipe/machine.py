@@ -43,7 +43,7 @@ def card_memory() -> int | None:
     """Bytes of the first card a process would see, as its driver's tool says."""
     command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
         cards = [int(line) * MEBIBYTE for line in told.split()]
     except (OSError, ValueError, subprocess.SubprocessError):
         return None

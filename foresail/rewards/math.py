@@ -23,7 +23,7 @@ from foresail.rewards.pool import GradingPool
 from foresail.rewards.statements import last_statement
 
 BATCH = 64  # pairs that travel to a worker together
-SECONDS = 5.0  # for one verdict there, several times what the slowest takes
+SECONDS = 600.0  # for one verdict there, should it hang: what it may cost is counted, not timed
 SHOWN = 60  # characters of each side that `detail` keeps
 
 _STATED = re.compile(r"^\s*(?:####|(?:the |final |the final )?answer\b)", re.IGNORECASE | re.MULTILINE)

@@ -8,7 +8,7 @@ One thread hands out items and collects verdicts; each worker (`worker.py`) is a
 fork of a process with CUDA in it. Whatever a grader does, its future gets a verdict:
 
     it raises                          crashed, with the error's last line
-    it takes longer than `seconds`     timeout; its worker is killed and replaced
+    it takes longer than `seconds`     timeout; its worker is killed and replaced (`time_limit.py`: what counts)
     its process dies                   tried once more in a new one, then crashed
 
 Workers start when there is work for them, in a session of their own: Ctrl-C does not reach them, and killing
@@ -25,7 +25,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -36,6 +35,7 @@ from multiprocessing.connection import Connection, wait
 from foresail.records import Problem, Verdict
 from foresail.rewards.grading import Grading
 from foresail.rewards.guard import Graded, Grader, failure, tell
+from foresail.rewards.time_limit import TimeLimit
 
 LOADING_SECONDS = 300.0  # a grader may import a large library, or read a model
 LOADED = Verdict(status="correct", score=1.0, detail="the grader is loaded")
@@ -70,7 +70,6 @@ class Worker:
     def __init__(self, grader: bytes, job: Job) -> None:
         self.job: Job | None = job
         self.loading = True
-        self.deadline = time.monotonic() + LOADING_SECONDS
         ours, theirs = socket.socketpair()
         with theirs:
             self.connection = Connection(ours.detach())
@@ -92,6 +91,7 @@ class Worker:
             except BaseException:
                 self.connection.close()
                 raise
+        self.limit = TimeLimit(self.process.pid, LOADING_SECONDS)
         with suppress(OSError):  # it is dead already; its end of the socket tells so
             self.connection.send_bytes(grader)
 
@@ -200,7 +200,8 @@ class GradingPool(Grading):
                 return job
 
     def _give(self, worker: Worker, job: Job) -> None:
-        worker.job, worker.deadline = job, time.monotonic() + self._seconds * max(1, len(job.items))
+        worker.job = job
+        worker.limit = TimeLimit(worker.process.pid, self._seconds * max(1, len(job.items)))
         if not job.items:
             self._settle(worker, [Graded(LOADED)])
             return
@@ -208,16 +209,17 @@ class GradingPool(Grading):
             worker.connection.send(job.items)
 
     def _collect(self) -> None:
-        """Wait for answers, deaths, deadlines or new jobs, and deal with all there are."""
-        deadlines = [worker.deadline for worker in self._workers if worker.job is not None]
-        patience = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
+        """Wait for answers, deaths, limits or new jobs, and deal with all there are."""
+        patience = min(
+            (worker.limit.left() for worker in self._workers if worker.job is not None), default=None
+        )
         ready = wait([self._rung, *(worker.connection for worker in self._workers)], patience)
         if self._rung in ready:
             self._rung.recv(4096)
         for worker in list(self._workers):
             if worker.connection in ready:
                 self._hear(worker)
-            elif worker.job is not None and worker.deadline <= time.monotonic():
+            elif worker.job is not None and worker.limit.left() <= 0:
                 self._give_up(worker)
 
     def _hear(self, worker: Worker) -> None:

@@ -27,7 +27,7 @@ from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.plan import Ask, Dispatch, InstanceState
 
-PATIENCE = 60.0  # seconds for a worker to start, or to read its weights
+PATIENCE = 600.0  # seconds for a worker to start, or to read its weights
 
 
 class WeightsDiffer(RunStopped):
@@ -101,8 +101,9 @@ class WorkerInstance:
     def close(self) -> None:
         with contextlib.suppress(InstanceLost):
             self._send("close", None)
-        self.process.join(timeout=5)
+        self.process.join(timeout=PATIENCE)
         self.process.kill()
+        self.process.join()
         self.pipe.close()
 
     def _send(self, order: str, content: object) -> None:

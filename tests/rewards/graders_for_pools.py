@@ -26,6 +26,9 @@ def obey(problem: Problem, response: str) -> Verdict:
         os.kill(os.getpid(), signal.Signals(int(rest)))
     if word == "sleep":
         time.sleep(float(rest))
+    if word == "compute":
+        while time.process_time() < float(rest):
+            pass
     if word == "spin":
         while True:
             pass

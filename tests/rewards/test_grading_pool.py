@@ -22,7 +22,7 @@ from graders_for_pools import Unloadable, obey
 from foresail.records import FAILURES, Problem, Verdict
 from foresail.rewards.pool import GradingPool, PoolClosed, describe_exit
 
-PATIENCE = 30.0
+PATIENCE = 300.0
 PROBLEM = Problem(id="p", prompt=(), answer="7")
 
 

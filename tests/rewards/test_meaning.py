@@ -6,7 +6,6 @@ import pytest
 
 from foresail.rewards.meaning.budget import Budget, Exhausted
 from foresail.rewards.meaning.exact import exact
-from foresail.rewards.meaning.last_resort import Assistant, Undecided
 from foresail.rewards.meaning.matrices import with_matrices_done
 from foresail.rewards.meaning.numeric import BeyondLimits, NoValue, evaluate
 from foresail.rewards.meaning.places import RealSet, same_set
@@ -114,19 +113,3 @@ def test_matrices_are_multiplied_out():
     assert [[exact(entry) for entry in row.args] for row in product.args] == [[4, 2], [8, 6]]
     determinant = with_matrices_done(parse(r"\begin{vmatrix}1&2\\3&4\end{vmatrix}"), Budget())
     assert exact(determinant) == -2
-
-
-def test_sympy_answers_from_its_own_process_and_can_be_killed():
-    assistant = Assistant()
-    try:
-        assert assistant.same(parse("55"), parse(r"\sum_{k=1}^{10} k"), seconds=60)
-        assert not assistant.same(parse("54"), parse(r"\sum_{k=1}^{10} k"), seconds=60)
-        first = assistant.process
-        with pytest.raises(Undecided) as undecided:
-            assistant.same(parse("1"), parse(r"\int_0^1 e^{\sin(x^{x^x})\ln(x)} dx"), seconds=0.05)
-        assert undecided.value.status == "timeout"
-        assert first is not None
-        assert first.poll() is not None
-        assert assistant.same(parse("120"), parse(r"\prod_{k=1}^{5} k"), seconds=60)
-    finally:
-        assistant.kill()

@@ -24,7 +24,7 @@ def drawn_there(worker: WorkerInstance) -> dict[str, list[int]]:
     for ask in asks():
         dispatch = Dispatch(ask=ask, instance=worker.name, generated=0, max_tokens=ask.max_tokens)
         worker.submit(Order(dispatch=dispatch, work=requests[ask.id]))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while len(drawn) < len(requests):
         assert time.monotonic() < deadline, "the worker does not answer"
         drawn |= {report.event.ask.id: report.completion.ids for report in worker.poll()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import time
 from collections import Counter
@@ -173,6 +174,17 @@ def test_killed_at_random_moments_it_ends_the_same(
     finished = foresail.run("rl", "rl.toml")
     assert finished.code == 0, finished.err
     run, delays, kills = RunDirectory(tmp_path / "runs" / "rl"), random.Random(seed), 0
+    while kills < 2:  # on a busy machine it may get away before it is killed
+        shutil.rmtree(run.path, ignore_errors=True)
+        kills = kill_again_and_again(foresail, run, delays)
+        assert_same_end(run.path, tmp_path / "whole" / "rl")
+    progress = read_progress(run.checkpoint_path(6))
+    assert progress.rates and progress.places and progress.position
+
+
+def kill_again_and_again(foresail: CommandLine, run: RunDirectory, delays: random.Random) -> int:
+    """How often it was killed before it came to its end."""
+    kills = 0
     while True:
         words = ("resume", run.path) if run.exists() else ("rl", "rl.toml", "run.root=runs")
         running, reached = foresail.start(*words), last_step(run.path)
@@ -181,10 +193,7 @@ def test_killed_at_random_moments_it_ends_the_same(
             time.sleep(delays.uniform(0, 0.1))
             running.send(signal.SIGKILL)
         ended = running.wait()
-        kills += ended.code != 0
+        assert ended.code in (0, -signal.SIGKILL), ended.err
         if ended.code == 0:
-            break
-    assert kills >= 2
-    assert_same_end(run.path, tmp_path / "whole" / "rl")
-    progress = read_progress(run.checkpoint_path(6))
-    assert progress.rates and progress.places and progress.position
+            return kills
+        kills += 1

@@ -31,7 +31,7 @@ from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
 from foresail.train.rl import run_rl
 
-STEPS = 24
+STEPS = 16
 TIMES = ("timing_s/", "perf/throughput", "rollout/tokens_per_second")
 LATER = ("rollout/groups_surplus", "rollout/groups_cancelled")  # what else was under way when a step closed
 
@@ -53,7 +53,7 @@ def whole(
         steps=STEPS,
         updates_per_step=2,
         eval=held_out,
-        eval_every=10,
+        eval_every=6,
         checkpoints=every,
     )
     sft = sft_recipe(tiny_tokenizer, tiny_conversations, folder, steps=STEPS, checkpoints=every)
@@ -280,8 +280,18 @@ def test_a_run_killed_at_random_moments_loses_at_most_the_current_step(
     A step counts as done when its record is in metrics.jsonl. If N was the last one at the kill, the newest
     whole checkpoint is that of N or of N - 1, so the resumed run goes on with step N + 1, or repeats N.
     """
-    delays, step_seconds = random.Random(seed), seconds_per_step(whole / stage)
-    run = RunDirectory(tmp_path / "runs" / stage)
+    delays, killed = random.Random(seed), 0
+    while killed < 3:  # on a busy machine a run may get away before it is killed
+        shutil.rmtree(tmp_path / "runs", ignore_errors=True)
+        killed = kill_again_and_again(foresail, whole, stage, delays, kills)
+        assert_same_end(tmp_path / "runs" / stage, whole / stage)
+
+
+def kill_again_and_again(
+    foresail: CommandLine, whole: Path, stage: str, delays: random.Random, kills: int
+) -> int:
+    """How often it was killed before it came to its end."""
+    run, step_seconds = RunDirectory(foresail.folder / "runs" / stage), seconds_per_step(whole / stage)
     killed, done = 0, False
     while not done:
         running = foresail.start("resume", run.path) if run.exists() else begin(foresail, whole, stage)
@@ -301,8 +311,7 @@ def test_a_run_killed_at_random_moments_loses_at_most_the_current_step(
         newest = run.checkpoint_steps()[-1] if run.checkpoint_steps() else 0
         logged = last_step(run.path)
         assert newest in (logged, logged - 1)
-    assert killed >= 3
-    assert_same_end(run.path, whole / stage)
+    return killed
 
 
 def test_a_kill_amid_a_line_of_the_log_is_mended(foresail: CommandLine, whole: Path, tmp_path: Path) -> None:
@@ -338,12 +347,12 @@ def test_the_installed_command_stops_and_goes_on(whole: Path, tmp_path: Path) ->
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while last_step(run) < 3 and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.002)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0 and err == ""
     go_on = re.search(r"to go on: (.*)", out)
     assert go_on is not None

@@ -1,8 +1,14 @@
 r"""sympy in a process of its own, for right answers that hold a sum, an integral or a limit.
 
 Only the right answer can send work here: a response that restates such a thing instead of working it out is
-wrong already. The process stays warm, gets trees (never text to evaluate) and is killed when it takes too
-long. What it cannot decide is a failure (`timeout`, `crashed`, `ungradable`) and never a score.
+wrong already. The process stays warm and gets trees, never text to evaluate; `symbolic.py` is what runs in it.
+What it cannot decide is a failure (`timeout`, `crashed`, `ungradable`) and never a score.
+
+Three limits, so that a verdict does not depend on how busy the machine is:
+
+    CALLS           of functions, for one question: decides alone in all but freak cases; about half a second
+    CPU_SECONDS     for one question: several times that, for a question that makes few calls and long ones
+    WALL_SECONDS    for one question: reached only where the process hardly gets a core, or hangs
 """
 
 from __future__ import annotations
@@ -11,17 +17,23 @@ import atexit
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
 from foresail.records import Status
+from foresail.rewards.meaning.symbolic import READY
 from foresail.rewards.notation.tree import Node
 
-SECONDS = 0.8  # for one question, the start of the process included
+CALLS = 600_000
+CPU_SECONDS = 2.0
+WALL_SECONDS = 60.0
+START_SECONDS = 300.0  # wall clock; two CPU seconds are usual, and many processes may start at once
 
 
 class Undecided(Exception):
@@ -40,54 +52,61 @@ class Assistant:
         self.process: subprocess.Popen[bytes] | None = None
         self.owner = 0
 
-    def same(self, given: Node, gold: Node, seconds: float = SECONDS) -> bool:
+    def same(self, given: Node, gold: Node, *, calls: int = CALLS, cpu_seconds: float = CPU_SECONDS) -> bool:
         """Whether sympy finds both equal. Raises Undecided where it cannot say or takes too long."""
-        deadline = time.monotonic() + seconds
-        question = json.dumps([_to_json(given), _to_json(gold)]).encode() + b"\n"
+        question = json.dumps([calls, cpu_seconds, _to_json(given), _to_json(gold)]).encode() + b"\n"
         with self.lock:
-            process = self.ready()
             try:
-                answer = _ask(process, question, deadline)
+                answer = _ask(self.ready(), question, WALL_SECONDS)
             except TimeoutError:
                 self.kill()
-                raise Undecided(
-                    "timeout", f"sympy took longer than {seconds:g} s on the right answer"
-                ) from None
+                raise Undecided("timeout", f"sympy gave no answer within {WALL_SECONDS:g} s") from None
             except OSError as error:
                 self.kill()
                 raise Undecided("crashed", f"the sympy process died: {error}") from None
-        if answer == b"unknown\n":
+        if answer == "timeout":
+            raise Undecided("timeout", "sympy needs too long for the right answer")
+        if answer == "died":
+            raise Undecided("crashed", "the sympy process died, perhaps for want of memory")
+        if answer == "unknown":
             raise Undecided("ungradable", "sympy cannot work out the right answer")
-        return answer == b"same\n"
+        return answer == "same"
 
     def ready(self) -> subprocess.Popen[bytes]:
+        """The process, started where there is none and with its tables filled."""
         if self.process is None or self.owner != os.getpid() or self.process.poll() is not None:
             if self.process is not None and self.owner == os.getpid():
                 self.kill()
             serve = "from foresail.rewards.meaning.symbolic import serve; serve()"
-            program = f"import sys; sys.path[:] = {sys.path!r}; {serve}"
             self.process = subprocess.Popen(
-                [sys.executable, "-c", program],
+                [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {serve}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONHASHSEED": "0"},  # else the number of calls differs from run to run
+                start_new_session=True,
             )
             self.owner = os.getpid()
+            if _ask(self.process, b"", START_SECONDS) != READY:
+                raise OSError("it said something else than that it is ready")
         return self.process
 
     def kill(self) -> None:
         process, self.process = self.process, None
         if process is None or self.owner != os.getpid():
             return
-        process.kill()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the fork that works on the question
         process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
 
 
-def _ask(process: subprocess.Popen[bytes], question: bytes, deadline: float) -> bytes:
+def _ask(process: subprocess.Popen[bytes], question: bytes, seconds: float) -> str:
+    """The line that comes back, without its end."""
     assert process.stdin is not None and process.stdout is not None
+    deadline = time.monotonic() + seconds
     process.stdin.write(question)
     process.stdin.flush()
     answer = b""
@@ -100,7 +119,7 @@ def _ask(process: subprocess.Popen[bytes], question: bytes, deadline: float) -> 
             if not chunk:
                 raise OSError("the pipe closed")
             answer += chunk
-    return answer
+    return answer.decode().strip()
 
 
 def _to_json(node: Any) -> Any:

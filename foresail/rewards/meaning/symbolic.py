@@ -1,34 +1,128 @@
-"""The worker behind `last_resort`: trees in; `same`, `different` or `unknown` out. Runs in its own process."""
+"""The worker behind `last_resort`: trees in; `same`, `different`, `unknown` or `timeout` out.
+
+It imports sympy and fills its tables once, then answers each question in a fork of that state. So a question
+costs the same number of calls whatever was asked before, and calls are what is counted: unlike seconds they are
+the same on an idle, a busy and a slow machine. Counting doubles the time of a question; the filled tables make
+up for it. CPU seconds end what makes few calls and computes long in each; they are set so far beyond what the
+calls take that they decide nothing else.
+"""
 
 from __future__ import annotations
 
+import gc
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 MEMORY = 4 << 30
+LARGEST = 100_000  # bits of a power, and arguments of factorials: sympy would work them out in a single call
+READY = "ready"
+
+
+class TooLarge(Exception):
+    """A number that sympy would need long to write down."""
 
 
 def serve() -> None:
-    """One question a line until the pipe closes. Whatever goes wrong, the answer is `unknown`."""
+    """One question a line until the pipe closes: the calls and CPU seconds it may cost, and two trees."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    fill_tables()
+    gc.freeze()  # forks neither search nor copy what is there already
+    tell(READY)
     for line in sys.stdin:
-        try:
-            answer = compare(*json.loads(line))
-        except Exception:
-            answer = "unknown"
-        sys.stdout.write(answer + "\n")
-        sys.stdout.flush()
+        tell(answer_in_fork(line))
+
+
+def tell(words: str) -> None:
+    sys.stdout.write(words + "\n")
+    sys.stdout.flush()
+
+
+def answer_in_fork(question: str) -> str:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        answer(question, writer)
+    os.close(writer)
+    with open(reader) as pipe:
+        words = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return "timeout" if os.WTERMSIG(status) == signal.SIGPROF else "died"
+    return words
+
+
+def answer(question: str, writer: int) -> NoReturn:
+    """Whatever goes wrong is `unknown`. sympy cannot catch the end of the budget: it ends the process."""
+    calls, seconds, *trees = json.loads(question)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which kills, also amid a product of large numbers
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        sys.setprofile(countdown(calls, writer))
+        words = compare(*trees)
+    except Exception:
+        words = "unknown"
+    sys.setprofile(None)
+    end(writer, words)
+
+
+def end(writer: int, words: str) -> NoReturn:
+    os.write(writer, words.encode())
+    os._exit(0)
+
+
+def countdown(calls: int, writer: int) -> Callable[[FrameType, str, Any], None]:
+    """For `sys.setprofile`, which tells of each call and each return, Python's and C's."""
+    left = 2 * calls
+
+    def count(frame: FrameType, event: str, arg: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            end(writer, "timeout")
+
+    return count
+
+
+def fill_tables() -> None:
+    """What the first sum, integral and limit would pay for: a second once, not for each question."""
+    import random
+
+    import sympy
+    from sympy.core.random import seed
+
+    random.seed(0)
+    seed(0)
+    x, k, n = sympy.symbols("x k n")
+    for expression in (
+        sympy.Sum(k**2, (k, 1, n)),
+        sympy.Sum(k / 2**k, (k, 1, sympy.oo)),
+        sympy.Sum(1 / k**2, (k, 1, sympy.oo)),
+        sympy.Product((k**2 - 1) / k**2, (k, 2, n)),
+        sympy.Integral(1 / (1 + x**2), (x, 0, 1)),
+        sympy.Integral(sympy.exp(-(x**2)), (x, 0, sympy.oo)),
+        sympy.Integral(sympy.exp(x) * sympy.sin(x), x),
+        sympy.Limit((1 + 1 / x) ** x, x, sympy.oo),
+    ):
+        sympy.simplify(expression.doit() - sympy.Rational(7, 3))
 
 
 def compare(given: Any, gold: Any) -> str:
     """By what is left when one is taken from the other; an integral that sympy leaves standing decides nothing."""
     import sympy
 
-    difference = sympy.simplify(to_sympy(given).doit() - to_sympy(gold).doit())
+    right = to_sympy(gold)
+    try:
+        left = to_sympy(given)
+    except TooLarge:
+        return "different"
+    difference = sympy.simplify(left.doit() - right.doit())
     if difference == 0:
         return "same"
     return "unknown" if difference.has(sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit) else "different"
@@ -66,15 +160,45 @@ def _opaque(name: str, body: Any, *bounds: Any) -> Any:
 
 
 def _integral(body: Any, bounds: tuple[Any, ...]) -> Any:
-    r"""The factors of `x^2\,dx` end on the letters d and x."""
     import sympy
 
-    *factors, letter, variable = body[1:]
-    if letter != ["symbol", "d"]:
-        raise ValueError("an integral without its variable")
-    integrand = sympy.Mul(*map(to_sympy, factors))
+    integrand, variable = _without_differential(body)
     limits = [to_sympy(bound) for bound in bounds]
-    return sympy.Integral(integrand, (to_sympy(variable), *limits) if limits else to_sympy(variable))
+    place = to_sympy(variable)
+    return sympy.Integral(to_sympy(integrand), (place, *limits) if limits else place)
+
+
+def _without_differential(body: Any) -> tuple[Any, Any]:
+    r"""`x^2\,dx` ends on the factors d and x; in `2\sin x\,dx` they stand inside the sine's argument."""
+    head, *args = body
+    if head == "*" and args[-2] == ["symbol", "d"]:
+        *factors, _, variable = args
+        return ["*", *factors], variable
+    if head != "*" and head not in _OF_ONE:
+        raise ValueError("an integral without its variable")
+    last, variable = _without_differential(args[-1])
+    return [head, *args[:-1], last], variable
+
+
+def _power(sympy: Any, base: Any, exponent: Any) -> Any:
+    if base.is_Rational and exponent.is_Rational and base not in (-1, 0, 1):
+        _limit(abs(exponent.p) // exponent.q * max(abs(base.p), base.q).bit_length())
+    return base**exponent
+
+
+def _factorial(sympy: Any, value: Any) -> Any:
+    _limit(value)
+    return sympy.factorial(value)
+
+
+def _binomial(sympy: Any, n: Any, k: Any) -> Any:
+    _limit(n)
+    return sympy.binomial(n, k)
+
+
+def _limit(size: Any) -> None:
+    if getattr(size, "is_number", True) and abs(size) > LARGEST:
+        raise TooLarge
 
 
 def _named(name: str) -> Callable[..., Any]:
@@ -85,12 +209,12 @@ _RULES: dict[str, Callable[..., Any]] = {
     "+": lambda sympy, *terms: sympy.Add(*terms),
     "*": lambda sympy, *factors: sympy.Mul(*factors),
     "/": lambda sympy, top, bottom: top / bottom,
-    "^": lambda sympy, base, exponent: base**exponent,
+    "^": _power,
     "neg": lambda sympy, value: -value,
     "sqrt": lambda sympy, value: sympy.sqrt(value),
     "root": lambda sympy, value, index: sympy.root(value, index),
-    "!": lambda sympy, value: sympy.factorial(value),
-    "binom": lambda sympy, n, k: sympy.binomial(n, k),
+    "!": _factorial,
+    "binom": _binomial,
     "abs": lambda sympy, value: sympy.Abs(value),
     "ln": lambda sympy, value: sympy.log(value),
     "log": lambda sympy, value, *base: sympy.log(value, *base),
@@ -98,6 +222,8 @@ _RULES: dict[str, Callable[..., Any]] = {
     "floor": lambda sympy, value: sympy.floor(value),
     "ceil": lambda sympy, value: sympy.ceiling(value),
 }
-_RULES |= {name: _named(name) for name in "sin cos tan cot sec csc sinh cosh tanh".split()}
+_OF_ONE = frozenset("sin cos tan cot sec csc sinh cosh tanh".split())
+_RULES |= {name: _named(name) for name in _OF_ONE}
 _RULES |= {f"arc{name}": _named(f"a{name}") for name in "sin cos tan cot sinh cosh tanh".split()}
+_OF_ONE |= {"ln", "exp", "neg"} | {name for name in _RULES if name.startswith("arc")}
 HEADS = _RULES.keys() | {"number", "symbol", "constant", "opaque", "apply"}
