@@ -69,7 +69,7 @@ class AssertTest:
     """
 
     script: str
-    # What it takes from the program; empty: every name it uses but does not define.
+    # What it takes from the program; empty: the one name that neither it nor an installed module explains.
     names: tuple[str, ...] = ()
 
 

@@ -20,9 +20,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from foresail.rewards.sandbox.names import find_sources
 from foresail.rewards.sandbox.peer import Peer
 from foresail.rewards.sandbox.probe import probe
-from foresail.rewards.sandbox.script import read_names, run_checker, run_script, say
+from foresail.rewards.sandbox.script import run_checker, run_script, say
 from foresail.rewards.sandbox.wire import Decoder, Encoder
 
 PROGRAM, CHANNEL = 3, 4
@@ -108,7 +109,7 @@ def rehearse() -> None:
         arguments, keywords = Decoder({}).decode(request["with"])
         value = find_function(request["function"], {"f": lambda *parts: list(parts)})(*arguments, **keywords)
         Encoder().encode(value).encode()
-        read_names("assert f(1, [2]) == {'a': (3,)}")
+        find_sources("assert f(1, [2]) == {'a': (3,)}")
     sys.modules["__main__"], sys.argv = main, arguments
 
 

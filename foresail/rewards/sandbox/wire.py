@@ -213,7 +213,7 @@ def read_int(text: Any) -> int:
 
 
 def read_decimal(text: Any) -> Decimal:
-    """read_decimal("1.50") -> Decimal("1.50"); 1e20000000 is refused, for it would fill the memory as an integer."""
+    """read_decimal("1.50") -> Decimal("1.50"); 1e20000000 is refused: as an integer it would fill the memory."""
     if type(text) is not str or len(text) > LONGEST_DECIMAL:
         raise ValueError("no decimal, or too long")
     number = Decimal(text)
@@ -258,10 +258,13 @@ class Decoder:
         self.built: dict[int, Any] = {}
         self.weights: dict[int, int] = {}  # of nodes that can be keys: how many values a hash of one looks at
         self.unfilled: list[tuple[int, Any]] = []
+        self.instances: list[Any] = []
         value = self.read(self.table.root, 0)
         while self.unfilled:
             at, shell = self.unfilled.pop()
             self.fill(shell, self.table.nodes[at])
+        for shell in self.instances:
+            check_taste(shell)
         return value
 
     def read(self, part: Any, depth: int) -> Any:
@@ -298,7 +301,10 @@ class Decoder:
             return SHELLS[kind]()
         if kind == "object" and parts and isinstance(parts[0], str) and parts[0] in self.classes:
             try:
-                return object.__new__(self.classes[parts[0]])
+                instance: Any = object.__new__(self.classes[parts[0]])
+                if type(instance).__eq__ is not object.__eq__:
+                    self.instances.append(instance)
+                return instance
             except TypeError:  # a class derived from an exception, a dict and the like
                 raise WireError(f"instances of {parts[0]} cannot be rebuilt") from None
         return None
@@ -358,9 +364,31 @@ def set_fields(instance: Any, fields: Mapping[Any, Any]) -> None:
                 object.__setattr__(instance, name, value)
 
 
+def check_taste(instance: Any) -> None:
+    """Refuses an instance that equals a stranger: a reader's wildcard is no value that a writer may send."""
+    try:
+        indiscriminate = bool(instance == object())
+    except Exception:
+        return
+    if indiscriminate:
+        raise WireError(f"an instance of {type(instance).__name__}, which equals everything")
+
+
 def is_behaviour(member: Any) -> bool:
     """Methods and properties, but not the slots that hold fields, nor their default values."""
     return callable(member) or isinstance(member, property | classmethod | staticmethod)
+
+
+class Drained(Iterator[Any]):
+    """What an iterator of the writer's gave; the reader can tell it from its own."""
+
+    def __init__(self, *values: Any) -> None:
+        self.left = deque(values)
+
+    def __next__(self) -> Any:
+        if not self.left:
+            raise StopIteration
+        return self.left.popleft()
 
 
 def decode(text: str | bytes, classes: Mapping[str, type] | None = None) -> Any:
@@ -382,7 +410,7 @@ READERS: dict[str, Callable[..., Any]] = {
     "range": range,
     "decimal": read_decimal,
     "fraction": read_fraction,
-    "iterator": lambda *values: iter(values),
+    "iterator": Drained,
     "keys": lambda *values: dict.fromkeys(values).keys(),
     "values": lambda *values: dict(enumerate(values)).values(),
     "items": lambda *values: dict(zip(values[::2], values[1::2], strict=True)).items(),
