@@ -125,8 +125,8 @@ def wants(block: ast.Try, handler: ast.ExceptHandler, at: ast.AST, node: ast.AST
     if block.orelse:
         return False
     if discards(at, node):
-        inert = all(is_inert(statement) for statement in after)
-        return inert and (not leaves(handler.body) or leaves(after))
+        skipped = [*after, *(behind(block, handler, text) if leaves(handler.body) else [])]
+        return all(is_inert(statement) for statement in skipped)
     return len(block.body) == 1 and is_worth_a_constant(at, handler)
 
 
@@ -149,13 +149,24 @@ def must_raise(block: ast.Try, handler: ast.ExceptHandler, text: Text) -> bool:
         return True
     if not leaves(handler.body):
         return False
-    parent = text.parents[block]
-    for name in ("body", "orelse", "finalbody"):
-        around = getattr(parent, name, None)
-        if isinstance(around, list) and block in around:
-            behind = around[around.index(block) + 1 :]
-            return bool(behind) and fails(behind[0])
-    return False
+    skipped = behind(block, handler, text)
+    return bool(skipped) and fails(skipped[0])
+
+
+def behind(block: ast.Try, handler: ast.ExceptHandler, text: Text) -> list[ast.stmt]:
+    """What a handler that leaves would skip: up to the end of the loop for `continue`, else of the function."""
+    only_continues = not any(
+        isinstance(node, ast.Return | ast.Break) or is_call_of(node, EXITS) for node in ast.walk(handler)
+    )
+    found: list[ast.stmt] = []
+    for child, parent in text.way_up(block):
+        for name in ("body", "orelse", "finalbody"):
+            around = getattr(parent, name, None)
+            if isinstance(around, list) and child in around:
+                found += around[around.index(child) + 1 :]
+        if only_continues and isinstance(parent, ast.For | ast.While | ast.AsyncFor):
+            break
+    return found
 
 
 def fails(statement: ast.stmt) -> bool:

@@ -52,6 +52,7 @@ class Names:
 class Sources:
     """What a script is given before it runs."""
 
+    defined: frozenset[str]  # by itself
     borrowed: tuple[str, ...]  # from the program
     modules: dict[str, str] = field(default_factory=dict)  # name -> module
     members: dict[str, str] = field(default_factory=dict)  # name -> module that has it
@@ -116,7 +117,7 @@ def find_sources(script: str, names: Sequence[str] = ()) -> Sources:
             f"the test uses {', '.join(missing)}, which neither it nor the prompt's code defines; "
             "add that to the test, whose names are never taken from the program beside its entry point"
         )
-    return Sources(borrowed=tuple(sorted(wanted)), modules=modules, members=members)
+    return Sources(defined=own.defined, borrowed=tuple(sorted(wanted)), modules=modules, members=members)
 
 
 def choose_entry_point(own: Names, free: set[str]) -> str:

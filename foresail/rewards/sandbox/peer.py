@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from foresail.rewards.sandbox.wire import Decoder, Encoder, WireError, set_fields
+from foresail.rewards.sandbox.wire import Decoder, Encoder, WireError, check_taste, set_fields
 
 LONGEST_FRAME = 32 << 20
 
@@ -113,6 +113,7 @@ class Peer:
         self.lent: list[Any] = []
         self.numbers: dict[int, int] = {}  # id of a lent object -> its number
         self.met: dict[tuple[int, bool], Remote] = {}
+        self.asked = 0  # questions so far
 
     # What crosses.
 
@@ -120,7 +121,12 @@ class Peer:
         return Encoder(self.lend).encode(value)
 
     def decode(self, text: str, has_methods: bool = False) -> Any:
-        return Decoder(self.classes(), lambda parts: self.meet(parts, has_methods)).decode(text)
+        decoder = Decoder(self.classes(), lambda parts: self.meet(parts, has_methods))
+        value = decoder.decode(text)
+        if not self.open_to_all:
+            for instance in decoder.instances:
+                check_taste(instance)
+        return value
 
     def classes(self) -> Mapping[str, type]:
         """Classes this side defined itself, whose instances travel by value: ListNode and the like."""
@@ -155,6 +161,7 @@ class Peer:
     # Asking.
 
     def ask(self, request: dict[str, Any], has_methods: bool = False) -> Any:
+        self.asked += 1
         self.send(request)
         while True:
             message = self.receive()

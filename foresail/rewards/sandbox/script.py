@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from foresail.rewards.sandbox.expected import asks_for_attribute, expects, expects_end
 from foresail.rewards.sandbox.in_place import is_looked_at
-from foresail.rewards.sandbox.names import Sources, UselessTest, find_sources, read_names
+from foresail.rewards.sandbox.names import Sources, UselessTest, find_sources
 from foresail.rewards.sandbox.peer import Peer, Remote
 from foresail.rewards.sandbox.reading import TEST, Text, script_frames
 from foresail.rewards.sandbox.wire import Drained
@@ -37,6 +37,7 @@ def run_script(script: str, names: list[str], channel: int) -> int:
         return say(BAD_SCRIPT, f"the test script does not compile: {error}")
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
+    sys.argv = ["test.py"]
     namespace = main.__dict__
     text = Text(script)
     peer = Peer(
@@ -48,7 +49,7 @@ def run_script(script: str, names: list[str], channel: int) -> int:
         carry_back=lambda value: is_looked_at(text, value, is_remote),
     )
     namespace.update(given, next=next_of(text))
-    namespace.update(borrow(peer, sources, script))
+    namespace.update(borrow(peer, sources))
     try:
         exec(code, namespace)
     except SystemExit as error:
@@ -57,6 +58,8 @@ def run_script(script: str, names: list[str], channel: int) -> int:
         return say(BAD_SCRIPT, f"the test imports what is not here: {error}")
     except BaseException as error:
         return say(FAILED, describe_failure(error, script))
+    if peer.asked < 2 and all(isinstance(namespace.get(name), Remote) for name in sources.borrowed):
+        return say(BAD_SCRIPT, "the test never calls the program")
     return PASSED
 
 
@@ -139,11 +142,10 @@ def import_names(sources: Sources) -> dict[str, Any]:
     return modules | members
 
 
-def borrow(peer: Peer, sources: Sources, script: str) -> dict[str, Any]:
+def borrow(peer: Peer, sources: Sources) -> dict[str, Any]:
     """The entry point, from the program. Nothing else that the program says it has is taken."""
     wanted = sources.borrowed
-    classes = sorted(read_names(script).defined)
-    answer = peer.ask({"do": "names", "names": sorted(wanted), "classes": classes})
+    answer = peer.ask({"do": "names", "names": sorted(wanted), "classes": sorted(sources.defined)})
     found, theirs = answer if type(answer) is list and len(answer) == 2 else (None, None)
     if (
         type(found) is not dict

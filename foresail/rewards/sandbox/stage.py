@@ -13,6 +13,7 @@ import json
 import marshal
 import os
 import re
+import signal
 import sys
 import threading
 import types
@@ -101,7 +102,7 @@ def describe(error: BaseException) -> str:
 def rehearse() -> None:
     """Runs a harmless program, many times, in the zygote: the interpreter rewrites code that runs often, and what
     it has rewritten there it need not write, and so copy, in every child."""
-    main, arguments = sys.modules["__main__"], sys.argv
+    main, command_line = sys.modules["__main__"], sys.argv
     for _ in range(100):
         code = marshal.loads(marshal.dumps(compile("print(len(str(7 ** 7)))", "program.py", "exec")))
         finish(partial(exec, code, new_namespace("__main__")))
@@ -110,7 +111,7 @@ def rehearse() -> None:
         value = find_function(request["function"], {"f": lambda *parts: list(parts)})(*arguments, **keywords)
         Encoder().encode(value).encode()
         find_sources("assert f(1, [2]) == {'a': (3,)}")
-    sys.modules["__main__"], sys.argv = main, arguments
+    sys.modules["__main__"], sys.argv = main, command_line
 
 
 # Functions of Python programs.
@@ -170,6 +171,11 @@ def run_test_checker(compiled: bool) -> int:
 
 def run_binary(compiled: bool) -> int:
     os.set_inheritable(PROGRAM, False)
+    for number in (
+        signal.SIGXFSZ,
+        signal.SIGPIPE,
+    ):  # which Python ignores, and an executed program would, too
+        signal.signal(number, signal.SIG_DFL)
     os.execve(PROGRAM, ["program"], {"LANG": "C.UTF-8"})
 
 
@@ -177,9 +183,9 @@ def build_binary(compiled: bool) -> int:
     """Compiles what is on the program's descriptor, and copies the result to the channel."""
     os.dup2(PROGRAM, 0)
     arguments = ["g++", *FLAGS, "-x", "c++", "-", "-o", "program"]
-    compiler = os.posix_spawnp(
-        "g++", arguments, {"PATH": os.environ["PATH"], "TMPDIR": os.getcwd(), "LANG": "C"}
-    )
+    environment = {"PATH": os.environ["PATH"], "TMPDIR": os.getcwd(), "LANG": "C"}
+    ignored = (signal.SIGXFSZ, signal.SIGPIPE)  # by Python; a compiler that writes too much must die of it
+    compiler = os.posix_spawnp("g++", arguments, environment, setsigdef=ignored)
     _, status = os.waitpid(compiler, 0)
     if status:
         return NOT_COMPILED

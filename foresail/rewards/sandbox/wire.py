@@ -258,13 +258,11 @@ class Decoder:
         self.built: dict[int, Any] = {}
         self.weights: dict[int, int] = {}  # of nodes that can be keys: how many values a hash of one looks at
         self.unfilled: list[tuple[int, Any]] = []
-        self.instances: list[Any] = []
+        self.instances: list[Any] = []  # of classes with an `__eq__` of their own
         value = self.read(self.table.root, 0)
         while self.unfilled:
             at, shell = self.unfilled.pop()
             self.fill(shell, self.table.nodes[at])
-        for shell in self.instances:
-            check_taste(shell)
         return value
 
     def read(self, part: Any, depth: int) -> Any:
