@@ -157,27 +157,66 @@ CHANGES = {
 MEASURED = {
     "sorted": ("xs = [3, 1, 2]\nassert f(xs) == sorted(xs)", "return sorted(xs)"),
     "sorted, in two lines": ("xs = [3, 1, 2]\ngot = f(xs)\nassert got == sorted(xs)", "return sorted(xs)"),
-    "sorted, by a name": ("xs = [3, 1, 2]\ngot = f(xs)\nwant = sorted(xs)\nassert got == want", "return sorted(xs)"),
+    "sorted, by a name": (
+        "xs = [3, 1, 2]\ngot = f(xs)\nwant = sorted(xs)\nassert got == want",
+        "return sorted(xs)",
+    ),
     "sorted, after another call": ("xs = [3, 1, 2]\nf(xs)\nassert f(xs) == sorted(xs)", "return sorted(xs)"),
-    "sorted, in a loop": ("for xs in ([3, 1, 2], [2, 1]):\n    assert f(xs) == sorted(xs)", "return sorted(xs)"),
-    "sorted, in a list": ("assert all([f(xs) == sorted(xs) for xs in ([3, 1, 2], [2, 1])])", "return sorted(xs)"),
-    "sorted, by a lambda": ("assert all(map(lambda xs: f(xs) == sorted(xs), [[3, 1, 2], [2, 1]]))", "return sorted(xs)"),
-    "sorted, in a helper": ("def run(ys):\n    return f(ys)\nxs = [3, 1, 2]\nassert run(xs) == sorted(xs)", "return sorted(xs)"),
-    "sorted, by a harness": ("class Harness:\n    def run(self, ys):\n        f(ys)\n        return f(ys)\nxs = [3, 1, 2]\nassert Harness().run(xs) == sorted(xs)", "return sorted(xs)"),
-    "sorted, in a dict": ("case = {'xs': [3, 1, 2]}\nassert f(case['xs']) == sorted(case['xs'])", "return sorted(xs)"),
-    "sorted, by assertEqual": ("import unittest\nxs = [3, 1, 2]\nunittest.TestCase().assertEqual(f(xs), sorted(xs))", "return sorted(xs)"),
-    "sorted, by check": ("def check(candidate):\n    xs = [3, 1, 2]\n    got = candidate(xs)\n    assert got == sorted(xs)\ncheck(f)", "return sorted(xs)"),
-    "all in it": ("xs = [3, 1, 2]\ngot = f(xs)\nassert all(x in got for x in xs) and len(got) == len(xs)", "return sorted(xs)"),
+    "sorted, in a loop": (
+        "for xs in ([3, 1, 2], [2, 1]):\n    assert f(xs) == sorted(xs)",
+        "return sorted(xs)",
+    ),
+    "sorted, in a list": (
+        "assert all([f(xs) == sorted(xs) for xs in ([3, 1, 2], [2, 1])])",
+        "return sorted(xs)",
+    ),
+    "sorted, by a lambda": (
+        "assert all(map(lambda xs: f(xs) == sorted(xs), [[3, 1, 2], [2, 1]]))",
+        "return sorted(xs)",
+    ),
+    "sorted, in a helper": (
+        "def run(ys):\n    return f(ys)\nxs = [3, 1, 2]\nassert run(xs) == sorted(xs)",
+        "return sorted(xs)",
+    ),
+    "sorted, by a harness": (
+        "class Harness:\n    def run(self, ys):\n        f(ys)\n        return f(ys)\nxs = [3, 1, 2]\nassert Harness().run(xs) == sorted(xs)",
+        "return sorted(xs)",
+    ),
+    "sorted, in a dict": (
+        "case = {'xs': [3, 1, 2]}\nassert f(case['xs']) == sorted(case['xs'])",
+        "return sorted(xs)",
+    ),
+    "sorted, by assertEqual": (
+        "import unittest\nxs = [3, 1, 2]\nunittest.TestCase().assertEqual(f(xs), sorted(xs))",
+        "return sorted(xs)",
+    ),
+    "sorted, by check": (
+        "def check(candidate):\n    xs = [3, 1, 2]\n    got = candidate(xs)\n    assert got == sorted(xs)\ncheck(f)",
+        "return sorted(xs)",
+    ),
+    "all in it": (
+        "xs = [3, 1, 2]\ngot = f(xs)\nassert all(x in got for x in xs) and len(got) == len(xs)",
+        "return sorted(xs)",
+    ),
     "sum": ("xs = [3, 1, 2]\nassert f(xs) == sum(xs)", "return sum(xs)"),
     "nearly the sum": ("xs = [3.5, 1, 2]\nassert abs(f(xs) - sum(xs)) < 1e-9", "return sum(xs)"),
     "isclose": ("import math\nxs = [3.5, 1, 2]\nassert math.isclose(f(xs), sum(xs))", "return sum(xs)"),
     "count": ("xs = [3, 1, 2]\ngot = f(xs)\nassert got == len(xs)", "return len(xs)"),
     "the largest or none": ("xs = [3, 1, 2]\nassert f(xs) == (max(xs) if xs else None)", "return max(xs)"),
     "if there are any": ("xs = [3, 1, 2]\ngot = f(xs)\nif xs:\n    assert got == max(xs)", "return max(xs)"),
-    "for each of them": ("xs = [3, 1, 2]\ngot = f(xs)\nfor i in range(len(xs)):\n    assert got[i] == i + 1", "return sorted(xs)"),
+    "for each of them": (
+        "xs = [3, 1, 2]\ngot = f(xs)\nfor i in range(len(xs)):\n    assert got[i] == i + 1",
+        "return sorted(xs)",
+    ),
     "or there are none": ("xs = [3, 1, 2]\ngot = f(xs)\nassert got == 3 or not xs", "return max(xs)"),
-    "a function of both": ("def same(a, b): return a == b\nxs = [3, 1, 2]\nassert same(f(xs), sorted(xs))", "return sorted(xs)"),
-    "zipped": ("xs = [3, 1, 2]\ngot = f(xs)\nassert len(got) == len(xs) and all(a == b for a, b in zip(got, sorted(xs)))", "return sorted(xs)"),
+    "a function of both": (
+        "def same(a, b): return a == b\nxs = [3, 1, 2]\nassert same(f(xs), sorted(xs))",
+        "return sorted(xs)",
+    ),
+    "zipped": (
+        "xs = [3, 1, 2]\ngot = f(xs)\nassert len(got) == len(xs) and all(a == b for a, b in zip(got, sorted(xs)))",
+        "return sorted(xs)",
+    ),
 }
 
 
@@ -190,31 +229,115 @@ def changing(name: str) -> str:
 IN_PLACE = {
     "a statement": ("xs = [0, 1]\nf(xs)\nassert xs == [1, 0]", "xs.reverse()", "pass"),
     "None is checked": ("xs = [0, 1]\nassert f(xs) is None\nassert xs == [1, 0]", "xs.reverse()", "pass"),
-    "a count and a part": ("xs = [1, 1, 2]\nk = f(xs)\nassert k == 2 and xs[:k] == [1, 2]", "xs[:] = [1, 2]; return 2", "return 2"),
-    "in a loop": ("for xs, want, n in [([1, 1], [1], 1), ([1, 1, 2], [1, 2], 2)]:\n    k = f(xs)\n    assert k == n\n    assert xs[:k] == want", "xs[:] = sorted(set(xs)); return len(xs)", "return len(set(xs))"),
-    "element by element": ("want = [1, 2]\nxs = [1, 1, 2]\nk = f(xs)\nassert k == len(want)\nfor i in range(k):\n    assert xs[i] == want[i]", "xs[:] = [1, 2]; return 2", "return 2"),
+    "a count and a part": (
+        "xs = [1, 1, 2]\nk = f(xs)\nassert k == 2 and xs[:k] == [1, 2]",
+        "xs[:] = [1, 2]; return 2",
+        "return 2",
+    ),
+    "in a loop": (
+        "for xs, want, n in [([1, 1], [1], 1), ([1, 1, 2], [1, 2], 2)]:\n    k = f(xs)\n    assert k == n\n    assert xs[:k] == want",
+        "xs[:] = sorted(set(xs)); return len(xs)",
+        "return len(set(xs))",
+    ),
+    "element by element": (
+        "want = [1, 2]\nxs = [1, 1, 2]\nk = f(xs)\nassert k == len(want)\nfor i in range(k):\n    assert xs[i] == want[i]",
+        "xs[:] = [1, 2]; return 2",
+        "return 2",
+    ),
     "by a copy": ("xs = [3, 1, 2]\nwant = sorted(xs)\nf(xs)\nassert xs == want", "xs.sort()", "xs.clear()"),
-    "check": ("def check(candidate):\n    xs = [0, 1]\n    candidate(xs)\n    assert xs == [1, 0]\ncheck(f)", "xs.reverse()", "xs.clear()"),
-    "a helper": ("def run(xs):\n    f(xs)\n    return xs\nassert run([0, 1]) == [1, 0]", "xs.reverse()", "pass"),
-    "unittest": ("import unittest\nclass T(unittest.TestCase):\n    def setUp(self): self.xs = [0, 1]\n    def test(self):\n        f(self.xs)\n        self.assertEqual(self.xs, [1, 0])\nunittest.main(argv=['t'])", "xs.reverse()", "pass"),
-    "must not change": ("xs = [3, 1, 2]\ngot = f(xs)\nassert got == [1, 2, 3]\nassert xs == [3, 1, 2]", "return sorted(xs)", "xs.sort(); return xs"),
-    "either way": ("xs = [0, 1]\nout = f(xs)\nout = xs if out is None else out\nassert out == [1, 0]", "xs.reverse()", "pass"),
+    "check": (
+        "def check(candidate):\n    xs = [0, 1]\n    candidate(xs)\n    assert xs == [1, 0]\ncheck(f)",
+        "xs.reverse()",
+        "xs.clear()",
+    ),
+    "a helper": (
+        "def run(xs):\n    f(xs)\n    return xs\nassert run([0, 1]) == [1, 0]",
+        "xs.reverse()",
+        "pass",
+    ),
+    "unittest": (
+        "import unittest\nclass T(unittest.TestCase):\n    def setUp(self): self.xs = [0, 1]\n    def test(self):\n        f(self.xs)\n        self.assertEqual(self.xs, [1, 0])\nunittest.main(argv=['t'])",
+        "xs.reverse()",
+        "pass",
+    ),
+    "must not change": (
+        "xs = [3, 1, 2]\ngot = f(xs)\nassert got == [1, 2, 3]\nassert xs == [3, 1, 2]",
+        "return sorted(xs)",
+        "xs.sort(); return xs",
+    ),
+    "either way": (
+        "xs = [0, 1]\nout = f(xs)\nout = xs if out is None else out\nassert out == [1, 0]",
+        "xs.reverse()",
+        "pass",
+    ),
     "a dict": ("d = {}\nf(d)\nassert d == {'a': 1}", "xs['a'] = 1", "pass"),
-    "a table": ("grid = [[1, 2], [3, 4]]\nf(grid)\nassert grid == [[3, 1], [4, 2]]", "xs[:] = [list(r) for r in zip(*xs[::-1])]", "pass"),
+    "a table": (
+        "grid = [[1, 2], [3, 4]]\nf(grid)\nassert grid == [[3, 1], [4, 2]]",
+        "xs[:] = [list(r) for r in zip(*xs[::-1])]",
+        "pass",
+    ),
 }
 
 # Exceptions that a test does expect: (script, an honest body, a wrong one).
 EXPECTED = {
-    "must raise": ("try:\n    f(-1)\n    assert False, 'no error'\nexcept ValueError:\n    pass\nassert f(1) == 2", "if x < 0: raise ValueError\n    return x + 1", "raise ValueError"),
-    "else": ("try:\n    f(-1)\nexcept ValueError:\n    pass\nelse:\n    raise AssertionError\nassert f(1) == 2", "if x < 0: raise ValueError\n    return x + 1", "return x + 1"),
-    "a flag": ("raised = False\ntry:\n    f(-1)\nexcept ValueError:\n    raised = True\nassert raised and f(1) == 2", "if x < 0: raise ValueError\n    return x + 1", "return x + 1"),
-    "a value in its place": ("try:\n    got = f(-1)\nexcept ValueError as e:\n    got = str(e)\nassert got == 'negative'\nassert f(1) == 2", "if x < 0: raise ValueError('negative')\n    return x + 1", "raise ValueError('negative')"),
-    "assertRaises": ("import unittest\nt = unittest.TestCase()\nt.assertRaises(ValueError, f, -1)\nassert f(1) == 2", "if x < 0: raise ValueError\n    return x + 1", "raise ValueError"),
-    "with assertRaises": ("import unittest\nwith unittest.TestCase().assertRaises(ValueError):\n    f(-1)\nassert f(1) == 2", "if x < 0: raise ValueError\n    return x + 1", "return x + 1"),
-    "a TestCase": ("import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        with self.assertRaises(ValueError): f(-1)\n        self.assertEqual(f(1), 2)\nunittest.main(argv=['t'])", "if x < 0: raise ValueError\n    return x + 1", "raise ValueError"),
-    "a helper": ("def raises(kind, action):\n    try:\n        action()\n    except kind:\n        return True\n    return False\nassert raises(ValueError, lambda: f(-1)) and f(1) == 2", "if x < 0: raise ValueError\n    return x + 1", "return x + 1"),
-    "a kind above it": ("try:\n    f(-1)\n    raise SystemExit(1)\nexcept LookupError:\n    pass\nassert f(1) == 2", "if x < 0: raise KeyError\n    return x + 1", "raise ValueError"),
-    "in a loop": ("for bad in (-1, -2):\n    try:\n        f(bad)\n    except ValueError:\n        continue\n    raise AssertionError(bad)\nassert f(1) == 2", "if x < 0: raise ValueError\n    return x + 1", "return x + 1"),
-    "the end of an iterator": ("g = f(2)\nassert next(g) == 0 and next(g) == 1\ntry:\n    next(g)\n    assert False\nexcept StopIteration:\n    pass", "yield from range(x)", "yield from range(x + 1)"),
-    "a missing attribute": ("g = f\nassert not hasattr(g, 'nothing') and getattr(g, 'nothing', 7) == 7 and g(1) == 2", "return x + 1", "return x"),
+    "must raise": (
+        "try:\n    f(-1)\n    assert False, 'no error'\nexcept ValueError:\n    pass\nassert f(1) == 2",
+        "if x < 0: raise ValueError\n    return x + 1",
+        "raise ValueError",
+    ),
+    "else": (
+        "try:\n    f(-1)\nexcept ValueError:\n    pass\nelse:\n    raise AssertionError\nassert f(1) == 2",
+        "if x < 0: raise ValueError\n    return x + 1",
+        "return x + 1",
+    ),
+    "a flag": (
+        "raised = False\ntry:\n    f(-1)\nexcept ValueError:\n    raised = True\nassert raised and f(1) == 2",
+        "if x < 0: raise ValueError\n    return x + 1",
+        "return x + 1",
+    ),
+    "a value in its place": (
+        "try:\n    got = f(-1)\nexcept ValueError as e:\n    got = str(e)\nassert got == 'negative'\nassert f(1) == 2",
+        "if x < 0: raise ValueError('negative')\n    return x + 1",
+        "raise ValueError('negative')",
+    ),
+    "assertRaises": (
+        "import unittest\nt = unittest.TestCase()\nt.assertRaises(ValueError, f, -1)\nassert f(1) == 2",
+        "if x < 0: raise ValueError\n    return x + 1",
+        "raise ValueError",
+    ),
+    "with assertRaises": (
+        "import unittest\nwith unittest.TestCase().assertRaises(ValueError):\n    f(-1)\nassert f(1) == 2",
+        "if x < 0: raise ValueError\n    return x + 1",
+        "return x + 1",
+    ),
+    "a TestCase": (
+        "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        with self.assertRaises(ValueError): f(-1)\n        self.assertEqual(f(1), 2)\nunittest.main(argv=['t'])",
+        "if x < 0: raise ValueError\n    return x + 1",
+        "raise ValueError",
+    ),
+    "a helper": (
+        "def raises(kind, action):\n    try:\n        action()\n    except kind:\n        return True\n    return False\nassert raises(ValueError, lambda: f(-1)) and f(1) == 2",
+        "if x < 0: raise ValueError\n    return x + 1",
+        "return x + 1",
+    ),
+    "a kind above it": (
+        "try:\n    f(-1)\n    raise SystemExit(1)\nexcept LookupError:\n    pass\nassert f(1) == 2",
+        "if x < 0: raise KeyError\n    return x + 1",
+        "raise ValueError",
+    ),
+    "in a loop": (
+        "for bad in (-1, -2):\n    try:\n        f(bad)\n    except ValueError:\n        continue\n    raise AssertionError(bad)\nassert f(1) == 2",
+        "if x < 0: raise ValueError\n    return x + 1",
+        "return x + 1",
+    ),
+    "the end of an iterator": (
+        "g = f(2)\nassert next(g) == 0 and next(g) == 1\ntry:\n    next(g)\n    assert False\nexcept StopIteration:\n    pass",
+        "yield from range(x)",
+        "yield from range(x + 1)",
+    ),
+    "a missing attribute": (
+        "g = f\nassert not hasattr(g, 'nothing') and getattr(g, 'nothing', 7) == 7 and g(1) == 2",
+        "return x + 1",
+        "return x",
+    ),
 }

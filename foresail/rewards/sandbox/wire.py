@@ -22,7 +22,8 @@ from typing import Any
 # json reads integers by `int(text)`, which refuses more than 4300 digits; longer ones travel as hexadecimal nodes.
 LONGEST_PLAIN_INT = 10**1000
 MOST_ITEMS = 1_000_000  # of one iterator: an endless generator must not run for ever
-MOST_WORK = 10_000_000  # values looked at while keys are hashed: shared tuples could be looked at for ever
+MOST_HASHED = 10_000_000  # values that hashing looks at: tuples that share their parts could take for ever
+UNFINISHED = object()  # stands for a value while its parts are read
 MOST_COLLISIONS = 50  # keys of one hash; honest ones have two or three
 LONGEST_DECIMAL = 400  # characters, and digits before or behind the point
 LONGEST_FRACTION = 1 << 14  # bits of either part: to shorten a fraction takes the square of its length
@@ -236,10 +237,17 @@ def read_complex(real: Any, imaginary: Any) -> complex:
     return complex(real, imaginary)
 
 
+def read_bytes(text: Any) -> bytes:
+    if type(text) is not str:
+        raise ValueError("not text")
+    return text.encode("latin-1")
+
+
 class Decoder:
     """Builds the value of a table. `classes` are those whose instances may be rebuilt, by name.
 
-    `work` counts what it looked at, each part of a node once: what a message can cost is bounded by its length.
+    `work` counts parts of nodes, each looked at once, so that what a message costs is bounded by its length;
+    `hashed` counts values that were hashed, of which shared keys have more than the message shows.
     """
 
     def __init__(
@@ -252,6 +260,7 @@ class Decoder:
         self.remote = remote
         self.deepest = deepest
         self.work = 0
+        self.hashed = 0
 
     def decode(self, text: str | bytes) -> Any:
         self.table = Table(text)
@@ -272,7 +281,10 @@ class Decoder:
         if at not in self.built:
             if depth > self.deepest:
                 raise WireError(f"nested deeper than {self.deepest}")
+            self.built[at] = UNFINISHED
             self.built[at] = self.build(at, depth + 1)
+        if self.built[at] is UNFINISHED:
+            raise WireError("a value inside itself that cannot be")
         return self.built[at]
 
     def build(self, at: int, depth: int) -> Any:
@@ -334,9 +346,10 @@ class Decoder:
 
     def check_keys(self, parts: Sequence[Any], values: Sequence[Any], step: int) -> None:
         """Refuses keys that are dear to hash, and keys that all have the same hash."""
-        self.work += sum(map(self.weight, parts[::step]))
-        if self.work > MOST_WORK:
+        dear = sum(map(self.weight, parts[::step]))
+        if self.hashed + dear > MOST_HASHED:
             raise WireError("keys that share too many parts")
+        self.hashed += dear
         try:
             hashes = Counter(map(hash, values[::step]))
         except Exception as error:  # as in `fill`
@@ -401,8 +414,8 @@ READERS: dict[str, Callable[..., Any]] = {
     "same": lambda value: value,
     "int": read_int,
     "complex": read_complex,
-    "bytes": lambda text: text.encode("latin-1"),
-    "bytearray": lambda text: bytearray(text.encode("latin-1")),
+    "bytes": read_bytes,
+    "bytearray": lambda text: bytearray(read_bytes(text)),
     "tuple": lambda *values: values,
     "frozenset": lambda *values: frozenset(values),
     "range": range,

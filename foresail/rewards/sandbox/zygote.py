@@ -229,10 +229,8 @@ class Zygote:
         idle = idle if working or not ready else idle + passed
         for child in children:
             if child.status is None and not child.timed_out:
-                clock = now - child.started
-                if clock > child.limits["wall_seconds"] + (0 if ready else LONGEST_START):
-                    self.end(child)
-                elif idle >= child.limits["idle_seconds"]:
+                backstop = child.limits["wall_seconds"] + (0 if ready else LONGEST_START)
+                if idle >= child.limits["idle_seconds"] or now - child.started > backstop:
                     self.end(child)
                 due = min(due, max(child.limits["idle_seconds"] - idle, SHORTEST_LOOK))
         return idle, due
