@@ -152,7 +152,7 @@ def find_fault(ended: Ended, errors: int, limits: Limits) -> str | None:
         return f"memory limit {limits.memory_mb} MB"
     if ended.exit is None:
         number = os.WTERMSIG(ended.status)
-        if number == signal.SIGXFSZ:
+        if number == signal.SIGXFSZ or os.fstat(errors).st_size > limits.output_bytes:
             return f"output limit {limits.output_bytes} bytes"
         return f"killed by signal {number}"
     return f"exit {ended.exit}: {said}" if ended.exit else None

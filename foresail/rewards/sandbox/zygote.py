@@ -27,18 +27,14 @@ from foresail.rewards.sandbox import kernel, stage
 from foresail.rewards.sandbox.fallback import Boxed, Restricted, Unconfined
 from foresail.rewards.sandbox.namespaces import Namespaces
 from foresail.rewards.sandbox.orders import ENDED, FAILED, STARTED
+from foresail.rewards.sandbox.watch import LONGEST_START, Child, Watch
 
 Order = list[dict[str, Any]]  # one entry per process to start
 
 PACKAGE = os.path.abspath(__file__ + "/../../../..")
 PLACES = (3, 0, 1, 2, 4)  # of the program, input, output, errors and the channel, in the order they arrive
 READY = b"r"
-LONGEST_START = 30.0  # seconds that a child may take to confine itself
-# A process that used less of a processor than this, since it was last looked at, was waiting: on a busy machine
-# it would have had its share.
-IDLE_SHARE = 0.01
-LOOK = 1.0  # seconds at most between two looks
-SHORTEST_LOOK = 0.01
+PRINTING = ("main", "binary")  # roles whose output is limited
 PRELOADED = (
     "array atexit bisect cmath collections collections.abc copy datetime decimal fractions functools heapq io"
     " itertools json math operator queue random re resource signal statistics string sys threading time types"
@@ -79,31 +75,6 @@ LEVELS: dict[str, type[Confinement]] = {
 }
 
 
-class Child:
-    """A process at work, and how it ended."""
-
-    __slots__ = ("limits", "own", "peak_kb", "pid", "seconds", "started", "status", "timed_out")
-
-    def __init__(self, pid: int, started: float, limits: dict[str, Any], role: str) -> None:
-        self.pid = pid
-        self.started = started
-        self.limits = limits
-        self.own = (
-            role != "build" and limits["processes"] == 1
-        )  # its work is all its own, and none its children's
-        self.status: int | None = None
-        self.timed_out = False
-        self.peak_kb = 0
-        self.seconds = 0.0
-
-    def look(self) -> float:
-        """Seconds of processor time so far, by the kernel's clock for that process."""
-        try:
-            return time.clock_gettime(~self.pid << 3 | 2)
-        except OSError:  # it has just ended
-            return self.seconds
-
-
 class Zygote:
     """Carries out one order at a time until the judge hangs up.
 
@@ -136,9 +107,9 @@ class Zygote:
                 return
             descriptors = list(memoryview(extra[0][2]).cast("i"))
             children = self.spawn(marshal.loads(message), descriptors)
+            self.wait(children)
             for descriptor in descriptors:
                 os.close(descriptor)
-            self.wait(children)
             self.confinement.clean()
             self.link.send(self.report(children))
 
@@ -151,12 +122,13 @@ class Zygote:
         children = []
         for at, wanted in enumerate(order):
             own, descriptors = descriptors[: wanted["descriptors"]], descriptors[wanted["descriptors"] :]
+            outputs = own[2:4] if wanted["role"] in PRINTING else []
             own += ends[at : at + 1]
             started = time.monotonic()
             pid = self.confinement.fork()
             if pid == 0:
                 self.become(wanted, own)
-            children.append(Child(pid, started, wanted["limits"], wanted["role"]))
+            children.append(Child(pid, started, wanted, outputs))
         for end in ends:
             os.close(end)
         return children
@@ -190,54 +162,19 @@ class Zygote:
     def wait(self, children: list[Child]) -> None:
         """Until the last child ends; the others only serve it."""
         last = children[-1]
-        looked, idle = time.monotonic(), 0.0
-        due = min(LOOK, *[min(child.limits["seconds"], child.limits["idle_seconds"]) for child in children])
+        watch = Watch(children, self.confinement.kill)
         while last.status is None:
-            if _signal.sigtimedwait(self.signals, due) and self.deserted():
+            if _signal.sigtimedwait(self.signals, watch.due) and self.deserted():
                 self.confinement.stop()
                 os._exit(0)  # the children go with us
             self.reap(children, os.WNOHANG)
-            now = time.monotonic()
-            if last.status is None and now - looked >= due:
-                idle, due = self.hold_to_limits(children, now, now - looked, idle)
-                looked = now
+            self.listen()
+            watch.look(len(self.said) >= len(children))
         self.await_ready(children)
         for child in children:
             if child.status is None:
                 self.confinement.kill(child.pid)
         self.reap(children, 0)
-
-    def hold_to_limits(
-        self, children: list[Child], now: float, passed: float, idle: float
-    ) -> tuple[float, float]:
-        """Kills what has used up its time. Returns for how long all have been waiting, and when to look again.
-
-        Two that talk to each other wait for each other, so only what both of them used counts as work.
-        """
-        self.listen()
-        ready = len(self.said) >= len(children)
-        used, due = 0.0, LOOK
-        for child in children:
-            if child.status is None and not child.timed_out:
-                before, child.seconds = child.seconds, child.look()
-                used += child.seconds - before
-                left = child.limits["seconds"] - child.seconds
-                due = min(due, max(left, SHORTEST_LOOK))
-                if left <= 0 and child.own:
-                    self.end(child)
-        working = used > IDLE_SHARE * passed or not all(child.own for child in children)
-        idle = idle if working or not ready else idle + passed
-        for child in children:
-            if child.status is None and not child.timed_out:
-                backstop = child.limits["wall_seconds"] + (0 if ready else LONGEST_START)
-                if idle >= child.limits["idle_seconds"] or now - child.started > backstop:
-                    self.end(child)
-                due = min(due, max(child.limits["idle_seconds"] - idle, SHORTEST_LOOK))
-        return idle, due
-
-    def end(self, child: Child) -> None:
-        child.timed_out = True
-        self.confinement.kill(child.pid)
 
     def await_ready(self, children: list[Child]) -> None:
         """A script that does not even compile ends before its program has begun: no fault of the sandbox's."""
