@@ -7,15 +7,66 @@ between percent signs are filled in by the test: a file outside that holds a sec
 
 from __future__ import annotations
 
+import platform
+
 BREACH = "breach"
 
-# A few lines that programs share: `attempt(f)` prints BREACH if f returns, `call(n, …)` makes a raw system call.
-PRELUDE = """
+# By the kernel's tables: on x86-64, and on ARM (whose table is the generic one).
+MACHINES = ("x86_64", "aarch64")
+NUMBERS = {
+    "unshare": (272, 97),
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "perf_event_open": (298, 241),
+    "keyctl": (250, 219),
+    "add_key": (248, 217),
+    "memfd_create": (319, 279),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    "personality": (135, 92),
+    "inotify_init1": (294, 26),
+    "fanotify_init": (300, 262),
+    "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    "sethostname": (170, 161),
+    "capset": (126, 91),
+    "prctl": (157, 167),
+    "mlockall": (151, 230),
+    "timer_create": (222, 107),
+    "ioctl": (16, 29),
+    "process_vm_readv": (310, 270),
+    "ptrace": (101, 117),
+    "open_by_handle_at": (304, 265),
+    "getpid by x32": (0x40000000 + 39, 0x40000000 + 172),
+}
+
+
+def numbers_on(machine: str) -> dict[str, int]:
+    """numbers_on("aarch64")["socket"] -> 198."""
+    return {name: both[MACHINES.index(machine)] for name, both in NUMBERS.items()}
+
+
+# A few lines that programs share: `attempt(f)` prints BREACH if f returns, `call(name, …)` makes a raw system call.
+PRELUDE = (
+    f"NUMBERS = {numbers_on(platform.machine())}"
+    + """
 import ctypes, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
-def call(number, *arguments):
-    result = libc.syscall(ctypes.c_long(number), *arguments)
+def call(name, *arguments):
+    result = libc.syscall(ctypes.c_long(NUMBERS[name]), *arguments)
     if result < 0:
         raise OSError(ctypes.get_errno(), "refused")
     return result
@@ -27,6 +78,7 @@ def attempt(action):
     else:
         print("breach")
 """
+)
 
 READING = {
     "read a file outside": "attempt(lambda: open('%SECRET%').read())",
@@ -66,7 +118,7 @@ while frame:
 print(*(str(v) for v in seen if '%TOKEN%'[:6] in str(v) and 'frame' not in str(v)))
 """,
     "read what stands in its output": "os.lseek(1, 0, 0); print('breach' if os.read(1, 100) else 'empty')",
-    "copy the judge's descriptors": "attempt(lambda: call(438, call(434, %PID%, 0), 0, 0))",
+    "copy the judge's descriptors": "attempt(lambda: call('pidfd_getfd', call('pidfd_open', %PID%, 0), 0, 0))",
     "read memory of another process": """
 local = ctypes.create_string_buffer(8)
 class Vector(ctypes.Structure):
@@ -74,14 +126,14 @@ class Vector(ctypes.Structure):
 here, there = Vector(ctypes.addressof(local), 8), Vector(id(None), 8)
 for pid in (%PID%, os.getppid(), 1):
     try:
-        call(310, pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+        call('process_vm_readv', pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
         print('breach')
     except OSError:
         print('refused')
 """,
-    "trace the judge": "attempt(lambda: call(101, 16, %PID%, 0, 0))",
-    "trace its parent": "attempt(lambda: call(101, 16, os.getppid() or 1, 0, 0))",
-    "open a file by handle": "attempt(lambda: call(304, -100, bytes(64), 0))",
+    "trace the judge": "attempt(lambda: call('ptrace', 16, %PID%, 0, 0))",
+    "trace its parent": "attempt(lambda: call('ptrace', 16, os.getppid() or 1, 0, 0))",
+    "open a file by handle": "attempt(lambda: call('open_by_handle_at', -100, bytes(64), 0))",
 }
 
 WRITING = {
@@ -162,8 +214,8 @@ while True:
     except OSError:
         pass
 """,
-    "fork by system call": "attempt(lambda: call(57))",
-    "fork by clone3": "attempt(lambda: call(435, (ctypes.c_uint64 * 8)(), 64))",
+    "fork by system call": "attempt(lambda: call('clone', 17, 0, 0, 0, 0))",
+    "fork by clone3": "attempt(lambda: call('clone3', (ctypes.c_uint64 * 8)(), 64))",
     "daemonise": """
 def daemon():
     if os.fork() == 0:
@@ -178,7 +230,7 @@ attempt(daemon)
     "become a shell": "attempt(lambda: os.execv('/bin/sh', ['sh', '-c', 'echo breach']))",
     "become a file in memory": """
 def become():
-    memory = call(319, b'x', 0)
+    memory = call('memfd_create', b'x', 0)
     os.write(memory, open(sys.executable or '/bin/true', 'rb').read())
     os.execve(memory, ['x', '-c', 'print("breach")'], {})
 attempt(become)
@@ -222,7 +274,7 @@ attempt(lambda: resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, 
     "raise its priority": "attempt(lambda: os.setpriority(os.PRIO_PROCESS, 0, -20))",
     "slow the judge": "attempt(lambda: os.setpriority(os.PRIO_PROCESS, %PID%, 19))",
     "become root": "attempt(lambda: (os.setuid(0), open('/etc/shadow').read()))",
-    "outlive its parent": "attempt(lambda: call(157, 1, 0, 0, 0, 0))",
+    "outlive its parent": "attempt(lambda: call('prctl', 1, 0, 0, 0, 0))",
 }
 
 HANGING = {
@@ -326,43 +378,43 @@ raise SystemExit(0)
     "find a file of an earlier test": "print('breach' if os.path.exists('mark') else 0); open('mark', 'w').write('x')",
 }
 
-# Calls that give power over the kernel: name -> number on x86-64 and arguments that would succeed outside.
+# Calls that give power over the kernel, with arguments that would succeed outside.
 CALLS = {
-    "unshare a user namespace": "272, 0x10000000",
-    "unshare a mount namespace": "272, 0x20000",
-    "clone into a user namespace": "56, 0x10000011, 0, 0, 0, 0",
-    "mount": "165, b'none', b'/tmp', b'tmpfs', 0, 0",
-    "unmount": "166, b'/tmp', 2",
-    "pivot_root": "155, b'.', b'.'",
-    "chroot": "161, b'/tmp'",
-    "bpf": "321, 0, (ctypes.c_uint32 * 32)(2, 4, 4, 1), 128",
-    "userfaultfd": "323, 1",
-    "io_uring": "425, 4, (ctypes.c_uint32 * 30)()",
-    "perf events": "298, (ctypes.c_uint32 * 30)(1, 120), 0, -1, -1, 0",
-    "keyring": "250, 0, -3, 1",
-    "add a key": "248, b'user', b'name', b'secret', 6, -3",
-    "memory file": "319, b'name', 0",
-    "socket": "41, 2, 1, 0",
-    "Unix socket": "41, 1, 1, 0",
-    "netlink socket": "41, 16, 3, 0",
-    "packet socket pair": "53, 2, 1, 0, (ctypes.c_int * 2)()",
-    "shared memory": "29, 0, 4096, 0o1600",
-    "semaphores": "64, 0, 1, 0o1600",
-    "message queue": "68, 0, 0o1600",
-    "POSIX message queue": "240, b'attack', 0o102, 0o600, 0",
-    "personality": "135, 0x0040000",
-    "watch files": "254",
-    "watch everything": "300, 0, 0",
-    "process descriptor": "434, %PID%, 0",
-    "compare processes": "312, %PID%, %PID%, 0, 0, 0",
-    "host name": "170, b'evil', 4",
-    "capabilities": "126, (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)(0xffffffff, 0xffffffff)",
-    "dumpable again": "157, 4, 1, 0, 0, 0",
-    "another filter": "157, 22, 2, 0, 0, 0",
-    "lock memory": "151, 1",
-    "timers that signal others": "222, 0, (ctypes.c_uint32 * 16)(0, 0, 9, 4, 1), ctypes.byref(ctypes.c_int())",
-    "x32 call": "0x40000000 + 39",
-    "type into a terminal": "16, 0, 0x5412, b'x'",
+    "unshare a user namespace": "'unshare', 0x10000000",
+    "unshare a mount namespace": "'unshare', 0x20000",
+    "clone into a user namespace": "'clone', 0x10000011, 0, 0, 0, 0",
+    "mount": "'mount', b'none', b'/tmp', b'tmpfs', 0, 0",
+    "unmount": "'umount2', b'/tmp', 2",
+    "pivot_root": "'pivot_root', b'.', b'.'",
+    "chroot": "'chroot', b'/tmp'",
+    "bpf": "'bpf', 0, (ctypes.c_uint32 * 32)(2, 4, 4, 1), 128",
+    "userfaultfd": "'userfaultfd', 1",
+    "io_uring": "'io_uring_setup', 4, (ctypes.c_uint32 * 30)()",
+    "perf events": "'perf_event_open', (ctypes.c_uint32 * 30)(1, 120), 0, -1, -1, 0",
+    "keyring": "'keyctl', 0, -3, 1",
+    "add a key": "'add_key', b'user', b'name', b'secret', 6, -3",
+    "memory file": "'memfd_create', b'name', 0",
+    "socket": "'socket', 2, 1, 0",
+    "Unix socket": "'socket', 1, 1, 0",
+    "netlink socket": "'socket', 16, 3, 0",
+    "packet socket pair": "'socketpair', 2, 1, 0, (ctypes.c_int * 2)()",
+    "shared memory": "'shmget', 0, 4096, 0o1600",
+    "semaphores": "'semget', 0, 1, 0o1600",
+    "message queue": "'msgget', 0, 0o1600",
+    "POSIX message queue": "'mq_open', b'attack', 0o102, 0o600, 0",
+    "personality": "'personality', 0x0040000",
+    "watch files": "'inotify_init1', 0",
+    "watch everything": "'fanotify_init', 0, 0",
+    "process descriptor": "'pidfd_open', %PID%, 0",
+    "compare processes": "'kcmp', %PID%, %PID%, 0, 0, 0",
+    "host name": "'sethostname', b'evil', 4",
+    "capabilities": "'capset', (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)(0xffffffff, 0xffffffff)",
+    "dumpable again": "'prctl', 4, 1, 0, 0, 0",
+    "another filter": "'prctl', 22, 2, 0, 0, 0",
+    "lock memory": "'mlockall', 1",
+    "timers that signal others": "'timer_create', 0, (ctypes.c_uint32 * 16)(0, 0, 9, 4, 1), ctypes.byref(ctypes.c_int())",
+    "x32 call": "'getpid by x32'",
+    "type into a terminal": "'ioctl', 0, 0x5412, b'x'",
 }
 
 NETWORK = {

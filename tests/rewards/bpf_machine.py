@@ -12,7 +12,7 @@ ACTIONS = {0x7FFF0000: "allow", 0x80000000: "kill", 0x00050001: "deny", 0x000500
 def run_filter(
     steps: bytes, number: int, arguments: tuple[int, ...], architecture: int = ARCHITECTURE
 ) -> str:
-    """run_filter(filter, 39, …) -> "allow": what the kernel would do with system call 39."""
+    """run_filter(filter, 39, …) -> "allow": what the kernel of a machine would do with system call 39."""
     data = struct.pack("=IIQ6Q", number, architecture, 0, *arguments)
     program = list(struct.iter_unpack("=HBBI", steps))
     at, word = 0, 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import secrets
 import shutil
 import socket
@@ -19,8 +18,8 @@ from foresail.records import RunStopped
 from foresail.rewards.code import Judge
 from foresail.rewards.programs.program import Limits, Program, StdinTest
 
-LIMITS = Limits(seconds=1.0, memory_mb=128, output_bytes=1 << 20, file_mb=8, files=64)
-SHORT = Limits(seconds=0.3, memory_mb=128)
+LIMITS = Limits(seconds=1.0, idle_seconds=1.0, memory_mb=128, output_bytes=1 << 20, file_mb=8, files=64)
+SHORT = Limits(seconds=0.3, idle_seconds=0.3, memory_mb=128)
 GOOD = Program(source="print(sum(map(int, input().split())))")
 TOKEN = "token-" + secrets.token_hex(8)
 
@@ -106,8 +105,6 @@ def assert_as_good_as_new(judge: Judge, zygotes: set[int], files: set[str]) -> N
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_attack_succeeds(judge: Judge, outside: Outside, name: str) -> None:
-    if name.startswith("call: ") and platform.machine() != "x86_64":
-        pytest.skip("numbers of calls are those of x86-64")
     zygotes = descendants(os.getpid())
     files = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("foresail")}
     program = Program(source=PRELUDE + outside.fill_in(PROGRAMS[name]))
@@ -145,8 +142,6 @@ def test_there_are_many_and_they_differ() -> None:
 )
 def test_attacks_are_real(tmp_path: Path, name: str) -> None:
     """Unconfined, the same programs do succeed: what fails above fails because of the sandbox."""
-    if name.startswith("call: ") and platform.machine() != "x86_64":
-        pytest.skip("numbers of calls are those of x86-64")
     outside = Outside(tmp_path)
     with Judge(isolation="none") as judge:
         program = Program(source=PRELUDE + outside.fill_in(PROGRAMS[name]))

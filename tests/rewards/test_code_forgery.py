@@ -151,7 +151,7 @@ def judge() -> Iterator[Judge]:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_forgery_passes(judge: Judge, name: str) -> None:
-    limits = Limits(seconds=0.5, memory_mb=256) if "end" in name else LIMITS
+    limits = Limits(seconds=0.2, memory_mb=256) if "end" in name else LIMITS
     verdicts = judge.judge(Program(source=PROGRAMS[name]), list(TESTS.values()), limits)
     assert {test: verdict.status for test, verdict in zip(TESTS, verdicts, strict=True)} == dict.fromkeys(
         TESTS, "wrong"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,13 +18,27 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from attack_programs import CALLS, MACHINES, numbers_on
+from bpf_machine import run_filter
 from process_table import descendants
 
 from foresail.records import RunStopped
 from foresail.rewards.code import Judge
 from foresail.rewards.programs.program import AssertTest, CallTest, Limits, Program, StdinTest
 from foresail.rewards.sandbox import isolation
-from foresail.rewards.sandbox.seccomp import Permits, assemble, join_ranges
+from foresail.rewards.sandbox.seccomp import (
+    ARCHITECTURES,
+    BUILDING,
+    CAREFUL,
+    EXECUTING,
+    FORKING,
+    PLAIN,
+    WRITING,
+    Permits,
+    assemble,
+    join_ranges,
+    numbers,
+)
 from foresail.rewards.sandbox.worker import Worker, WorkerDied
 
 ECHO = Program(source="print(input())")
@@ -294,39 +310,67 @@ def test_ranges_join() -> None:
     assert join_ranges({0, 1, 2, 5, 7, 8}) == [(0, 2), (5, 5), (7, 8)]
 
 
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("permits", [Permits(), Permits(fork=True, execute=True), Permits(write=False)])
-def test_the_filter_is_well_formed(permits: Permits) -> None:
+def test_the_filter_is_well_formed(permits: Permits, machine: str) -> None:
     """Every jump lands inside, and every path ends in a verdict: a run for each number says allow, deny or kill."""
-    from bpf_machine import run_filter
-
-    steps = assemble(permits)
-    actions = {run_filter(steps, number, (0,) * 6) for number in range(600)}
+    steps, own = assemble(permits, machine), ARCHITECTURES[machine]
+    actions = {run_filter(steps, number, (0,) * 6, own) for number in range(600)}
     assert actions == {"allow", "deny", "absent"}
-    assert run_filter(steps, 0x40000000 + 39, (0,) * 6) == "kill"
+    assert run_filter(steps, 0x40000000 + 39, (0,) * 6, own) == "kill"
     assert run_filter(steps, 39, (0,) * 6, architecture=0x40000003) == "kill"
 
 
-# By the kernel's own tables: read, openat, mmap, exit_group, clone · socket, ptrace, mount, bpf, memfd_create.
-NUMBERS = {
-    "x86_64": (0xC000003E, (0, 257, 9, 231), 56, (41, 101, 165, 321, 319)),
-    "aarch64": (0xC00000B7, (63, 56, 222, 94), 220, (198, 117, 40, 280, 279)),
+# The kernel's own tables, where its headers are installed.
+HEADERS = {
+    "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    "aarch64": Path("/usr/include/asm-generic/unistd.h"),
 }
+RENAMED = {"newfstatat": "fstatat"}  # in the generic table, which has a name for 32 and 64 bits
 
 
-@pytest.mark.parametrize("machine", NUMBERS)
-def test_the_filter_means_the_same_on_both_machines(machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bpf_machine import run_filter
+def kernel_numbers(machine: str) -> dict[str, int]:
+    if not HEADERS[machine].is_file():
+        pytest.skip(f"the kernel's headers for {machine} are not here")
+    found = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", HEADERS[machine].read_text())
+    return {name: int(number) for name, number in found}
 
-    architecture, allowed, clone, denied = NUMBERS[machine]
-    monkeypatch.setattr("foresail.rewards.sandbox.seccomp.MACHINE", machine)
-    monkeypatch.setattr("foresail.rewards.sandbox.seccomp.ARCHITECTURE", architecture)
-    steps = assemble(Permits())
 
-    def act(number: int, first: int = 0) -> str:
-        return run_filter(steps, number, (first, 0, 0, 0, 0, 0), architecture)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_numbers_are_the_kernels(machine: str) -> None:
+    """Of the filter's calls, and of those that attacks make."""
+    kernel = kernel_numbers(machine)
+    listed = " ".join([PLAIN, WRITING, FORKING, EXECUTING, BUILDING, CAREFUL])
+    for name, number in [*numbers(listed, machine).items(), *numbers_on(machine).items()]:
+        if name != "getpid by x32":
+            assert kernel.get(name, kernel.get(RENAMED.get(name, ""))) == number, name
 
-    assert {act(number) for number in allowed} == {"allow"}
-    assert {act(number) for number in denied} == {"deny"}
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", CALLS)
+def test_the_filter_stops_attacks_on_both_machines(name: str, machine: str) -> None:
+    """Simulated, so that the other machine's filter is tried here, too."""
+    called, *arguments = eval(f"({CALLS[name].replace('%PID%', '7')},)", {"ctypes": ctypes})
+    plain = [value if isinstance(value, int) else 0x1000 for value in arguments]  # a pointer for the rest
+    words = tuple(value & (1 << 64) - 1 for value in [*plain, 0, 0, 0, 0, 0, 0][:6])
+    for permits in (Permits(), Permits(execute=True), Permits(write=False, threads=False)):
+        steps = assemble(permits, machine)
+        action = run_filter(steps, numbers_on(machine)[called], words, ARCHITECTURES[machine])
+        assert action in ("deny", "kill", "absent")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_filter_means_the_same_on_both_machines(machine: str) -> None:
+    kernel = kernel_numbers(machine)
+    steps = assemble(Permits(), machine)
+
+    def act(name: str, first: int = 0, architecture: int = ARCHITECTURES[machine]) -> str:
+        return run_filter(steps, kernel[name], (first, 0, 0, 0, 0, 0), architecture)
+
+    assert {act(name) for name in ("read", "openat", "mmap", "exit_group", "futex", "getrandom")} == {"allow"}
+    assert {act(name) for name in ("socket", "ptrace", "mount", "bpf", "memfd_create", "execve")} == {"deny"}
     threads, process, namespace = 0x3D0F00, 0x11, 0x3D0F00 | 0x10000000
-    assert [act(clone, flags) for flags in (threads, process, namespace)] == ["allow", "deny", "deny"]
-    assert act(435) == "absent"
+    assert [act("clone", flags) for flags in (threads, process, namespace)] == ["allow", "deny", "deny"]
+    assert act("clone3") == "absent"
+    (other,) = set(MACHINES) - {machine}
+    assert act("read", architecture=ARCHITECTURES[other]) == "kill"

@@ -109,7 +109,8 @@ def check(candidate):
     assert first == CallTest(function="Solution().twice", arguments=(1,), expected=2, strict=True)
     assert second == AssertTest(
         script="import math\ndef double(x):\n    return 2 * x\ncandidate = Solution().twice\n"
-        "assert candidate(double(2)) == 8"
+        "assert candidate(double(2)) == 8",
+        names=("Solution",),
     )
 
 
@@ -127,7 +128,7 @@ def check(candidate):
 )
 def test_a_check_that_carries_state_stays_whole(body: str):
     check = f"def check(candidate):\n    {body}"
-    assert split_check(check, "f") == [AssertTest(script=f"{check}\ncheck(f)")]
+    assert split_check(check, "f") == [AssertTest(script=f"{check}\ncheck(f)", names=("f",))]
 
 
 def test_values_prepared_for_one_assert_go_with_it():
@@ -177,7 +178,7 @@ for i, (inp, exp) in enumerate(zip(inputs, results)):
 def test_split_tests_say_what_the_whole_script_says(name: str):
     """Of gold solutions (one of LeetCode's depends on the order of a set) and of a program that is empty."""
     right = 0
-    chosen = rows(name)[:150]
+    chosen = [row for row in rows(name)[:150] if row["task_id"] != 123]  # which computes for seconds
     for row in chosen:
         task = read_task(row)
         gold = row.get("code") or row.get("completion") or row["prompt"] + row["canonical_solution"]

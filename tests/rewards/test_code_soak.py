@@ -18,7 +18,7 @@ from foresail.rewards.code import Judge
 from foresail.rewards.programs.program import AssertTest, CallTest, Limits, Program, StdinTest, Test
 
 RUNS = int(os.environ.get("FORESAIL_SOAK", "600"))
-LIMITS = Limits(seconds=0.2, memory_mb=64, file_mb=4, files=16)
+LIMITS = Limits(seconds=0.2, idle_seconds=0.2, memory_mb=64, file_mb=4, files=16)
 ECHO = StdinTest(input="3", output="3")
 
 # Program, test, and what must be said of them, every time.

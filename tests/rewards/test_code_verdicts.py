@@ -104,10 +104,13 @@ def test_the_programs_fault_is_wrong_and_told(judge: Judge, source: str, detail:
     assert any(part in verdict.detail for part in detail.split("|")), verdict.detail
 
 
-def test_time_is_limited_by_the_clock_and_by_the_processor(judge: Judge) -> None:
-    for source in ("import time\ntime.sleep(9)", "while True: pass"):
-        verdict = one(judge, source, StdinTest(input="", output=""), Limits(seconds=0.3))
-        assert (verdict.status, verdict.detail) == ("wrong", "time limit 0.3 s")
+@pytest.mark.parametrize(
+    "source", ["import time\ntime.sleep(9)", "while True: pass", "import time\nwhile True: time.sleep(0.01)"]
+)
+def test_time_is_limited_at_work_and_idle(judge: Judge, source: str) -> None:
+    limits = Limits(seconds=0.3, idle_seconds=0.3)
+    verdict = one(judge, source, StdinTest(input="", output=""), limits)
+    assert (verdict.status, verdict.detail) == ("wrong", "time limit 0.3 s")
 
 
 def test_memory_is_judged_by_what_is_used(judge: Judge) -> None:
@@ -266,7 +269,7 @@ def test_calls(judge: Judge, source: str, test: CallTest, status: str) -> None:
         (LIST_NODE + "def f(h): return h.next",
          LIST_NODE + "assert f(ListNode(1, ListNode(2))).val == 2\nassert isinstance(f(ListNode(1, ListNode(2))), ListNode)", "correct"),
         ("import math\ndef f(x): return math.sqrt(x)", "assert math.isclose(f(2) ** 2, 2)", "correct"),
-        ("LIMIT = 7\ndef f(): return LIMIT", "assert f() == LIMIT == 7", "correct"),
+        ("LIMIT = 7\ndef f(): return LIMIT", "assert f() == LIMIT == 7", "ungradable"),
         ("def f(x): return x is int", "assert f(int) is True", "correct"),
         ("def f(d): return {k: sorted(v) for k, v in d.items()}", "assert f({(1, 2): {3, 1}}) == {(1, 2): [1, 3]}", "correct"),
         ("def f(): return f()", "try:\n    f()\nexcept RecursionError:\n    pass", "correct"),
@@ -285,11 +288,11 @@ def test_names_say_what_a_script_takes(judge: Judge) -> None:
     script = "assert abs(sum(2, 3) - 5) < 1"
     both, only_sum = AssertTest(script=script), AssertTest(script=script, names=("sum",))
     assert [v.status for v in judge.judge(Program(source=source), [both, only_sum], LIMITS)] == [
-        "wrong",
+        "ungradable",
         "wrong",
     ]
     honest = Program(source="def sum(a, b): return a + b\ndef abs(x): return 9")
-    assert [v.status for v in judge.judge(honest, [both, only_sum], LIMITS)] == ["wrong", "correct"]
+    assert [v.status for v in judge.judge(honest, [both, only_sum], LIMITS)] == ["ungradable", "correct"]
 
 
 def test_a_failing_assert_is_quoted(judge: Judge) -> None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from foresail.rewards.programs.evalplus import split_pairs
+from foresail.rewards.programs.evalplus import root_name, split_pairs
 from foresail.rewards.programs.program import AssertTest, CallTest, Test
 from foresail.rewards.programs.syntax import parse
 
@@ -37,13 +37,17 @@ class Script(NamedTuple):
     names: frozenset[str]
     body: list[ast.stmt]
     whole: str
+    takes: tuple[str, ...]  # from the program
 
 
-def split_script(script: str, setup: str = "") -> list[Test]:
-    """split_script("assert add(1, 2) == 3") -> [CallTest(function="add", arguments=(1, 2), expected=3)]."""
+def split_script(script: str, setup: str = "", takes: tuple[str, ...] = ()) -> list[Test]:
+    """split_script("assert add(1, 2) == 3") -> [CallTest(function="add", arguments=(1, 2), expected=3)].
+
+    `takes` is what scripts may take from the program; empty: the one name that nothing else explains.
+    """
     opening = join(setup)
     names = bound_names(parse_test(opening).body)
-    return split(Script(opening, names, parse_test(script).body, join(opening, script)))
+    return split(Script(opening, names, parse_test(script).body, join(opening, script), takes))
 
 
 def split_check(test: str, entry_point: str, setup: str = "") -> list[Test]:
@@ -60,8 +64,9 @@ def split_check(test: str, entry_point: str, setup: str = "") -> list[Test]:
     opening = join(setup, unparse(helpers), f"{candidate} = {entry_point}")
     names = bound_names(parse_test(join(setup)).body) | bound_names(helpers)
     whole = join(setup, test, f"check({entry_point})")
-    tests = split(Script(opening, names, check.body, whole), {candidate: entry_point})
-    return tests if tests else [AssertTest(script=whole)]
+    takes = (root_name(entry_point),)
+    tests = split(Script(opening, names, check.body, whole, takes), {candidate: entry_point})
+    return tests if tests else [AssertTest(script=whole, names=takes)]
 
 
 def split(script: Script, aliases: dict[str, str] | None = None) -> list[Test]:
@@ -70,7 +75,7 @@ def split(script: Script, aliases: dict[str, str] | None = None) -> list[Test]:
         return pairs
     body = [statement for statement in script.body if not says_nothing(statement)]
     if not is_splittable(body):
-        return [AssertTest(script=script.whole)]
+        return [AssertTest(script=script.whole, names=script.takes)]
     tests: list[Test] = []
     before: list[ast.stmt] = []
     for statement in body:
@@ -79,7 +84,11 @@ def split(script: Script, aliases: dict[str, str] | None = None) -> list[Test]:
             continue
         own = script.names | bound_names(before)
         call = to_call(statement, aliases, own)
-        tests.append(call or AssertTest(script=join(script.opening, unparse(before), unparse([statement]))))
+        if call is not None and (not script.takes or root_name(call.function) in script.takes):
+            tests.append(call)
+        else:
+            lines = join(script.opening, unparse(before), unparse([statement]))
+            tests.append(AssertTest(script=lines, names=script.takes))
     return tests
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from foresail.rewards.programs.asserts import split_script
+from foresail.rewards.programs.evalplus import root_name
 from foresail.rewards.programs.program import AssertTest, CallTest, StdinTest, Test
 from foresail.rewards.programs.task import write_literal
 
@@ -137,7 +138,8 @@ def to_test(case: Case, wrapped: bool, place: str) -> Test:
     if not isinstance(arguments, Sequence):
         raise ValueError(f"field {place!r}: the input of a call must be a list of its arguments")
     if wrapped:
-        return AssertTest(script=accept_either(case.function, tuple(arguments), expected))
+        script = accept_either(case.function, tuple(arguments), expected)
+        return AssertTest(script=script, names=tuple(dict.fromkeys((root_name(case.function), "Solution"))))
     return CallTest(function=case.function, arguments=tuple(arguments), expected=expected)
 
 

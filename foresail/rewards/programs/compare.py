@@ -11,31 +11,30 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from foresail.rewards.programs.program import Comparison
-from foresail.rewards.sandbox.wire import Table
+from foresail.rewards.sandbox.wire import (
+    Table,
+    WireError,
+    read_complex,
+    read_decimal,
+    read_fraction,
+    read_int,
+)
 
 SEQUENCES = {"list": "list", "tuple": "list"}
 SETS = {"set": "set", "frozenset": "set"}
-LONGEST_DECIMAL = 1000  # digits on either side of the point
+DEEPEST_KEY = 100
+MOST_STEPS = 5_000_000  # pairs of values held against each other; an honest megabyte has a tenth of that
 
-
-def read_decimal(text: str) -> Fraction:
-    """read_decimal("1.50") -> 3/2. Exponents that would fill the memory are refused."""
-    number = Decimal(text)
-    if len(text) > LONGEST_DECIMAL or abs(number.adjusted()) > LONGEST_DECIMAL:
-        raise ValueError("too long")
-    return Fraction(number)
-
-
+# Each looks at the size of what it is given before it computes anything.
 NUMBERS: dict[str, Callable[..., Any]] = {
-    "int": lambda text: int(text, 16),
-    "complex": complex,
-    "fraction": Fraction,
-    "decimal": read_decimal,
+    "int": read_int,
+    "complex": read_complex,
+    "fraction": read_fraction,
+    "decimal": lambda text: Fraction(read_decimal(text)),
 }
 
 
@@ -88,17 +87,19 @@ class Matcher:
         self.expected = Reader(expected, strict)
         self.relative = relative
         self.absolute = absolute
+        self.steps = 0
 
     def match(self) -> bool:
         waiting = [(self.given.table.root, self.expected.table.root)]
         met: set[tuple[int, int]] = set()
         while waiting:
-            ours, theirs = self.given.resolve(waiting[-1][0]), self.expected.resolve(waiting[-1][1])
-            waiting.pop()
+            ours, theirs = waiting.pop()
             if type(ours) is list and type(theirs) is list:
                 if (ours[0], theirs[0]) in met:
                     continue
                 met.add((ours[0], theirs[0]))
+            ours, theirs = self.given.resolve(ours), self.expected.resolve(theirs)
+            if type(ours) is list and type(theirs) is list:
                 pairs = self.pair(ours, theirs)
                 if pairs is None:
                     return False
@@ -109,13 +110,17 @@ class Matcher:
 
     def pair(self, ours: list[int], theirs: list[int]) -> list[tuple[Any, Any]] | None:
         """The parts of two nodes that must match in turn; None when the nodes cannot."""
-        kind, parts = self.given.open(ours)
-        wanted, wanted_parts = self.expected.open(theirs)
-        if kind != wanted or len(parts) != len(wanted_parts):
+        kind, count = self.given.head(ours)
+        if (kind, count) != self.expected.head(theirs):
             return None
+        self.steps += count + 1
+        if self.steps > MOST_STEPS:
+            raise WireError("a value with too many parts")
+        parts, wanted_parts = self.given.parts(ours), self.expected.parts(theirs)
         if kind == "set":
-            same = self.given.digests(parts) == self.expected.digests(wanted_parts)
-            return [] if same and len(set(self.given.digests(parts))) == len(parts) else None
+            digests = self.given.digests(parts)
+            same = digests == self.expected.digests(wanted_parts)
+            return [] if same and len(set(digests)) == len(parts) else None
         if kind == "dict":
             return self.pair_items(parts, wanted_parts)
         return list(zip(parts, wanted_parts, strict=True))
@@ -147,51 +152,70 @@ class Matcher:
 
 
 class Reader:
-    """Reads a table's nodes in the form in which equal values look alike."""
+    """Reads a table's nodes in the form in which equal values look alike. Every node is read once."""
 
     def __init__(self, table: Table, strict: bool) -> None:
         self.table = table
         self.alike = SETS if strict else SETS | SEQUENCES
-        self.known: dict[int, str] = {}
+        self.known: dict[int, str | None] = {}  # digests of keys; None while one is being made
+        self.numbers: dict[int, Any] = {}
 
     def resolve(self, part: Any) -> Any:
-        """Follows pointers that only stand for an atom: big integers, complex numbers, subclasses of str."""
-        for _ in range(100):
+        """Follows a pointer that only stands for an atom: big integers, complex numbers, subclasses of str."""
+        if type(part) is not list:
+            return part
+        node = self.table.nodes[part[0]]
+        if node[0] == "same" and len(node) == 2:
+            part = node[1]  # an atom, or, where numpy wrote it, a list
             if type(part) is not list:
                 return part
-            kind, *parts = self.table.nodes[part[0]]
-            if kind == "same" and len(parts) == 1:
-                part = parts[0]
-            elif kind in NUMBERS:
-                try:
-                    return NUMBERS[kind](*parts)
-                except (TypeError, ValueError, ArithmeticError):
-                    return part
-            else:
-                return part
-        return part
+            node = self.table.nodes[part[0]]
+            if node[0] == "same":
+                raise WireError("a value that stands for another for too long")
+        if node[0] not in NUMBERS:
+            return part
+        at = part[0]
+        if at not in self.numbers:
+            try:
+                self.numbers[at] = NUMBERS[node[0]](*node[1:])
+            except (TypeError, ValueError, ArithmeticError):
+                self.numbers[at] = part  # compared as it is written
+        return self.numbers[at]
 
-    def open(self, pointer: list[int]) -> tuple[str, list[Any]]:
-        kind, *parts = self.table.nodes[pointer[0]]
-        return self.alike.get(kind, kind), parts
+    def head(self, pointer: list[int]) -> tuple[str, int]:
+        """A node's kind, and how many parts it has."""
+        node = self.table.nodes[pointer[0]]
+        return self.alike.get(node[0], node[0]), len(node) - 1
+
+    def parts(self, pointer: list[int]) -> list[Any]:
+        return self.table.nodes[pointer[0]][1:]
 
     def digests(self, parts: list[Any]) -> list[str]:
         return sorted(self.digest(part) for part in parts)
 
     def digest(self, part: Any, depth: int = 0) -> str:
         """A text that is the same for equal keys; a hash, so that shared parts cannot make it explode."""
-        value = self.resolve(part)
+        if type(part) is not list:
+            return digest_atom(part)
+        at = part[0]
+        if at not in self.known:
+            if depth > DEEPEST_KEY:
+                raise WireError(f"a key nested deeper than {DEEPEST_KEY}")
+            self.known[at] = None
+            self.known[at] = self.digest_node(part, depth)
+        known = self.known[at]
+        if known is None:
+            raise WireError("a key inside itself")
+        return known
+
+    def digest_node(self, pointer: list[int], depth: int) -> str:
+        value = self.resolve(pointer)
         if type(value) is not list:
             return digest_atom(value)
-        at = value[0]
-        if depth > 100:
-            return f"too deep {at}"
-        if at not in self.known:
-            kind, parts = self.open(value)
-            inner = [self.digest(part, depth + 1) for part in parts]
-            inner = sorted(inner) if kind == "set" else inner
-            self.known[at] = hashlib.sha256(" ".join([kind, *inner]).encode()).hexdigest()
-        return self.known[at]
+        kind, _ = self.head(value)
+        inner = [self.digest(part, depth + 1) for part in self.parts(value)]
+        inner = sorted(inner) if kind == "set" else inner
+        return hashlib.sha256(" ".join([kind, *inner]).encode("utf-8", "replace")).hexdigest()
 
 
 def digest_atom(value: Any) -> str:
@@ -202,7 +226,12 @@ def digest_atom(value: Any) -> str:
         value = int(value)
     if isinstance(value, bool) or (isinstance(value, Fraction) and value.denominator == 1):
         value = int(value)
-    text = hex(value) if isinstance(value, int) else repr(value)
+    if isinstance(value, float):  # Fraction(1, 2) and 0.5 are the same key
+        value = Fraction(value) if math.isfinite(value) else value
+    if isinstance(value, Fraction):
+        text = f"{value.numerator:x}/{value.denominator:x}"  # decimal digits have a limit, and take long
+    else:
+        text = hex(value) if isinstance(value, int) else repr(value)
     return hashlib.sha256(f"{type(value).__name__} {text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 

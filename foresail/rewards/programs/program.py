@@ -69,7 +69,7 @@ class AssertTest:
     """
 
     script: str
-    # What it takes from the program; empty: every name it uses but does not define.
+    # What it takes from the program; empty: the one name that neither it nor an installed module explains.
     names: tuple[str, ...] = ()
 
 
@@ -78,9 +78,10 @@ Test = StdinTest | CallTest | AssertTest
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one test may use."""
+    """What one test may use. Time is the program's own: neither its start nor other processes count."""
 
-    seconds: float = 10.0  # wall clock; processor time is held to the same
+    seconds: float = 10.0  # of processor time: a busy machine changes no verdict
+    idle_seconds: float | None = None  # that it may wait, asleep or for input; None: `seconds` and 2 more
     memory_mb: int = 512
     output_bytes: int = 1 << 20
     file_mb: int = 16  # all files together
@@ -89,5 +90,14 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not value > 0:
+            if value is not None and not value > 0:
                 raise ValueError(f"limit {name} must be more than 0, not {value}")
+
+    @property
+    def most_idle(self) -> float:
+        return self.seconds + 2 if self.idle_seconds is None else self.idle_seconds
+
+    @property
+    def wall_seconds(self) -> float:
+        """The backstop, on the clock: for what sleeps so shortly at a time that it never counts as idle."""
+        return 20 * self.seconds + self.most_idle + 10

@@ -13,16 +13,15 @@ What a row holds decides, never the name of its data set:
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from typing import Any
 
 from foresail.recipe.columns import reach
-from foresail.rewards.programs.asserts import join, split_check, split_script, unparse
+from foresail.rewards.programs.asserts import join, split_check, split_script
 from foresail.rewards.programs.cases import read_cases
 from foresail.rewards.programs.evalplus import read_inputs, root_name
+from foresail.rewards.programs.given import read_prelude, take_helpers
 from foresail.rewards.programs.program import Test
-from foresail.rewards.programs.syntax import parse
 from foresail.rewards.programs.task import CodeTask, decode_task, is_encoded
 
 # Where cases are looked for, in this order; a dot reaches into a column. Of the first two lines all are joined.
@@ -36,7 +35,6 @@ CASE_COLUMNS = (
     ("ground_truth",),
     ("answer",),
 )
-KEPT_IN_PRELUDE = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
 
 
 def read_task(columns: Mapping[str, Any]) -> CodeTask:
@@ -85,21 +83,11 @@ def read_asserts(columns: Mapping[str, Any]) -> list[Test]:
     if isinstance(scripts, str) or not all(isinstance(script, str) for script in scripts):
         raise ValueError("field 'test_list' must be a list of asserts, each in text")
     setup = join(*(columns.get("test_imports") or ()), columns.get("test_setup_code") or "")
-    return [test for script in scripts for test in split_script(script, setup)]
-
-
-def read_prelude(prompt: str, entry_point: str) -> str:
-    """Imports and helpers of a prompt that is Python; nothing of one that is prose.
-
-    read_prelude("import math\\ndef area(r):\\n    '''…'''", "area") -> "import math".
-    """
-    try:
-        module = parse(prompt)
-    except ValueError:
-        return ""
-    root = root_name(entry_point)
-    kept = [s for s in module.body if isinstance(s, KEPT_IN_PRELUDE) and getattr(s, "name", None) != root]
-    return unparse(kept)
+    entry_point, solution = columns.get("entry_point"), columns.get("code")
+    takes = (root_name(entry_point),) if isinstance(entry_point, str) and entry_point else ()
+    if not takes and isinstance(solution, str) and (found := take_helpers(scripts, setup, solution)):
+        takes, setup = (found[0],), join(found[1], setup)
+    return [test for script in scripts for test in split_script(script, setup, takes)]
 
 
 def find_cases(columns: Mapping[str, Any]) -> list[Test]:

@@ -11,7 +11,8 @@ from foresail.rewards.sandbox.paths import COMPILER
 from foresail.rewards.sandbox.trial import NOTHING, Runnable, shorten, to_bytes
 from foresail.rewards.sandbox.worker import Spawn, Worker
 
-BINARY_LIMITS = Limits(seconds=30, memory_mb=1024, output_bytes=64 << 20, file_mb=64, files=64, processes=8)
+# Of each process of the compiler's; a template bomb uses all of it, an honest program a tenth.
+BINARY_LIMITS = Limits(seconds=15, memory_mb=1024, output_bytes=64 << 20, file_mb=64, files=64, processes=8)
 
 
 class NotCompiled(Exception):

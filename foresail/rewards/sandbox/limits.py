@@ -43,8 +43,8 @@ def plan_limits(limits: dict[str, Any], tasks: int | None) -> Rlimits:
 def make_plan(limits: dict[str, Any], tasks: int | None) -> Rlimits:
     values = {
         resource.RLIMIT_AS: (limits["memory_mb"] + ADDRESS_ROOM_MB) * MB,
-        resource.RLIMIT_CPU: math.ceil(limits["seconds"]),
-        resource.RLIMIT_FSIZE: max(limits["file_mb"] * MB, limits["output_bytes"] + 1),
+        resource.RLIMIT_CPU: math.floor(limits["seconds"]) + 1,  # `watch` is more exact
+        resource.RLIMIT_FSIZE: limits["largest_file"],
         resource.RLIMIT_NOFILE: OPEN_FILES,
     }
     if tasks is not None:

@@ -2,6 +2,9 @@
 
 `Peer.ask` sends a request and, until its reply comes, answers the other side's requests (a test may pass a lambda
 to the program). What has no plain form stays where it is and travels as a number; see `Remote`.
+
+The script's side trusts nothing that comes: a message that breaks the rules ends it, as `lost` does, rather than
+raise what a test might catch.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from foresail.rewards.sandbox.wire import Decoder, Encoder, WireError, set_fields
+from foresail.rewards.sandbox.wire import Decoder, Encoder, WireError, check_taste, set_fields
 
 LONGEST_FRAME = 32 << 20
 
@@ -43,30 +46,38 @@ class Remote:
         self._peer.ask({"do": "set", "of": self._number, "name": name, "to": self._peer.encode(value)})
 
     def __len__(self) -> int:
-        return self._operate("len")
+        return self._operate("len", int)
 
     def __bool__(self) -> bool:
-        return bool(self._operate("bool"))
+        return self._operate("bool", bool)
 
     def __iter__(self) -> Any:
-        return iter(self._operate("list"))
+        return iter(self._operate("list", list))
 
     def __str__(self) -> str:
-        return self._operate("str")
+        return self._operate("str", str)
 
     def __repr__(self) -> str:
-        return self._operate("repr")
+        return self._operate("repr", str)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._operate("getitem", key)
+        return self._operate("getitem", object, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._operate("setitem", key, value)
+        self._operate("setitem", object, key, value)
 
-    def _operate(self, operation: str, *operands: Any) -> Any:
-        operands_sent = self._peer.encode(list(operands))
-        return self._peer.ask({"do": "operate", "of": self._number, "by": operation, "with": operands_sent})
+    def _operate(self, operation: str, kind: type, *operands: Any) -> Any:
+        sent = self._peer.encode(list(operands))
+        value = self._peer.ask({"do": "operate", "of": self._number, "by": operation, "with": sent})
+        if not isinstance(value, kind) or (
+            isinstance(value, int) and kind is int and not 0 <= value < 1 << 63
+        ):
+            self._peer.lost(f"the program answered {operation} with a {type(value).__name__}")
+        return value
 
+
+# A test that passes one of these to a program would let it reach into the test.
+NOT_FOR_OTHERS = (eval, exec, compile, getattr, setattr, delattr, vars, globals, locals, open, __import__)
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "len": len,
@@ -83,16 +94,26 @@ class Peer:
     """One end of the channel. The program's is open to all questions, the script's to calls of what it lent."""
 
     def __init__(
-        self, channel: int, *, open_to_all: bool, namespace: dict[str, Any], lost: Callable[[str], NoReturn]
+        self,
+        channel: int,
+        *,
+        open_to_all: bool,
+        namespace: dict[str, Any],
+        lost: Callable[[str], NoReturn],
+        admit: Callable[[BaseException, str], None] = lambda error, do: None,
+        carry_back: Callable[[Any], bool] = lambda value: True,
     ) -> None:
         self.channel = channel
         self.open_to_all = open_to_all
         self.lost = lost  # called when the other side is dead or talks nonsense; does not return
+        self.admit = admit  # returns only if an exception of the other side's may be raised here
+        self.carry_back = carry_back  # whether a change of an argument is to be seen here
         self.namespace = namespace
         self.shared_classes: frozenset[str] = frozenset()  # those the other side can rebuild
         self.lent: list[Any] = []
         self.numbers: dict[int, int] = {}  # id of a lent object -> its number
         self.met: dict[tuple[int, bool], Remote] = {}
+        self.asked = 0  # questions so far
 
     # What crosses.
 
@@ -100,7 +121,12 @@ class Peer:
         return Encoder(self.lend).encode(value)
 
     def decode(self, text: str, has_methods: bool = False) -> Any:
-        return Decoder(self.classes(), lambda parts: self.meet(parts, has_methods)).decode(text)
+        decoder = Decoder(self.classes(), lambda parts: self.meet(parts, has_methods))
+        value = decoder.decode(text)
+        if not self.open_to_all:
+            for instance in decoder.instances:
+                check_taste(instance)
+        return value
 
     def classes(self) -> Mapping[str, type]:
         """Classes this side defined itself, whose instances travel by value: ListNode and the like."""
@@ -135,32 +161,54 @@ class Peer:
     # Asking.
 
     def ask(self, request: dict[str, Any], has_methods: bool = False) -> Any:
+        self.asked += 1
         self.send(request)
         while True:
             message = self.receive()
             if "do" in message:
                 self.send(self.answer(message))
             elif "raised" in message:
-                raise rebuild_exception(message)
+                error = rebuild_exception(message)
+                self.admit(error, request["do"])
+                raise error
             else:
                 return self.decode_reply(message, has_methods)
 
     def decode_reply(self, message: dict[str, Any], has_methods: bool) -> Any:
         try:
             return self.decode(message["value"], has_methods)
-        except (WireError, KeyError, TypeError) as error:
-            raise TypeError(f"the program returned what cannot be compared: {error}") from None
+        except Exception as error:  # whatever is wrong with it, a test must not catch it
+            self.lost(f"the program returned what cannot be compared: {error}")
 
     def call(
         self, number: int, arguments: tuple[Any, ...], keywords: dict[str, Any], has_methods: bool
     ) -> Any:
-        """Calls there, then writes back what the call did to lists, sets, dicts and nodes it was given."""
+        """Calls there, then writes back what the call did to lists, sets, dicts and nodes, if that is wanted."""
         given = [*arguments, *keywords.values()]
         sent = {"do": "call", "of": number, "with": self.encode([list(arguments), keywords])}
-        value, after = self.ask(sent, has_methods)
+        answer = self.ask(sent, has_methods)
+        if type(answer) is not list or len(answer) != 2 or type(answer[1]) is not list:
+            self.lost("the program answered a call with something else")
+        value, after = answer
+        if len(after) != len(given):
+            self.lost("the program answered a call with something else")
         for mine, theirs in zip(given, after, strict=True):
-            write_back(mine, theirs)
+            if is_changed(mine, theirs) and self.carry_back(mine):
+                self.write_back(mine, theirs)
         return value
+
+    def write_back(self, mine: Any, theirs: Any) -> None:
+        """`sort_in_place(numbers)` must change the script's own list."""
+        if isinstance(mine, list | bytearray):
+            mine[:] = theirs
+        elif isinstance(mine, dict | set):
+            mine.clear()
+            mine.update(theirs)
+        else:
+            try:
+                set_fields(mine, vars(theirs))
+            except TypeError as error:
+                self.lost(f"the program changed an argument: {error}")
 
     # Answering.
 
@@ -179,7 +227,10 @@ class Peer:
         do = request["do"]
         if do == "call":
             arguments, keywords = self.decode(request["with"])
-            value = self.lent[request["of"]](*arguments, **keywords)
+            called = self.lent[request["of"]]
+            if not self.open_to_all and any(called is one for one in NOT_FOR_OTHERS):
+                raise PermissionError(f"{called.__name__} is not called for others")
+            value = called(*arguments, **keywords)
             return [value, [after_call(part) for part in [*arguments, *keywords.values()]]]
         if not self.open_to_all:
             raise PermissionError(f"{do} is not answered here")
@@ -213,7 +264,7 @@ class Peer:
             self.lost("the program sent a frame that is too long")
         try:
             message = json.loads(self.read(length))
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, MemoryError):
             self.lost("the program sent a frame that is not JSON")
         if not isinstance(message, dict):
             self.lost("the program sent a frame that is no message")
@@ -238,17 +289,16 @@ def after_call(value: Any) -> Any:
     return value if isinstance(value, list | dict | set | bytearray) or hasattr(value, "__dict__") else None
 
 
-def write_back(mine: Any, theirs: Any) -> None:
-    """`sort_in_place(numbers)` must change the script's own list."""
-    if type(mine) is not type(theirs) or isinstance(mine, Remote):
-        return
-    if isinstance(mine, list | bytearray):
-        mine[:] = theirs
-    elif isinstance(mine, dict | set):
-        mine.clear()
-        mine.update(theirs)
-    elif mine is not None and not callable(mine):
-        set_fields(mine, vars(theirs))
+def is_changed(mine: Any, theirs: Any) -> bool:
+    """Whether an argument came back as another value; of objects nobody knows."""
+    if type(mine) is not type(theirs) or isinstance(mine, Remote) or mine is None or callable(mine):
+        return False
+    if isinstance(mine, list | dict | set | bytearray):
+        try:
+            return bool(mine != theirs)
+        except Exception:  # nested too deeply, or with an `__eq__` of the script's
+            return True
+    return True
 
 
 def describe_exception(error: BaseException) -> dict[str, Any]:
@@ -258,10 +308,11 @@ def describe_exception(error: BaseException) -> dict[str, Any]:
 
 
 def rebuild_exception(message: dict[str, Any]) -> BaseException:
-    kind = getattr(builtins, str(message["raised"]), None)
-    if not (isinstance(kind, type) and issubclass(kind, Exception)):
-        kind = RuntimeError  # a SystemExit of the program must not end the script as if it were its own
+    kind = getattr(builtins, str(message["raised"])[:100], None)
+    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        kind = Exception
+    said = str(message.get("message", ""))[:500]
     try:
-        return kind(str(message.get("message", "")))
+        return kind(said)
     except TypeError:  # UnicodeDecodeError and its like want five arguments
-        return ValueError(str(message.get("message", "")))
+        return ValueError(said)

@@ -1,23 +1,26 @@
 """The process that runs a trusted test script. It never runs model code.
 
-Every name the script takes from the program stands for a call into the other process. The verdict is how this
-process ends: 0 only after the script's last line.
+The script's entry point stands for a call into the other process. The verdict is how this process ends: 0 only
+after the script's last line. An exception of the program's, unless the text expects it, ends the process where it
+stands: raised inside a test, it could be caught.
 """
 
 from __future__ import annotations
 
-import ast
-import builtins
 import importlib
 import os
-import symtable
 import sys
 import types
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NoReturn
 
+from foresail.rewards.sandbox.expected import asks_for_attribute, expects, expects_end
+from foresail.rewards.sandbox.in_place import is_looked_at
+from foresail.rewards.sandbox.names import Sources, UselessTest, find_sources
 from foresail.rewards.sandbox.peer import Peer, Remote
+from foresail.rewards.sandbox.reading import TEST, Text, script_frames
+from foresail.rewards.sandbox.wire import Drained
 
 PASSED, FAILED, PROGRAM_GONE, BAD_SCRIPT = 0, 1, 40, 41
 
@@ -25,31 +28,80 @@ PASSED, FAILED, PROGRAM_GONE, BAD_SCRIPT = 0, 1, 40, 41
 def run_script(script: str, names: list[str], channel: int) -> int:
     """run_script("assert add(1, 2) == 3", [], channel) -> PASSED when the program behind `channel` adds."""
     try:
-        code = compile(script, "<test>", "exec", dont_inherit=True)
+        code = compile(script, TEST, "exec", dont_inherit=True)
+        sources = find_sources(script, names)
+        given = import_names(sources)
+    except UselessTest as error:
+        return say(BAD_SCRIPT, str(error))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return say(BAD_SCRIPT, f"the test script does not compile: {error}")
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
+    sys.argv = ["test.py"]
     namespace = main.__dict__
-    # A script may catch anything, so it is not told of the program's end: it ends as well.
+    text = Text(script)
     peer = Peer(
-        channel, open_to_all=False, namespace=namespace, lost=lambda why: os._exit(say(PROGRAM_GONE, why))
+        channel,
+        open_to_all=False,
+        namespace=namespace,
+        lost=partial(end, PROGRAM_GONE),
+        admit=partial(admit, text),
+        carry_back=lambda value: is_looked_at(text, value, is_remote),
     )
+    namespace.update(given, next=next_of(text))
+    namespace.update(borrow(peer, sources))
     try:
-        namespace.update(borrow(peer, read_names(script), names))
         exec(code, namespace)
     except SystemExit as error:
         return PASSED if error.code in (None, 0) else say(FAILED, f"the script exits with {error.code}")
+    except ImportError as error:  # the program's own would have ended us before
+        return say(BAD_SCRIPT, f"the test imports what is not here: {error}")
     except BaseException as error:
         return say(FAILED, describe_failure(error, script))
+    if peer.asked < 2 and all(isinstance(namespace.get(name), Remote) for name in sources.borrowed):
+        return say(BAD_SCRIPT, "the test never calls the program")
     return PASSED
+
+
+def end(status: int, why: str) -> NoReturn:
+    """A script may catch anything, so it is not told: it ends."""
+    os._exit(say(status, why))
+
+
+def admit(text: Text, error: BaseException, asked: str) -> None:
+    """Returns only where the test's text expects this exception of the program's."""
+    if asked == "get" and isinstance(error, AttributeError) and asks_for_attribute(text):
+        return
+    if not expects(text, type(error)):
+        frames = script_frames()
+        where = text.line(frames[0]) if frames else ""
+        end(FAILED, f"{shown(error)}, raised by the program" + f" at `{where[:150]}`" * bool(where))
+
+
+def next_of(text: Text) -> Callable[..., Any]:
+    """`next` as ever, but that the end of the program's iterators does not end the test's loops."""
+
+    def guarded(iterator: Any, *default: Any) -> Any:
+        if type(iterator) is Drained and not iterator.left and not default and not expects_end(text):
+            end(FAILED, "the program's iterator has no more values")
+        return next(iterator, *default)
+
+    return guarded
+
+
+def is_remote(value: Any) -> bool:
+    return type(value) is Remote
 
 
 def describe_failure(error: BaseException, script: str) -> str:
     """The exception and the script's own line that raised it."""
-    lines = [step.tb_lineno for step in walk_traceback(error) if step.tb_frame.f_code.co_filename == "<test>"]
+    lines = [step.tb_lineno for step in walk_traceback(error) if step.tb_frame.f_code.co_filename == TEST]
     where = script.splitlines()[lines[-1] - 1].strip() if lines else ""
-    return f"{type(error).__name__}: {error}"[:300].rstrip(": ") + f" at `{where[:150]}`" * bool(where)
+    return shown(error) + f" at `{where[:150]}`" * bool(where)
+
+
+def shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:300].rstrip(": ")
 
 
 def walk_traceback(error: BaseException) -> Iterator[types.TracebackType]:
@@ -84,51 +136,29 @@ def say(status: int, message: str) -> int:
 # Names.
 
 
-@dataclass(frozen=True, kw_only=True)
-class Names:
-    """Global names of a script."""
-
-    defined: set[str]
-    used: set[str]
-    dotted: set[str]  # used only as `name.attribute`, as modules are
+def import_names(sources: Sources) -> dict[str, Any]:
+    modules = {name: importlib.import_module(module) for name, module in sources.modules.items()}
+    members = {name: getattr(importlib.import_module(m), name) for name, m in sources.members.items()}
+    return modules | members
 
 
-def read_names(script: str) -> Names:
-    """read_names("def check(f): assert math.sqrt(f(4)) == 2") -> defined {check}, used {math, f}, dotted {math}."""
-    tree = ast.parse(script)
-    loads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    owners = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    top = symtable.symtable(script, "<test>", "exec")
-    defined = {
-        symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()
-    }
-    plain = {node.id for node in loads if id(node) not in owners}
-    used = {node.id for node in loads}
-    return Names(defined=defined, used=used, dotted=used - plain)
-
-
-def borrow(peer: Peer, own: Names, names: list[str]) -> dict[str, Any]:
-    """What the script takes from the program: the given names, else all it uses without defining them.
-
-    A program must not sit in judgement on itself by bringing its own `abs`, `all` or `math`. So a builtin's name
-    is borrowed only where the script uses no other free name (`assert sum(10, 15) == 6`), and then only if the
-    program has just one; and what looks like a module of the standard library is imported here.
-    """
-    free = own.used - own.defined
-    modules = {} if names else {name: name for name in free & own.dotted & sys.stdlib_module_names}
-    wanted = set(names) or {name for name in free - set(modules) if not hasattr(builtins, name)}
-    asked = wanted or {name for name in free if hasattr(builtins, name)}
-    found, theirs = peer.ask({"do": "names", "names": sorted(asked), "classes": sorted(own.defined)})
-    if type(found) is not dict or type(theirs) is not list:  # an honest program answers with plain data
-        raise TypeError("the program does not say what it defines")
-    peer.shared_classes = frozenset(theirs)
-    if not wanted and len(found) > 1:
-        raise NameError(
-            f"the program redefines {', '.join(sorted(found))}: which of them is meant is unclear"
-        )
-    lent = {name: value[0] for name, value in found.items() if name in asked}
+def borrow(peer: Peer, sources: Sources) -> dict[str, Any]:
+    """The entry point, from the program. Nothing else that the program says it has is taken."""
+    wanted = sources.borrowed
+    answer = peer.ask({"do": "names", "names": sorted(wanted), "classes": sorted(sources.defined)})
+    found, theirs = answer if type(answer) is list and len(answer) == 2 else (None, None)
+    if (
+        type(found) is not dict
+        or type(theirs) is not list
+        or not all(type(v) is list for v in found.values())
+    ):
+        end(PROGRAM_GONE, "the program does not say what it defines")
+    lent = {name: value[0] for name, value in found.items() if name in wanted and len(value) == 1}
+    if not lent:
+        end(FAILED, f"the program does not define {' or '.join(sorted(wanted))}")
+    peer.shared_classes = frozenset(name for name in theirs if type(name) is str)
     for name, value in lent.items():
         if isinstance(value, Remote):
             # By its name, as the script spells it: the program must not choose what counts as a class.
             value.__dict__.update(_has_methods=True, _is_class=name[0].isupper())
-    return lent | {name: importlib.import_module(name) for name in modules}
+    return lent

@@ -45,7 +45,13 @@ FORKING = "fork:57:- vfork:58:-"
 EXECUTING = "execve:59:221 execveat:322:281"
 BUILDING = "chmod:90:- fchmod:91:52 fchmodat:268:53"  # a linker marks its output executable
 
-ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}.get(MACHINE, 0)
+CAREFUL = """
+    clone:56:220 clone3:435:435 kill:62:129 tgkill:234:131 prctl:157:167 prlimit64:302:261 ioctl:16:29 fcntl:72:25
+    socketpair:53:199 sendto:44:206 open:2:- openat:257:56
+"""
+
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+ARCHITECTURE = ARCHITECTURES.get(MACHINE, 0)
 X32 = 0x40000000
 NEW_NAMESPACES = 0x7E020080
 CLONE_THREAD = 0x10000
@@ -76,9 +82,9 @@ class Permits:
     write: bool = True  # to make, change and remove files; the mounts or Landlock say where
 
 
-def numbers(listed: str) -> dict[str, int]:
-    """numbers("open:2:- openat:257:56") on aarch64 -> {"openat": 56}."""
-    column = {"x86_64": 1, "aarch64": 2}[MACHINE]
+def numbers(listed: str, machine: str) -> dict[str, int]:
+    """numbers("open:2:- openat:257:56", "aarch64") -> {"openat": 56}."""
+    column = {"x86_64": 1, "aarch64": 2}[machine]
     parts = [entry.split(":") for entry in listed.split()]
     return {part[0]: int(part[column]) for part in parts if part[column] != "-"}
 
@@ -148,12 +154,9 @@ def join_ranges(values: set[int]) -> list[tuple[int, int]]:
     return ranges
 
 
-def careful_calls(permits: Permits) -> list[Step]:
+def careful_calls(permits: Permits, machine: str) -> list[Step]:
     """Calls that depend on their arguments."""
-    call = numbers(
-        "clone:56:220 clone3:435:435 kill:62:129 tgkill:234:131 prctl:157:167 prlimit64:302:261 ioctl:16:29"
-        " fcntl:72:25 socketpair:53:199 sendto:44:206 open:2:- openat:257:56"
-    )
+    call = numbers(CAREFUL, machine)
     rules = [
         when(call["clone"], clones(permits)),
         when(call["clone3"], returning(ABSENT)),  # its arguments are in memory; the C library then uses clone
@@ -174,14 +177,15 @@ def careful_calls(permits: Permits) -> list[Step]:
     return [step for rule in rules for step in rule]
 
 
-def assemble(permits: Permits) -> bytes:
-    """The filter, with PID where the process's own id belongs."""
+def assemble(permits: Permits, machine: str | None = None) -> bytes:
+    """The filter, with PID where the process's own id belongs; for this machine, or for another one."""
+    machine = machine or MACHINE
     groups = [PLAIN, WRITING * permits.write, FORKING * permits.fork, EXECUTING * permits.execute]
     listed = " ".join([*groups, BUILDING * (permits.fork and permits.execute)])
     steps: list[Step] = [
-        (LOAD, 0, 0, AT_ARCHITECTURE), (JUMP_EQUAL, 1, 0, ARCHITECTURE), *returning(KILL),
+        (LOAD, 0, 0, AT_ARCHITECTURE), (JUMP_EQUAL, 1, 0, ARCHITECTURES[machine]), *returning(KILL),
         (LOAD, 0, 0, AT_NUMBER), (JUMP_AT_LEAST, 0, 1, X32), *returning(KILL),
-        *careful_calls(permits), *search(join_ranges(set(numbers(listed).values()))),
+        *careful_calls(permits, machine), *search(join_ranges(set(numbers(listed, machine).values()))),
     ]  # fmt: skip
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 

@@ -13,6 +13,7 @@ import json
 import marshal
 import os
 import re
+import signal
 import sys
 import threading
 import types
@@ -20,9 +21,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from foresail.rewards.sandbox.names import find_sources
 from foresail.rewards.sandbox.peer import Peer
 from foresail.rewards.sandbox.probe import probe
-from foresail.rewards.sandbox.script import read_names, run_checker, run_script, say
+from foresail.rewards.sandbox.script import run_checker, run_script, say
 from foresail.rewards.sandbox.wire import Decoder, Encoder
 
 PROGRAM, CHANNEL = 3, 4
@@ -100,7 +102,7 @@ def describe(error: BaseException) -> str:
 def rehearse() -> None:
     """Runs a harmless program, many times, in the zygote: the interpreter rewrites code that runs often, and what
     it has rewritten there it need not write, and so copy, in every child."""
-    main, arguments = sys.modules["__main__"], sys.argv
+    main, command_line = sys.modules["__main__"], sys.argv
     for _ in range(100):
         code = marshal.loads(marshal.dumps(compile("print(len(str(7 ** 7)))", "program.py", "exec")))
         finish(partial(exec, code, new_namespace("__main__")))
@@ -108,8 +110,8 @@ def rehearse() -> None:
         arguments, keywords = Decoder({}).decode(request["with"])
         value = find_function(request["function"], {"f": lambda *parts: list(parts)})(*arguments, **keywords)
         Encoder().encode(value).encode()
-        read_names("assert f(1, [2]) == {'a': (3,)}")
-    sys.modules["__main__"], sys.argv = main, arguments
+        find_sources("assert f(1, [2]) == {'a': (3,)}")
+    sys.modules["__main__"], sys.argv = main, command_line
 
 
 # Functions of Python programs.
@@ -169,6 +171,11 @@ def run_test_checker(compiled: bool) -> int:
 
 def run_binary(compiled: bool) -> int:
     os.set_inheritable(PROGRAM, False)
+    for number in (
+        signal.SIGXFSZ,
+        signal.SIGPIPE,
+    ):  # which Python ignores, and an executed program would, too
+        signal.signal(number, signal.SIG_DFL)
     os.execve(PROGRAM, ["program"], {"LANG": "C.UTF-8"})
 
 
@@ -176,9 +183,9 @@ def build_binary(compiled: bool) -> int:
     """Compiles what is on the program's descriptor, and copies the result to the channel."""
     os.dup2(PROGRAM, 0)
     arguments = ["g++", *FLAGS, "-x", "c++", "-", "-o", "program"]
-    compiler = os.posix_spawnp(
-        "g++", arguments, {"PATH": os.environ["PATH"], "TMPDIR": os.getcwd(), "LANG": "C"}
-    )
+    environment = {"PATH": os.environ["PATH"], "TMPDIR": os.getcwd(), "LANG": "C"}
+    ignored = (signal.SIGXFSZ, signal.SIGPIPE)  # by Python; a compiler that writes too much must die of it
+    compiler = os.posix_spawnp("g++", arguments, environment, setsigdef=ignored)
     _, status = os.waitpid(compiler, 0)
     if status:
         return NOT_COMPILED

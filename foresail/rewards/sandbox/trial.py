@@ -122,7 +122,10 @@ def run_asserts(worker: Worker, program: Runnable, test: AssertTest, limits: Lim
         )
         verdict = judge_script(ran, read_text(said))
         fault = find_fault(served, errors, limits)
-    if verdict.status == "wrong" and fault and "signal 9" not in fault:  # which is how we end a server
+    late = served.seconds > limits.seconds
+    if fault and (
+        late or (verdict.status == "wrong" and "signal 9" not in fault)
+    ):  # which is how we end a server
         return wrong(fault)
     return verdict
 
@@ -142,15 +145,15 @@ def judge_script(ran: Ended, said: str) -> Verdict:
 def find_fault(ended: Ended, errors: int, limits: Limits) -> str | None:
     """What the program did wrong beyond its answer; None when it ended as it should."""
     said = shorten(read_text(errors), 2 * SHOWN)
-    if ended.timed_out:
+    if ended.timed_out or ended.seconds > limits.seconds:
         return f"time limit {limits.seconds:g} s"
     ran_dry = bool(ended.status) and ("MemoryError" in said or "bad_alloc" in said)
     if ran_dry or ended.peak_kb > limits.memory_mb << 10:
         return f"memory limit {limits.memory_mb} MB"
     if ended.exit is None:
         number = os.WTERMSIG(ended.status)
-        if number == signal.SIGKILL and ended.seconds >= limits.seconds:
-            return f"time limit {limits.seconds:g} s of processor time"
+        if number == signal.SIGXFSZ or os.fstat(errors).st_size > limits.output_bytes:
+            return f"output limit {limits.output_bytes} bytes"
         return f"killed by signal {number}"
     return f"exit {ended.exit}: {said}" if ended.exit else None
 

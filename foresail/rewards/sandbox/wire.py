@@ -4,13 +4,17 @@ A value becomes a flat table, so a linked list of 100,000 nodes needs no recursi
 encode([1, (2,)]) -> '{"root": [0], "nodes": [["list", 1, [1]], ["tuple", 2]]}'. Atoms (None, bool, int, float,
 str) stand where they are; `[3]` points to node 3. Nothing in a table is code: reading one builds builtin values,
 instances of classes the reader itself offers, and never runs a method that the writer chose.
+
+A writer may lie, so nothing is computed before its size is known: every node is read once, numbers whose arithmetic
+would be dear are refused by their length, and keys by what it would cost to hash them.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,6 +22,12 @@ from typing import Any
 # json reads integers by `int(text)`, which refuses more than 4300 digits; longer ones travel as hexadecimal nodes.
 LONGEST_PLAIN_INT = 10**1000
 MOST_ITEMS = 1_000_000  # of one iterator: an endless generator must not run for ever
+MOST_HASHED = 10_000_000  # values that hashing looks at: tuples that share their parts could take for ever
+UNFINISHED = object()  # stands for a value while its parts are read
+MOST_COLLISIONS = 50  # keys of one hash; honest ones have two or three
+LONGEST_DECIMAL = 400  # characters, and digits before or behind the point
+LONGEST_FRACTION = 1 << 14  # bits of either part: to shorten a fraction takes the square of its length
+_HEX = re.compile(r"-?0x[0-9a-f]+")
 TYPES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
@@ -175,7 +185,7 @@ class Table:
         try:
             read = json.loads(text)
             self.root, self.nodes = read["root"], read["nodes"]
-        except (ValueError, RecursionError, KeyError, TypeError) as error:
+        except (ValueError, RecursionError, KeyError, TypeError, IndexError) as error:
             raise WireError(f"not a table: {type(error).__name__}") from None
         if not isinstance(self.nodes, list) or not all(map(self.is_node, self.nodes)):
             raise WireError("not a table: a node is malformed")
@@ -196,8 +206,49 @@ class Table:
         return type(part) is not dict
 
 
+def read_int(text: Any) -> int:
+    """read_int("-0xff") -> -255. Hexadecimal: decimal digits would take the square of their number."""
+    if type(text) is not str or not _HEX.fullmatch(text):
+        raise ValueError("not hexadecimal")
+    return int(text, 16)
+
+
+def read_decimal(text: Any) -> Decimal:
+    """read_decimal("1.50") -> Decimal("1.50"); 1e20000000 is refused: as an integer it would fill the memory."""
+    if type(text) is not str or len(text) > LONGEST_DECIMAL:
+        raise ValueError("no decimal, or too long")
+    number = Decimal(text)
+    if number.is_finite() and abs(number.adjusted()) > LONGEST_DECIMAL:
+        raise ValueError("too long")
+    return number
+
+
+def read_fraction(numerator: Any, denominator: Any) -> Fraction:
+    """read_fraction(2, 6) -> 1/3."""
+    for part in (numerator, denominator):
+        if type(part) is not int or part.bit_length() > LONGEST_FRACTION:
+            raise ValueError("no integer, or too long")
+    return Fraction(numerator, denominator)
+
+
+def read_complex(real: Any, imaginary: Any) -> complex:
+    if type(real) is not float or type(imaginary) is not float:
+        raise ValueError("not two floats")
+    return complex(real, imaginary)
+
+
+def read_bytes(text: Any) -> bytes:
+    if type(text) is not str:
+        raise ValueError("not text")
+    return text.encode("latin-1")
+
+
 class Decoder:
-    """Builds the value of a table. `classes` are those whose instances may be rebuilt, by name."""
+    """Builds the value of a table. `classes` are those whose instances may be rebuilt, by name.
+
+    `work` counts parts of nodes, each looked at once, so that what a message costs is bounded by its length;
+    `hashed` counts values that were hashed, of which shared keys have more than the message shows.
+    """
 
     def __init__(
         self,
@@ -208,11 +259,15 @@ class Decoder:
         self.classes = classes
         self.remote = remote
         self.deepest = deepest
+        self.work = 0
+        self.hashed = 0
 
     def decode(self, text: str | bytes) -> Any:
         self.table = Table(text)
         self.built: dict[int, Any] = {}
+        self.weights: dict[int, int] = {}  # of nodes that can be keys: how many values a hash of one looks at
         self.unfilled: list[tuple[int, Any]] = []
+        self.instances: list[Any] = []  # of classes with an `__eq__` of their own
         value = self.read(self.table.root, 0)
         while self.unfilled:
             at, shell = self.unfilled.pop()
@@ -226,12 +281,16 @@ class Decoder:
         if at not in self.built:
             if depth > self.deepest:
                 raise WireError(f"nested deeper than {self.deepest}")
+            self.built[at] = UNFINISHED
             self.built[at] = self.build(at, depth + 1)
+        if self.built[at] is UNFINISHED:
+            raise WireError("a value inside itself that cannot be")
         return self.built[at]
 
     def build(self, at: int, depth: int) -> Any:
         """Mutable values are made empty and filled later, which is what unties cycles and long chains."""
         kind, *parts = self.table.nodes[at]
+        self.work += len(parts) + 1
         shell = self.shell(kind, parts)
         if shell is not None:
             self.unfilled.append((at, shell))
@@ -239,6 +298,9 @@ class Decoder:
         if kind == "remote" and self.remote is not None:
             return self.remote(parts)
         values = [self.read(part, depth) for part in parts]
+        self.weights[at] = 1 + sum(map(self.weight, parts))
+        if kind in HASHED:
+            self.check_keys(parts, values, HASHED[kind])
         try:
             return READERS[kind](*values)
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
@@ -249,14 +311,20 @@ class Decoder:
             return SHELLS[kind]()
         if kind == "object" and parts and isinstance(parts[0], str) and parts[0] in self.classes:
             try:
-                return object.__new__(self.classes[parts[0]])
+                instance: Any = object.__new__(self.classes[parts[0]])
+                if type(instance).__eq__ is not object.__eq__:
+                    self.instances.append(instance)
+                return instance
             except TypeError:  # a class derived from an exception, a dict and the like
                 raise WireError(f"instances of {parts[0]} cannot be rebuilt") from None
         return None
 
     def fill(self, shell: Any, node: list[Any]) -> None:
         parts = node[2:] if node[0] == "object" else node[1:]
+        self.work += len(parts)
         values = [self.read(part, 0) for part in parts]
+        if node[0] in HASHED:
+            self.check_keys(parts, values, HASHED[node[0]])
         try:
             if isinstance(shell, list | deque):
                 shell.extend(values)
@@ -266,18 +334,72 @@ class Decoder:
                 shell.update(zip(values[::2], values[1::2], strict=True))
             else:
                 set_fields(shell, dict(zip(values[::2], values[1::2], strict=True)))
-        except (TypeError, ValueError, AttributeError) as error:
+        except Exception as error:  # methods of the reader's classes meet fields that the writer chose
             raise WireError(f"a node of kind {node[0]} is malformed: {type(error).__name__}") from None
 
+    # What keys cost.
 
-def set_fields(instance: Any, fields: Mapping[str, Any]) -> None:
-    """Past `__setattr__`: an attribute arrives as data, even one called `__class__`."""
+    def weight(self, part: Any) -> int:
+        if type(part) is str:
+            return 1 + len(part) // 16  # of a long integer's digits, too
+        return self.weights.get(part[0], 1) if type(part) is list else 1
+
+    def check_keys(self, parts: Sequence[Any], values: Sequence[Any], step: int) -> None:
+        """Refuses keys that are dear to hash, and keys that all have the same hash."""
+        dear = sum(map(self.weight, parts[::step]))
+        if self.hashed + dear > MOST_HASHED:
+            raise WireError("keys that share too many parts")
+        self.hashed += dear
+        try:
+            hashes = Counter(map(hash, values[::step]))
+        except Exception as error:  # as in `fill`
+            raise WireError(f"a key that is no key: {type(error).__name__}") from None
+        if hashes and max(hashes.values()) > MOST_COLLISIONS:
+            raise WireError("keys that collide")
+
+
+def set_fields(instance: Any, fields: Mapping[Any, Any]) -> None:
+    """Past `__setattr__`: an attribute arrives as data, even one called `__class__`.
+
+    A name that the class itself defines as a method is refused: `node.same(other)` must stay the reader's own code.
+    """
+    kind = type(instance)
+    for name in fields:
+        if type(name) is not str or is_behaviour(getattr(kind, name, None)):
+            raise TypeError("a field in the place of a method")
     if hasattr(instance, "__dict__"):
         instance.__dict__.update(fields)
     else:
         for name, value in fields.items():
-            if name in dir(type(instance)) and not name.startswith("__"):
+            if name in dir(kind) and not name.startswith("__"):
                 object.__setattr__(instance, name, value)
+
+
+def check_taste(instance: Any) -> None:
+    """Refuses an instance that equals a stranger: a reader's wildcard is no value that a writer may send."""
+    try:
+        indiscriminate = bool(instance == object())
+    except Exception:
+        return
+    if indiscriminate:
+        raise WireError(f"an instance of {type(instance).__name__}, which equals everything")
+
+
+def is_behaviour(member: Any) -> bool:
+    """Methods and properties, but not the slots that hold fields, nor their default values."""
+    return callable(member) or isinstance(member, property | classmethod | staticmethod)
+
+
+class Drained(Iterator[Any]):
+    """What an iterator of the writer's gave; the reader can tell it from its own."""
+
+    def __init__(self, *values: Any) -> None:
+        self.left = deque(values)
+
+    def __next__(self) -> Any:
+        if not self.left:
+            raise StopIteration
+        return self.left.popleft()
 
 
 def decode(text: str | bytes, classes: Mapping[str, type] | None = None) -> Any:
@@ -286,18 +408,20 @@ def decode(text: str | bytes, classes: Mapping[str, type] | None = None) -> Any:
 
 
 SHELLS: dict[str, Callable[[], Any]] = {"list": list, "set": set, "dict": dict, "deque": deque}
+# Kinds whose parts are keys: all of them, or every second one.
+HASHED = {"set": 1, "frozenset": 1, "keys": 1, "dict": 2, "items": 2}
 READERS: dict[str, Callable[..., Any]] = {
     "same": lambda value: value,
-    "int": lambda text: int(text, 16),
-    "complex": complex,
-    "bytes": lambda text: text.encode("latin-1"),
-    "bytearray": lambda text: bytearray(text.encode("latin-1")),
+    "int": read_int,
+    "complex": read_complex,
+    "bytes": read_bytes,
+    "bytearray": lambda text: bytearray(read_bytes(text)),
     "tuple": lambda *values: values,
     "frozenset": lambda *values: frozenset(values),
     "range": range,
-    "decimal": Decimal,
-    "fraction": Fraction,
-    "iterator": lambda *values: iter(values),
+    "decimal": read_decimal,
+    "fraction": read_fraction,
+    "iterator": Drained,
     "keys": lambda *values: dict.fromkeys(values).keys(),
     "values": lambda *values: dict(enumerate(values)).values(),
     "items": lambda *values: dict(zip(values[::2], values[1::2], strict=True)).items(),

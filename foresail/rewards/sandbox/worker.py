@@ -16,8 +16,8 @@ from foresail.rewards.programs.program import Limits
 from foresail.rewards.sandbox.bubblewrap import wrap
 from foresail.rewards.sandbox.orders import ENDED, STARTED
 
-GRACE = 10.0  # seconds beyond its limits after which a zygote that does not answer is taken for dead
-START = 30.0
+GRACE = 30.0  # seconds beyond its limits after which a zygote that does not answer is taken for dead
+START = 60.0
 PACKAGE = Path(__file__).parents[3]  # the folder that holds `foresail`
 FLAGS = ("-s", "-S", "-P", "-B", "-X", "utf8", "-c")  # only the standard library, and nothing from here
 ENVIRONMENT = {
@@ -48,6 +48,17 @@ class Spawn:
     limits: Limits
     descriptors: tuple[int, ...]
     compiled: bool = False
+
+    def plain_limits(self) -> dict[str, float]:
+        """A binary's files may not be larger than its output, so that a flood of output ends where it should."""
+        limits = self.limits
+        files = 0 if self.role == "binary" else limits.file_mb << 20
+        derived = {
+            "idle_seconds": limits.most_idle,
+            "wall_seconds": limits.wall_seconds,
+            "largest_file": max(files, limits.output_bytes + 1),
+        }
+        return vars(limits) | derived
 
 
 class Ended(NamedTuple):
@@ -115,7 +126,7 @@ class Worker:
         order = [
             {
                 "role": spawn.role,
-                "limits": vars(spawn.limits),
+                "limits": spawn.plain_limits(),
                 "descriptors": len(spawn.descriptors),
                 "compiled": spawn.compiled,
             }
@@ -126,7 +137,7 @@ class Worker:
             socket.send_fds(self.link, [marshal.dumps(order)], descriptors)
         except OSError as error:
             raise WorkerDied(f"the sandbox is gone: {error}") from None
-        answer = self.receive(max(spawn.limits.seconds for spawn in spawns) + GRACE)
+        answer = self.receive(max(spawn.limits.wall_seconds for spawn in spawns) + GRACE)
         if len(answer) != ENDED.size * len(spawns):
             raise WorkerDied("the sandbox talks nonsense")
         return [Ended(*record) for record in ENDED.iter_unpack(answer)]

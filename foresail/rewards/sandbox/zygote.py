@@ -27,13 +27,14 @@ from foresail.rewards.sandbox import kernel, stage
 from foresail.rewards.sandbox.fallback import Boxed, Restricted, Unconfined
 from foresail.rewards.sandbox.namespaces import Namespaces
 from foresail.rewards.sandbox.orders import ENDED, FAILED, STARTED
+from foresail.rewards.sandbox.watch import LONGEST_START, Child, Watch
 
 Order = list[dict[str, Any]]  # one entry per process to start
 
 PACKAGE = os.path.abspath(__file__ + "/../../../..")
 PLACES = (3, 0, 1, 2, 4)  # of the program, input, output, errors and the channel, in the order they arrive
 READY = b"r"
-LONGEST_START = 8.0  # seconds that a child may take to confine itself, beyond its program's own
+PRINTING = ("main", "binary")  # roles whose output is limited
 PRELOADED = (
     "array atexit bisect cmath collections collections.abc copy datetime decimal fractions functools heapq io"
     " itertools json math operator queue random re resource signal statistics string sys threading time types"
@@ -74,22 +75,6 @@ LEVELS: dict[str, type[Confinement]] = {
 }
 
 
-class Child:
-    """A process at work, and how it ended."""
-
-    __slots__ = ("allowed", "deadline", "peak_kb", "pid", "seconds", "started", "status", "timed_out")
-
-    def __init__(self, pid: int, started: float, allowed: float) -> None:
-        self.pid = pid
-        self.started = started
-        self.allowed = allowed
-        self.deadline = started + allowed
-        self.status: int | None = None
-        self.timed_out = False
-        self.peak_kb = 0
-        self.seconds = 0.0
-
-
 class Zygote:
     """Carries out one order at a time until the judge hangs up.
 
@@ -122,9 +107,9 @@ class Zygote:
                 return
             descriptors = list(memoryview(extra[0][2]).cast("i"))
             children = self.spawn(marshal.loads(message), descriptors)
+            self.wait(children)
             for descriptor in descriptors:
                 os.close(descriptor)
-            self.wait(children)
             self.confinement.clean()
             self.link.send(self.report(children))
 
@@ -137,12 +122,13 @@ class Zygote:
         children = []
         for at, wanted in enumerate(order):
             own, descriptors = descriptors[: wanted["descriptors"]], descriptors[wanted["descriptors"] :]
+            outputs = own[2:4] if wanted["role"] in PRINTING else []
             own += ends[at : at + 1]
             started = time.monotonic()
             pid = self.confinement.fork()
             if pid == 0:
                 self.become(wanted, own)
-            children.append(Child(pid, started, wanted["limits"]["seconds"]))
+            children.append(Child(pid, started, wanted, outputs))
         for end in ends:
             os.close(end)
         return children
@@ -176,18 +162,14 @@ class Zygote:
     def wait(self, children: list[Child]) -> None:
         """Until the last child ends; the others only serve it."""
         last = children[-1]
+        watch = Watch(children, self.confinement.kill)
         while last.status is None:
-            now = time.monotonic()
-            due = now + 1
-            for child in children:
-                if child.status is None and not child.timed_out:
-                    if now >= child.deadline:
-                        self.end_or_extend(child, now, len(children))
-                    due = min(due, child.deadline)
-            if due > now and _signal.sigtimedwait(self.signals, due - now) and self.deserted():
+            if _signal.sigtimedwait(self.signals, watch.due) and self.deserted():
                 self.confinement.stop()
                 os._exit(0)  # the children go with us
             self.reap(children, os.WNOHANG)
+            self.listen()
+            watch.look(len(self.said) >= len(children))
         self.await_ready(children)
         for child in children:
             if child.status is None:
@@ -203,15 +185,6 @@ class Zygote:
             self.reap(children, os.WNOHANG)
             if all(child.status is not None for child in children):
                 break
-
-    def end_or_extend(self, child: Child, now: float, expected: int) -> None:
-        """Time is up; but on a busy machine a child may not have come as far as its program yet."""
-        self.listen()
-        if len(self.said) < expected and now < child.started + LONGEST_START:
-            child.deadline = now + child.allowed
-        else:
-            child.timed_out = True
-            self.confinement.kill(child.pid)
 
     def listen(self) -> None:
         try:  # noqa: SIM105 - `suppress` is one more object to touch
