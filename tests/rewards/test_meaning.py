@@ -6,8 +6,9 @@ import pytest
 
 from foresail.rewards.meaning.budget import Budget, Exhausted
 from foresail.rewards.meaning.exact import exact
+from foresail.rewards.meaning.functions import BeyondLimits, NoValue
 from foresail.rewards.meaning.matrices import with_matrices_done
-from foresail.rewards.meaning.numeric import BeyondLimits, NoValue, evaluate
+from foresail.rewards.meaning.numeric import evaluate
 from foresail.rewards.meaning.places import RealSet, same_set
 from foresail.rewards.meaning.real_sets import regions
 from foresail.rewards.meaning.rewriting import with_free_signs, without_signs

@@ -13,7 +13,8 @@ from functools import cached_property
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.complex_letters import complex_letters, with_both_parts
 from foresail.rewards.meaning.exact import exact
-from foresail.rewards.meaning.numeric import DEEP, USUAL, BeyondLimits, NoValue, Setting, Value, evaluate
+from foresail.rewards.meaning.functions import BeyondLimits, NoValue
+from foresail.rewards.meaning.numeric import DEEP, USUAL, Setting, Value, evaluate
 from foresail.rewards.meaning.points import POINTS, Point, far_points, near_points, whole_names
 from foresail.rewards.meaning.remainders import remainders
 from foresail.rewards.notation.tree import Node, heads, symbols

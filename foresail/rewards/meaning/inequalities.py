@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.exact import exact
-from foresail.rewards.meaning.numeric import BeyondLimits, NoValue, evaluate, has_value
+from foresail.rewards.meaning.functions import BeyondLimits, NoValue
+from foresail.rewards.meaning.numeric import evaluate, has_value
 from foresail.rewards.meaning.places import (
     CLOSE,
     GRID,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.exact import exact
-from foresail.rewards.meaning.numeric import NoValue, evaluate
+from foresail.rewards.meaning.functions import NoValue
+from foresail.rewards.meaning.numeric import evaluate
 from foresail.rewards.notation.tree import Node, symbols
 
 CLOSE = Fraction(1, 10**100)  # relative: two evaluations of the same number differ by less
