@@ -63,7 +63,7 @@ def far_points(
         points += [{name: Fraction(draw.randint(-9, 9)) for name in names} for _ in range(WHOLE)]
         points.append(dict.fromkeys(names, Fraction(0)))
         points += _corners(sides, names, draw, budget)
-    found = constants(sides, MOST_CONSTANTS if stepped else MOST_CONSTANTS // 2, budget)
+    found = constants(sides, MOST_CONSTANTS, budget)
     for attempt, (constant, name) in enumerate(product(found, names[:MOST_NAMES])):
         for distance in (*BESIDE, Fraction(0)) if stepped else BESIDE:
             for sign in (1, -1):
