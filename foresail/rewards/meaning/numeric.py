@@ -10,6 +10,7 @@ what is not known equals nothing. mpmath contexts are kept per thread, because a
 from __future__ import annotations
 
 import hashlib
+import random
 import threading
 from collections.abc import Mapping
 from fractions import Fraction
@@ -30,8 +31,11 @@ from foresail.rewards.notation.tree import Node, heads
 
 CLEAR = 1e-20
 BITS = 3.33  # of one decimal digit
-TERMS = (Fraction(0), Fraction(7), Fraction(7919))  # of two sums that are compared
-INSIDE = (Fraction(7919, 6133), Fraction(-311, 7), Fraction(10**5, 3))  # and the places where integrands are
+_draw = random.SystemRandom()  # so that nobody can aim at a place
+TERMS = (Fraction(0), *(Fraction(_draw.randint(5, 9999)) for _ in range(2)))  # of two sums that are compared
+INSIDE = tuple(
+    Fraction(_draw.randint(-(10**5), 10**5), _draw.choice((7, 997, 99991))) for _ in range(3)
+)  # and integrands
 
 _local = threading.local()
 

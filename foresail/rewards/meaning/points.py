@@ -39,7 +39,11 @@ def near_points(names: list[str], whole: frozenset[str], seed: str) -> Iterator[
     draw = random.Random(seed)
     for attempt in range(TRIES):
         point = draw_point(draw, names, attempt)
-        yield point | {name: Fraction(draw.randint(-9, 30)) for name in names if name in whole}
+        yield point | {name: _draw_whole(draw, attempt) for name in names if name in whole}
+
+
+def _draw_whole(draw: random.Random, attempt: int) -> Fraction:
+    return Fraction(draw.randint(100, 900) if attempt % 4 == 3 else draw.randint(-9, 30))
 
 
 def far_points(
@@ -62,7 +66,7 @@ def far_points(
     if stepped:  # floors and ceilings part at integers
         points += [{name: Fraction(draw.randint(-9, 9)) for name in names} for _ in range(WHOLE)]
         points.append(dict.fromkeys(names, Fraction(0)))
-        points += _corners(sides, names, draw, budget)
+    points += _corners(sides, names, draw, budget)
     found = constants(sides, MOST_CONSTANTS, budget)
     for attempt, (constant, name) in enumerate(product(found, names[:MOST_NAMES])):
         for distance in (*BESIDE, Fraction(0)) if stepped else BESIDE:
@@ -106,9 +110,7 @@ def is_cornered(node: Node, budget: Budget) -> bool:
 
 def _corners(sides: tuple[Node, Node], names: list[str], draw: random.Random, budget: Budget) -> list[Point]:
     """Where something under bars is zero, the other variables being what they are."""
-    inside = dict.fromkeys(
-        part.args[0] for side in sides for part in walk(side) if part.head in ("abs", "sgn")
-    )
+    inside = dict.fromkeys(part for side in sides for corner in walk(side) for part in _zeros_matter(corner))
     points = []
     for formula, name in islice(product(inside, names[:MOST_NAMES]), MOST_CONSTANTS):
         point = draw_point(draw, names, 0)
@@ -116,6 +118,16 @@ def _corners(sides: tuple[Node, Node], names: list[str], draw: random.Random, bu
         zeros = sign_changes(fixed, name, budget) or []
         points += [point | {name: zero} for zero in zeros[:MOST_CONSTANTS]]
     return points
+
+
+def _zeros_matter(corner: Node) -> Iterator[Node]:
+    """The u of |u| and of the root or floor of something with u^2 in it, and the difference of max(a, b)."""
+    if corner.head in ("abs", "sgn"):
+        yield corner.args[0]
+    elif corner.head in ("max", "min") and len(corner.args) > 1:
+        yield Node("+", (corner.args[0], Node("neg", (corner.args[1],))))
+    if corner.head in _STEPS | _CORNERS:
+        yield from (part.args[0] for part in walk(corner) if part.head == "^" and symbols(part.args[0]))
 
 
 def _with_values(node: Node, values: Point) -> Node:

@@ -162,13 +162,14 @@ def sum_of_names(chain: Node) -> Node | None:
 
 
 def parameter(label: Node) -> str | None:
-    """The variable a function is defined in: parameter(f(x)) -> "x"; P(A) names a thing."""
+    """The variable a function is defined in: parameter(f(x)) -> "x"; P(A) and a_n name things."""
     if (
         label.head == "apply"
         and len(label.args) == 2
         and label.args[1].head == "symbol"
         and label.args[1].args[0].islower()
         and label.args[0] != label.args[1].args[0]
+        and not label.args[0].endswith("_")
     ):
         return str(label.args[1].args[0])
     return None

@@ -156,7 +156,7 @@ class Atoms(Names):
             if len(words) > 1:
                 raise Unreadable("an ordinal")
             return tree
-        if words and not names_things(words, one=tree == number(1)):
+        if words and not names_things(words):
             raise Unreadable("words that are no unit")
         return Node("unit", (tree, " ".join(words))) if words else tree
 

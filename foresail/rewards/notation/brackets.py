@@ -127,6 +127,8 @@ class Brackets(Levels):
         self.open.pop()
         filled = [row for row in rows if row]
         if name in _SYSTEMS:
+            if not filled:
+                raise Unreadable("an empty environment")
             if any(len(row) > 1 for row in filled):
                 raise Unreadable("a function by cases")
             return Node("list", tuple(row[0] for row in filled))

@@ -52,6 +52,16 @@ _PLURALS = frozenset(
         "money water rice milk sugar flour time work homework traffic pizza area volume length"
     ).split()
 )
+# What is often counted, for the singular behind a 1.
+_SINGULARS = frozenset(
+    (
+        "apple book dollar box ball student child man woman boy girl cat dog car point solution value integer pair "
+        "triple game page week month mile cup piece slice egg cookie ticket pencil pen marble coin card chair table "
+        "tree flower bird cow horse house room door triangle circle element set function subset arrangement combination "
+        "permutation path edge vertex face side angle line segment divisor factor inch pound foot euro cent "
+        "bottle bag orange banana candy toy shirt hat shoe cake pizza sandwich friend teacher worker player team day hour"
+    ).split()
+)
 # What is counted in languages whose nouns have no plural: Indonesian, Malay, Tagalog and others in Latin script.
 _COUNTERS = frozenset(
     (
@@ -63,7 +73,7 @@ _COUNTERS = frozenset(
 )
 _OTHER_SCALES = frozenset(
     (
-        "mil millones millon milhoes docena docenas cientos centenas tercios cuartos medios milliers "
+        "lac lacs mio mios mil millones millon milhoes docena docenas cientos centenas tercios cuartos medios milliers "
         "tiers quarts demi Millionen Milliarden Tausend Hundert Drittel Viertel halb ribu juta miliar ratus "
         "puluh lusin setengah libo daan milyon bn mn k M"
     ).split()
@@ -73,7 +83,7 @@ _FOREIGN_SCALE = re.compile(
     "|ลบ|milhões|bilhões|milhão"
 )
 _SINGULAR = re.compile(r"ss\Z|us\Z|is\Z|wards\Z")
-_NO_NOUN = re.compile(r"(?:ed|ing|ly|er|est|wards?)\Z")
+_OPERATION = re.compile("subtract|divi[ds]|multipl|negat|revers|inver|recipro|doubl|tripl|halv")
 _LARGE = re.compile(r"\w*(?:illions?|illiards?|illionths?|googol\w*|folds?)\Z", re.IGNORECASE)
 
 
@@ -86,15 +96,13 @@ def changes_value(word: str) -> bool:
         or any(part in NUMBER_WORDS for part in lower.split("-"))
         or word in _OTHER_SCALES
         or _LARGE.fullmatch(word) is not None
+        or _OPERATION.match(lower) is not None
         or (not word.isascii() and _FOREIGN_SCALE.search(word) is not None)
     )
 
 
-def names_things(words: list[str], *, one: bool = False) -> bool:
-    """Whether the words behind a number only say what it counts: names_things(["red", "balls"]) -> True.
-
-    `one`: the number is 1, so a noun may stand in the singular.
-    """
+def names_things(words: list[str]) -> bool:
+    """Whether the words behind a number only say what it counts: names_things(["red", "balls"]) -> True."""
     bare = [word.split("^")[0] for word in words if word != "/"]
     if is_unit(" ".join(words)) or words in (["am"], ["pm"]):
         return True
@@ -108,16 +116,15 @@ def names_things(words: list[str], *, one: bool = False) -> bool:
         return False
     while len(bare) > 1 and bare[-1].lower() in _TRAILING:
         bare.pop()
-    return _is_counted(bare[-1], one or "per" in bare[:-1])
+    return _is_counted(bare[-1]) or "per" in bare[1:-1]
 
 
-def _is_counted(word: str, one: bool) -> bool:
-    if is_unit(word) or word in _COUNTERS or word.lower() in _PLURALS or word.lower() in _COUNTERS:
+def _is_counted(word: str) -> bool:
+    lower = word.lower()
+    if is_unit(word) or word in _COUNTERS or lower in _PLURALS | _COUNTERS | _SINGULARS:
         return True
     if len(word) < 2:
         return False
     if not word.isascii():
         return True
-    if one:
-        return _NO_NOUN.search(word) is None
     return len(word) > 3 and word.endswith("s") and _SINGULAR.search(word) is None
