@@ -205,7 +205,12 @@ def _infinity_sign(node: Node) -> int | None:
 def _rounds_to(decimal: Facts, other: Facts) -> bool:
     """4.123105625617661 stands for the root of 17: so many digits, all of them right, can be meant no other way."""
     digits = decimal.decimal_digits
-    if digits < LONG_DECIMAL or other.decimal_digits or decimal.exact is None:
+    if (
+        digits < LONG_DECIMAL
+        or other.decimal_digits
+        or decimal.exact is None
+        or decimal.exact.denominator == 1
+    ):
         return False
     given = abs(decimal.exact)
     unit = Fraction(10) ** (_magnitude(given) - digits + 1)

@@ -13,7 +13,7 @@ from typing import Any
 
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.numeric import context
-from foresail.rewards.meaning.places import place, to_fraction
+from foresail.rewards.meaning.places import Rounded, place, to_fraction
 from foresail.rewards.notation.tree import Node, rebuild, symbol, symbols, walk
 
 MAX_DEGREE = 12
@@ -38,7 +38,9 @@ def sign_changes(gap: Node, unknown: str, budget: Budget) -> list[Fraction] | No
         if quotient is None:
             return None
         for polynomial in quotient:
-            places.update(_as_fraction(root) for root in _roots_and_extremes(polynomial, budget))
+            rounded = any(isinstance(value, Rounded) for value in polynomial)
+            trimmed = _without_leading_zeros(polynomial, _NEAR if rounded else Fraction(0))
+            places.update(_as_fraction(root) for root in _roots_and_extremes(trimmed, budget))
     return sorted(places)
 
 
@@ -66,7 +68,7 @@ def _quotient(node: Node, unknown: str, budget: Budget) -> tuple[Polynomial, Pol
         return None
     top, bottom = known[0]
     if node.head == "neg":
-        return [-value for value in top], bottom
+        return [_kept(-value, value) for value in top], bottom
     for above, below in known[1:]:
         if node.head == "/":
             above, below = below, above
@@ -97,24 +99,37 @@ def _power(
 
 
 def _add(one: Polynomial, other: Polynomial) -> Polynomial:
-    return [left + right for left, right in zip_longest(one, other, fillvalue=Fraction(0))]
+    return [
+        _kept(left + right, left, right) for left, right in zip_longest(one, other, fillvalue=Fraction(0))
+    ]
+
+
+def _kept(result: Fraction, *parts: Fraction) -> Fraction:
+    """Arithmetic forgets that a number was rounded."""
+    return Rounded(result) if any(isinstance(part, Rounded) for part in parts) else result
 
 
 def _times(one: Polynomial, other: Polynomial) -> Polynomial:
     result = [Fraction(0)] * (len(one) + len(other) - 1)
     for place_one, left in enumerate(one):
         for place_other, right in enumerate(other):
-            result[place_one + place_other] += left * right
+            term = _kept(left * right, left, right)
+            result[place_one + place_other] = _kept(result[place_one + place_other] + term, term)
     return result
 
 
 def _roots_and_extremes(polynomial: Polynomial, budget: Budget) -> list[Any]:
     ctx = context()
+    return _ladder([ctx.mpf(value.numerator) / value.denominator for value in polynomial], budget)
+
+
+def _without_leading_zeros(polynomial: Polynomial, nothing: Fraction) -> Polynomial:
+    """Down to the first coefficient that counts; beside the largest, what pi - pi leaves does not."""
     scale = max(map(abs, polynomial))
-    terms = [ctx.mpf(value.numerator) / value.denominator for value in polynomial]
-    while terms and abs(polynomial[len(terms) - 1]) <= _NEAR * scale:  # 0, or what pi - pi leaves
-        terms.pop()
-    return _ladder(terms, budget)
+    length = len(polynomial)
+    while length and abs(polynomial[length - 1]) <= nothing * scale:
+        length -= 1
+    return polynomial[:length]
 
 
 def _ladder(terms: list[Any], budget: Budget) -> list[Any]:

@@ -56,10 +56,13 @@ _PLURALS = frozenset(
 _SINGULARS = frozenset(
     (
         "apple book dollar box ball student child man woman boy girl cat dog car point solution value integer pair "
-        "triple game page week month mile cup piece slice egg cookie ticket pencil pen marble coin card chair table "
-        "tree flower bird cow horse house room door triangle circle element set function subset arrangement combination "
+        "triple game page week month mile cup piece slice egg cookie ticket pencil pen marble coin "
+        "card chair table "
+        "tree flower bird cow horse house room door triangle circle element set function subset "
+        "arrangement combination "
         "permutation path edge vertex face side angle line segment divisor factor inch pound foot euro cent "
-        "bottle bag orange banana candy toy shirt hat shoe cake pizza sandwich friend teacher worker player team day hour"
+        "bottle bag orange banana candy toy shirt hat shoe cake pizza sandwich friend teacher "
+        "worker player team day hour"
     ).split()
 )
 # What is counted in languages whose nouns have no plural: Indonesian, Malay, Tagalog and others in Latin script.
@@ -73,7 +76,8 @@ _COUNTERS = frozenset(
 )
 _OTHER_SCALES = frozenset(
     (
-        "lac lacs mio mios mil millones millon milhoes docena docenas cientos centenas tercios cuartos medios milliers "
+        "lac lacs mio mios mil millones millon milhoes docena docenas cientos centenas tercios "
+        "cuartos medios milliers "
         "tiers quarts demi Millionen Milliarden Tausend Hundert Drittel Viertel halb ribu juta miliar ratus "
         "puluh lusin setengah libo daan milyon bn mn k M"
     ).split()
