@@ -139,7 +139,7 @@ def _ladder(terms: list[Any], budget: Budget) -> list[Any]:
         return []
     slope = [value * power for power, value in enumerate(terms)][1:]
     extremes = _ladder(slope, budget)
-    bound = 1 + max(abs(value / terms[-1]) for value in terms)
+    bound = 1 + 2 * max(abs(value / terms[-1]) for value in terms)
     downwards, slope_downwards = terms[::-1], slope[::-1]
     roots = []
     for left, right in pairwise([-bound, *extremes, bound]):
