@@ -190,7 +190,9 @@ RESPELLINGS: dict[str, Edit] = {
     "dollars": _around("$", "$"),
     "full stop": _around("", "."),
     "braces": lambda text, rng: re.sub(r"\^(\d)(?!\d)", r"^{\1}", text) if "^" in text else None,
-    "thin spaces": lambda text, rng: text.replace(",", r",\ ") if _items(text) else None,
+    "thin spaces": lambda text, rng: (
+        text.replace(",", r",\ ") if _items(text) and r",\!" not in text else None
+    ),
     "minus sign": lambda text, rng: text.replace("-", "−") if "-" in text else None,
     "nothing": lambda text, rng: text,
 }

@@ -19,7 +19,7 @@ SCALES = ("hundred thousand million billion trillion quadrillion quintillion sex
           "nonillion decillion googol lakh crore myriad dozen").split()  # fmt: skip
 ORDINALS = ("third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
             "sixteenth seventeenth eighteenth nineteenth twentieth thirtieth fortieth fiftieth hundredth "
-            "thousandth millionth billionth twenty-first thirty-second forty-third sixty-fourth").split()  # fmt: skip
+            "thousandth millionth billionth twenty-first thirty-second sixty-fourth").split()  # fmt: skip
 OPERATIONS = (
     "squared", "cubed", "factorial", "minus one", "plus two", "less three", "times ten", "times four",
     "over two", "divided by five", "to the fourth", "to the power of ten", "root three", "root two",
