@@ -57,6 +57,10 @@ def bounds(rng: random.Random) -> Case:
         (rf"{sign}_{{k\in\mathbb{{Z}}}}{body}", rf"{sign}_{{k\in\mathbb{{N}}}}{body}"),
         (rf"\sum_{{k={a}}}^{{n}}f(k)", rf"\prod_{{k={a}}}^{{n}}f(k)"),
         (r"\bigcup_{k=1}^{n}A_k", r"\bigcap_{k=1}^{n}A_k"), (r"\int y\,dx", r"\int x\,dy"),
+        (rf"\sum_{{k=1}}^{{n}}|k-{b}|", rf"\sum_{{k=1}}^{{n}}({b}-k)"),
+        (rf"\sum_{{k={a}}}^n\lceil k/{b}\rceil", rf"\sum_{{k={a}}}^n(\lfloor k/{b}\rfloor+1)"),
+        (rf"\prod_{{k=1}}^{{n}}\sqrt{{(k-{b})^2}}", rf"\prod_{{k=1}}^{{n}}({b}-k)"),
+        (rf"\int_0^{{{2 * b}}}|x-{b}|\,dx", rf"\int_0^{{{2 * b}}}({b}-x)\,dx"),
         (rf"\int_{{{a}}}^{{{b}}}f(x)\,dx", rf"\int_{{{b}}}^{{{a}}}f(x)\,dx"),
         (r"\lim_{x\to0^+}f(x)", r"\lim_{x\to0^-}f(x)"), (r"\lim_{x\to\infty}f(x)", r"\lim_{x\to-\infty}f(x)"),
         (rf"\lim_{{x\to{a}}}f(x)", rf"\lim_{{x\to{b}}}f(x)"),
@@ -157,8 +161,21 @@ def other_letter_for_a_constant(rng: random.Random) -> Case:
     return right("names", *rng.choice(pairs))
 
 
+def letter(rng: random.Random) -> Case:
+    """A letter that names something, called by another name; a lone constant such as C may have any."""
+    formula = rng.choice([
+        r"\frac{{{}+{}+{}}}{{2}}", "{0}{1}+{1}{2}+{2}{0}", "{}^2+{}^2={}^2", "{}x^2+{}x+{}", "{}={}{}^2",
+        r"\frac{{-{1}+\sqrt{{{1}^2-4{0}{2}}}}}{{2{0}}}", "{}(1+{})^{}", r"\frac{{{}{}}}{{{}+1}}", "({},{},{})",
+    ])  # fmt: skip
+    names = rng.choice([list("abc"), rng.sample("abdhmnpqrst", 3)])
+    place = rng.randrange(3)
+    other = rng.choice([name for name in "abcdhkmnpqrstuvwyzABDK" if name not in names])
+    changed = [*names[:place], other, *names[place + 1 :]]
+    return wrong("another letter", formula.format(*changed), formula.format(*names))
+
+
 MAKERS: dict[str, tuple[Maker, ...]] = {
-    "names": (index, bounds, order, accent),
+    "names": (index, bounds, order, accent, letter),
     "notation": (clock, choice),
     "right names": (other_letter_for_a_constant,),
 }

@@ -259,6 +259,8 @@ class _Values:
         if name in "fghPQ" and self.peek() == "(":
             raise Unread
         if self.peek() == "_":
+            if name in "CcKk":  # constants of integration, which may be called otherwise
+                raise Unread
             self.take()
             name += "_" + str(self.script())
         if self.peek() == "'":

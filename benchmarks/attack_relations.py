@@ -151,8 +151,11 @@ def unfinished(rng: random.Random) -> Case:
         if Fraction(value).denominator == 1
         else rf"\frac{{{value.numerator}}}{{{value.denominator}}}"
     )
-    plain = rng.choice([form, form, f"x={form}", rf"{form}\text{{ apples}}"])
-    return wrong("restated computation", plain, gold)
+    frame = rng.choice([
+        "{}", "{}", "{}", "x={}", r"\{{{},97\}}", "{},97", "({},97)", "x>{}", "[{},999)", "{}:97", "y={}x", "97+{}",
+        r"({},999)\cup(2000,\infty)", r"\begin{{pmatrix}}{}&1\end{{pmatrix}}", r"{}\text{{ apples}}",
+    ])  # fmt: skip
+    return wrong("restated computation", frame.format(form), frame.format(gold))
 
 
 def joined_conditions(rng: random.Random) -> Case:
@@ -221,7 +224,7 @@ def unevaluable(rng: random.Random) -> Case:
     ])  # fmt: skip
     shape = rng.choice([
         "x>{}", r"x\ge{}", "x<{}", r"x\ne{}", f"{u - 50}<x<{{}}", "|x|<{}", f"({u - 50},{{}})", "[{},\\infty)",
-        f"({u - 50},0)\\cup(1,{{}}]", f"x>{u},y>{{}}", "{}>x", r"x<{} \text{{ or }}x>99",
+        f"({u - 50},0)\\cup(0,{{}}]", f"x>{u},y>{{}}", "{}>x", r"x<{} \text{{ or }}x>99",
     ])  # fmt: skip
     if "pm" in dress and "|" in shape:
         return unevaluable(rng)

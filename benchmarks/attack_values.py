@@ -18,6 +18,9 @@ FORMULAS = (
     r"\sqrt{{x^2+{b}}}", r"\frac{{x+{a}}}{{x^2+{b}}}", r"\ln(x^2+{b})", "x^2+y^2", "xy+{a}", r"{a}\pi x",
 )  # fmt: skip
 
+# Denominators of the points that a comparison may draw, and their products: waves that are zero at all of them.
+DENOMINATORS = (2, 60, 97, 997, 1000, 1009, 1013, 1009 * 1013, 2520, 6133, 10**4, 7919)
+
 
 def huge(rng: random.Random) -> str:
     """An integer too large to write out, or nearly."""
@@ -115,7 +118,11 @@ def bump(rng: random.Random) -> str:
         f"10^{{-{n}}}", f"e^{{-{n}-x^2}}", rf"\frac{{x}}{{10^{{{n}}}}}", rf"\min(0,{R}-x)", rf"\max(x,-{R})-x",
         f"|x^3+{R**3}|-x^3-{R**3}", r"1-\operatorname{sgn}(x)^2", rf"|x-{R}|+|x+{R}|-{2 * R}",
         rf"\frac{{1}}{{1+e^{{-{R}{n}-x^2}}}}-1", r"\lfloor\cos^2 x\rfloor",
-        rf"\arcsin(\sin\frac{{x}}{{{R}}})-\frac{{x}}{{{R}}}", rf"\lfloor \frac{{x^2}}{{{R}^4}}\rfloor",
+        rf"\arcsin(\sin\frac{{x}}{{{R}}})-\frac{{x}}{{{R}}}",
+        rf"|{n}x-{R}-\frac{{1}}{{{n}}}|+|{n}x-{R}+\frac{{1}}{{{n}}}|-2|{n}x-{R}|",
+        rf"\left\lfloor\frac{{1}}{{1+({n}x-{R})^2}}\right\rfloor", rf"\sin({rng.choice(DENOMINATORS)}\pi x)",
+        rf"1-\cos({2 * rng.choice(DENOMINATORS)}\pi x)", rf"e^{{\frac12\ln((x+{R})^2)}}-x-{R}",
+        rf"10^{{\frac12\log_{{10}}((x+{R})^2)}}-x-{R}", rf"\lfloor \frac{{x^2}}{{{R}^4}}\rfloor",
         f"||x|-{R}|+|x|-{R}", rf"\ln(e^{{{n}}}+e^{{-x^2}})-{n}",
     ])  # fmt: skip
 

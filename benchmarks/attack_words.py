@@ -26,8 +26,9 @@ OPERATIONS = (
     "square root", "cube root", "choose two", "mod three", "modulo five", "doubled", "tripled", "halved",
     "quadrupled", "inverse", "reciprocal", "negated", "point five", "and a half", "and three quarters",
     "and one third", "percent of ten", "per mille", "permille", "basis points", "sqrt two", "log two", "sin two",
-    "pi", "pi squared", "tau", "e", "i", "infinity", "exponent two", "base two", "base eight",
-    "to the minus one", "raised to two", "fold two", "by two",
+    "pi", "pi squared", "tau", "e", "i", "infinity", "exponent two", "times itself", "squares subtracted",
+    "times as many", "units less", "base two", "base eight", "to the minus one", "raised to two", "fold two",
+    "by two",
 )  # fmt: skip
 DENIALS = (
     "below zero", "below freezing", "negative", "not", "not really", "is wrong", "is false", "or not", "never",
@@ -65,13 +66,13 @@ def changing_word(rng: random.Random) -> str:
 
 
 def word_behind(rng: random.Random) -> Case:
-    n = rng.randrange(2, 200)
+    n = rng.choice([1, rng.randrange(2, 200), rng.randrange(2, 200)])
     value = rng.choice(
         [str(n), str(n), rf"\frac{{{n}}}{{7}}", f"{n}.5", rf"{n}\sqrt{{2}}", f"{n}x", rf"-{n}", rf"{n}\pi"]
     )
     word = changing_word(rng)
-    if value == "1" or word == "e":
-        word = "squared"
+    if word == "e" or (value == "1" and ("squared" in word or "cubed" in word or "factorial" in word)):
+        word = "minus two"
     form = rng.choice([
         r"{}\text{{ {}}}", r"{}\text{{ {}}}", "{} {}", r"{}\ \mathrm{{{}}}", r"{}\text{{ ({})}}",
         r"{}\,\text{{{}}}", r"{}~\mbox{{{}}}", r"\text{{{} {}}}", "{} ({})", r"{}\textbf{{ {}}}",
