@@ -48,6 +48,7 @@ WRAPPERS = (
     "Answer: ${}$", "\\[ \\boxed{{{}}} \\]", "<think>It is 7.</think> \\boxed{{{}}}",
     "First I thought \\boxed{{0}}. Wait, that is wrong: \\boxed{{{}}}",
 )  # fmt: skip
+SETS = ("set or interval", "inequality", "list")  # one or the other of two sets may be all of the larger
 HEDGES = (
     "The answer is ${}$ or ${}$.", "\\boxed{{{}}} or \\boxed{{{}}}", "#### ${}$ ${}$", "Answer: ${}$ or ${}$",
     "\\boxed{{{} \\text{{ or }} {}}}",
@@ -144,8 +145,9 @@ def wrapped(golds: list[Gold], rng: random.Random) -> Iterator[Case]:
         other = edit(rng.choice(tuple(EDITS)), gold.text, rng)
         if other is not None and surely_differ(other, gold.text):
             yield Case("wrong in a sentence", rng.choice(WRAPPERS).format(other), gold.text)
-            pair = rng.sample((gold.text, other), 2)
-            yield Case("right or wrong", rng.choice(HEDGES).format(*pair), gold.text)
+            if gold.kind not in SETS:
+                pair = rng.sample((gold.text, other), 2)
+                yield Case("right or wrong", rng.choice(HEDGES).format(*pair), gold.text)
             yield Case(
                 "right taken back",
                 rf"\boxed{{{gold.text}}}. Wait, that is wrong. It is ${other}$.",
