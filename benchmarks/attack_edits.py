@@ -21,6 +21,11 @@ _FUNCTION = re.compile(r"\\(" + "|".join(_FUNCTIONS) + r")(?![a-zA-Z])")
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[a-z]+\}|\\text\{[^{}]*\}")
 _BASE = re.compile(r"\d+|(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z{])|\)|\}")
 
+_PIECE = re.compile(r"\\[a-zA-Z]+|\\.|\d+\.?\d*|[a-zA-Z]+|.", re.DOTALL)
+_SPARE = tuple(
+    r"1 2 7 12 0.5 x y n + - / ^2 _1 , ( ) [ ] | < > = \le \cdot \sqrt \pi \sin \frac \cup \infty \pm".split()
+)
+
 
 def _one(pattern: str | re.Pattern[str], change: Callable[[re.Match[str], random.Random], str]) -> Edit:
     """An edit of one match, chosen at random."""
@@ -136,6 +141,30 @@ def _exponent(match: re.Match[str], rng: random.Random) -> str:
     return f"{match[0]}^{{{rng.choice((2, 3, -1))}}}"
 
 
+def _pieces(text: str) -> list[str]:
+    """Commands, numbers, words, and every other character by itself."""
+    return _PIECE.findall(text)
+
+
+def _drop_piece(text: str, rng: random.Random) -> str | None:
+    pieces = _pieces(text)
+    pieces.pop(rng.randrange(len(pieces)))
+    return "".join(pieces)
+
+
+def _swap_pieces(text: str, rng: random.Random) -> str | None:
+    pieces = _pieces(text)
+    one, other = rng.randrange(len(pieces)), rng.randrange(len(pieces))
+    pieces[one], pieces[other] = pieces[other], pieces[one]
+    return "".join(pieces)
+
+
+def _replace_piece(text: str, rng: random.Random) -> str | None:
+    pieces = _pieces(text)
+    pieces[rng.randrange(len(pieces))] = rng.choice(_SPARE)
+    return "".join(pieces)
+
+
 def _around(before: str, after: str) -> Edit:
     return lambda text, rng: before + text + after
 
@@ -173,6 +202,9 @@ EDITS: dict[str, Edit] = {
     "constant swapped": _one(r"\\pi(?![a-zA-Z])", lambda match, rng: "e"),
     "infinity": _one(r"(?<!-)\\infty", lambda match, rng: str(rng.randrange(100, 999))),
     "factor": _one(_INTEGER, lambda match, rng: str(int(match[0]) * rng.choice((2, 3, 10, 100)))),
+    "piece dropped": _drop_piece,
+    "pieces swapped": _swap_pieces,
+    "piece replaced": _replace_piece,
     "plus one": _around("", "+1"),
     "squared": _around("(", ")^2"),
     "root of all": _around(r"\sqrt{", "}"),

@@ -105,7 +105,7 @@ def _not_proportional(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 def _differ(one: Answer, other: Answer) -> bool:
     if one.kind == other.kind == "named" and one.parts[0] != other.parts[0]:
-        return True
+        return _is_constant(one.parts[1]) and _is_constant(other.parts[1])
     one, other = _without_name(one), _without_name(other)
     kinds = {one.kind, other.kind}
     if kinds == {"value"}:
@@ -125,6 +125,10 @@ def _differ(one: Answer, other: Answer) -> bool:
     if len(kinds) == 1:
         return len(one.parts) != len(other.parts) or any(map(_differ, one.parts, other.parts))
     return False
+
+
+def _is_constant(answer: Answer) -> bool:
+    return answer.kind == "value" and not _letters(answer.parts[0])
 
 
 def _without_name(answer: Answer) -> Answer:

@@ -18,7 +18,8 @@ _GONE = re.compile(
 _ROW = "\N{PILCROW SIGN}"  # for the two backslashes that end a row
 _GROUPED = re.compile(r"-?[1-9]\d{0,2}(?:(?:,|\{,\})\d{3})+")
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\\[{}]|\d+\.\d+|\d+|\.\d+|[a-zA-Z]|[-+*/^_(){}\[\]|!=<>,&]|\S")
-_WORDS = re.compile(r"\\(?:text|textbf|mbox|mathrm)\{\s*([A-Za-z][A-Za-z ,'-]*)\s*\}|[A-Z]|[A-Za-z]{4,}")
+_WORDS = re.compile(r"\\(?:text|textbf|mbox|mathrm)\{\s*([A-Za-z][A-Za-z '-]*)\s*\}|[A-Z]|[A-Za-z]{4,}")
+_LOOSE_WORD = re.compile(r"(?<![\\a-zA-Z])[a-z]{4,}")
 _UNIT = re.compile(r"\s*\\(?:text|mathrm|mbox|textrm)\{\s*[A-Za-z][^{}]*\}(?:\^\{?\d\}?)?$|\^\{?\\circ\}?$")
 _RELATIONS = {"<": "<", ">": ">", "\\le": "<=", "\\leq": "<=", "\\ge": ">=", "\\geq": ">="}
 _FUNCTIONS = {
@@ -61,6 +62,8 @@ def _answer(text: str) -> Answer:
         text = bare
     if _GROUPED.fullmatch(text):
         text = text.replace(",", "").replace("{", "").replace("}", "")
+    if _LOOSE_WORD.search(text.replace("pmatrix", "").replace("bmatrix", "")):
+        raise Unread
     tokens = _TOKEN.findall(text.removesuffix("%").removesuffix("\\"))
     if len(tokens) > 200:
         raise Unread
