@@ -19,7 +19,9 @@ _ROW = "\N{PILCROW SIGN}"  # for the two backslashes that end a row
 _GROUPED = re.compile(r"-?[1-9]\d{0,2}(?:(?:,|\{,\})\d{3})+")
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\\[{}]|\d+\.\d+|\d+|\.\d+|[a-zA-Z]|[-+*/^_(){}\[\]|!=<>,&]|\S")
 _WORDS = re.compile(r"\\(?:text|textbf|mbox|mathrm)\{\s*([A-Za-z][A-Za-z '-]*)\s*\}|[A-Z]|[A-Za-z]{4,}")
-_LOOSE_WORD = re.compile(r"(?<![\\a-zA-Z])[a-z]{4,}|\d[eE][+-]?\d")  # and 1e-5
+_LOOSE_WORD = re.compile(
+    r"(?<![\\a-zA-Z])(?:[a-z]{4,}|[A-Z][a-z]+|[A-Z]{3,}|yes|no|odd|or|and|ln)(?![a-zA-Z])|\d[eE][+-]?\d"
+)  # words outside \text{…}, and 1e-5
 _UNIT = re.compile(r"\s*\\(?:text|mathrm|mbox|textrm)\{\s*[A-Za-z][^{}]*\}(?:\^\{?\d\}?)?$|\^\{?\\circ\}?$")
 _RELATIONS = {"<": "<", ">": ">", "\\le": "<=", "\\leq": "<=", "\\ge": ">=", "\\geq": ">="}
 _FUNCTIONS = {

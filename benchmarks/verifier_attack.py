@@ -33,6 +33,7 @@ from attack_case import Case, Maker, boxed
 from attack_edits import EDITS, RESPELLINGS, edit
 from attack_golds import Gold, read_golds, sample_golds
 from attack_oracle import surely_differ
+from attack_rewriting import rewritten
 from math_pairs import ROOT
 
 from foresail.rewards.math import grade
@@ -40,7 +41,7 @@ from foresail.rewards.math import grade
 MAKERS: dict[str, tuple[Maker, ...]] = (
     attack_relations.MAKERS | attack_values.MAKERS | attack_words.MAKERS | attack_names.MAKERS
 )
-CLASSES = ("edits", "wrapped", "respelled", *MAKERS)
+CLASSES = ("edits", "wrapped", "respelled", "rewritten", *MAKERS)
 DEEPEST = 4  # edits on top of each other
 SLOW = 1.0  # CPU seconds that a verdict must not take
 WRAPPERS = (
@@ -104,7 +105,7 @@ def read_options() -> argparse.Namespace:
 
 def cases_of(name: str, golds: list[Gold], made: int, rng: random.Random) -> Iterator[Case]:
     """The cases of a class, each once."""
-    searches = {"edits": edited, "wrapped": wrapped, "respelled": respelled}
+    searches = {"edits": edited, "wrapped": wrapped, "respelled": respelled, "rewritten": rewritten}
     cases = searches[name](golds, rng) if name in searches else composed(MAKERS[name], made, rng)
     seen: set[Case] = set()
     for case in cases:
