@@ -60,6 +60,8 @@ def bounds(rng: random.Random) -> Case:
         (rf"\sum_{{k=1}}^{{n}}|k-{b}|", rf"\sum_{{k=1}}^{{n}}({b}-k)"),
         (rf"\sum_{{k={a}}}^n\lceil k/{b}\rceil", rf"\sum_{{k={a}}}^n(\lfloor k/{b}\rfloor+1)"),
         (rf"\prod_{{k=1}}^{{n}}\sqrt{{(k-{b})^2}}", rf"\prod_{{k=1}}^{{n}}({b}-k)"),
+        (rf"{b}\sum_{{k=1}}^{{n}}(k+k(k-{a})(k-7919))", rf"{b}\sum_{{k=1}}^{{n}}k"),
+        (rf"x+\sum_{{k=1}}^{{n}}(k+(k-{a})(k-{b}))", r"x+\sum_{k=1}^{n}k"),
         (rf"\int_0^{{{2 * b}}}|x-{b}|\,dx", rf"\int_0^{{{2 * b}}}({b}-x)\,dx"),
         (rf"\int_{{{a}}}^{{{b}}}f(x)\,dx", rf"\int_{{{b}}}^{{{a}}}f(x)\,dx"),
         (r"\lim_{x\to0^+}f(x)", r"\lim_{x\to0^-}f(x)"), (r"\lim_{x\to\infty}f(x)", r"\lim_{x\to-\infty}f(x)"),
@@ -127,7 +129,7 @@ def choice(rng: random.Random) -> Case:
         rf"({a}) \text{{ is wrong, it is {b}}}", f"{a}. not this, rather {b}", rf"\text{{({a}) or ({b})}}",
         f"{a} or {b}", f"not {a}", rf"\neg {a}", rf"\text{{{a}) never, but {b}}}", f"({b})",
         rf"\text{{{b}. {n}}}", f"{a}, {b}", f"{a}{b}", f"({a})({b})", rf"\text{{anything but {a}}}", f"{a}'",
-        f"-{a}", f"{a}_1", f"{a}^2", f"2{a}", rf"\text{{({a}) false}}", rf"\text{{Either {a} or {b}}}",
+        f"-{a}", f"{a}_1", f"{a}^2", f"2{a}", rf"\text{{Either {a} or {b}}}",
         f"{a}={b}", f"{a}/{b}", rf"\text{{all but {a}}}", rf"\text{{{a}? No, {b}}}",
         rf"\text{{{a}. is incorrect}}", rf"\overline{{{a}}}\text{{ or }}{b}",
     ])  # fmt: skip

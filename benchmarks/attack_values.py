@@ -16,6 +16,7 @@ from attack_case import Case, Maker, distinct, right, signed, wrong
 FORMULAS = (
     "x+{a}", "{a}x+{b}", "x^2+{a}", r"\frac{{x}}{{{b}}}", "{a}x", r"x^3-{a}x", r"\sin x+{b}", r"e^x+{a}",
     r"\sqrt{{x^2+{b}}}", r"\frac{{x+{a}}}{{x^2+{b}}}", r"\ln(x^2+{b})", "x^2+y^2", "xy+{a}", r"{a}\pi x",
+    "|x|+{a}", r"\lfloor x\rfloor+{b}", r"\sqrt{{x^2}}+{b}", r"\max(x,{b})",
 )  # fmt: skip
 
 # Denominators of the points that a comparison may draw, and their products: waves that are zero at all of them.
@@ -120,6 +121,8 @@ def bump(rng: random.Random) -> str:
         rf"\frac{{1}}{{1+e^{{-{R}{n}-x^2}}}}-1", r"\lfloor\cos^2 x\rfloor",
         rf"\arcsin(\sin\frac{{x}}{{{R}}})-\frac{{x}}{{{R}}}",
         rf"|{n}x-{R}-\frac{{1}}{{{n}}}|+|{n}x-{R}+\frac{{1}}{{{n}}}|-2|{n}x-{R}|",
+        rf"\sqrt{{({n}x-{R}-\frac{{1}}{{9}})^2}}+\sqrt{{({n}x-{R}+\frac{{1}}{{9}})^2}}-2\sqrt{{({n}x-{R})^2}}",
+        rf"\max(0,\frac{{1}}{{{n}}}-({n}x-{R})^2)",
         rf"\left\lfloor\frac{{1}}{{1+({n}x-{R})^2}}\right\rfloor", rf"\sin({rng.choice(DENOMINATORS)}\pi x)",
         rf"1-\cos({2 * rng.choice(DENOMINATORS)}\pi x)", rf"e^{{\frac12\ln((x+{R})^2)}}-x-{R}",
         rf"10^{{\frac12\log_{{10}}((x+{R})^2)}}-x-{R}", rf"\lfloor \frac{{x^2}}{{{R}^4}}\rfloor",

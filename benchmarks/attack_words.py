@@ -26,9 +26,9 @@ OPERATIONS = (
     "square root", "cube root", "choose two", "mod three", "modulo five", "doubled", "tripled", "halved",
     "quadrupled", "inverse", "reciprocal", "negated", "point five", "and a half", "and three quarters",
     "and one third", "percent of ten", "per mille", "permille", "basis points", "sqrt two", "log two", "sin two",
-    "pi", "pi squared", "tau", "e", "i", "infinity", "exponent two", "times itself", "squares subtracted",
-    "times as many", "units less", "base two", "base eight", "to the minus one", "raised to two", "fold two",
-    "by two",
+    "pi", "pi squared", "tau", "e", "i", "infinity", "exponent two", "times itself", "subtract", "add", "divide",
+    "multiply", "squares subtracted", "times as many", "units less", "base two", "base eight",
+    "to the minus one", "raised to two", "fold two", "by two",
 )  # fmt: skip
 DENIALS = (
     "below zero", "below freezing", "negative", "not", "not really", "is wrong", "is false", "or not", "never",
