@@ -224,7 +224,7 @@ def unevaluable(rng: random.Random) -> Case:
     ])  # fmt: skip
     shape = rng.choice([
         "x>{}", r"x\ge{}", "x<{}", r"x\ne{}", f"{u - 50}<x<{{}}", "|x|<{}", f"({u - 50},{{}})", "[{},\\infty)",
-        f"({u - 50},0)\\cup(0,{{}}]", f"x>{u},y>{{}}", "{}>x", r"x<{} \text{{ or }}x>99",
+        f"({u - 50},0)\\cup(0,{{}}]", f"x>{u},y>{{}}", "{}>x", r"x>{} \text{{ or }}x<-99",
     ])  # fmt: skip
     if "pm" in dress and "|" in shape:
         return unevaluable(rng)
