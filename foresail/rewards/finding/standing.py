@@ -1,0 +1,181 @@
+r"""Whether an answer stands: what is said before it and behind it, of itself and of other values.
+
+`\boxed{7} is wrong` and `not \boxed{7}` leave no answer; `\boxed{7}, or maybe 8` offers two values.
+"""
+
+from __future__ import annotations
+
+import re
+
+from foresail.rewards.finding.cues import ANSWER, CUE, POINT, sentence_end
+from foresail.rewards.finding.values import DENIED, all_values, stated_values, values_of
+from foresail.rewards.finding.words import (
+    CORRECTION,
+    DOUBT,
+    NO,
+    NOT_BEHIND,
+    NOT_RIGHT,
+    OF_OTHERS,
+    OR,
+    REFERS,
+    TAKEN_BACK,
+    WRONG,
+    WRONG_UNSPACED,
+    compiled,
+)
+
+BEHIND = 4_000  # characters behind an answer that are looked at, and as many at the end of the text
+BEFORE = 100  # characters before it
+FEW = 6  # words before a value that is offered
+BRIEF = 8  # words of a sentence that says nothing but that something is wrong
+
+_WORDY = re.compile(r"[^\W\d_]{2,}|[\d\u0e00-\u0eff]")
+_SENTENCES = re.compile(rf"(?:{POINT}|(?<=\?))[\s)*$]+|(?<=[。！？])|\n+")
+_CLOSING = " \t$)]}*\\_\"'”」）"
+# The rest of the formula that the answer stands in: `\boxed{7}\text{ cm}$ or $8$`.
+_LEAVING = re.compile(r"((?:[^\w$\\\n]|\\[a-zA-Z]++(?:\{[^{}$]*+\})?+|\\[^a-zA-Z]|[\d_])*+)\$\$?")
+_OR_BEFORE = compiled(rf"{OR}(?:\W+\w+){{0,3}}\W*\Z")
+_ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
+_METHOD = compiled(
+    r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?|comput(?:e|ing)|by|let|since|because"
+    r"|method|approach|we (?:can|could|may|might|note|see|know))\b"
+)
+_DIGIT = re.compile(r"\d")
+_DENIED_BEHIND = compiled(NOT_BEHIND)
+_WRONG = compiled(WRONG)
+_NOT_RIGHT = compiled(NOT_RIGHT)
+_NO = compiled(rf"{NO}\W*\Z")
+_TAKEN_BACK = compiled(TAKEN_BACK)
+_DOUBT = compiled(DOUBT)
+_REFERS = compiled(REFERS)
+_OF_OTHERS = compiled(OF_OTHERS)
+# Linked to the answer, for "5 wrong answers" and "3 of them are false" say nothing of 5 and 3.
+_WRONG_AT_ONCE = compiled(
+    r"(?:^[^\w$\\]*(?:is|was|would|must|seems?|looks?|ay|là|está|es|est|ist|era|foi|était|war)(?!\w)"
+    r"|[,;:(—–-]|\b(?:but|which|that|this|it|isso|eso|c'est|das)(?!\w))"
+    r"(?:[^\w$\\]*\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely|actually|totally|completely|also|just"
+    rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*{WRONG}"
+    rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*(?![个個道题題处處次条件개문問]|ข้อ)"
+    rf"[\s，、,\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7ff]{{0,12}}?{WRONG_UNSPACED}"
+)
+_OFFERING = compiled(rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})")
+_MODAL = compiled(
+    r"\b(?:could|might|may)(?: also| well| even)? be\b|\banother (?:possible )?(?:answer|solution|value|possibility)"
+    r"|\b(?:bisa juga|boleh juga|cũng có thể|có thể là|maaari\w*|também pode|podría ser|pourrait (?:aussi )?être|könnte auch)\b"
+    r"|也可能|可能是|另一个|อาจ"
+)
+_CONFIRMED = compiled(r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误")
+_MISANSWER = compiled(
+    r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche) (?:final )?(?:answer|sagot|réponse|antwort)"
+    r"(?: \w+)?\W*\Z|\b(?:common|frequent|typical) (?:mistake|error|wrong answer)(?: here)? (?:is|would be)(?: to \w+)?\W*\Z"
+    r"|\b(?:wrongly|mistakenly|incorrectly|erroneously|falsely) (?:\w+ )?(?:\w+ )?\W*\Z|\bwrong to \w+(?: \w+)?\W*\Z"
+    rf"|(?:{ANSWER})\s*(?:yang (?:salah|keliru)|sai|ที่ผิด|errada|incorreta|incorrecta|equivocada|fausse)(?:\s*[^\s\d]+)?\W*\Z"
+    r"|(?:错误|錯誤|错)的?答案\w{0,2}\W*\Z|間違った答え\w?\W*\Z|(?:틀린|잘못된) (?:정)?답\w?\W*\Z"
+)
+_NO_CLAIM = compiled(
+    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z"
+    r"|\b(?:put|write|place|give|enclose|present|express|provide|enter|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
+    r"\b(?:in|within|inside|as|using)\W*\Z"
+    rf"|\b(?:if|suppose|assume|assuming|whether|unless)(?: that)?(?: \w+){{0,2}} (?:{ANSWER})(?: \w+){{1,3}}\W*\Z"
+)
+
+
+def is_ruled_out(text: str, start: int, end: int) -> bool:
+    r"""Whether the answer at `start` is denied there: `it isn't \boxed{7}`, or merely named: `if the answer were \boxed{7}`."""
+    before = _SENTENCES.split(text[max(0, start - BEFORE) : start])[-1]
+    if _WORDY.search(before) and (
+        DENIED.search(before) or _MISANSWER.search(before) or _NO_CLAIM.search(before)
+    ):
+        return True
+    return _DENIED_BEHIND.match(text[end : end + 40].lstrip(_CLOSING)) is not None
+
+
+def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
+    r"""The other values that what follows an answer offers; None where it takes the answer back.
+
+    offered_behind(" or 8.") -> ("8",); offered_behind(". Wait, that is wrong.") -> None.
+    """
+    if "$" in rest and (leaving := _LEAVING.match(rest)):
+        rest = leaving[1] + rest[leaving.end() :]
+    if not _WORDY.search(rest):
+        return None if rest.lstrip(_CLOSING).startswith(("?", "？")) else ()
+    if len(rest) > 2 * BEHIND:
+        rest = rest[:BEHIND] + "\n" + rest[-BEHIND:]
+    first, *later = _SENTENCES.split(rest)
+    if is_unsaid_at_once(first):
+        return None
+    others = list(_offered_at_once(first))
+    for place, sentence in enumerate(later):
+        if not _WORDY.search(sentence):
+            continue
+        if _unsaid(sentence, answer) and not any(_CONFIRMED.search(after) for after in later[place + 1 :]):
+            return None
+        others += _offered(sentence, answer)
+    return tuple(dict.fromkeys(others))
+
+
+def is_unsaid_at_once(rest: str) -> bool:
+    """Whether the rest of the answer's own sentence takes it back: " is wrong", "? No", " (incorrect)"."""
+    said = rest.lstrip(_CLOSING)
+    if said.startswith(("?", "？")):
+        return True
+    if not _WORDY.search(said):
+        return False
+    ahead = values_of(said)
+    said = said[: ahead[0].start] if ahead else said
+    return bool(
+        _WRONG_AT_ONCE.search(said) or _NOT_RIGHT.search(said) or _TAKEN_BACK.search(said) or _DOUBT.search(said)
+    )
+
+
+_NOT_BEFORE = compiled(r"\b(?:not|no|never|n't|tidak|không|hindi|não|nicht|pas)\b|没|无|不|ไม่")
+
+
+def _unsaid(sentence: str, answer: str) -> bool:
+    """Whether a later sentence takes the answer back: "Wait, that is wrong.", "Scratch that.", "No."."""
+    if _TAKEN_BACK.search(sentence):
+        return True
+    words = len(sentence.split())
+    if answer and answer in sentence and words <= BRIEF and any(
+        value.text.strip("$") == answer.strip("$") and DENIED.search(sentence[: value.start])
+        for value in all_values(sentence)
+    ):
+        return True
+    if words <= BRIEF and _NO.search(sentence) and not sentence.rstrip(_CLOSING).endswith("?"):
+        return True
+    wrong = _WRONG.search(sentence)
+    if wrong and _NOT_BEFORE.search(sentence[: wrong.start()]):
+        wrong = None
+    if not (wrong or _NOT_RIGHT.search(sentence) or (words <= BRIEF and _DOUBT.search(sentence))):
+        return False
+    if values_of(sentence) or _OF_OTHERS.search(sentence):
+        return False
+    return words <= 3 or _REFERS.search(sentence) is not None
+
+
+def _offered_at_once(rest: str) -> tuple[str, ...]:
+    """Values that the answer's own sentence puts beside it: " or 8", ", maybe 8", " 8"."""
+    found = values_of(rest)
+    if not found:
+        return ()
+    between = rest[: found[0].start]
+    if len(between) <= 60 and _OR_BEFORE.search(between) and not _ROUGHLY.search(between):
+        return stated_values(rest[found[0].start :])
+    if not re.search(r"[^\s,;/|&()\[\]$*\\、，；]", between) and not rest[found[-1].end :].strip(" .)]*$\\。"):
+        return tuple(value.text for value in found)
+    return ()
+
+
+
+
+def _offered(sentence: str, answer: str) -> tuple[str, ...]:
+    """Values that a later sentence offers as the answer, too: "Or 8.", "The answer is also 8."."""
+    if (cue := CUE.search(sentence)) and not _METHOD.search(sentence, 0, cue.start()):
+        said = sentence[cue.end() : sentence_end(sentence, cue.end())]
+        return stated_values(said) if values_of(said) else ()
+    found = values_of(sentence)
+    if not found or _METHOD.search(sentence) or len(sentence[: found[0].start].split()) > FEW:
+        return ()
+    if _DIGIT.search(answer) and not _DIGIT.search(found[0].text):  # the point $M$
+        return ()
+    return (found[0].text,) if _OFFERING.match(sentence) or _MODAL.search(sentence) else ()
