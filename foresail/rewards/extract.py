@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from foresail.rewards.finding.boxes import NEAR, Box, bare_box, find_boxes, has_box, offered_together
+from foresail.rewards.finding.boxes import MOST, NEAR, Box, bare_box, find_boxes, has_box, offered_together
 from foresail.rewards.finding.shown import shown
-from foresail.rewards.finding.standing import is_ruled_out, offered_behind
+from foresail.rewards.finding.standing import is_ruled_out, offered_before, offered_behind
 from foresail.rewards.finding.statements import last_values, stated_answers
 
 Accept = Literal["boxed", "stated", "any"]
@@ -103,7 +103,8 @@ def _standing_box(text: str) -> Extracted | None:
     others = offered_behind(text[last.end :], last.text)
     if others is None:
         return None
-    boxes = [box for box in boxes[:-1] if not _is_ruled_out(text, box)] + boxes[-1:]
+    others = offered_before(text, last.start) + others
+    boxes = [box for box in boxes[-MOST:-1] if not _is_ruled_out(text, box)] + boxes[-1:]
     extracted = _from(text, boxes)
     if extracted is None or not others:
         return extracted

@@ -59,7 +59,7 @@ def taken_back(seed: int) -> Iterator[Composed]:
     for language, words in ((name, words) for name in PHRASES for words in PHRASES[name]["takes_back"]):
         for mark in MARKS:
             frames = ["{}", *PHRASES[language]["states"], *PHRASES[language]["ends_on"]]
-            frame = draw.choice([frame for frame in frames if frame.rstrip("*.。").endswith("{}")])
+            frame = draw.choice([frame for frame in frames if frame.rstrip(".。").endswith("{}")])
             right, wrong = _values(draw, mark)
             yield Composed(frame.format(mark.format(right)).rstrip(".。") + words, right, wrong, True)
 

@@ -67,23 +67,24 @@ def find_boxes(text: str) -> list[Box]:
     if last < 0:
         return []
     start = next(command.start() for command in _COMMAND.finditer(text, max(0, last - WINDOW)))
+    if "phantom" in text:  # it opens before the box that it hides
+        start = max(0, start - NEAR)
     contents: dict[int, tuple[int, int]] = {}  # where a box's command begins -> the span inside its braces
     open_groups: list[re.Match[str]] = []
-    unseen: list[tuple[int, int]] = []
+    phantoms = 0  # open groups that are not shown
     for token in _BRACES.finditer(text, start, last + WINDOW):
         sign = token[0]
         if sign.endswith("{") and sign != r"\{":
             open_groups.append(token)
+            phantoms += "phantom" in sign
         elif sign == "}" and open_groups:
             opening = open_groups.pop()
-            if "box" in opening[0] or "Box" in opening[0]:
+            if "phantom" in opening[0]:
+                phantoms -= 1
+            elif opening[0] != "{" and not phantoms:
                 contents[opening.start()] = (opening.end(), token.start())
-            elif opening[0] != "{":
-                unseen.append((opening.start(), token.start()))
     boxes: list[Box] = []
     for start, (inside, end) in sorted(contents.items()):
-        if any(begin < start and end < close for begin, close in unseen):
-            continue
         if not boxes or start >= boxes[-1].end:
             boxes.append(Box(_innermost(text, (inside, end), contents), start, end + 1))
     return boxes

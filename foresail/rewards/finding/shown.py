@@ -26,6 +26,7 @@ _HIDDEN = (
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9)}\]*\\])\*{1,3}(?![\s*])([^*\n]{1,400}+)\*{1,3}")
 _UNDERLINES = re.compile(r"(?<![\w}\\])__(?![\s_])([^_\n]{1,400}+)__(?!\w)")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|span|p|div|center|font|mark|code|small|big|h[1-6]|br)(?:\s[^<>\n]{0,80})?/?>", re.I)
+_CALCULATOR = re.compile(r"<<[^<>\n]{0,200}>>")  # as GSM8K's solutions have it
 _CODE = re.compile(r"(?<!`)`([^`\n]{1,80})`(?!`)")
 
 
@@ -45,6 +46,8 @@ def without_marks(text: str) -> str:
         text = _UNDERLINES.sub(r"\1", text)
     if "</" in text:
         text = _TAG.sub("", text)
+    if "<<" in text:
+        text = _CALCULATOR.sub("", text)
     if "`" in text:
         text = _CODE.sub(r"\1", text)
     return text

@@ -11,7 +11,10 @@ from foresail.rewards.finding.cues import ANSWER, CUE, POINT, sentence_end
 from foresail.rewards.finding.values import DENIED, all_values, stated_values, values_of
 from foresail.rewards.finding.words import (
     CORRECTION,
+    DISBELIEF,
+    DISBELIEF_UNSPACED,
     DOUBT,
+    MODAL,
     NO,
     NOT_BEHIND,
     NOT_RIGHT,
@@ -30,16 +33,23 @@ FEW = 6  # words before a value that is offered
 BRIEF = 8  # words of a sentence that says nothing but that something is wrong
 
 _WORDY = re.compile(r"[^\W\d_]{2,}|[\d\u0e00-\u0eff]")
-_SENTENCES = re.compile(rf"(?:{POINT}|(?<=\?))[\s)*$]+|(?<=[。！？])|\n+")
+_SENTENCES = re.compile(rf"(?:{POINT}|(?<=\?))(?:[\s)*$]|\\[\])])+|(?<=[。！？])|\n+")
 _CLOSING = " \t$)]}*\\_\"'”」）"
 # The rest of the formula that the answer stands in: `\boxed{7}\text{ cm}$ or $8$`.
 _LEAVING = re.compile(r"((?:[^\w$\\\n]|\\[a-zA-Z]++(?:\{[^{}$]*+\})?+|\\[^a-zA-Z]|[\d_])*+)\$\$?")
 _OR_BEFORE = compiled(rf"{OR}(?:\W+\w+){{0,3}}\W*\Z")
 _ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
+_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
+_HASHES = re.compile(r"\s*####(?!#)")
+_BESIDE = compiled(rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z")
 _METHOD = compiled(
     r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?|comput(?:e|ing)|by|let|since|because"
     r"|method|approach|we (?:can|could|may|might|note|see|know))\b"
 )
+_VALUE_ALONE = re.compile(r"[\s*$\\(\[-]*\d[\d.,/]*[\s*$\\)\].%]*")
+_BARE_NUMBER = re.compile(r"\$?-?\d[\d.,/]*")
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_LETTER = re.compile(r"[^\W\d_]|=")
 _DIGIT = re.compile(r"\d")
 _DENIED_BEHIND = compiled(NOT_BEHIND)
 _WRONG = compiled(WRONG)
@@ -51,19 +61,17 @@ _REFERS = compiled(REFERS)
 _OF_OTHERS = compiled(OF_OTHERS)
 # Linked to the answer, for "5 wrong answers" and "3 of them are false" say nothing of 5 and 3.
 _WRONG_AT_ONCE = compiled(
-    r"(?:^[^\w$\\]*(?:is|was|would|must|seems?|looks?|ay|là|está|es|est|ist|era|foi|était|war)(?!\w)"
+    r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|was|would|must|can|seems?|looks?|ay|là|está|es|est|ist|era|foi|était|war)(?!\w)"
     r"|[,;:(—–-]|\b(?:but|which|that|this|it|isso|eso|c'est|das)(?!\w))"
     r"(?:[^\w$\\]*\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely|actually|totally|completely|also|just"
     rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*{WRONG}"
-    rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*(?![个個道题題处處次条件개문問]|ข้อ)"
-    rf"[\s，、,\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7ff]{{0,12}}?{WRONG_UNSPACED}"
+    rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*[是はがも은는이가]?\s*{WRONG_UNSPACED}"
+    r"|^\W*(?:(?:但|但是|不过|可是|しかし|でも|하지만)\W*)?(?:这|這|那|此|该|上|我|答案|结果|これ|それ|答え|이|그|제|답)"
+    rf"[\s\u3040-\u9fff\uac00-\ud7ff]{{0,12}}?{WRONG_UNSPACED}"
+    r"|^\W*(?!ข้อ)[\s\u0e00-\u0eff]{0,30}?ผิด"
 )
 _OFFERING = compiled(rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})")
-_MODAL = compiled(
-    r"\b(?:could|might|may)(?: also| well| even)? be\b|\banother (?:possible )?(?:answer|solution|value|possibility)"
-    r"|\b(?:bisa juga|boleh juga|cũng có thể|có thể là|maaari\w*|também pode|podría ser|pourrait (?:aussi )?être|könnte auch)\b"
-    r"|也可能|可能是|另一个|อาจ"
-)
+_MODAL = compiled(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z")
 _CONFIRMED = compiled(r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误")
 _MISANSWER = compiled(
     r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche) (?:final )?(?:answer|sagot|réponse|antwort)"
@@ -73,6 +81,8 @@ _MISANSWER = compiled(
     r"|(?:错误|錯誤|错)的?答案\w{0,2}\W*\Z|間違った答え\w?\W*\Z|(?:틀린|잘못된) (?:정)?답\w?\W*\Z"
 )
 _NO_CLAIM = compiled(
+    rf"{DISBELIEF}(?:[\s$*(\[]+(?:that|the|my|our|final|correct|right|answer|it|it[’']s|is|value|result|to|be|of|equals?|say|que|là|la|a|est))*"
+    rf"[\s$*(\[\\]*\Z|(?:{DISBELIEF_UNSPACED})[^，。,.\d]{{0,8}}\Z|"
     r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z"
     r"|\b(?:put|write|place|give|enclose|present|express|provide|enter|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
     r"\b(?:in|within|inside|as|using)\W*\Z"
@@ -90,6 +100,17 @@ def is_ruled_out(text: str, start: int, end: int) -> bool:
     return _DENIED_BEHIND.match(text[end : end + 40].lstrip(_CLOSING)) is not None
 
 
+def offered_before(text: str, start: int) -> tuple[str, ...]:
+    r"""The value that is offered right before an answer: `either 7 or \\boxed{8}` -> 7."""
+    before = _SENTENCES.split(text[max(0, start - BEFORE) : start])[-1]
+    offer = _BESIDE.search(before)
+    found = values_of(before[: offer.start()]) if offer else []
+    if not found or offer is None or not _BARE_NUMBER.fullmatch(found[-1].text):  # the side $s$, or \boxed{7}
+        return ()
+    beside = not _LETTER.search(_COMMAND.sub("", before[found[-1].end : offer.start()]))
+    return (found[-1].text,) if beside else ()
+
+
 def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
     r"""The other values that what follows an answer offers; None where it takes the answer back.
 
@@ -102,9 +123,12 @@ def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
     if len(rest) > 2 * BEHIND:
         rest = rest[:BEHIND] + "\n" + rest[-BEHIND:]
     first, *later = _SENTENCES.split(rest)
-    if is_unsaid_at_once(first):
+    if _is_unsaid_at_once(first):
         return None
     others = list(_offered_at_once(first))
+    if "\n" in rest and "\\begin" not in rest:
+        others += [line.strip(" \t*$\\()[].-") for line in rest.split("\n")[1:] if _VALUE_ALONE.fullmatch(line)]
+    others += [value for tag in _TAGGED.findall(rest) for value in stated_values(tag)] if "</" in rest else []
     for place, sentence in enumerate(later):
         if not _WORDY.search(sentence):
             continue
@@ -114,10 +138,16 @@ def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(others))
 
 
-def is_unsaid_at_once(rest: str) -> bool:
+def is_unsaid(rest: str) -> bool:
+    """Whether what follows an answer takes it back."""
+    first, *later = _SENTENCES.split(rest)
+    return _is_unsaid_at_once(first) or any(_unsaid(sentence, "") for sentence in later)
+
+
+def _is_unsaid_at_once(rest: str) -> bool:
     """Whether the rest of the answer's own sentence takes it back: " is wrong", "? No", " (incorrect)"."""
     said = rest.lstrip(_CLOSING)
-    if said.startswith(("?", "？")):
+    if said.lstrip("([（ ").startswith(("?", "？")):
         return True
     if not _WORDY.search(said):
         return False
@@ -141,7 +171,7 @@ def _unsaid(sentence: str, answer: str) -> bool:
         for value in all_values(sentence)
     ):
         return True
-    if words <= BRIEF and _NO.search(sentence) and not sentence.rstrip(_CLOSING).endswith("?"):
+    if words <= BRIEF and _NO.search(sentence) and not _OF_OTHERS.search(sentence) and not sentence.rstrip(_CLOSING).endswith("?"):
         return True
     wrong = _WRONG.search(sentence)
     if wrong and _NOT_BEFORE.search(sentence[: wrong.start()]):
@@ -170,6 +200,8 @@ def _offered_at_once(rest: str) -> tuple[str, ...]:
 
 def _offered(sentence: str, answer: str) -> tuple[str, ...]:
     """Values that a later sentence offers as the answer, too: "Or 8.", "The answer is also 8."."""
+    if hashes := _HASHES.match(sentence):
+        return stated_values(sentence[hashes.end() :])
     if (cue := CUE.search(sentence)) and not _METHOD.search(sentence, 0, cue.start()):
         said = sentence[cue.end() : sentence_end(sentence, cue.end())]
         return stated_values(said) if values_of(said) else ()
@@ -178,4 +210,9 @@ def _offered(sentence: str, answer: str) -> tuple[str, ...]:
         return ()
     if _DIGIT.search(answer) and not _DIGIT.search(found[0].text):  # the point $M$
         return ()
-    return (found[0].text,) if _OFFERING.match(sentence) or _MODAL.search(sentence) else ()
+    return (found[0].text,) if offers_another(sentence, found[0].start) else ()
+
+
+def offers_another(sentence: str, value: int) -> bool:
+    """Whether the sentence offers the value there beside what was said before: "Or 8.", "It could also be 8."."""
+    return _OFFERING.match(sentence) is not None or _MODAL.search(sentence[:value]) is not None

@@ -10,20 +10,23 @@ import re
 
 from foresail.rewards.finding.cues import POINT, cues_from_the_end, items_below, sentence_end
 from foresail.rewards.finding.shown import without_marks
-from foresail.rewards.finding.standing import is_ruled_out, is_unsaid_at_once, offered_behind
+from foresail.rewards.finding.standing import is_ruled_out, is_unsaid, offered_behind, offers_another
 from foresail.rewards.finding.values import (
     all_values,
     ending_values,
     is_one_formula,
     stated_values,
     values_of,
+    without_lead,
 )
 from foresail.rewards.finding.words import CORRECTION, OR, STEP, UNDECIDED, compiled
 
 TAIL = 3_000  # characters at the end that are searched
 NEAR = 60  # characters between two statements that are made side by side
 NEARBY = 120  # characters before a statement in which another may have been made
+LABEL = 6  # characters of "A: " or "#### ", before which nothing can be said in the line
 SHORT = 200  # a response that may be an answer and nothing else
+FEW = 6  # words around a value that make the same said twice
 LAST = 4  # sentences at the end in which a value is looked for
 
 _DOUBT = compiled(UNDECIDED)
@@ -31,13 +34,15 @@ _CORRECTION = compiled(CORRECTION)
 _REPLACING = compiled(rf"{STEP}|最终|最終|akhir|cuối cùng|สุดท้าย|huling|최종|endgültig")
 _OFFERING = compiled(rf"\W*(?:(?:and|so)\s+)?{OR}")
 _SUPPOSED = compiled(r"\b(?:if|suppose|assume|assuming|whether)\b[^.\n]*\Z")
-_SUPPOSITION = compiled(r"\s*(?:suppose|assume|if|say)\b")
+_SUPPOSITION = compiled(r"\A\s*(?:suppose|assume|if|say)\b[^\n]*")
 _BARE_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _ONE_WORD = re.compile(r"[^\W\d_]+[.!]?|\$+[^$]+\$+[.]?")
 _SENTENCES = re.compile(rf"(?:{POINT}|(?<=\?))\s+|(?<=[。！？])\s*|\n\s*\n")
+_CLAUSES = compiled(r"[,;，；]\s|[，；]|\b(?:and|while|but|whereas)\b")
 _AGAIN = compiled(r"(?:also|equally|juga|cũng|também|también|aussi|auch|rin|din)(?!\w)|也|ก็|また|또")
 _ANOTHER = compiled(r"(?:\banother|\bother|\balternative|\bpossible|另一个|其他的?|อีก|別の|다른)\s*[^.\d\n]{0,40}\Z")
+_AGAIN_OR_MARK = re.compile(r"\b(?:also|and|or|so|too)\b|也|[.,;!:。，；！]")
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 
 Answers = tuple[str, ...]
@@ -60,9 +65,11 @@ def stated_answers(text: str) -> Answers | None:
     places: list[tuple[int, int, int, int]] = []
     for start, begin in cues_from_the_end(tail):
         begin, end = _sentence_at(tail, begin)
+        if places and end > places[0][0]:  # the answer is 7 and the answer is 8
+            end = places[0][0]
+            if not values_of(tail[begin:end]):  # Final answer: The final answer is 7
+                continue
         if begin == end or tail[begin:end].endswith(("?", "？")) or _is_supposed(tail, start):
-            continue
-        if places and end > places[0][0]:  # Final answer: The final answer is 7
             continue
         if places and not _may_stand_beside(tail, start, end, places[0][0]):
             break
@@ -75,13 +82,18 @@ def stated_answers(text: str) -> Answers | None:
 def _sentence_at(text: str, begin: int) -> tuple[int, int]:
     while begin < len(text) and text[begin].isspace():
         begin += 1
-    below = begin > 0 and text.rfind("\n", 0, begin) >= 0 and not text[text.rfind("\n", 0, begin) : begin].strip()
-    if below and (listed := items_below(text, begin))[0]:
+    if _is_below(text, begin) and (listed := items_below(text, begin))[0]:
         return begin, listed[1]
     end = sentence_end(text, begin)
     while end > begin and text[end - 1].isspace():
         end -= 1
     return begin, end
+
+
+def _is_below(text: str, begin: int) -> bool:
+    """Whether only blanks stand before `begin` in its line, so that a dash there opens an item and is no minus."""
+    newline = text.rfind("\n", 0, begin)
+    return newline >= 0 and not text[newline:begin].strip()
 
 
 def _is_supposed(text: str, cue: int) -> bool:
@@ -127,14 +139,14 @@ def _side_by_side(text: str, places: list[tuple[int, int, int, int]]) -> Answers
 def _said(text: str, begin: int, end: int, rest: str) -> Answers | None:
     """What the statement says, with the values that `rest` behind it offers, too; None where it does not stand."""
     said = without_marks(text[begin:end]).strip()
-    if _BARE_NUMBER.fullmatch(said) and not rest.strip():
-        return (said,) if not is_ruled_out(text, begin, end) else None
+    if _BARE_NUMBER.fullmatch(said) and not rest.strip() and begin - text.rfind("\n", 0, begin) <= LABEL:
+        return (said,)
     if is_ruled_out(text, begin, begin) or _DOUBT.search(said):
         return None
-    if "\n" in said and (items := items_below(said, 0)[0]):
+    if _is_below(text, begin) and (items := items_below(said, 0)[0]):
         said = " ; ".join(items)
     found = values_of(said)
-    if found and is_unsaid_at_once(said[found[0].end :]):
+    if found and is_unsaid(said[found[0].end :]):
         return None
     others = offered_behind(rest, said)
     if others is None:
@@ -142,25 +154,28 @@ def _said(text: str, begin: int, end: int, rest: str) -> Answers | None:
     values = stated_values(said)
     if not values and all_values(said):
         return None
-    before = text[max(0, begin - NEARBY) : begin]
-    if _AGAIN.match(said) or _ANOTHER.search(before):  # 7. The answer is also 8. Another answer is 9
-        others += ending_values(_SENTENCES.split(before)[-2]) if len(_SENTENCES.split(before)) > 1 else ()
+    *before, own = _SENTENCES.split(text[max(0, begin - NEARBY) : begin])
+    if before and (_AGAIN.match(said) or _ANOTHER.search(own) or _OFFERING.match(own)):
+        others += ending_values(before[-1])  # 7. The answer is also 8. Another answer is 9
     return (values or (said,)) + others
 
 
 def last_values(text: str) -> Answers:
     """A response that is an answer and nothing else, or the last value of its last sentences."""
-    whole = without_marks(text[-TAIL:] if len(text) > TAIL else text).strip()
+    whole = without_lead(without_marks(text[-TAIL:])).strip()
     if len(whole) <= SHORT and "?" not in whole:
         if _ONE_WORD.fullmatch(whole):
             return (whole,)
         if is_one_formula(whole):
             found = values_of(whole)
-            return () if found and is_unsaid_at_once(whole[found[0].end :]) else (whole,)
+            return () if found and is_unsaid(whole[found[0].end :]) else (whole,)
+    items = items_below(whole, 0)[0]
+    if len(items) > 1 and all(map(is_one_formula, items)):
+        return tuple(items)
     sentences = [sentence for sentence in _SENTENCES.split(whole) if sentence.strip()]
     if any(_DOUBT.search(sentence) for sentence in sentences[-LAST:]):
         return ()
-    sentences = [sentence for sentence in sentences if not _SUPPOSITION.match(sentence)]
+    sentences = [_SUPPOSITION.sub("", sentence) for sentence in sentences]
     for place in range(len(sentences) - 1, max(-1, len(sentences) - 1 - LAST), -1):
         sentence = sentences[place]
         if sentence.rstrip().endswith(("?", "？")):
@@ -174,18 +189,26 @@ def last_values(text: str) -> Answers:
 def _ending(earlier: str, sentence: str, values: Answers, rest: str) -> Answers:
     """The values a sentence ends on, with those offered in the sentence before and behind it, if they stand."""
     end = sentence.rfind(values[-1]) + len(values[-1])
-    if is_ruled_out(sentence, sentence.rfind(values[-1]), end) or is_unsaid_at_once(sentence[end:]):
+    if is_ruled_out(sentence, sentence.rfind(values[-1]), end) or is_unsaid(sentence[end:]):
         return ()
     others = offered_behind(rest, values[-1])
     if others is None:
         return ()
-    if earlier and (_OFFERING.match(sentence) or _frame(earlier) == _frame(sentence)):
+    *before, clause = _CLAUSES.split(sentence)
+    if before and _said_alike(before[-1], clause):  # method 1 gives 7, method 2 gives 8
+        values = ending_values(before[-1]) + values
+    if earlier and (offers_another(sentence, sentence.rfind(values[0])) or _said_alike(earlier, sentence)):
         values = ending_values(earlier) + values
     return tuple(dict.fromkeys(values + others))
+
+
+def _said_alike(one: str, other: str) -> bool:
+    """Whether two values are given in the same few words: "It is 7." and "It is also 8."."""
+    return "=" not in other and 0 < len(frame := _frame(other)) <= FEW and _frame(one) == frame
 
 
 def _frame(sentence: str) -> list[str]:
     """The words around the values, to see the same said twice: "It is 7." -> [It, is, .]."""
     for value in reversed(values_of(sentence)):
         sentence = sentence[: value.start] + " " + sentence[value.end :]
-    return re.sub(r"\b(?:also|and|or|so|too)\b|也|也是", "", sentence.lower()).split()
+    return _AGAIN_OR_MARK.sub(" ", sentence.lower()).split()

@@ -13,10 +13,14 @@ from foresail.rewards.finding.words import (
     NOT,
     NOT_BEHIND,
     NOT_UNSPACED,
+    NUMBER_BEFORE,
+    NUMBER_BEHIND,
     OR,
+    STEP,
     compiled,
 )
 from foresail.rewards.notation.answer import read
+from foresail.rewards.notation.tree import EMPTY, INFINITY
 
 LONG_SENTENCE = 500  # of which only the end is looked at
 
@@ -31,10 +35,15 @@ _VALUES = re.compile(
     rf"|{_NUMBER}(?:\s*(?:,\s*and|,\s|and|or)\s*{_NUMBER}|\s{_NUMBER})*",
     re.DOTALL,
 )
+_NUMBER_BEHIND = compiled(rf"(?:\s*-?\s*{NUMBER_BEHIND})++(?!-)")
+_NUMBER_BEFORE = compiled(rf"{NUMBER_BEFORE}[\s$*]*\Z")
 _PROSE = re.compile(r"(?<![\\a-zA-Z{])[a-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}\b")
 _COMMA_GROUP = re.compile(r"\s?\{\s*,\s*\}\s?")
 _FOREIGN_WORD = re.compile(r"[\u0400-\u1fff\u3040-\u9fff\uac00-\ud7ff]|[à-öø-ỹ]|[.!][)*]*\s+\S")
 _WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3}")
+_TWO_WORDS = re.compile(r"(?<![\\{a-zA-Z])(?!(?:or|and)\b)[a-zA-Z]{2,}\s+(?!(?:or|and)\b)[a-zA-Z]{2,}")
+_NUMBER_WORD = compiled(rf"(?<!\\)(?:{NUMBER_BEHIND}|{NUMBER_BEFORE})")
+_NAMED = ("number", "set", EMPTY.head, INFINITY.head)
 _SIGN = re.compile(r"[\d\\$=^]")
 _MARKS = r"[\s$({\[\\\"'“*]"
 DENIED = compiled(
@@ -45,7 +54,7 @@ _DENIED_BEHIND = compiled(NOT_BEHIND)
 _OPERATOR = re.compile(r"[-+*/^×÷·()\s\\]+")  # between two parts of one formula without delimiters
 _OPEN = re.compile(r"[-+*/^×÷·]\s*\Z")
 _EQUALS = compiled(
-    r"\s*(?:[=≈]|<<[^<>]*>>|(?:is|are|equals|is equal to|là|bằng|adalah|ialah|ay|é|es|est|ist)(?!\w)|是|为|為|等于|は|คือ|เท่ากับ)\s*"
+    r"\s*(?:[^,;.\d]{0,30}[=≈]|(?:is|are|equals|is equal to|là|bằng|adalah|ialah|ay|é|es|est|ist)(?!\w)|是|为|為|等于|は|คือ|เท่ากับ)\s*"
 )
 _FACTORS = re.compile(r"^[^,;.]{0,40}[*×·+/÷-]")
 _DELIMITERS = re.compile(r"\A(?:\\[\[(]|\$\$?)|(?:\\[\])]|\$\$?)\Z")
@@ -53,8 +62,11 @@ _BOUND = compiled(
     r"\b(?:at (?:least|most)|(?:greater|less|more|fewer|larger|smaller|other) than|not necessarily"
     r"|above|below|between|(?:is|are) up to)\s*[$(]*\Z"
 )
+_THEREFORE = compiled(rf"\A\s*{STEP}[,，:\s]+")
+_ASIDE = re.compile(r"\$?(-?[\d.,/]+)\$?\s+\(([^()a-zA-Z\\]*\d[^()a-zA-Z\\]*)\)")
 _BECAUSE = compiled(rf"{BECAUSE}|[(（]\s*{BECAUSE}")
 _ALTERNATIVE = compiled(OR)
+_WORKED_OUT = re.compile(r"\d[^=]*=\s*\$?\s*\Z")  # or 3 + 4 = 7
 _TIGHT = compiled(rf"(?:[\s/|()（）\[\]?？。.*$]|{AND})*+\Z")
 
 
@@ -76,17 +88,28 @@ def all_values(sentence: str) -> list[Value]:
     end = 0
     for match in _VALUES.finditer(sentence):
         between = sentence[end : match.start()]
-        text, opened = match[0].strip(), _OPEN.search(between) is not None
-        if match[1]:
-            text = _DELIMITERS.sub("", text).strip(" \t\n.,;")
+        opened = _OPEN.search(between) is not None
+        value = _whole_value(sentence, match, end)
         if found and opened and _OPERATOR.fullmatch(between):
-            found[-1] = Value(sentence[found[-1].start : match.end()], found[-1].start, match.end(), True)
+            found[-1] = Value(sentence[found[-1].start : value.end], found[-1].start, value.end, True)
         else:
             if found and (_EQUALS.fullmatch(between) or found[-1].text.endswith("=")):
                 _drop_left(sentence, found)
-            found.append(Value(text, match.start(), match.end(), opened))
-        end = match.end()
+            found.append(value._replace(open=opened))
+        end = value.end
     return found
+
+
+def _whole_value(sentence: str, match: re.Match[str], floor: int) -> Value:
+    """The value with the words that belong to its number: "minus 7 million" is neither 7 nor -7."""
+    start, end = match.span()
+    if behind := _NUMBER_BEHIND.match(sentence, end):
+        end = behind.end()
+    if before := _NUMBER_BEFORE.search(sentence, max(floor, start - 20), start):
+        start = before.start()
+    if (start, end) == match.span() and match[1]:
+        return Value(_DELIMITERS.sub("", match[0]).strip(" \t\n.,;"), start, end)
+    return Value(sentence[start:end].strip(), start, end)
 
 
 def _drop_left(sentence: str, found: list[Value]) -> None:
@@ -113,7 +136,9 @@ def stated_values(sentence: str) -> tuple[str, ...]:
 
     All its values count, whatever stands between them, up to a reason that is given for them.
     """
-    sentence = sentence[:LONG_SENTENCE]
+    sentence = without_lead(sentence[:LONG_SENTENCE])
+    if aside := _ASIDE.fullmatch(sentence):  # 42 (20 + 22), which is no product
+        return tuple(dict.fromkeys((aside[1], *stated_values(aside[2]))))
     if "{" in sentence:
         sentence = _COMMA_GROUP.sub(",", sentence)
     if is_one_formula(sentence):
@@ -128,7 +153,7 @@ def stated_values(sentence: str) -> tuple[str, ...]:
 
 def ending_values(sentence: str) -> tuple[str, ...]:
     """What a sentence ends on: ("The volume of $ABC$ is 120") -> 120; ("It is $42$ or $43$.") -> $42$, $43$."""
-    sentence = sentence[-LONG_SENTENCE:]
+    sentence = without_lead(sentence[-LONG_SENTENCE:])
     if "{" in sentence:
         sentence = _COMMA_GROUP.sub(",", sentence)
     if is_one_formula(sentence):
@@ -139,17 +164,27 @@ def ending_values(sentence: str) -> tuple[str, ...]:
     run = found[-1:]
     for earlier in reversed(found[:-1]):
         between = sentence[earlier.end : run[0].start]
-        if not (_TIGHT.match(between) or (len(between) <= 60 and _ALTERNATIVE.search(between))):
+        alternative = len(between) <= 60 and _ALTERNATIVE.search(between) and not _WORKED_OUT.search(between)
+        if not (alternative or _TIGHT.match(between)):
             break
         run.insert(0, earlier)
     return tuple(dict.fromkeys(value.text for value in run))
 
 
+def without_lead(sentence: str) -> str:
+    """without_lead("So 3 + 4 = 7") -> "3 + 4 = 7"."""
+    return _THEREFORE.sub("", sentence)
+
+
 def is_one_formula(text: str) -> bool:
     """Whether the text is mathematics from end to end, and not several formulas side by side."""
-    if _FOREIGN_WORD.search(text) or (_WORD.search(text) and not _SIGN.search(text)):
+    if _FOREIGN_WORD.search(text) or formulas(text) > 1 or not is_mathematics(text):
         return False
-    return formulas(text) < 2 and is_mathematics(text)
+    if "\n" in text.strip() and not text.lstrip().startswith(("$", "\\[", "\\(", "\\begin")):
+        return False
+    if not _SIGN.search(text):  # no product of letters, but "no solution"
+        return not _WORD.search(text) or read(text)[0].head in _NAMED
+    return not _TWO_WORDS.search(text) or _NUMBER_WORD.search(text) is not None
 
 
 def is_mathematics(text: str) -> bool:

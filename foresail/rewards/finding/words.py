@@ -20,7 +20,7 @@ def compiled(text: str) -> re.Pattern[str]:
 
 # Denials: what rules the next value out. `FILLING` may stand between the denial and the value.
 NOT = (
-    r"not|never|cannot|\w{1,12}n[’']t|no|nor|neither|without|anything but|(?:something|anything|is|are|be) other than|rather than|instead of|no longer"
+    r"(?<!\bif )not|never|cannot|\w{1,12}n[’']t|no|nor|neither|without|anything but|(?:something|anything|is|are|be) other than|rather than|instead of|no longer"
     r"|far from|differs? from|different from|unlike|bukan(?:lah)?|tidak(?:lah)?|tak|không|chẳng|hindi|não|nao|nunca"
     r"|pas|jamais|nicht|keine?[nrms]?|niemals|non|nunca|jamás|не"
 )
@@ -33,7 +33,7 @@ FILLING = (
 FILLING_UNSPACED = (
     r"可能|能|会|一定|应该|应|等于|等於|是|为|為|必|再|就|ใช่|น่า|จะ|เป็น|เท่ากับ|ได้|คือ|อาจ|สามารถ|ควร"
 )
-NOT_BEHIND = r"[ \t]*(?:では(?:あり|な)|じゃ(?:あり|な)|[이가은는]?[ \t]*(?:아니(?!면)|아닙)|(?:nicht|ist es nicht)\b)"
+NOT_BEHIND = r"[ \t]*(?:だ?とは?思[わい]|(?:이?라고|이?라는)[^.]{0,8}않|では(?:あり|な)|じゃ(?:あり|な)|[이가은는]?[ \t]*(?:아니(?!면)|아닙)|(?:nicht|ist es nicht)\b)"
 
 # Withdrawals.
 WRONG_UNSPACED = (
@@ -41,14 +41,14 @@ WRONG_UNSPACED = (
 )
 WRONG = pattern(
     r"wrong|incorrect|mistake[ns]?|mistaken|erroneous|errors?|false|invalid|inaccurate|untrue|nonsense|bogus|flawed"
-    r"|miscalculat\w*|miscount\w*|misread|salah|keliru|sai|nhầm|lầm|mali|nagkamali|errad[oa]|incorret[oa]|falso"
+    r"|miscalculat\w*|miscount\w*|misread|impossible|absurd|extraneous|rejected|discarded|ruled out|fails?|contradict\w*|violates?|lied|salah|keliru|sai|nhầm|lầm|mali|nagkamali|errad[oa]|incorret[oa]|falso"
     r"|inválid[oa]|engan(?:ei|ado|ada)|equivoqué|equivocad[oa]|equivocaci[oó]n|incorrect[oa]|erróne[oa]|(?:est[aá]|es) mal"
     r"|faux|fausse|erronée?|trompée?|trompé|incorrecte|falsch\w*|geirrt|verrechnet|inkorrekt|fehler|sbagliat[oa]|errat[oa]"
     r"|неверн\w*|неправильн\w*|ошиб\w*",
     WRONG_UNSPACED,
 )
 RIGHT = (
-    r"right|correct|true|valid|accurate|possible|it(?=\W*\Z)|answer|sure|certain|confident|acceptable|work|sense|what was asked"
+    r"right|correct|true|valid|accurate|possible|it(?=\W*\Z)|answer|sure|certain|confident|acceptable|works?|satisf(?:y|ies|ied)|hold|fit|match|sense|what was asked"
     r"|benar|betul|tepat|yakin|pasti|jawaban(?:nya)?|jawapan(?:nya)?|đúng|chính xác|chắc|đáp án|đáp số|câu trả lời"
     r"|tama|sigurado|sagot|cert[oa]|certeza|corret[oa]|resposta|correct[oa]|segur[oa]|respuesta|juste|sûre?|bonne?"
     r"|réponse|exacte?|richtig|sicher|korrekt|antwort"
@@ -85,6 +85,12 @@ DOUBT = (
 )
 # In a response without a box these leave a doubt, too.
 UNDECIDED = rf"{DOUBT}|\b(?:cannot|can[’']t|unable|guess|consider(?:ed|ing)?|contradiction)\b"
+DISBELIEF = (
+    r"\b(?:doubt|den(?:y|ies)|disagree|refuse|reject|don[’']?t (?:think|believe)|do(?:es)? not (?:think|believe|follow)|(?:not true|untrue|false|wrong)(?= (?:that|to))"
+    r"|no way|nobody \w+|no one \w+|no creo|não (?:acho|acredito|penso)|(?:pense|crois) pas|glaube nicht"
+    r"|tidak (?:percaya|berpikir|yakin)|không (?:nghĩ|tin)|hindi ako naniniwala)(?!\w)"
+)
+DISBELIEF_UNSPACED = r"不认为|不覺得|不觉得|不相信|不信|ไม่คิดว่า|ไม่เชื่อ"
 REFERS = pattern(
     r"that|this|it|its|my|mine|i|we|above|answer|result|which|box(?:ed)?|value|itu|ini|jawab\w*|jawapan\w*|saya|di atas|đó|này"
     r"|điều|tôi|đáp án|kết quả|iyon|ito|iyan|ako|sagot|isso|isto|eu|resposta|eso|esto|me|respuesta|c|ce|cela|ça|je|réponse"
@@ -100,12 +106,30 @@ OR = pattern(
     r"and/or|or|alternativ\w*|versus|vs|else|otherwise|if not|maybe|perhaps|possibly|(?:could|might|may)(?: \w+)? be"
     r"|another|atau(?:pun)?|hoặc|hay|(?-i:o)|o(?=\s+(?:[-−$\d\\(*]|bien|quiz|tal|baka|kaya))|ou|oder|bzw|bien|quizás?|talvez|tal vez|peut-être|vielleicht|mungkin|bisa|boleh juga"
     r"|có thể|có lẽ|cũng|baka|maaari\w*|também|podr[ií]a|también|pourrait|könnte|oppure|veya|или|possivelmente|posiblemente",
-    r"或|还是|還是|要么|要嘛|也可能|可能|另一个|หรือ|อาจ|または|もしくは|あるいは|それとも|또는|혹은|거나|이나|아니면",
+    r"或|还是|還是|要么|要嘛|也可能|可能|另一个|หรือ|อาจ|か(?=[\s*$\\(\d]|\Z)|または|もしくは|あるいは|それとも|또는|혹은|거나|이나|아니면",
+)
+MODAL = (
+    r"\bshould (?:have been|be)\b|\b(?:could|might|may)(?: also| well| even)? be\b|\banother (?:possible )?(?:answer|solution|value|possibility)\b"
+    r"|\b(?:bisa (?:juga|jadi)|boleh juga|cũng có thể|có thể là|maaari\w*|também pode|podría|pourrait|könnte|puede ser)(?!\w)"
+    r"|也可能|可能是|另一个|另外|อาจ"
+)
+# Words that belong to a number: "7 million" is not 7.
+NUMBER_BEHIND = pattern(
+    r"hundred|thousand|million|billion|trillion|quadrillion|quintillion|dozen|score|hal(?:f|ves)|thirds?|quarters?|fourths?"
+    r"|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|elevenths?|twelfths?|hundredths?|thousandths?|squared|cubed|factorial"
+    r"|(?:square |cube )?roots?|pi|(?:times|plus|minus|over|divided by)(?=\s+(?:[\d$\\(]|one|two|three|four|five|six|seven|eight|nine|ten|pi))"
+    r"|to the (?=power|\w+th\b)|and (?:a|one) half|below zero"
+    r"|juta|ribu|ratus|mil[iy]ar|triliun|triệu|nghìn|ngàn|trăm|tỷ|tỉ|milyon|libo|daan|mil|milh(?:ão|ões)|bilh(?:ão|ões)"
+    r"|mill(?:ón|ones)|mille|millions?|milliards?|millionen|tausend|hundert|milliarden?",
+    r"[百千万萬亿億兆]|[백천만억조]|ล้าน|แสน|หมื่น|พัน|ร้อย",
+)
+NUMBER_BEFORE = pattern(
+    r"minus|negative|half of|twice|(?:square |cube )?root(?: of)?|âm|negatif|menos|moins|negativo", r"负|負|マイナス|ลบ"
 )
 AND = pattern(r"and|dan|và|y|e|et|und|at", r"[,;&、，；]|和|与|與|以及|และ|と|및")
 CORRECTION = pattern(
     r"wait|wrong|mistake\w*|actually|instead|correct(?:ed|ion|ing)|re-?check\w*|recomput\w*|hm+|oops|rather|sorry|incorrect|error"
-    r"|should (?:have been|be)|second thoughts?|hold on|tunggu|maaf|sebenarnya|sepatutnya|khoan|thực ra|xin lỗi|teka|pasensya"
+    r"|should (?:have been|be)|second thoughts?|hold on|edit|update|tunggu|maaf|sebenarnya|sepatutnya|khoan|thực ra|xin lỗi|teka|pasensya"
     r"|espere|desculpe|na verdade|espera|perdón|en realidad|attendez|pardon|en fait|moment|eigentlich|entschuldigung|salah|sai|mali",
     r"\bno\b|不对|不對|错|錯|等等|更正|修正|抱歉|เดี๋ยว|ขอโทษ|ผิด|いや|待って|すみません|間違|訂正|잠깐|아니(?!면)|죄송|틀렸",
 )
