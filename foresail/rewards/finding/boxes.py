@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from foresail.rewards.finding.cues import CUE
+from foresail.rewards.finding.telling import may_tell_behind
 from foresail.rewards.finding.words import AND, CORRECTION, OR, STEP, compiled
 
 WINDOW = 20_000  # characters around the last box that are looked at
@@ -50,7 +51,7 @@ class Box(NamedTuple):
 
 
 def has_box(text: str) -> bool:
-    return ("box" in text or "Box" in text) and _COMMAND.search(text) is not None
+    return _last_command(text) >= 0
 
 
 def bare_box(text: str) -> Box | None:
@@ -66,7 +67,7 @@ def find_boxes(text: str) -> list[Box]:
     last = _last_command(text)
     if last < 0:
         return []
-    start = next(command.start() for command in _COMMAND.finditer(text, max(0, last - WINDOW)))
+    start = _first_command(text, max(0, last - WINDOW))
     if "phantom" in text:  # it opens before the box that it hides
         start = max(0, start - NEAR)
     contents: dict[int, tuple[int, int]] = {}  # where a box's command begins -> the span inside its braces
@@ -90,14 +91,27 @@ def find_boxes(text: str) -> list[Box]:
     return boxes
 
 
+# Plain searches for the three letters find a command several times faster than its pattern does.
+
+
 def _last_command(text: str) -> int:
-    """Where the last box's command begins, -1 without one. A plain search backwards is the fastest there is."""
+    """Where the last box's command begins, -1 without one."""
     place = len(text)
     while (place := max(text.rfind("box", 0, place), text.rfind("Box", 0, place))) >= 0:
         start = text.rfind("\\", max(0, place - 6), place)
         if start >= 0 and _COMMAND.match(text, start):
             return start
     return -1
+
+
+def _first_command(text: str, place: int) -> int:
+    while True:
+        small, capital = text.find("box", place), text.find("Box", place)
+        place = max(small, capital) if small < 0 or capital < 0 else min(small, capital)
+        start = text.rfind("\\", max(0, place - 6), place)
+        if start >= 0 and _COMMAND.match(text, start):
+            return start
+        place += 1
 
 
 def _innermost(text: str, span: tuple[int, int], contents: dict[int, tuple[int, int]]) -> str:
@@ -121,7 +135,7 @@ def offered_together(text: str, boxes: list[Box]) -> list[Box]:
         if len(between) > FAR:
             break
         before = text[max(0, earlier.start - FAR) : earlier.start]
-        conditions = _CONDITION.search(before) and _CONDITION.search(between)
+        conditions = _CONDITION.search(between) and _CONDITION.search(before)
         if not (conditions or _belong_together(between) or _said_alike(before, between)):
             break
         run.insert(0, earlier)
@@ -130,11 +144,12 @@ def offered_together(text: str, boxes: list[Box]) -> list[Box]:
 
 def _belong_together(between: str) -> bool:
     """Whether two boxes are parts of one answer or offered side by side; a correction takes the first one back."""
-    if _OFFERED.search(between):
+    telling = may_tell_behind(between)
+    if telling and _OFFERED.search(between):
         return True
-    if _CORRECTION.search(between) or _SAME_AGAIN.search(between):
+    if (telling and _CORRECTION.search(between)) or _SAME_AGAIN.search(between):
         return False
-    if _ALTERNATIVE.search(between):
+    if telling and _ALTERNATIVE.search(between):
         return True
     if len(between) > NEAR or _REPLACED.search(between):
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from foresail.rewards.finding.cues import ANSWER, CUE, POINT, sentence_end
+from foresail.rewards.finding.telling import DENY, MISNAME, OFFER, UNCLAIM, may_tell_behind, what_before
 from foresail.rewards.finding.values import DENIED, all_values, stated_values, values_of
 from foresail.rewards.finding.words import (
     CORRECTION,
@@ -27,6 +28,8 @@ from foresail.rewards.finding.words import (
     compiled,
 )
 
+MANY = 20  # sentences behind an answer, and as many at the end
+LONG = 500  # characters of each
 BEHIND = 4_000  # characters behind an answer that are looked at, and as many at the end of the text
 BEFORE = 100  # characters before it
 FEW = 6  # words before a value that is offered
@@ -47,6 +50,8 @@ _METHOD = compiled(
     r"|method|approach|we (?:can|could|may|might|note|see|know))\b"
 )
 _VALUE_ALONE = re.compile(r"[\s*$\\(\[-]*\d[\d.,/]*[\s*$\\)\].%]*")
+_VALUE_BELOW = re.compile(r"\n[\s*$\\(\[#-]*(?:[aA]\s*[:：]\s*)?\d|<")
+_DIGITS_FIRST = re.compile(r"[^a-zA-Z\d]*(?:\\[a-zA-Z]+[^a-zA-Z\d]*)*\d")
 _BARE_NUMBER = re.compile(r"\$?-?\d[\d.,/]*")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _LETTER = re.compile(r"[^\W\d_]|=")
@@ -88,21 +93,26 @@ _NO_CLAIM = compiled(
     r"\b(?:in|within|inside|as|using)\W*\Z"
     rf"|\b(?:if|suppose|assume|assuming|whether|unless)(?: that)?(?: \w+){{0,2}} (?:{ANSWER})(?: \w+){{1,3}}\W*\Z"
 )
+_RULED_OUT = ((DENY, DENIED), (MISNAME, _MISANSWER), (UNCLAIM, _NO_CLAIM))
 
 
 def is_ruled_out(text: str, start: int, end: int) -> bool:
     r"""Whether the answer at `start` is denied there: `it isn't \boxed{7}`, or merely named: `if the answer were \boxed{7}`."""
-    before = _SENTENCES.split(text[max(0, start - BEFORE) : start])[-1]
-    if _WORDY.search(before) and (
-        DENIED.search(before) or _MISANSWER.search(before) or _NO_CLAIM.search(before)
-    ):
-        return True
-    return _DENIED_BEHIND.match(text[end : end + 40].lstrip(_CLOSING)) is not None
+    before = text[max(0, start - BEFORE) : start]
+    if looks := what_before(before):
+        before = _SENTENCES.split(before)[-1]
+        if any(looks & kind and found.search(before) for kind, found in _RULED_OUT):
+            return True
+    behind = text[end : end + 40].lstrip(_CLOSING)
+    return bool(behind) and _DENIED_BEHIND.match(behind) is not None
 
 
 def offered_before(text: str, start: int) -> tuple[str, ...]:
     r"""The value that is offered right before an answer: `either 7 or \\boxed{8}` -> 7."""
-    before = _SENTENCES.split(text[max(0, start - BEFORE) : start])[-1]
+    before = text[max(0, start - BEFORE) : start]
+    if not what_before(before) & OFFER:
+        return ()
+    before = _SENTENCES.split(before)[-1]
     offer = _BESIDE.search(before)
     found = values_of(before[: offer.start()]) if offer else []
     if not found or offer is None or not _BARE_NUMBER.fullmatch(found[-1].text):  # the side $s$, or \boxed{7}
@@ -118,11 +128,14 @@ def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
     """
     if "$" in rest and (leaving := _LEAVING.match(rest)):
         rest = leaving[1] + rest[leaving.end() :]
-    if not _WORDY.search(rest):
-        return None if rest.lstrip(_CLOSING).startswith(("?", "？")) else ()
+    if rest.lstrip(_CLOSING).startswith(("?", "？")):
+        return None
+    if not may_tell_behind(rest) and not _DIGITS_FIRST.match(rest) and not _VALUE_BELOW.search(rest):
+        return ()
     if len(rest) > 2 * BEHIND:
         rest = rest[:BEHIND] + "\n" + rest[-BEHIND:]
-    first, *later = _SENTENCES.split(rest)
+    first, *later = (sentence[:LONG] for sentence in _SENTENCES.split(rest))
+    later = later if len(later) <= 2 * MANY else later[:MANY] + later[-MANY:]
     if _is_unsaid_at_once(first):
         return None
     others = list(_offered_at_once(first))

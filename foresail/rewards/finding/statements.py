@@ -25,6 +25,7 @@ TAIL = 3_000  # characters at the end that are searched
 NEAR = 60  # characters between two statements that are made side by side
 NEARBY = 120  # characters before a statement in which another may have been made
 LABEL = 6  # characters of "A: " or "#### ", before which nothing can be said in the line
+MOST = 16  # statements side by side
 SHORT = 200  # a response that may be an answer and nothing else
 FEW = 6  # words around a value that make the same said twice
 LAST = 4  # sentences at the end in which a value is looked for
@@ -36,6 +37,7 @@ _OFFERING = compiled(rf"\W*(?:(?:and|so)\s+)?{OR}")
 _SUPPOSED = compiled(r"\b(?:if|suppose|assume|assuming|whether)\b[^.\n]*\Z")
 _SUPPOSITION = compiled(r"\A\s*(?:suppose|assume|if|say)\b[^\n]*")
 _BARE_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
+_PLAIN = re.compile(r"(?:####|A:)[ \t]*(-?\d+(?:\.\d+)?)\s*\Z", re.ASCII)
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _ONE_WORD = re.compile(r"[^\W\d_]+[.!]?|\$+[^$]+\$+[.]?")
 _SENTENCES = re.compile(rf"(?:{POINT}|(?<=\?))\s+|(?<=[。！？])\s*|\n\s*\n")
@@ -59,6 +61,8 @@ def stated_answers(text: str) -> Answers | None:
     Nothing without a statement; None where the last one is doubted, denied or taken back.
     """
     tail = text[-TAIL:]
+    if (plain := _plain_statement(tail)) is not None:
+        return plain
     if "</" in tail and (tagged := list(_TAGGED.finditer(tail))):
         return _side_by_side(tail, [(tag.start(), tag.start(1), tag.end(1), tag.end()) for tag in tagged])
     tail = without_marks(tail)
@@ -74,9 +78,16 @@ def stated_answers(text: str) -> Answers | None:
         if places and not _may_stand_beside(tail, start, end, places[0][0]):
             break
         places.insert(0, (start, begin, end, end))
-        if not _may_be_said_before(tail, start):
+        if len(places) == MOST or not _may_be_said_before(tail, start):
             break
     return _side_by_side(tail, places) if places else ()
+
+
+def _plain_statement(tail: str) -> Answers | None:
+    """The number of a last line "#### 7" or "A: 7", which many data sets train models to write; else None."""
+    start = tail.rfind("\n", 0, len(tail.rstrip())) + 1
+    line = _PLAIN.match(tail, start)
+    return (line[1],) if line and not _may_be_said_before(tail, start) else None
 
 
 def _sentence_at(text: str, begin: int) -> tuple[int, int]:

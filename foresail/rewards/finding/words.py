@@ -20,7 +20,7 @@ def compiled(text: str) -> re.Pattern[str]:
 
 # Denials: what rules the next value out. `FILLING` may stand between the denial and the value.
 NOT = (
-    r"(?<!\bif )not|never|cannot|\w{1,12}n[’']t|no|nor|neither|without|anything but|(?:something|anything|is|are|be) other than|rather than|instead of|no longer"
+    r"(?<!\bif )not|never|cannot|\w{1,12}n[’']t|no|nor|neither|without|anything but|(?<!number )(?<!nothing )(?<!none )other than|rather than|instead of|no longer"
     r"|far from|differs? from|different from|unlike|bukan(?:lah)?|tidak(?:lah)?|tak|không|chẳng|hindi|não|nao|nunca"
     r"|pas|jamais|nicht|keine?[nrms]?|niemals|non|nunca|jamás|не"
 )
