@@ -11,13 +11,15 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from foresail.rewards.finding.boxes import MOST, NEAR, Box, bare_box, find_boxes, has_box, offered_together
-from foresail.rewards.finding.shown import shown
-from foresail.rewards.finding.standing import is_ruled_out, offered_before, offered_behind
+from foresail.rewards.finding.boxes import NEAR, Box, bare_box, find_boxes, last_command, offered_together
+from foresail.rewards.finding.shown import shown, without_rare
+from foresail.rewards.finding.standing import offered_behind, said_before
 from foresail.rewards.finding.statements import last_values, stated_answers
 
 Accept = Literal["boxed", "stated", "any"]
 Rule = Literal["boxed", "stated", "last value"]
+
+AROUND = 300  # characters before the last box in which something may hide it
 
 _SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 
@@ -42,11 +44,17 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
     final = final_text(response)
     if final is None:
         return None
-    if "<|" in final or "</s>" in final:
+    if "<" in final and ("<|" in final or "</s>" in final):
         final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
     final = shown(final)
-    if has_box(final):
-        return _standing_box(final)
+    if (last := last_command(final)) >= 0:
+        start = max(0, last - AROUND)
+        around = final[start:]
+        if (seen := without_rare(around)) != around:
+            final = final[:start] + seen
+            last = last_command(final)
+    if last >= 0:
+        return _standing_box(final, find_boxes(final, last))
     if accept == "boxed":
         return None
     stated = stated_answers(final)
@@ -61,6 +69,8 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
 
 def final_text(response: str) -> str | None:
     """What follows the thinking: final_text("<think>3?</think> 4") -> " 4"; None while it has not ended."""
+    if "<" not in response:
+        return response
     final = response.rpartition("</think>")[2]
     return None if "<think>" in final else final
 
@@ -82,7 +92,8 @@ def _from(text: str, boxes: list[Box]) -> Extracted | None:
         return Extracted(bare.text, "boxed") if bare else None
     if len(boxes) == 1:
         return Extracted(boxes[0].text, "boxed", (boxes[0].text,), (boxes[0].text,)) if boxes[0].text else None
-    answers = tuple(dict.fromkeys(box.text for box in offered_together(text, boxes)))
+    run = offered_together(text, boxes, lambda box: said_before(text, box.start, box.end) is not None)
+    answers = tuple(dict.fromkeys(box.text for box in run))
     if not answers[-1]:
         return None
     return _together(answers, "boxed", tuple(dict.fromkeys(box.text for box in boxes if box.text)))
@@ -92,25 +103,21 @@ def _together(answers: tuple[str, ...], rule: Rule, boxes: tuple[str, ...]) -> E
     return Extracted(", ".join(answers), rule, answers, boxes)
 
 
-def _standing_box(text: str) -> Extracted | None:
+def _standing_box(text: str, boxes: list[Box]) -> Extracted | None:
     r"""The last box unless it is ruled out or taken back, with the values offered beside it: `\boxed{7} or 8`."""
-    boxes = find_boxes(text)
-    while len(boxes) > 1 and _is_ruled_out(text, boxes[-1]) and boxes[-1].start - boxes[-2].end <= NEAR:
-        boxes.pop()  # \boxed{7}, not \boxed{8}
     last = boxes[-1] if boxes else bare_box(text)
-    if last is None or _is_ruled_out(text, last):
+    if last is None:
         return None
+    before = said_before(text, last.start, last.end)
+    while before is None and len(boxes) > 1 and last.start - boxes[-2].end <= NEAR:
+        boxes.pop()  # \boxed{7}, not \boxed{8}
+        last = boxes[-1]
+        before = said_before(text, last.start, last.end)
     others = offered_behind(text[last.end :], last.text)
-    if others is None:
+    if before is None or others is None:
         return None
-    others = offered_before(text, last.start) + others
-    boxes = [box for box in boxes[-MOST:-1] if not _is_ruled_out(text, box)] + boxes[-1:]
     extracted = _from(text, boxes)
-    if extracted is None or not others:
+    if extracted is None or not before + others:
         return extracted
-    answers = tuple(dict.fromkeys((*(extracted.offered or (extracted.text,)), *others)))
+    answers = tuple(dict.fromkeys((*(extracted.offered or (extracted.text,)), *before, *others)))
     return _together(answers, "boxed", answers)
-
-
-def _is_ruled_out(text: str, box: Box) -> bool:
-    return is_ruled_out(text, box.start, box.end)

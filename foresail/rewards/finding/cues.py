@@ -28,6 +28,11 @@ CUE = re.compile(
     r"(?:\s*(?:therefore|thus|:|：|simply|indeed|just|precisely))?\s*",
     re.IGNORECASE,
 )
+_HINTS = (
+    "ans", "option", "choice", "result", "jawa", "hasil", "đáp", "câu", "kết", "ตอบ", "sagot", "respo", "respu", "réponse", "résultat",
+    "antwort", "ergebnis", "risposta", "cevap", "ответ", "答", "正解", "选", "답", "उत्तर", "الجواب", "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
+)  # fmt: skip
+_LABEL = re.compile(r"^[>*_ ]*[aA][*_ ]*[:：]", re.MULTILINE)
 _HASHES = re.compile(r"[ \t]*+####(?!#)")
 _HEADING = re.compile(
     rf"[\s#>*_\-–•\d.)✅🎯]*(?:(?:the|my|our|final|correct|so|最终|最後的|最终的|最終的な|최종|huling|tamang|ang|la|die|a)\s*)*"
@@ -41,12 +46,20 @@ _DISPLAY = re.compile(r"\s*(?:\\\[.*?\\\]|\$\$.*?\$\$|\\\(.*?\\\)|\$[^$]*\$(?!\d
 _BULLET = re.compile(r"[ \t]*(?:[-*•+]|(\d{1,2})[.)])[ \t]+(?=\S)([^\n]*)(?:\n[ \t]*)*")
 
 
+def may_hold_cue(text: str) -> bool:
+    """A quick look for letters that every cue has."""
+    return any(map(text.lower().__contains__, _HINTS)) or _LABEL.search(text) is not None
+
+
 def cues_from_the_end(text: str) -> Iterator[tuple[int, int]]:
     """Where each cue starts and ends, the last one first; a line is searched only when it is reached."""
     end = len(text)
     while end > 0:
         start = text.rfind("\n", 0, end - 1) + 1
-        cues = [(cue.start(), cue.end()) for cue in CUE.finditer(text, start, end)]
+        line = text[start:end]
+        cues = []
+        if may_hold_cue(line):
+            cues = [(cue.start(), cue.end()) for cue in CUE.finditer(text, start, end)]
         if hashes := _HASHES.match(text, start, end):
             cues.append((hashes.start(), hashes.end()))
         elif not cues and (heading := _HEADING.fullmatch(text, start, end)):

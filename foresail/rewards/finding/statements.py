@@ -10,7 +10,7 @@ import re
 
 from foresail.rewards.finding.cues import POINT, cues_from_the_end, items_below, sentence_end
 from foresail.rewards.finding.shown import without_marks
-from foresail.rewards.finding.standing import is_ruled_out, is_unsaid, offered_behind, offers_another
+from foresail.rewards.finding.standing import is_unsaid, offered_behind, offers_another, said_before
 from foresail.rewards.finding.values import (
     all_values,
     ending_values,
@@ -152,7 +152,7 @@ def _said(text: str, begin: int, end: int, rest: str) -> Answers | None:
     said = without_marks(text[begin:end]).strip()
     if _BARE_NUMBER.fullmatch(said) and not rest.strip() and begin - text.rfind("\n", 0, begin) <= LABEL:
         return (said,)
-    if is_ruled_out(text, begin, begin) or _DOUBT.search(said):
+    if said_before(text, begin, begin) is None or _DOUBT.search(said):
         return None
     if _is_below(text, begin) and (items := items_below(said, 0)[0]):
         said = " ; ".join(items)
@@ -200,7 +200,7 @@ def last_values(text: str) -> Answers:
 def _ending(earlier: str, sentence: str, values: Answers, rest: str) -> Answers:
     """The values a sentence ends on, with those offered in the sentence before and behind it, if they stand."""
     end = sentence.rfind(values[-1]) + len(values[-1])
-    if is_ruled_out(sentence, sentence.rfind(values[-1]), end) or is_unsaid(sentence[end:]):
+    if said_before(sentence, sentence.rfind(values[-1]), end) is None or is_unsaid(sentence[end:]):
         return ()
     others = offered_behind(rest, values[-1])
     if others is None:

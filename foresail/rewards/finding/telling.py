@@ -15,7 +15,7 @@ LONGEST = 40  # characters of a word whose kind is remembered
 _VARIABLE = re.compile(r"\\[wbsWZA]|\[[^\]]*\]|\(\?[^:)]*[:)]|[^\W\d_][?*]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _PARTS = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)?")
-_UNSPACED = re.compile(r"[\u0400-\u1fff\u2e80-\ud7ff\uf900-\ufaff]")  # scripts in which words are not told apart here
+_UNSPACED = re.compile(r"[\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff\uf900-\ufaff]")  # scripts in which words are not told apart here
 # Words that only continue a pattern.
 _LATER = set(
     "of to that the have been be and on way but from than believe think follow ed ei en ra lẽ es re do a e n t y one".split()

@@ -18,6 +18,7 @@ from foresail.rewards.finding.words import (
     OR,
     STEP,
     compiled,
+    wording,
 )
 from foresail.rewards.notation.answer import read
 from foresail.rewards.notation.tree import EMPTY, INFINITY
@@ -46,9 +47,10 @@ _NUMBER_WORD = compiled(rf"(?<!\\)(?:{NUMBER_BEHIND}|{NUMBER_BEFORE})")
 _NAMED = ("number", "set", EMPTY.head, INFINITY.head)
 _SIGN = re.compile(r"[\d\\$=^]")
 _MARKS = r"[\s$({\[\\\"'“*]"
-DENIED = compiled(
+DENIED = wording(
     rf"\b(?:{NOT})(?!\w)(?:{_MARKS}|(?:{FILLING})(?!\w)|(?:{FILLING_UNSPACED}))*+\Z"
-    rf"|(?:{NOT_UNSPACED}|\\neq?)(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z"
+    rf"|(?:{NOT_UNSPACED}|\\neq?)(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z",
+    rf"{NOT}|{NOT_UNSPACED}|ne|neq",
 )
 _DENIED_BEHIND = compiled(NOT_BEHIND)
 _OPERATOR = re.compile(r"[-+*/^×÷·()\s\\]+")  # between two parts of one formula without delimiters
@@ -65,7 +67,7 @@ _BOUND = compiled(
 _THEREFORE = compiled(rf"\A\s*{STEP}[,，:\s]+")
 _ASIDE = re.compile(r"\$?(-?[\d.,/]+)\$?\s+\(([^()a-zA-Z\\]*\d[^()a-zA-Z\\]*)\)")
 _BECAUSE = compiled(rf"{BECAUSE}|[(（]\s*{BECAUSE}")
-_ALTERNATIVE = compiled(OR)
+_ALTERNATIVE = wording(OR, OR)
 _WORKED_OUT = re.compile(r"\d[^=]*=\s*\$?\s*\Z")  # or 3 + 4 = 7
 _TIGHT = compiled(rf"(?:[\s/|()（）\[\]?？。.*$]|{AND})*+\Z")
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from foresail.rewards.finding.wording import Wording
+
 
 def pattern(latin: str, others: str = "") -> str:
     """Whole words of the scripts that put spaces between them, or any place in the scripts that do not."""
@@ -16,6 +18,11 @@ def pattern(latin: str, others: str = "") -> str:
 
 def compiled(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
+
+
+def wording(text: str, beginnings: str) -> Wording:
+    """A pattern all of whose matches begin with one of the words that `beginnings` spells."""
+    return Wording(text, beginnings)
 
 
 # Denials: what rules the next value out. `FILLING` may stand between the denial and the value.
@@ -50,7 +57,7 @@ WRONG = pattern(
 RIGHT = (
     r"right|correct|true|valid|accurate|possible|it(?=\W*\Z)|answer|sure|certain|confident|acceptable|works?|satisf(?:y|ies|ied)|hold|fit|match|sense|what was asked"
     r"|benar|betul|tepat|yakin|pasti|jawaban(?:nya)?|jawapan(?:nya)?|đúng|chính xác|chắc|đáp án|đáp số|câu trả lời"
-    r"|tama|sigurado|sagot|cert[oa]|certeza|corret[oa]|resposta|correct[oa]|segur[oa]|respuesta|juste|sûre?|bonne?"
+    r"|tama|sigurado|sagot|cert[oa]|certeza|corret[oa]|resposta|correct[oa]|segur[oa]|respuesta|juste|sûre?|bon(?:ne)?"
     r"|réponse|exacte?|richtig|sicher|korrekt|antwort"
 )
 NOT_RIGHT = (
@@ -68,9 +75,9 @@ TAKEN_BACK = pattern(
     r"(?:scratch|strike) (?:that|this|it)|never ?mind|(?:take|took|taking) (?:that|this|it|my \w+) back|just (?:kidding|joking)"
     r"|(?:disregard|ignore|forget|discard|retract|withdraw|delete|cancel|erase|revoke|drop|reject)"
     r" (?:(?:all|everything|of|that|this|it|these|my|what|(?:the|any) (?:\w+ )?(?:above|previous|last|box(?:ed)?|answers?|result))\b)"
-    r"|retracted|withdrawn|not counted|(?:let me|i[’']ll|i will|i must|i need to|we must|i have to)"
+    r"|retracted|withdrawn|(?:let me|ll|will|must|need to|have to)"
     r" (?:start over|redo|retry|try again|reconsider|rethink|think again|recompute|recalculate|correct|fix|start again)"
-    r"|on second thoughts?|i was wrong|changed my mind|to be (?:corrected|fixed)"
+    r"|second thoughts?|changed my mind|to be (?:corrected|fixed)"
     r"|abaikan|lupakan|batalkan|(?:hãy )?bỏ qua|quên (?:đi|điều)|desconsider[ae]|esqueça|olvid[ae]|descart[ae]"
     r"|ignor[ae] (?:a|o|la|el|lo|isso|eso|est[ae]|ess[ae])|ignorez|oubliez|ignorier\w*|vergiss|huwag pansinin|kalimutan",
     r"忽略|无视|無視|撤回|收回|取消|重新(?:算|计算|来)|무시|취소|철회|ยกเลิก|ไม่ต้องสนใจ|ละเว้น|取り消",
@@ -128,7 +135,7 @@ NUMBER_BEFORE = pattern(
 )
 AND = pattern(r"and|dan|và|y|e|et|und|at", r"[,;&、，；]|和|与|與|以及|และ|と|및")
 CORRECTION = pattern(
-    r"wait|wrong|mistake\w*|actually|instead|correct(?:ed|ion|ing)|re-?check\w*|recomput\w*|hm+|oops|rather|sorry|incorrect|error"
+    r"wait|wrong|mistake\w*|actually|instead|correct(?:ed|ion|ing)|recheck\w*|re-check\w*|recomput\w*|hm|hmm+|oops|rather|sorry|incorrect|error"
     r"|should (?:have been|be)|second thoughts?|hold on|edit|update|tunggu|maaf|sebenarnya|sepatutnya|khoan|thực ra|xin lỗi|teka|pasensya"
     r"|espere|desculpe|na verdade|espera|perdón|en realidad|attendez|pardon|en fait|moment|eigentlich|entschuldigung|salah|sai|mali",
     r"\bno\b|不对|不對|错|錯|等等|更正|修正|抱歉|เดี๋ยว|ขอโทษ|ผิด|いや|待って|すみません|間違|訂正|잠깐|아니(?!면)|죄송|틀렸",
