@@ -20,7 +20,7 @@ from foresail.rewards.notation.answer import in_words, read, same_words, trim
 from foresail.rewards.notation.tree import CONTAINERS, Node
 from foresail.rewards.options import option_asked, option_chosen, value_of_option, without_typeface
 from foresail.rewards.pool import GradingPool
-from foresail.rewards.statements import last_statement
+from foresail.rewards.finding.statements import last_statement
 
 BATCH = 64  # pairs that travel to a worker together
 SECONDS = 600.0  # for one verdict there, should it hang: what it may cost is counted, not timed
@@ -64,7 +64,7 @@ def _decide(extracted: Extracted, gold: str, readings: tuple[Node, ...]) -> tupl
         if _is_list(readings[0]):  # each box may hold a part of it
             extracted = extracted._replace(text=", ".join(extracted.boxes))
             same, rule = _compare(extracted.text, gold, readings)
-        elif len(extracted.offered) > 1:  # several boxes are one answer where they all say the same
+        if not same and len(extracted.offered) > 1:  # several values are one answer where they all say the same
             same = all(_compare(answer, gold, readings)[0] for answer in extracted.offered)
             rule = "alternatives"
     return same, rule, extracted

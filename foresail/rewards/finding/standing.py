@@ -1,0 +1,257 @@
+r"""Whether an answer stands: what is said before it and behind it, of itself and of other values.
+
+`\boxed{7} is wrong` and `not \boxed{7}` leave no answer; `\boxed{7}, or maybe 8` offers two values.
+"""
+
+from __future__ import annotations
+
+import re
+
+from foresail.rewards.finding.cues import ANSWER, CUE, POINT, may_hold_cue, sentence_end
+from foresail.rewards.finding.telling import DENY, MISNAME, OFFER, UNCLAIM, may_tell_behind, what_before
+from foresail.rewards.finding.values import DENIED, all_values, stated_values, values_of
+from foresail.rewards.finding.words import (
+    CORRECTION,
+    DISBELIEF,
+    DISBELIEF_UNSPACED,
+    DOUBT,
+    MODAL,
+    NO,
+    NOT,
+    NOT_BEHIND,
+    NOT_RIGHT,
+    OF_OTHERS,
+    OR,
+    REFERS,
+    TAKEN_BACK,
+    WRONG,
+    WRONG_UNSPACED,
+    compiled,
+    wording,
+)
+
+MANY = 8  # sentences behind an answer, and as many at the end
+LONG = 300  # characters of each
+BEHIND = 1_500  # characters behind an answer that are looked at, and as many at the end of the text
+BEFORE = 100  # characters before it
+FEW = 6  # words before a value that is offered
+BRIEF = 8  # words of a sentence that says nothing but that something is wrong
+
+_WORDY = re.compile(r"[^\W\d_]{2,}|[\d\u0e00-\u0eff]")
+_SENTENCES = re.compile(rf"(?:{POINT}|(?<=\?))(?:[\s)*$]|\\[\])])+|(?<=[。！？])|\n+")
+_CLOSING = " \t$)]}*\\_\"'”」）"
+# The rest of the formula that the answer stands in: `\boxed{7}\text{ cm}$ or $8$`.
+_LEAVING = re.compile(r"((?:[^\w$\\\n]|\\[a-zA-Z]++(?:\{[^{}$]*+\})?+|\\[^a-zA-Z]|[\d_])*+)\$\$?")
+_ALTERNATIVE = wording(OR, OR)
+_OR_BEFORE = wording(rf"{OR}(?:\W+\w+){{0,3}}\W*\Z", OR)
+_ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
+_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
+_HASHES = re.compile(r"\s*####(?!#)")
+_BESIDE = wording(rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR)
+_METHOD = compiled(
+    r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?|comput(?:e|ing)|by|let|since|because"
+    r"|method|approach|we (?:can|could|may|might|note|see|know))\b"
+)
+_VALUE_ALONE = re.compile(r"[\s*$\\(\[-]*\d[\d.,/]*[\s*$\\)\].%]*")
+_VALUE_BELOW = re.compile(r"\n[\s*$\\(\[#-]*(?:[aA]\s*[:：]\s*)?\d|<")
+_DIGITS_FIRST = re.compile(r"[^a-zA-Z\d]*(?:\\[a-zA-Z]+[^a-zA-Z\d]*)*\d")
+_BARE_NUMBER = re.compile(r"\$?-?\d[\d.,/]*")
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_LETTER = re.compile(r"[^\W\d_]|=")
+_MARKS = _CLOSING + "\n.,;!。([{"
+_DIGIT = re.compile(r"\d")
+_DENIED_BEHIND = compiled(NOT_BEHIND)
+_WRONG = wording(WRONG, WRONG)
+_NOT_RIGHT = wording(NOT_RIGHT, rf"{NOT}|stimmt|unsure|uncertain|don[’']t|do|can|cannot|不|ไ|正|自|答|確|확|정|답|맞|옳")
+_NO = compiled(rf"{NO}\W*\Z")
+_TAKEN_BACK = wording(TAKEN_BACK, TAKEN_BACK)
+_DOUBT = wording(DOUBT, DOUBT)
+_REFERS = compiled(REFERS)
+_OF_OTHERS = compiled(OF_OTHERS)
+# Linked to the answer, for "5 wrong answers" and "3 of them are false" say nothing of 5 and 3.
+_WRONG_AT_ONCE = wording(
+    r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|was|would|must|can|seems?|looks?|ay|là|está|es|est|ist|era|foi|était|war)(?!\w)"
+    r"|[,;:(—–-]|\b(?:but|which|that|this|it|isso|eso|c'est|das)(?!\w))"
+    r"(?:[^\w$\\]*\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely|actually|totally|completely|also|just"
+    rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*{WRONG}"
+    rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*[是はがも은는이가]?\s*{WRONG_UNSPACED}"
+    r"|^\W*(?:(?:但|但是|不过|可是|しかし|でも|하지만)\W*)?(?:这|這|那|此|该|上|我|答案|结果|これ|それ|答え|이|그|제|답)"
+    rf"[\s\u3040-\u9fff\uac00-\ud7ff]{{0,12}}?{WRONG_UNSPACED}"
+    r"|^\W*(?!ข้อ)[\s\u0e00-\u0eff]{0,30}?ผิด",
+    WRONG,
+)
+_OFFERING = wording(
+    rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})", rf"{OR}|{CORRECTION}"
+)
+_MODAL = wording(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z", MODAL)
+_CONFIRMED = compiled(r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误")
+_MISANSWER = wording(
+    r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche) (?:final )?(?:answer|sagot|réponse|antwort)"
+    r"(?: \w+)?\W*\Z|\b(?:common|frequent|typical) (?:mistake|error|wrong answer)(?: here)? (?:is|would be)(?: to \w+)?\W*\Z"
+    r"|\b(?:wrongly|mistakenly|incorrectly|erroneously|falsely) (?:\w+ )?(?:\w+ )?\W*\Z|\bwrong to \w+(?: \w+)?\W*\Z"
+    rf"|(?:{ANSWER})\s*(?:yang (?:salah|keliru)|sai|ที่ผิด|errada|incorreta|incorrecta|equivocada|fausse)(?:\s*[^\s\d]+)?\W*\Z"
+    r"|(?:错误|錯誤|错)的?答案\w{0,2}\W*\Z|間違った答え\w?\W*\Z|(?:틀린|잘못된) (?:정)?답\w?\W*\Z",
+    r"wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche|common|frequent|typical|错|錯|間|틀|잘"
+    rf"|{ANSWER}",
+)
+_DISBELIEVED = wording(
+    rf"{DISBELIEF}(?:[\s$*(\[]+(?:that|the|my|our|final|correct|right|answer|it|it[’']s|is|value|result|to|be|of|equals?|say|que|là|la|a"
+    rf"|est))*[\s$*(\[\\]*\Z|(?:{DISBELIEF_UNSPACED})[^，。,.\d]{{0,8}}\Z",
+    rf"{DISBELIEF}|{DISBELIEF_UNSPACED}",
+)
+_EXAMPLE = wording(
+    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z", "e|example|instance|such|form"
+)
+_INSTRUCTION = wording(
+    r"\b(?:put|write|place|give|enclose|present|express|provide|enter|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
+    r"\b(?:in|within|inside|as|using)\W*\Z",
+    "put|write|place|give|enclose|present|express|provide|enter|box",
+)
+_SUPPOSED = wording(
+    rf"\b(?:if|suppose|assume|assuming|whether|unless)(?: that)?(?: \w+){{0,2}} (?:{ANSWER})(?: \w+){{1,3}}\W*\Z",
+    "if|suppose|assum|whether|unless",
+)
+_RULED_OUT = ((DENY, DENIED), (MISNAME, _MISANSWER), (UNCLAIM, _DISBELIEVED), (UNCLAIM, _EXAMPLE),
+              (UNCLAIM, _INSTRUCTION), (UNCLAIM, _SUPPOSED))  # fmt: skip
+
+
+def said_before(text: str, start: int, end: int) -> tuple[str, ...] | None:
+    r"""The value that is offered right before the answer at `start`; None where the answer is ruled out there.
+
+    `either 7 or \\boxed{8}` -> 7; `it isn't \\boxed{8}`, `if the answer were \\boxed{8}`, `\\boxed{8}ではない` -> None.
+    """
+    behind = text[end : end + 40].lstrip(_CLOSING)
+    if (not behind.isascii() or behind.startswith("nicht")) and _DENIED_BEHIND.match(behind):
+        return None
+    before = text[max(0, start - BEFORE) : start]
+    looks = what_before(before)
+    if not looks:
+        return ()
+    before = _SENTENCES.split(before)[-1]
+    if any(looks & kind and found.search(before) for kind, found in _RULED_OUT):
+        return None
+    return _offered_before(before) if looks & OFFER else ()
+
+
+def _offered_before(before: str) -> tuple[str, ...]:
+    offer = _BESIDE.search(before)
+    found = values_of(before[: offer.start()]) if offer else []
+    if not found or offer is None or not _BARE_NUMBER.fullmatch(found[-1].text):  # the side $s$, or \boxed{7}
+        return ()
+    beside = not _LETTER.search(_COMMAND.sub("", before[found[-1].end : offer.start()]))
+    return (found[-1].text,) if beside else ()
+
+
+def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
+    r"""The other values that what follows an answer offers; None where it takes the answer back.
+
+    offered_behind(" or 8.") -> ("8",); offered_behind(". Wait, that is wrong.") -> None.
+    """
+    if not rest.strip(_MARKS):
+        return ()
+    if "$" in rest and (leaving := _LEAVING.match(rest)):
+        rest = leaving[1] + rest[leaving.end() :]
+    if rest.lstrip(_CLOSING).startswith(("?", "？")):
+        return None
+    if not may_tell_behind(rest) and not _DIGITS_FIRST.match(rest) and not _VALUE_BELOW.search(rest):
+        return ()
+    if len(rest) > 2 * BEHIND:
+        rest = rest[:BEHIND] + "\n" + rest[-BEHIND:]
+    first, *later = (sentence[:LONG] for sentence in _SENTENCES.split(rest))
+    later = later if len(later) <= 2 * MANY else later[:MANY] + later[-MANY:]
+    if _is_unsaid_at_once(first):
+        return None
+    others = list(_offered_at_once(first))
+    if "\n" in rest and "\\begin" not in rest:
+        others += [line.strip(" \t*$\\()[].-") for line in rest.split("\n")[1:] if _VALUE_ALONE.fullmatch(line)]
+    others += [value for tag in _TAGGED.findall(rest) for value in stated_values(tag)] if "</" in rest else []
+    for place, sentence in enumerate(later):
+        if not may_tell_behind(sentence) and "####" not in sentence:
+            continue
+        if _unsaid(sentence, answer) and not any(_CONFIRMED.search(after) for after in later[place + 1 :]):
+            return None
+        others += _offered(sentence, answer)
+    return tuple(dict.fromkeys(others))
+
+
+def is_unsaid(rest: str) -> bool:
+    """Whether what follows an answer takes it back."""
+    first, *later = _SENTENCES.split(rest)
+    return _is_unsaid_at_once(first) or any(_unsaid(sentence, "") for sentence in later)
+
+
+def _is_unsaid_at_once(rest: str) -> bool:
+    """Whether the rest of the answer's own sentence takes it back: " is wrong", "? No", " (incorrect)"."""
+    said = rest.lstrip(_CLOSING)
+    if said.lstrip("([（ ").startswith(("?", "？")):
+        return True
+    if not _WORDY.search(said):
+        return False
+    if not any(found.search(said) for found in _UNSAID):
+        return False
+    ahead = values_of(said)  # of which something may be said in turn
+    said = said[: ahead[0].start] if ahead else said
+    return any(found.search(said) for found in _UNSAID)
+
+
+_UNSAID = (_WRONG_AT_ONCE, _NOT_RIGHT, _TAKEN_BACK, _DOUBT)
+_NOT_BEFORE = compiled(r"\b(?:not|no|never|n't|tidak|không|hindi|não|nicht|pas)\b|没|无|不|ไม่")
+
+
+def _unsaid(sentence: str, answer: str) -> bool:
+    """Whether a later sentence takes the answer back: "Wait, that is wrong.", "Scratch that.", "No."."""
+    if _TAKEN_BACK.search(sentence):
+        return True
+    words = len(sentence.split())
+    if answer and answer in sentence and words <= BRIEF and any(
+        value.text.strip("$") == answer.strip("$") and DENIED.search(sentence[: value.start])
+        for value in all_values(sentence)
+    ):
+        return True
+    if words <= BRIEF and _NO.search(sentence) and not _OF_OTHERS.search(sentence) and not sentence.rstrip(_CLOSING).endswith("?"):
+        return True
+    wrong = _WRONG.search(sentence)
+    if wrong and _NOT_BEFORE.search(sentence[: wrong.start()]):
+        wrong = None
+    if not (wrong or _NOT_RIGHT.search(sentence) or (words <= BRIEF and _DOUBT.search(sentence))):
+        return False
+    if values_of(sentence) or _OF_OTHERS.search(sentence):
+        return False
+    return words <= 3 or _REFERS.search(sentence) is not None
+
+
+def _offered_at_once(rest: str) -> tuple[str, ...]:
+    """Values that the answer's own sentence puts beside it: " or 8", ", maybe 8", " 8"."""
+    found = values_of(rest) if _DIGITS_FIRST.match(rest) or _ALTERNATIVE.may_hold(rest) else []
+    if not found:
+        return ()
+    between = rest[: found[0].start]
+    if len(between) <= 60 and _OR_BEFORE.search(between) and not _ROUGHLY.search(between):
+        return stated_values(rest[found[0].start :])
+    if not re.search(r"[^\s,;/|&()\[\]$*\\、，；]", between) and not rest[found[-1].end :].strip(" .)]*$\\。"):
+        return tuple(value.text for value in found)
+    return ()
+
+
+
+
+def _offered(sentence: str, answer: str) -> tuple[str, ...]:
+    """Values that a later sentence offers as the answer, too: "Or 8.", "The answer is also 8."."""
+    if hashes := _HASHES.match(sentence):
+        return stated_values(sentence[hashes.end() :])
+    if may_hold_cue(sentence) and (cue := CUE.search(sentence)) and not _METHOD.search(sentence, 0, cue.start()):
+        said = sentence[cue.end() : sentence_end(sentence, cue.end())]
+        return stated_values(said) if values_of(said) else ()
+    if not (_OFFERING.may_hold(sentence) or _MODAL.may_hold(sentence)):
+        return ()
+    found = values_of(sentence)
+    if not found or _METHOD.search(sentence) or len(sentence[: found[0].start].split()) > FEW:
+        return ()
+    if _DIGIT.search(answer) and not _DIGIT.search(found[0].text):  # the point $M$
+        return ()
+    return (found[0].text,) if offers_another(sentence, found[0].start) else ()
+
+
+def offers_another(sentence: str, value: int) -> bool:
+    """Whether the sentence offers the value there beside what was said before: "Or 8.", "It could also be 8."."""
+    return _OFFERING.match(sentence) is not None or _MODAL.search(sentence[:value]) is not None
