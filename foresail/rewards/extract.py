@@ -12,6 +12,7 @@ import re
 from typing import Literal, NamedTuple
 
 from foresail.rewards.finding.boxes import NEAR, Box, bare_box, find_boxes, last_command, offered_together
+from foresail.rewards.finding.governing import is_part_of_formula
 from foresail.rewards.finding.shown import shown, without_rare
 from foresail.rewards.finding.standing import offered_behind, said_before
 from foresail.rewards.finding.statements import last_values, stated_answers
@@ -54,7 +55,7 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
             final = final[:start] + seen
             last = last_command(final)
     if last >= 0:
-        return _standing_box(final, find_boxes(final, last))
+        return _standing_box(final, find_boxes(final, last), last)
     if accept == "boxed":
         return None
     stated = stated_answers(final)
@@ -91,7 +92,9 @@ def _from(text: str, boxes: list[Box]) -> Extracted | None:
         bare = bare_box(text)
         return Extracted(bare.text, "boxed") if bare else None
     if len(boxes) == 1:
-        return Extracted(boxes[0].text, "boxed", (boxes[0].text,), (boxes[0].text,)) if boxes[0].text else None
+        return (
+            Extracted(boxes[0].text, "boxed", (boxes[0].text,), (boxes[0].text,)) if boxes[0].text else None
+        )
     run = offered_together(text, boxes, lambda box: said_before(text, box.start, box.end) is not None)
     answers = tuple(dict.fromkeys(box.text for box in run))
     if not answers[-1]:
@@ -103,10 +106,15 @@ def _together(answers: tuple[str, ...], rule: Rule, boxes: tuple[str, ...]) -> E
     return Extracted(", ".join(answers), rule, answers, boxes)
 
 
-def _standing_box(text: str, boxes: list[Box]) -> Extracted | None:
-    r"""The last box unless it is ruled out or taken back, with the values offered beside it: `\boxed{7} or 8`."""
+def _standing_box(text: str, boxes: list[Box], command: int) -> Extracted | None:
+    r"""The last box unless it is ruled out or taken back, with the values offered beside it: `\boxed{7} or 8`.
+
+    `command` is where the last one begins; one that is never closed says nothing, and the answer may go on there.
+    """
+    if boxes and command >= boxes[-1].end:
+        boxes = []
     last = boxes[-1] if boxes else bare_box(text)
-    if last is None:
+    if last is None or last.start > command or last.end <= command:
         return None
     before = said_before(text, last.start, last.end)
     while before is None and len(boxes) > 1 and last.start - boxes[-2].end <= NEAR:
@@ -114,7 +122,7 @@ def _standing_box(text: str, boxes: list[Box]) -> Extracted | None:
         last = boxes[-1]
         before = said_before(text, last.start, last.end)
     others = offered_behind(text[last.end :], last.text)
-    if before is None or others is None:
+    if before is None or others is None or is_part_of_formula(text, last.start, last.end):
         return None
     extracted = _from(text, boxes)
     if extracted is None or not before + others:

@@ -16,9 +16,26 @@ from typing import NamedTuple
 PHRASES: dict[str, dict[str, list[str]]] = json.loads(
     Path(__file__).with_name("phrases.json").read_text(encoding="utf-8")
 )
-PLAIN = [("42", "43"), ("7", "8"), ("1/2", "1/3"), ("-3", "3"), ("2.5", "2.05"), ("1,234", "1,243"), ("18", "19")]
+PLAIN = [
+    ("42", "43"),
+    ("7", "8"),
+    ("1/2", "1/3"),
+    ("-3", "3"),
+    ("2.5", "2.05"),
+    ("1,234", "1,243"),
+    ("18", "19"),
+]
 LATEX = [(r"\frac{1}{2}", r"\frac{1}{3}"), (r"\sqrt{2}", r"\sqrt{3}"), ("x+1", "x-1"), (r"2\pi", r"3\pi")]
-MARKS = ["{}", "**{}**", "${}$", r"\({}\)", "**${}$**", r"$\boxed{{{}}}$", r"\boxed{{{}}}", r"**\boxed{{{}}}**"]
+MARKS = [
+    "{}",
+    "**{}**",
+    "${}$",
+    r"\({}\)",
+    "**${}$**",
+    r"$\boxed{{{}}}$",
+    r"\boxed{{{}}}",
+    r"**\boxed{{{}}}**",
+]
 UNBOXED = [mark for mark in MARKS if "boxed" not in mark]
 
 

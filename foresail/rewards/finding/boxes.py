@@ -151,7 +151,11 @@ def _belong_together(between: str) -> bool:
     telling = may_tell_behind(between)
     if telling and _OFFERED.search(between):
         return True
-    if (telling and _CORRECTION.search(between)) or _EQUALS.fullmatch(between) or _says_again(between):
+    if _EQUALS.fullmatch(between):  # then both must be right
+        return True
+    if _says_again(between):
+        return len(between) <= NEAR
+    if telling and _CORRECTION.search(between):
         return False
     if telling and _ALTERNATIVE.search(between):
         return True
@@ -172,7 +176,10 @@ def _says_again(between: str) -> bool:
 
 
 def _contrast(between: str) -> bool:
-    return re.search(r"\b(?:but|however|yet|then I|so|thus|hence|therefore)\b", between, re.IGNORECASE) is not None
+    return (
+        re.search(r"\b(?:but|however|yet|then I|so|thus|hence|therefore)\b", between, re.IGNORECASE)
+        is not None
+    )
 
 
 def _said_alike(before: str, between: str) -> bool:

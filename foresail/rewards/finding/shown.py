@@ -20,7 +20,10 @@ _COMMENT = re.compile(r"^[ \t]*%[^\n]*|(?<=[.;:,!?])[ \t]+%[ \t][^\n]*", re.MULT
 # Not behind what a power would stand behind: `x**2` is no typeface.
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9)}\]*\\])\*{1,3}(?![\s*])([^*\n]{1,400}+)\*{1,3}")
 _UNDERLINES = re.compile(r"(?<![\w}\\])__(?![\s_])([^_\n]{1,400}+)__(?!\w)")
-_TAG = re.compile(r"</?(?:b|i|u|em|strong|span|p|div|center|font|mark|code|small|big|h[1-6]|br)(?:\s[^<>\n]{0,80})?/?>", re.I)
+_TAG = re.compile(
+    r"</?(?:b|i|u|em|strong|span|p|div|center|font|mark|code|small|big|h[1-6]|br)(?:\s[^<>\n]{0,80})?/?>",
+    re.I,
+)
 _CALCULATOR = re.compile(r"<<[^<>\n]{0,200}>>")  # as GSM8K's solutions have it
 _CODE = re.compile(r"(?<!`)`([^`\n]{1,80})`(?!`)")
 

@@ -47,7 +47,9 @@ _OR_BEFORE = wording(rf"{OR}(?:\W+\w+){{0,3}}\W*\Z", OR)
 _ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _HASHES = re.compile(r"\s*####(?!#)")
-_BESIDE = wording(rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR)
+_BESIDE = wording(
+    rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR
+)
 _METHOD = compiled(
     r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?|comput(?:e|ing)|by|let|since|because"
     r"|method|approach|we (?:can|could|may|might|note|see|know))\b"
@@ -62,7 +64,9 @@ _MARKS = _CLOSING + "\n.,;!。([{"
 _DIGIT = re.compile(r"\d")
 _DENIED_BEHIND = compiled(NOT_BEHIND)
 _WRONG = wording(WRONG, WRONG)
-_NOT_RIGHT = wording(NOT_RIGHT, rf"{NOT}|stimmt|unsure|uncertain|don[’']t|do|can|cannot|不|ไ|正|自|答|確|확|정|답|맞|옳")
+_NOT_RIGHT = wording(
+    NOT_RIGHT, rf"{NOT}|stimmt|unsure|uncertain|don[’']t|do|can|cannot|不|ไ|正|自|答|確|확|정|답|맞|옳"
+)
 _NO = compiled(rf"{NO}\W*\Z")
 _TAKEN_BACK = wording(TAKEN_BACK, TAKEN_BACK)
 _DOUBT = wording(DOUBT, DOUBT)
@@ -84,7 +88,9 @@ _OFFERING = wording(
     rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})", rf"{OR}|{CORRECTION}"
 )
 _MODAL = wording(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z", MODAL)
-_CONFIRMED = compiled(r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误")
+_CONFIRMED = compiled(
+    r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误"
+)
 _MISANSWER = wording(
     r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche) (?:final )?(?:answer|sagot|réponse|antwort)"
     r"(?: \w+)?\W*\Z|\b(?:common|frequent|typical) (?:mistake|error|wrong answer)(?: here)? (?:is|would be)(?: to \w+)?\W*\Z"
@@ -100,7 +106,8 @@ _DISBELIEVED = wording(
     rf"{DISBELIEF}|{DISBELIEF_UNSPACED}",
 )
 _EXAMPLE = wording(
-    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z", "e|example|instance|such|form"
+    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z",
+    "e|example|instance|such|form",
 )
 _INSTRUCTION = wording(
     r"\b(?:put|write|place|give|enclose|present|express|provide|enter|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
@@ -163,7 +170,9 @@ def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
         return None
     others = list(_offered_at_once(first))
     if "\n" in rest and "\\begin" not in rest:
-        others += [line.strip(" \t*$\\()[].-") for line in rest.split("\n")[1:] if _VALUE_ALONE.fullmatch(line)]
+        others += [
+            line.strip(" \t*$\\()[].-") for line in rest.split("\n")[1:] if _VALUE_ALONE.fullmatch(line)
+        ]
     others += [value for tag in _TAGGED.findall(rest) for value in stated_values(tag)] if "</" in rest else []
     for place, sentence in enumerate(later):
         if not may_tell_behind(sentence) and "####" not in sentence:
@@ -203,12 +212,22 @@ def _unsaid(sentence: str, answer: str) -> bool:
     if _TAKEN_BACK.search(sentence):
         return True
     words = len(sentence.split())
-    if answer and answer in sentence and words <= BRIEF and any(
-        value.text.strip("$") == answer.strip("$") and DENIED.search(sentence[: value.start])
-        for value in all_values(sentence)
+    if (
+        answer
+        and answer in sentence
+        and words <= BRIEF
+        and any(
+            value.text.strip("$") == answer.strip("$") and DENIED.search(sentence[: value.start])
+            for value in all_values(sentence)
+        )
     ):
         return True
-    if words <= BRIEF and _NO.search(sentence) and not _OF_OTHERS.search(sentence) and not sentence.rstrip(_CLOSING).endswith("?"):
+    if (
+        words <= BRIEF
+        and _NO.search(sentence)
+        and not _OF_OTHERS.search(sentence)
+        and not sentence.rstrip(_CLOSING).endswith("?")
+    ):
         return True
     wrong = _WRONG.search(sentence)
     if wrong and _NOT_BEFORE.search(sentence[: wrong.start()]):
@@ -228,18 +247,22 @@ def _offered_at_once(rest: str) -> tuple[str, ...]:
     between = rest[: found[0].start]
     if len(between) <= 60 and _OR_BEFORE.search(between) and not _ROUGHLY.search(between):
         return stated_values(rest[found[0].start :])
-    if not re.search(r"[^\s,;/|&()\[\]$*\\、，；]", between) and not rest[found[-1].end :].strip(" .)]*$\\。"):
+    if not re.search(r"[^\s,;/|&()\[\]$*\\、，；]", between) and not rest[found[-1].end :].strip(
+        " .)]*$\\。"
+    ):
         return tuple(value.text for value in found)
     return ()
-
-
 
 
 def _offered(sentence: str, answer: str) -> tuple[str, ...]:
     """Values that a later sentence offers as the answer, too: "Or 8.", "The answer is also 8."."""
     if hashes := _HASHES.match(sentence):
         return stated_values(sentence[hashes.end() :])
-    if may_hold_cue(sentence) and (cue := CUE.search(sentence)) and not _METHOD.search(sentence, 0, cue.start()):
+    if (
+        may_hold_cue(sentence)
+        and (cue := CUE.search(sentence))
+        and not _METHOD.search(sentence, 0, cue.start())
+    ):
         said = sentence[cue.end() : sentence_end(sentence, cue.end())]
         return stated_values(said) if values_of(said) else ()
     if not (_OFFERING.may_hold(sentence) or _MODAL.may_hold(sentence)):

@@ -43,7 +43,9 @@ _ONE_WORD = re.compile(r"[^\W\d_]+[.!]?|\$+[^$]+\$+[.]?")
 _SENTENCES = re.compile(rf"(?:{POINT}|(?<=\?))\s+|(?<=[。！？])\s*|\n\s*\n")
 _CLAUSES = compiled(r"[,;，；]\s|[，；]|\b(?:and|while|but|whereas)\b")
 _AGAIN = compiled(r"(?:also|equally|juga|cũng|também|también|aussi|auch|rin|din)(?!\w)|也|ก็|また|또")
-_ANOTHER = compiled(r"(?:\banother|\bother|\balternative|\bpossible|另一个|其他的?|อีก|別の|다른)\s*[^.\d\n]{0,40}\Z")
+_ANOTHER = compiled(
+    r"(?:\banother|\bother|\balternative|\bpossible|另一个|其他的?|อีก|別の|다른)\s*[^.\d\n]{0,40}\Z"
+)
 _AGAIN_OR_MARK = re.compile(r"\b(?:also|and|or|so|too)\b|也|[.,;!:。，；！]")
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 
@@ -122,7 +124,9 @@ def _may_be_said_before(text: str, start: int) -> bool:
     if not nearby.isascii():
         return True
     nearby = nearby.lower()
-    return any(word in nearby for word in ("answer", "option", "a:", "jawa", "resp", "sagot", "antwort", "####"))
+    return any(
+        word in nearby for word in ("answer", "option", "a:", "jawa", "resp", "sagot", "antwort", "####")
+    )
 
 
 def _may_stand_beside(text: str, start: int, end: int, later: int) -> bool:

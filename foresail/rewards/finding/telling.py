@@ -15,7 +15,9 @@ LONGEST = 40  # characters of a word whose kind is remembered
 _VARIABLE = re.compile(r"\\[wbsWZA]|\[[^\]]*\]|\(\?[^:)]*[:)]|[^\W\d_][?*]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _PARTS = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)?")
-_UNSPACED = re.compile(r"[\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff\uf900-\ufaff]")  # scripts in which words are not told apart here
+_UNSPACED = re.compile(
+    r"[\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff\uf900-\ufaff]"
+)  # scripts in which words are not told apart here
 # Words that only continue a pattern.
 _LATER = set(
     "of to that the have been be and on way but from than believe think follow ed ei en ra lẽ es re do a e n t y one".split()
@@ -39,7 +41,9 @@ _BEHIND = (
 
 
 def _telling(words_of_patterns: tuple[str, ...], whole_words: str) -> re.Pattern[str]:
-    runs = {run.lower() for source in words_of_patterns for run in _LETTERS.findall(_VARIABLE.sub("|", source))}
+    runs = {
+        run.lower() for source in words_of_patterns for run in _LETTERS.findall(_VARIABLE.sub("|", source))
+    }
     runs -= _LATER
     long, short = sorted(run for run in runs if len(run) > 2), sorted(run for run in runs if len(run) < 3)
     beginnings = "|".join(long) or r"(?!)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from foresail.rewards.finding.governing import is_governed
 from foresail.rewards.finding.words import (
     AND,
     BECAUSE,
@@ -130,6 +131,7 @@ def is_denied(text: str, start: int, end: int) -> bool:
         DENIED.search(before) is not None
         or _BOUND.search(before) is not None
         or _DENIED_BEHIND.match(text, end) is not None
+        or is_governed(text, start, end)
     )
 
 

@@ -12,7 +12,9 @@ _RUNS = re.compile(r"[^\W\d_]+")
 _PARTS = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)?")
 _SPACED = re.compile(r"[^\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff]+")
 # Words that only continue a pattern.
-_LATER = set("of to that the have been be and on way but from than believe think follow this it a one".split())
+_LATER = set(
+    "of to that the have been be and on way but from than believe think follow this it a one".split()
+)
 
 
 class Wording:

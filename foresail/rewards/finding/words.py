@@ -43,9 +43,7 @@ FILLING_UNSPACED = (
 NOT_BEHIND = r"[ \t]*(?:だ?とは?思[わい]|(?:이?라고|이?라는)[^.]{0,8}않|では(?:あり|な)|じゃ(?:あり|な)|[이가은는]?[ \t]*(?:아니(?!면)|아닙)|(?:nicht|ist es nicht)\b)"
 
 # Withdrawals.
-WRONG_UNSPACED = (
-    r"(?:(?<![无無没沒不])(?<!没有)(?:错|錯)|有误|有誤|作废|作廢|間違|まちが|違い|違う|誤り|틀렸|틀린|틀립|실수|오답|잘못|(?<!ไม่)ผิด)"
-)
+WRONG_UNSPACED = r"(?:(?<![无無没沒不])(?<!没有)(?:错|錯)|有误|有誤|作废|作廢|間違|まちが|違い|違う|誤り|틀렸|틀린|틀립|실수|오답|잘못|(?<!ไม่)ผิด)"
 WRONG = pattern(
     r"wrong|incorrect|mistake[ns]?|mistaken|erroneous|errors?|false|invalid|inaccurate|untrue|nonsense|bogus|flawed"
     r"|miscalculat\w*|miscount\w*|misread|impossible|absurd|extraneous|rejected|discarded|ruled out|fails?|contradict\w*|violates?|lied|salah|keliru|sai|nhầm|lầm|mali|nagkamali|errad[oa]|incorret[oa]|falso"
@@ -131,7 +129,8 @@ NUMBER_BEHIND = pattern(
     r"[百千万萬亿億兆]|[백천만억조]|ล้าน|แสน|หมื่น|พัน|ร้อย",
 )
 NUMBER_BEFORE = pattern(
-    r"minus|negative|half of|twice|(?:square |cube )?root(?: of)?|âm|negatif|menos|moins|negativo", r"负|負|マイナス|ลบ"
+    r"minus|negative|half of|twice|(?:square |cube )?root(?: of)?|âm|negatif|menos|moins|negativo",
+    r"负|負|マイナス|ลบ",
 )
 AND = pattern(r"and|dan|và|y|e|et|und|at", r"[,;&、，；]|和|与|與|以及|และ|と|및")
 CORRECTION = pattern(
