@@ -21,9 +21,10 @@ _BRACES = re.compile(
 _COMMAND = re.compile(r"\\(?:[bB]oxed|fbox|framebox)")
 _BARE = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\s*+([^\s{}$\\]++|\\[a-zA-Z]++(?:\{[^{}]*+\})*+)")
 
-_ALTERNATIVE = compiled(
+_ALTERNATIVE = wording(
     rf"{OR}|\beither\b|\bif (?:that|this|it) (?:is|does)(?: not|n't)"
-    r"|\b(?:option|answer|solution|candidate|guess|possibility)\s*\#?\d"
+    r"|\b(?:option|answer|solution|candidate|guess|possibility)\s*\#?\d",
+    rf"{OR}|either|if|option|answer|solution|candidate|guess|possibility",
 )
 _OFFERED = wording(rf"{OR}(?:[\s$*\\(\[,:]|it|is|be|the|answer|just|even)*+\Z", OR)  # … maybe it is \boxed{7}
 # "If n is even, … If n is odd, …": two boxes that each depend on something.

@@ -39,8 +39,11 @@ _HEADING = re.compile(
     rf"(?:{ANSWER})(?:{_MODIFIER})?[\s*_:：]*\n\s*",
     re.IGNORECASE,
 )
-# Not at the point of an abbreviation.
-POINT = r"(?<=[.!])(?<!\bbzw\.)(?<!\bvs\.)(?<!\bapprox\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bca\.)(?<!\bresp\.)"
+# Where a sentence ends: behind its point, which is not one of an abbreviation. The blank is looked for first, because
+# there are fewer blanks than places.
+_ABBREVIATED = "".join(rf"(?<!\b{word}\..)" for word in ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp"))
+SENTENCE_BREAK = rf"[\s)*$](?<=[.!?].){_ABBREVIATED}(?:[\s)*$]|\\[\])])*|\\[\])](?<=[.!?]..)(?:[\s)*$]|\\[\])])*|(?<=[。！？])"
+POINT = "".join(rf"(?<!\b{word}\.)" for word in ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp"))
 _SENTENCE_END = re.compile(rf"[.!]{POINT}(?=\s|$)|[。！]|\n")
 _DISPLAY = re.compile(r"\s*(?:\\\[.*?\\\]|\$\$.*?\$\$|\\\(.*?\\\)|\$[^$]*\$(?!\d))", re.DOTALL)
 _BULLET = re.compile(r"[ \t]*(?:[-*•+]|(\d{1,2})[.)])[ \t]+(?=\S)([^\n]*)(?:\n[ \t]*)*")

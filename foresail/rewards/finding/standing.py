@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from foresail.rewards.finding.cues import ANSWER, CUE, POINT, may_hold_cue, sentence_end
+from foresail.rewards.finding.cues import ANSWER, CUE, SENTENCE_BREAK, may_hold_cue, sentence_end
 from foresail.rewards.finding.telling import DENY, MISNAME, OFFER, UNCLAIM, may_tell_behind, what_before
 from foresail.rewards.finding.values import DENIED, all_values, stated_values, values_of
 from foresail.rewards.finding.words import (
@@ -32,13 +32,13 @@ from foresail.rewards.finding.words import (
 
 MANY = 8  # sentences behind an answer, and as many at the end
 LONG = 300  # characters of each
-BEHIND = 1_500  # characters behind an answer that are looked at, and as many at the end of the text
+BEHIND = 1_000  # characters behind an answer that are looked at, and as many at the end of the text
 BEFORE = 100  # characters before it
 FEW = 6  # words before a value that is offered
 BRIEF = 8  # words of a sentence that says nothing but that something is wrong
 
 _WORDY = re.compile(r"[^\W\d_]{2,}|[\d\u0e00-\u0eff]")
-_SENTENCES = re.compile(rf"(?:{POINT}|(?<=\?))(?:[\s)*$]|\\[\])])+|(?<=[。！？])|\n+")
+_SENTENCES = re.compile(rf"{SENTENCE_BREAK}|\n+")
 _CLOSING = " \t$)]}*\\_\"'”」）"
 # The rest of the formula that the answer stands in: `\boxed{7}\text{ cm}$ or $8$`.
 _LEAVING = re.compile(r"((?:[^\w$\\\n]|\\[a-zA-Z]++(?:\{[^{}$]*+\})?+|\\[^a-zA-Z]|[\d_])*+)\$\$?")
@@ -47,9 +47,7 @@ _OR_BEFORE = wording(rf"{OR}(?:\W+\w+){{0,3}}\W*\Z", OR)
 _ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _HASHES = re.compile(r"\s*####(?!#)")
-_BESIDE = wording(
-    rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR
-)
+_BESIDE = wording(rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR)
 _METHOD = compiled(
     r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?|comput(?:e|ing)|by|let|since|because"
     r"|method|approach|we (?:can|could|may|might|note|see|know))\b"
@@ -59,14 +57,13 @@ _VALUE_BELOW = re.compile(r"\n[\s*$\\(\[#-]*(?:[aA]\s*[:：]\s*)?\d|<")
 _DIGITS_FIRST = re.compile(r"[^a-zA-Z\d]*(?:\\[a-zA-Z]+[^a-zA-Z\d]*)*\d")
 _BARE_NUMBER = re.compile(r"\$?-?\d[\d.,/]*")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
+_VALUE_SIGN = re.compile(r"[\d$\\]")
 _LETTER = re.compile(r"[^\W\d_]|=")
 _MARKS = _CLOSING + "\n.,;!。([{"
 _DIGIT = re.compile(r"\d")
 _DENIED_BEHIND = compiled(NOT_BEHIND)
 _WRONG = wording(WRONG, WRONG)
-_NOT_RIGHT = wording(
-    NOT_RIGHT, rf"{NOT}|stimmt|unsure|uncertain|don[’']t|do|can|cannot|不|ไ|正|自|答|確|확|정|답|맞|옳"
-)
+_NOT_RIGHT = wording(NOT_RIGHT, rf"{NOT}|stimmt|unsure|uncertain|don[’']t|do|can|cannot|不|ไ|正|自|答|確|확|정|답|맞|옳")
 _NO = compiled(rf"{NO}\W*\Z")
 _TAKEN_BACK = wording(TAKEN_BACK, TAKEN_BACK)
 _DOUBT = wording(DOUBT, DOUBT)
@@ -83,21 +80,20 @@ _WRONG_AT_ONCE = wording(
     rf"[\s\u3040-\u9fff\uac00-\ud7ff]{{0,12}}?{WRONG_UNSPACED}"
     r"|^\W*(?!ข้อ)[\s\u0e00-\u0eff]{0,30}?ผิด",
     WRONG,
+    marks=True,
 )
 _OFFERING = wording(
-    rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})", rf"{OR}|{CORRECTION}"
+    rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})", rf"{OR}|{CORRECTION}", marks=True
 )
 _MODAL = wording(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z", MODAL)
-_CONFIRMED = compiled(
-    r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误"
-)
+_CONFIRMED = compiled(r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误")
 _MISANSWER = wording(
     r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche) (?:final )?(?:answer|sagot|réponse|antwort)"
     r"(?: \w+)?\W*\Z|\b(?:common|frequent|typical) (?:mistake|error|wrong answer)(?: here)? (?:is|would be)(?: to \w+)?\W*\Z"
     r"|\b(?:wrongly|mistakenly|incorrectly|erroneously|falsely) (?:\w+ )?(?:\w+ )?\W*\Z|\bwrong to \w+(?: \w+)?\W*\Z"
     rf"|(?:{ANSWER})\s*(?:yang (?:salah|keliru)|sai|ที่ผิด|errada|incorreta|incorrecta|equivocada|fausse)(?:\s*[^\s\d]+)?\W*\Z"
     r"|(?:错误|錯誤|错)的?答案\w{0,2}\W*\Z|間違った答え\w?\W*\Z|(?:틀린|잘못된) (?:정)?답\w?\W*\Z",
-    r"wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche|common|frequent|typical|错|錯|間|틀|잘"
+    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|maling|mauvaise|fausse|falsche|common|frequent|typical|错|錯|間|틀|잘"
     rf"|{ANSWER}",
 )
 _DISBELIEVED = wording(
@@ -106,8 +102,7 @@ _DISBELIEVED = wording(
     rf"{DISBELIEF}|{DISBELIEF_UNSPACED}",
 )
 _EXAMPLE = wording(
-    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z",
-    "e|example|instance|such|form",
+    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z", "e|example|instance|such|form", marks=True
 )
 _INSTRUCTION = wording(
     r"\b(?:put|write|place|give|enclose|present|express|provide|enter|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
@@ -156,23 +151,21 @@ def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
     """
     if not rest.strip(_MARKS):
         return ()
+    if len(rest) > 2 * BEHIND:
+        rest = rest[:BEHIND] + "\n" + rest[-BEHIND:]
     if "$" in rest and (leaving := _LEAVING.match(rest)):
         rest = leaving[1] + rest[leaving.end() :]
     if rest.lstrip(_CLOSING).startswith(("?", "？")):
         return None
     if not may_tell_behind(rest) and not _DIGITS_FIRST.match(rest) and not _VALUE_BELOW.search(rest):
         return ()
-    if len(rest) > 2 * BEHIND:
-        rest = rest[:BEHIND] + "\n" + rest[-BEHIND:]
     first, *later = (sentence[:LONG] for sentence in _SENTENCES.split(rest))
     later = later if len(later) <= 2 * MANY else later[:MANY] + later[-MANY:]
     if _is_unsaid_at_once(first):
         return None
     others = list(_offered_at_once(first))
     if "\n" in rest and "\\begin" not in rest:
-        others += [
-            line.strip(" \t*$\\()[].-") for line in rest.split("\n")[1:] if _VALUE_ALONE.fullmatch(line)
-        ]
+        others += [line.strip(" \t*$\\()[].-") for line in rest.split("\n")[1:] if _VALUE_ALONE.fullmatch(line)]
     others += [value for tag in _TAGGED.findall(rest) for value in stated_values(tag)] if "</" in rest else []
     for place, sentence in enumerate(later):
         if not may_tell_behind(sentence) and "####" not in sentence:
@@ -212,22 +205,12 @@ def _unsaid(sentence: str, answer: str) -> bool:
     if _TAKEN_BACK.search(sentence):
         return True
     words = len(sentence.split())
-    if (
-        answer
-        and answer in sentence
-        and words <= BRIEF
-        and any(
-            value.text.strip("$") == answer.strip("$") and DENIED.search(sentence[: value.start])
-            for value in all_values(sentence)
-        )
+    if answer and answer in sentence and words <= BRIEF and any(
+        value.text.strip("$") == answer.strip("$") and DENIED.search(sentence[: value.start])
+        for value in all_values(sentence)
     ):
         return True
-    if (
-        words <= BRIEF
-        and _NO.search(sentence)
-        and not _OF_OTHERS.search(sentence)
-        and not sentence.rstrip(_CLOSING).endswith("?")
-    ):
+    if words <= BRIEF and _NO.search(sentence) and not _OF_OTHERS.search(sentence) and not sentence.rstrip(_CLOSING).endswith("?"):
         return True
     wrong = _WRONG.search(sentence)
     if wrong and _NOT_BEFORE.search(sentence[: wrong.start()]):
@@ -247,22 +230,20 @@ def _offered_at_once(rest: str) -> tuple[str, ...]:
     between = rest[: found[0].start]
     if len(between) <= 60 and _OR_BEFORE.search(between) and not _ROUGHLY.search(between):
         return stated_values(rest[found[0].start :])
-    if not re.search(r"[^\s,;/|&()\[\]$*\\、，；]", between) and not rest[found[-1].end :].strip(
-        " .)]*$\\。"
-    ):
+    if not re.search(r"[^\s,;/|&()\[\]$*\\、，；]", between) and not rest[found[-1].end :].strip(" .)]*$\\。"):
         return tuple(value.text for value in found)
     return ()
 
 
+
+
 def _offered(sentence: str, answer: str) -> tuple[str, ...]:
     """Values that a later sentence offers as the answer, too: "Or 8.", "The answer is also 8."."""
+    if not _VALUE_SIGN.search(sentence):
+        return ()
     if hashes := _HASHES.match(sentence):
         return stated_values(sentence[hashes.end() :])
-    if (
-        may_hold_cue(sentence)
-        and (cue := CUE.search(sentence))
-        and not _METHOD.search(sentence, 0, cue.start())
-    ):
+    if may_hold_cue(sentence) and (cue := CUE.search(sentence)) and not _METHOD.search(sentence, 0, cue.start()):
         said = sentence[cue.end() : sentence_end(sentence, cue.end())]
         return stated_values(said) if values_of(said) else ()
     if not (_OFFERING.may_hold(sentence) or _MODAL.may_hold(sentence)):

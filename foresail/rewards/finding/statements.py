@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from foresail.rewards.finding.cues import POINT, cues_from_the_end, items_below, sentence_end
+from foresail.rewards.finding.cues import SENTENCE_BREAK, cues_from_the_end, items_below, sentence_end
 from foresail.rewards.finding.shown import without_marks
 from foresail.rewards.finding.standing import is_unsaid, offered_behind, offers_another, said_before
 from foresail.rewards.finding.values import (
@@ -40,7 +40,7 @@ _BARE_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _PLAIN = re.compile(r"(?:####|A:)[ \t]*(-?\d+(?:\.\d+)?)\s*\Z", re.ASCII)
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _ONE_WORD = re.compile(r"[^\W\d_]+[.!]?|\$+[^$]+\$+[.]?")
-_SENTENCES = re.compile(rf"(?:{POINT}|(?<=\?))\s+|(?<=[。！？])\s*|\n\s*\n")
+_SENTENCES = re.compile(rf"{SENTENCE_BREAK}|\n\s*\n")
 _CLAUSES = compiled(r"[,;，；]\s|[，；]|\b(?:and|while|but|whereas)\b")
 _AGAIN = compiled(r"(?:also|equally|juga|cũng|também|también|aussi|auch|rin|din)(?!\w)|也|ก็|また|또")
 _ANOTHER = compiled(

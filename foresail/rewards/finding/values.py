@@ -50,9 +50,10 @@ _SIGN = re.compile(r"[\d\\$=^]")
 _MARKS = r"[\s$({\[\\\"'“*]"
 DENIED = wording(
     rf"\b(?:{NOT})(?!\w)(?:{_MARKS}|(?:{FILLING})(?!\w)|(?:{FILLING_UNSPACED}))*+\Z"
-    rf"|(?:{NOT_UNSPACED}|\\neq?)(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z",
-    rf"{NOT}|{NOT_UNSPACED}|ne|neq",
+    rf"|(?:{NOT_UNSPACED})(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z",
+    rf"{NOT}|{NOT_UNSPACED}",
 )
+_UNEQUAL = re.compile(rf"(?:≠|\\neq?(?![a-zA-Z])){_MARKS}*+\Z")
 _DENIED_BEHIND = compiled(NOT_BEHIND)
 _OPERATOR = re.compile(r"[-+*/^×÷·()\s\\]+")  # between two parts of one formula without delimiters
 _OPEN = re.compile(r"[-+*/^×÷·]\s*\Z")
@@ -129,6 +130,7 @@ def is_denied(text: str, start: int, end: int) -> bool:
     before = text[max(0, start - 60) : start]
     return (
         DENIED.search(before) is not None
+        or (("≠" in before or "\\ne" in before) and _UNEQUAL.search(before) is not None)
         or _BOUND.search(before) is not None
         or _DENIED_BEHIND.match(text, end) is not None
         or is_governed(text, start, end)

@@ -20,9 +20,9 @@ def compiled(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
 
 
-def wording(text: str, beginnings: str) -> Wording:
-    """A pattern all of whose matches begin with one of the words that `beginnings` spells."""
-    return Wording(text, beginnings)
+def wording(text: str, beginnings: str, *, marks: bool = False) -> Wording:
+    """A pattern all of whose matches begin with one of the words that `beginnings` spells, or with marks before it."""
+    return Wording(text, beginnings, marks=marks)
 
 
 # Denials: what rules the next value out. `FILLING` may stand between the denial and the value.
@@ -31,7 +31,7 @@ NOT = (
     r"|far from|differs? from|different from|unlike|bukan(?:lah)?|tidak(?:lah)?|tak|không|chẳng|hindi|não|nao|nunca"
     r"|pas|jamais|nicht|keine?[nrms]?|niemals|non|nunca|jamás|не"
 )
-NOT_UNSPACED = r"不|非|ไม่|≠|而不"
+NOT_UNSPACED = r"不|非|ไม่|而不"
 FILLING = (
     r"be|been|being|equals?|to|the|an?|is|are|was|as|exactly|really|simply|actually|necessarily|just|even|always|likely"
     r"|definitely|certainly|any|my|our|answer|final|correct|right|value|say|choose|write|claim|phải|là|thể|bằng|nào"
@@ -47,7 +47,7 @@ WRONG_UNSPACED = r"(?:(?<![无無没沒不])(?<!没有)(?:错|錯)|有误|有誤
 WRONG = pattern(
     r"wrong|incorrect|mistake[ns]?|mistaken|erroneous|errors?|false|invalid|inaccurate|untrue|nonsense|bogus|flawed"
     r"|miscalculat\w*|miscount\w*|misread|impossible|absurd|extraneous|rejected|discarded|ruled out|fails?|contradict\w*|violates?|lied|salah|keliru|sai|nhầm|lầm|mali|nagkamali|errad[oa]|incorret[oa]|falso"
-    r"|inválid[oa]|engan(?:ei|ado|ada)|equivoqué|equivocad[oa]|equivocaci[oó]n|incorrect[oa]|erróne[oa]|(?:est[aá]|es) mal"
+    r"|inválid[oa]|engan(?:ei|ado|ada)|equivoqué|equivocad[oa]|equivocacion|equivocación|incorrect[oa]|erróne[oa]|(?:est[aá]|es) mal"
     r"|faux|fausse|erronée?|trompée?|trompé|incorrecte|falsch\w*|geirrt|verrechnet|inkorrekt|fehler|sbagliat[oa]|errat[oa]"
     r"|неверн\w*|неправильн\w*|ошиб\w*",
     WRONG_UNSPACED,
@@ -73,7 +73,7 @@ TAKEN_BACK = pattern(
     r"(?:scratch|strike) (?:that|this|it)|never ?mind|(?:take|took|taking) (?:that|this|it|my \w+) back|just (?:kidding|joking)"
     r"|(?:disregard|ignore|forget|discard|retract|withdraw|delete|cancel|erase|revoke|drop|reject)"
     r" (?:(?:all|everything|of|that|this|it|these|my|what|(?:the|any) (?:\w+ )?(?:above|previous|last|box(?:ed)?|answers?|result))\b)"
-    r"|retracted|withdrawn|(?:let me|ll|will|must|need to|have to)"
+    r"|retracted|withdrawn|(?:let me|i[’']ll|we[’']ll|will|must|need to|have to)"
     r" (?:start over|redo|retry|try again|reconsider|rethink|think again|recompute|recalculate|correct|fix|start again)"
     r"|second thoughts?|changed my mind|to be (?:corrected|fixed)"
     r"|abaikan|lupakan|batalkan|(?:hãy )?bỏ qua|quên (?:đi|điều)|desconsider[ae]|esqueça|olvid[ae]|descart[ae]"
@@ -81,7 +81,7 @@ TAKEN_BACK = pattern(
     r"忽略|无视|無視|撤回|收回|取消|重新(?:算|计算|来)|무시|취소|철회|ยกเลิก|ไม่ต้องสนใจ|ละเว้น|取り消",
 )
 DOUBT = (
-    r"\b(?:not (?:sure|certain|confident)|unsure|(?:am|[’']m|still) uncertain|do(?:n[’']t| not) know|no idea|give up|i guess"
+    r"\b(?:not (?:sure|certain|confident)|unsure|(?:i[’']m|am|still) uncertain|do(?:n[’']t| not) know|no idea|give up|i guess"
     r"|(?:an?|my|only|just|best) guess|(?:might|could|may)(?: also| well)? be(?=\s+(?:[-−$\d\\(]|wrong|incorrect|off|mistaken))"
     r"|probably|possibly|maybe|perhaps|barangkali|mungkin(?=[^.,]{0,20}\d)|entah|có lẽ|có thể là|baka|siguro"
     r"|marahil|talvez|provavelmente|possivelmente|quizás?|tal vez|probablemente|posiblemente|peut-être|probablement"
@@ -91,7 +91,7 @@ DOUBT = (
 # In a response without a box these leave a doubt, too.
 UNDECIDED = rf"{DOUBT}|\b(?:cannot|can[’']t|unable|guess|consider(?:ed|ing)?|contradiction)\b"
 DISBELIEF = (
-    r"\b(?:doubt|den(?:y|ies)|disagree|refuse|reject|don[’']?t (?:think|believe)|do(?:es)? not (?:think|believe|follow)|(?:not true|untrue|false|wrong)(?= (?:that|to))"
+    r"\b(?:doubt|deny|denies|disagree|refuse|reject|don[’']?t (?:think|believe)|do(?:es)? not (?:think|believe|follow)|(?:not true|untrue|false|wrong)(?= (?:that|to))"
     r"|no way|nobody \w+|no one \w+|no creo|não (?:acho|acredito|penso)|(?:pense|crois) pas|glaube nicht"
     r"|tidak (?:percaya|berpikir|yakin)|không (?:nghĩ|tin)|hindi ako naniniwala)(?!\w)"
 )
