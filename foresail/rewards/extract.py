@@ -103,7 +103,7 @@ def _from(text: str, boxes: list[Box]) -> Extracted | None:
 
 
 def _together(answers: tuple[str, ...], rule: Rule, boxes: tuple[str, ...]) -> Extracted:
-    return Extracted(", ".join(answers), rule, answers, boxes)
+    return Extracted(", ".join(map(str.strip, answers)), rule, answers, boxes)
 
 
 def _standing_box(text: str, boxes: list[Box], command: int) -> Extracted | None:

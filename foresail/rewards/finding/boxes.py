@@ -3,6 +3,7 @@ r"""Boxes: where `\boxed{…}` stands, and which boxes are one answer together."
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -54,10 +55,8 @@ class Box(NamedTuple):
 
 def bare_box(text: str) -> Box | None:
     r"""The last box without braces: `\boxed 7`."""
-    bare = None
-    for bare in _BARE.finditer(text):
-        pass
-    return Box(bare[1], bare.start(), bare.end()) if bare else None
+    bare = deque(_BARE.finditer(text), maxlen=1)
+    return Box(bare[0][1], bare[0].start(), bare[0].end()) if bare else None
 
 
 def find_boxes(text: str, last: int | None = None) -> list[Box]:
@@ -152,12 +151,10 @@ def _belong_together(between: str) -> bool:
     telling = may_tell_behind(between)
     if telling and _OFFERED.search(between):
         return True
-    if _EQUALS.fullmatch(between):  # then both must be right
-        return True
-    if _says_again(between):
-        return len(between) <= NEAR
     if telling and _CORRECTION.search(between):
         return False
+    if _EQUALS.fullmatch(between) or _says_again(between):  # then both must be right
+        return len(between) <= NEAR
     if telling and _ALTERNATIVE.search(between):
         return True
     if len(between) > NEAR or _REPLACED.search(between):

@@ -1,4 +1,4 @@
-r"""What makes another value of one: "twice 7", "the square of 7", "7 below zero", and signs around a box: `-\boxed{7}`."""
+r"""What makes another value of one: "twice 7", "7 below zero", and the signs around a box: `-\boxed{7}`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _governs(word: str, fillers: list[str]) -> bool:
 
 
 def is_part_of_formula(text: str, start: int, end: int) -> bool:
-    r"""Whether the box there is a part of a formula: `-\boxed{7}`, `\boxed{7}^2`; not of `x = \boxed{7}\text{ cm}`."""
+    r"""Whether the box there is a part of a formula: `-\boxed{7}`, `\boxed{7}^2`, but not `x = \boxed{7}`."""
     before = text[max(0, start - FORMULA) : start]
     line = before[before.rfind("\n") + 1 :]
     opening = max(line.rfind("$"), line.rfind("\\("), line.rfind("\\["))

@@ -6,7 +6,8 @@ import re
 
 _HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _PROGRAM = re.compile(
-    r"```[ \t]*(?:python\d?|py|c|cpp|c\+\+|java|javascript|js|ts|typescript|rust|go|r|julia|matlab|octave|sage|sympy"
+    r"```[ \t]*(?:python\d?|py|c|cpp|c\+\+|java|javascript|js|ts|typescript|rust|go|r|julia|matlab|octave"
+    r"|sage|sympy"
     r"|bash|sh|shell|sql|ruby|haskell|lean\d?|wolfram|mathematica)[ \t]*\n.*?(?:```|\Z)",
     re.DOTALL | re.IGNORECASE,
 )

@@ -47,9 +47,12 @@ _OR_BEFORE = wording(rf"{OR}(?:\W+\w+){{0,3}}\W*\Z", OR)
 _ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _HASHES = re.compile(r"\s*####(?!#)")
-_BESIDE = wording(rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR)
+_BESIDE = wording(
+    rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR
+)
 _METHOD = compiled(
-    r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?|comput(?:e|ing)|by|let|since|because"
+    r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?"
+    r"|comput(?:e|ing)|by|let|since|because"
     r"|method|approach|we (?:can|could|may|might|note|see|know))\b"
 )
 _VALUE_ALONE = re.compile(r"[\s*$\\(\[-]*\d[\d.,/]*[\s*$\\)\].%]*")
@@ -63,7 +66,9 @@ _MARKS = _CLOSING + "\n.,;!。([{"
 _DIGIT = re.compile(r"\d")
 _DENIED_BEHIND = compiled(NOT_BEHIND)
 _WRONG = wording(WRONG, WRONG)
-_NOT_RIGHT = wording(NOT_RIGHT, rf"{NOT}|stimmt|unsure|uncertain|don[’']t|do|can|cannot|不|ไ|正|自|答|確|확|정|답|맞|옳")
+_NOT_RIGHT = wording(
+    NOT_RIGHT, rf"{NOT}|stimmt|unsure|uncertain|don[’']t|do|can|cannot|不|ไ|正|自|答|確|확|정|답|맞|옳"
+)
 _NO = compiled(rf"{NO}\W*\Z")
 _TAKEN_BACK = wording(TAKEN_BACK, TAKEN_BACK)
 _DOUBT = wording(DOUBT, DOUBT)
@@ -71,9 +76,11 @@ _REFERS = compiled(REFERS)
 _OF_OTHERS = compiled(OF_OTHERS)
 # Linked to the answer, for "5 wrong answers" and "3 of them are false" say nothing of 5 and 3.
 _WRONG_AT_ONCE = wording(
-    r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|was|would|must|can|seems?|looks?|ay|là|está|es|est|ist|era|foi|était|war)(?!\w)"
+    r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|was|would|must|can|seems?|looks?|ay|là|está"
+    r"|es|est|ist|era|foi|était|war)(?!\w)"
     r"|[,;:(—–-]|\b(?:but|which|that|this|it|isso|eso|c'est|das)(?!\w))"
-    r"(?:[^\w$\\]*\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely|actually|totally|completely|also|just"
+    r"(?:[^\w$\\]*\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely|actually|totally"
+    r"|completely|also|just"
     rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*{WRONG}"
     rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*[是はがも은는이가]?\s*{WRONG_UNSPACED}"
     r"|^\W*(?:(?:但|但是|不过|可是|しかし|でも|하지만)\W*)?(?:这|這|那|此|该|上|我|答案|结果|これ|それ|答え|이|그|제|답)"
@@ -83,29 +90,42 @@ _WRONG_AT_ONCE = wording(
     marks=True,
 )
 _OFFERING = wording(
-    rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})", rf"{OR}|{CORRECTION}", marks=True
+    rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})",
+    rf"{OR}|{CORRECTION}",
+    marks=True,
 )
 _MODAL = wording(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z", MODAL)
-_CONFIRMED = compiled(r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误")
+_CONFIRMED = compiled(
+    r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误"
+)
 _MISANSWER = wording(
-    r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche) (?:final )?(?:answer|sagot|réponse|antwort)"
-    r"(?: \w+)?\W*\Z|\b(?:common|frequent|typical) (?:mistake|error|wrong answer)(?: here)? (?:is|would be)(?: to \w+)?\W*\Z"
-    r"|\b(?:wrongly|mistakenly|incorrectly|erroneously|falsely) (?:\w+ )?(?:\w+ )?\W*\Z|\bwrong to \w+(?: \w+)?\W*\Z"
-    rf"|(?:{ANSWER})\s*(?:yang (?:salah|keliru)|sai|ที่ผิด|errada|incorreta|incorrecta|equivocada|fausse)(?:\s*[^\s\d]+)?\W*\Z"
+    r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse"
+    r"|falsche) (?:final )?(?:answer|sagot|réponse|antwort)"
+    r"(?: \w+)?\W*\Z|\b(?:common|frequent|typical) (?:mistake|error|wrong answer)(?: here)? (?:is"
+    r"|would be)(?: to \w+)?\W*\Z"
+    r"|\b(?:wrongly|mistakenly|incorrectly|erroneously|falsely) (?:\w+ )?(?:\w+ )?\W*\Z"
+    r"|\bwrong to \w+(?: \w+)?\W*\Z"
+    rf"|(?:{ANSWER})\s*(?:yang (?:salah|keliru)|sai|ที่ผิด|errada|incorreta|incorrecta|equivocada"
+    rf"|fausse)(?:\s*[^\s\d]+)?\W*\Z"
     r"|(?:错误|錯誤|错)的?答案\w{0,2}\W*\Z|間違った答え\w?\W*\Z|(?:틀린|잘못된) (?:정)?답\w?\W*\Z",
-    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|maling|mauvaise|fausse|falsche|common|frequent|typical|错|錯|間|틀|잘"
+    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|maling|mauvaise|fausse|falsche|common"
+    r"|frequent|typical|错|錯|間|틀|잘"
     rf"|{ANSWER}",
 )
 _DISBELIEVED = wording(
-    rf"{DISBELIEF}(?:[\s$*(\[]+(?:that|the|my|our|final|correct|right|answer|it|it[’']s|is|value|result|to|be|of|equals?|say|que|là|la|a"
+    rf"{DISBELIEF}(?:[\s$*(\[]+(?:that|the|my|our|final|correct|right|answer|it|it[’']s|is|value|result|to"
+    rf"|be|of|equals?|say|que|là|la|a"
     rf"|est))*[\s$*(\[\\]*\Z|(?:{DISBELIEF_UNSPACED})[^，。,.\d]{{0,8}}\Z",
     rf"{DISBELIEF}|{DISBELIEF_UNSPACED}",
 )
 _EXAMPLE = wording(
-    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z", "e|example|instance|such|form", marks=True
+    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z",
+    "e|example|instance|such|form",
+    marks=True,
 )
 _INSTRUCTION = wording(
-    r"\b(?:put|write|place|give|enclose|present|express|provide|enter|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
+    r"\b(?:put|write|place|give|enclose|present|express|provide|enter"
+    r"|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
     r"\b(?:in|within|inside|as|using)\W*\Z",
     "put|write|place|give|enclose|present|express|provide|enter|box",
 )
@@ -120,7 +140,7 @@ _RULED_OUT = ((DENY, DENIED), (MISNAME, _MISANSWER), (UNCLAIM, _DISBELIEVED), (U
 def said_before(text: str, start: int, end: int) -> tuple[str, ...] | None:
     r"""The value that is offered right before the answer at `start`; None where the answer is ruled out there.
 
-    `either 7 or \\boxed{8}` -> 7; `it isn't \\boxed{8}`, `if the answer were \\boxed{8}`, `\\boxed{8}ではない` -> None.
+    `either 7 or \\boxed{8}` -> 7; `it isn't \\boxed{8}`, `if it were \\boxed{8}`, `\\boxed{8}ではない` -> None.
     """
     behind = text[end : end + 40].lstrip(_CLOSING)
     if (not behind.isascii() or behind.startswith("nicht")) and _DENIED_BEHIND.match(behind):
@@ -165,7 +185,9 @@ def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
         return None
     others = list(_offered_at_once(first))
     if "\n" in rest and "\\begin" not in rest:
-        others += [line.strip(" \t*$\\()[].-") for line in rest.split("\n")[1:] if _VALUE_ALONE.fullmatch(line)]
+        others += [
+            line.strip(" \t*$\\()[].-") for line in rest.split("\n")[1:] if _VALUE_ALONE.fullmatch(line)
+        ]
     others += [value for tag in _TAGGED.findall(rest) for value in stated_values(tag)] if "</" in rest else []
     for place, sentence in enumerate(later):
         if not may_tell_behind(sentence) and "####" not in sentence:
@@ -205,12 +227,22 @@ def _unsaid(sentence: str, answer: str) -> bool:
     if _TAKEN_BACK.search(sentence):
         return True
     words = len(sentence.split())
-    if answer and answer in sentence and words <= BRIEF and any(
-        value.text.strip("$") == answer.strip("$") and DENIED.search(sentence[: value.start])
-        for value in all_values(sentence)
+    if (
+        answer
+        and answer in sentence
+        and words <= BRIEF
+        and any(
+            value.text.strip("$") == answer.strip("$") and DENIED.search(sentence[: value.start])
+            for value in all_values(sentence)
+        )
     ):
         return True
-    if words <= BRIEF and _NO.search(sentence) and not _OF_OTHERS.search(sentence) and not sentence.rstrip(_CLOSING).endswith("?"):
+    if (
+        words <= BRIEF
+        and _NO.search(sentence)
+        and not _OF_OTHERS.search(sentence)
+        and not sentence.rstrip(_CLOSING).endswith("?")
+    ):
         return True
     wrong = _WRONG.search(sentence)
     if wrong and _NOT_BEFORE.search(sentence[: wrong.start()]):
@@ -230,11 +262,11 @@ def _offered_at_once(rest: str) -> tuple[str, ...]:
     between = rest[: found[0].start]
     if len(between) <= 60 and _OR_BEFORE.search(between) and not _ROUGHLY.search(between):
         return stated_values(rest[found[0].start :])
-    if not re.search(r"[^\s,;/|&()\[\]$*\\、，；]", between) and not rest[found[-1].end :].strip(" .)]*$\\。"):
+    if not re.search(r"[^\s,;/|&()\[\]$*\\、，；]", between) and not rest[found[-1].end :].strip(
+        " .)]*$\\。"
+    ):
         return tuple(value.text for value in found)
     return ()
-
-
 
 
 def _offered(sentence: str, answer: str) -> tuple[str, ...]:
@@ -243,7 +275,11 @@ def _offered(sentence: str, answer: str) -> tuple[str, ...]:
         return ()
     if hashes := _HASHES.match(sentence):
         return stated_values(sentence[hashes.end() :])
-    if may_hold_cue(sentence) and (cue := CUE.search(sentence)) and not _METHOD.search(sentence, 0, cue.start()):
+    if (
+        may_hold_cue(sentence)
+        and (cue := CUE.search(sentence))
+        and not _METHOD.search(sentence, 0, cue.start())
+    ):
         said = sentence[cue.end() : sentence_end(sentence, cue.end())]
         return stated_values(said) if values_of(said) else ()
     if not (_OFFERING.may_hold(sentence) or _MODAL.may_hold(sentence)):

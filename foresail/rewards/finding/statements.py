@@ -138,7 +138,7 @@ def _may_stand_beside(text: str, start: int, end: int, later: int) -> bool:
 
 
 def _side_by_side(text: str, places: list[tuple[int, int, int, int]]) -> Answers | None:
-    """The values of statements (start, first and last character of what is said, end), the last one and its company."""
+    """The values of statements (start, first and last character of what is said, end): the last and its company."""
     answers: list[str] = []
     for number in range(len(places) - 1, -1, -1):
         _, begin, end, behind = places[number]

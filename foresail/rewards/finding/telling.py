@@ -10,22 +10,32 @@ import re
 from foresail.rewards.finding import words
 from foresail.rewards.finding.wording import Hint, kinds_in, kinds_in_sentence
 
-_UNSPACED = re.compile(r"[\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff\uf900-\ufaff]")  # where words are not told apart here
+_UNSPACED = re.compile(
+    r"[\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff\uf900-\ufaff]"
+)  # where words are not told apart here
 _MISNAMED = (
-    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|common|frequent|typical|mistake|error|maling|mauvaise|fausse"
+    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|common|frequent|typical|mistake|error"
+    r"|maling|mauvaise|fausse"
     r"|falsche|salah|keliru|sai|errada|incorreta|equivocada"
 )
 _UNCLAIMED = (
-    r"example|instance|such|form|format|put|write|place|give|enclose|present|express|provide|enter|box|if|suppose|assume|assuming"
+    r"example|instance|such|form|format|put|write|place|give|enclose|present|express|provide|enter|box|if"
+    r"|suppose|assume|assuming"
     r"|whether|unless"
 )
 _FOLLOWING = (
-    r"scratch|strike|never|taken?|took|taking|kidding|joking|disregard|ignor\w*|forget|discard|retract\w*|withdraw\w*|delete"
-    r"|cancel|erase|revoke|drop|reject|start|redo|retry|try|reconsider|rethink|recompute|recalculate|correct|fix|thoughts?"
-    r"|changed|counted|abaikan|lupakan|batalkan|bỏ|quên|desconsider\w|esqueça|olvid\w|descart\w|oubliez|vergiss|huwag"
-    r"|kalimutan|guess|unsure|uncertain|know|idea|give|probabl\w*|possibly|barangkali|entah|siguro|marahil|provavelmente"
-    r"|wahrscheinlich|möglicherweise|should|puede|stimmt|answers?|ans|option|choice|result|hasil|đáp|câu|kết|sagot|kasagot\w*"
-    r"|jawab\w*|jawapan\w*|resposta|respuesta|resultado|réponse|résultat|antwort|endantwort|endergebnis|risposta|cevap"
+    r"scratch|strike|never|taken?|took|taking|kidding|joking|disregard|ignor\w*|forget|discard|retract\w*"
+    r"|withdraw\w*|delete"
+    r"|cancel|erase|revoke|drop|reject|start|redo|retry|try|reconsider|rethink|recompute|recalculate"
+    r"|correct|fix|thoughts?"
+    r"|changed|counted|abaikan|lupakan|batalkan|bỏ|quên|desconsider\w|esqueça|olvid\w|descart\w|oubliez"
+    r"|vergiss|huwag"
+    r"|kalimutan|guess|unsure|uncertain|know|idea|give|probabl\w*|possibly|barangkali|entah|siguro|marahil"
+    r"|provavelmente"
+    r"|wahrscheinlich|möglicherweise|should|puede|stimmt|answers?|ans|option|choice|result|hasil|đáp|câu"
+    r"|kết|sagot|kasagot\w*"
+    r"|jawab\w*|jawapan\w*|resposta|respuesta|resultado|réponse|résultat|antwort|endantwort|endergebnis"
+    r"|risposta|cevap"
 )
 
 
