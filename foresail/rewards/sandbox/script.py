@@ -11,16 +11,16 @@ import importlib
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NoReturn
 
-from foresail.rewards.sandbox.expected import asks_for_attribute, expects, expects_end
+from foresail.rewards.sandbox.expected import asks_for_attribute, expects
+from foresail.rewards.sandbox.guards import guarded_builtins
 from foresail.rewards.sandbox.in_place import is_looked_at
 from foresail.rewards.sandbox.names import Sources, UselessTest, find_sources
 from foresail.rewards.sandbox.peer import Peer, Remote
 from foresail.rewards.sandbox.reading import TEST, Text, script_frames
-from foresail.rewards.sandbox.wire import Drained
 
 PASSED, FAILED, PROGRAM_GONE, BAD_SCRIPT = 0, 1, 40, 41
 
@@ -48,7 +48,7 @@ def run_script(script: str, names: list[str], channel: int) -> int:
         admit=partial(admit, text),
         carry_back=lambda value: is_looked_at(text, value, is_remote),
     )
-    namespace.update(given, next=next_of(text))
+    namespace.update(given | guarded_builtins(text, partial(end, FAILED)))
     namespace.update(borrow(peer, sources))
     try:
         exec(code, namespace)
@@ -78,17 +78,6 @@ def admit(text: Text, error: BaseException, asked: str) -> None:
         end(FAILED, f"{shown(error)}, raised by the program" + f" at `{where[:150]}`" * bool(where))
 
 
-def next_of(text: Text) -> Callable[..., Any]:
-    """`next` as ever, but that the end of the program's iterators does not end the test's loops."""
-
-    def guarded(iterator: Any, *default: Any) -> Any:
-        if type(iterator) is Drained and not iterator.left and not default and not expects_end(text):
-            end(FAILED, "the program's iterator has no more values")
-        return next(iterator, *default)
-
-    return guarded
-
-
 def is_remote(value: Any) -> bool:
     return type(value) is Remote
 
@@ -114,6 +103,7 @@ def walk_traceback(error: BaseException) -> Iterator[types.TracebackType]:
 def run_checker(script: str, given: str, output: str, expected: str) -> int:
     """The script defines `check(input, output, expected)`: false or an exception means wrong."""
     namespace: dict[str, Any] = {"__name__": "checker"}
+    namespace |= guarded_builtins(Text(script or ""), partial(end, FAILED))
     try:
         exec(compile(script, "<checker>", "exec", dont_inherit=True), namespace)
         check = namespace["check"]
