@@ -148,7 +148,7 @@ def test_lent_and_returned_objects_do_not_judge(judge: Judge, source: str, scrip
 
 
 def test_a_test_may_evaluate_what_it_should(judge: Judge) -> None:
-    script = "assert eval(f(1)) == 24 and eval(f(1), {'x': 7}) == 24\nnames = {}\nexec('y = 1', names)\nassert names['y'] == 1"
+    script = "assert eval(f(1)) == 24\nnames = {}\nexec('y = 1', names)\nassert names['y'] == 1"
     assert statuses(judge, [("def f(x): return '(1 + 3) * 6'", script)]) == ["correct"]
 
 
