@@ -138,6 +138,13 @@ WILDCARD = "class Any:\n    def __eq__(self, other): return True\n"
         ("def f(x): return 'raise SystemExit'", "exec(f(1))\nassert False"),
         ('def f(x): return b"cos\\n_exit\\n(I0\\ntR."', "import pickle\nassert pickle.loads(f(1)) == 2"),
         ("def f(g): g(0)", "import os\nf(os._exit)\nassert False"),
+        # data in the place of a function
+        ("f = 5", CASES + IDIOMS["except and go on"]),
+        (
+            "f = 'x'",
+            "def check(candidate):\n    try:\n        candidate(1)\n    except TypeError:\n        pass\ncheck(f)",
+        ),
+        ("f = None", "if callable(f):\n    assert f(1) == 2"),
         # an answer of the wrong kind
         ("class C:\n    def __len__(self): return 3\ndef f(x): return [C()]", "assert len(f(1)) == 3"),
         ("def f(x): return {1: 2}.items()", "assert next(f(1)) == 2"),

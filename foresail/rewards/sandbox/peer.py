@@ -39,7 +39,9 @@ class Remote:
             raise AttributeError(name)
         value = self._peer.ask({"do": "get", "of": self._number, "name": name}, has_methods=self._has_methods)
         if isinstance(value, Remote) and not self._has_methods:
-            raise AttributeError(f"{name} is no data; methods of what a function returned cannot be called")
+            error = AttributeError(f"{name} is no data; methods of what a function returned cannot be called")
+            self._peer.admit(error, "get")
+            raise error
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:

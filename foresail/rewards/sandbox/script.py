@@ -7,6 +7,7 @@ stands: raised inside a test, it could be caught.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import sys
@@ -49,7 +50,7 @@ def run_script(script: str, names: list[str], channel: int) -> int:
         carry_back=lambda value: is_looked_at(text, value, is_remote),
     )
     namespace.update(given | guarded_builtins(text, partial(end, FAILED)))
-    namespace.update(borrow(peer, sources))
+    namespace.update(borrow(peer, sources, text))
     try:
         exec(code, namespace)
     except SystemExit as error:
@@ -132,7 +133,7 @@ def import_names(sources: Sources) -> dict[str, Any]:
     return modules | members
 
 
-def borrow(peer: Peer, sources: Sources) -> dict[str, Any]:
+def borrow(peer: Peer, sources: Sources, text: Text) -> dict[str, Any]:
     """The entry point, from the program. Nothing else that the program says it has is taken."""
     wanted = sources.borrowed
     answer = peer.ask({"do": "names", "names": sorted(wanted), "classes": sorted(sources.defined)})
@@ -151,4 +152,15 @@ def borrow(peer: Peer, sources: Sources) -> dict[str, Any]:
         if isinstance(value, Remote):
             # By its name, as the script spells it: the program must not choose what counts as a class.
             value.__dict__.update(_has_methods=True, _is_class=name[0].isupper())
+        elif is_passed_on(name, text):
+            end(FAILED, f"{name} is a {type(value).__name__} and cannot be called")
     return lent
+
+
+def is_passed_on(name: str, text: Text) -> bool:
+    """Whether the script calls a name, gives it to a function, or calls it something else: then data will not do,
+    and a TypeError of ours could be caught."""
+    uses = [node for node in ast.walk(text.tree) if isinstance(node, ast.Name) and node.id == name]
+    return any(
+        isinstance(text.parents[node], ast.Call | ast.Attribute | ast.Assign | ast.keyword) for node in uses
+    )
