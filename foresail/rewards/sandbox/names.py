@@ -133,7 +133,8 @@ def choose_entry_point(script: str, own: Names, free: set[str]) -> str:
     if not free:
         unexplained = {name for name in own.free if callable(getattr(builtins, name, None))}
     if len(unexplained) == 1:
-        unexplained |= find_rivals(script, *unexplained, free - unexplained)
+        (entry_point,) = unexplained
+        unexplained |= find_rivals(script, entry_point, free - unexplained)
     if len(unexplained) == 1:
         return unexplained.pop()
     if unexplained:
