@@ -71,6 +71,8 @@ IDIOMS = {
     "asyncio": "import asyncio\nasync def one(a): return f(a)\nasync def main():\n    got = await asyncio.gather(*(one(a) for a, _ in cases), return_exceptions=True)\n    assert all(isinstance(g, BaseException) or g == b for g, (_, b) in zip(got, cases))\nasyncio.run(main())",
     "unittest": "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        for a, b in cases:\n            with self.subTest(a): self.assertEqual(f(a), b)\nunittest.main(argv=['t'], exit=True)",
     "a sorting key": "assert [c for c in cases if f(c[0]) != c[1]] == [] and sorted(cases, key=lambda c: f(c[0])) == cases",
+    "a runner": "def run(test):\n    try:\n        test()\n    except AssertionError:\n        raise\n    except Exception:\n        pass\ndef one():\n    assert f(1) == 2\ndef two():\n    f(2)\n    assert f(2) == 3\nrun(one)\nrun(two)",
+    "a decorator": "def case(test):\n    try: test()\n    except (ValueError, TypeError, KeyError, IndexError, AttributeError): return False\n    return True\n@case\ndef passed(): assert f(1) == 2\nassert f(1) == 2 or not passed",
     "reduce": "from functools import reduce\nassert reduce(lambda ok, c: ok and f(c[0]) == c[1], cases, True)",
     "next of the value": "assert all(map(lambda c: [f(c[0])] == [c[1]] and next(iter([f(c[0])])) == c[1], cases))",
     "no difference is greater": "assert all(map(lambda c: abs(f(c[0]) - c[1]) < 1e-9, cases))",
@@ -117,6 +119,7 @@ NEEDED = {
     "Node": "assert f(1) == Node(2)",
     "helpers": "assert helpers.equal(f(1), 2)",
     "assert_equal": "assert_equal(f(1), 2)",
+    "is_same": "assert is_same(accumulate([1]), [1])",
     "unittest_": "unittest_.TestCase().assertEqual(f(1), 2)",
 }
 # The same where the real thing is at hand: the program's must not be taken, and an honest `f` passes.

@@ -18,8 +18,8 @@ from foresail.records import RunStopped
 from foresail.rewards.code import Judge
 from foresail.rewards.programs.program import Limits, Program, StdinTest
 
-LIMITS = Limits(seconds=1.0, idle_seconds=1.0, memory_mb=128, output_bytes=1 << 20, file_mb=8, files=64)
-SHORT = Limits(seconds=0.3, idle_seconds=0.3, memory_mb=128)
+LIMITS = Limits(seconds=0.5, idle_seconds=0.5, memory_mb=128, output_bytes=1 << 20, file_mb=8, files=64)
+SHORT = Limits(seconds=0.2, idle_seconds=0.2, memory_mb=128)
 GOOD = Program(source="print(sum(map(int, input().split())))")
 TOKEN = "token-" + secrets.token_hex(8)
 

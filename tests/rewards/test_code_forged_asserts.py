@@ -131,6 +131,20 @@ WILDCARD = "class Any:\n    def __eq__(self, other): return True\n"
         ("def f(g): return g(g, '__globals__')", "assert f(getattr) != {}"),
         ("def f(g): g('raise SystemExit(0)')", "f(exec)\nassert False"),
         ("def f(g): return g('2')", "assert f(eval) == 2"),
+        # what a test evaluates
+        ("def f(x): return \"__import__('os')._exit(0)\"", "assert eval(f(1)) == 2"),
+        ("def f(x): return 'exit()'", "assert eval(f(1)) == 2"),
+        ("def f(x): return '().__class__'", "assert eval(f(1)) == 2"),
+        ("def f(x): return 'raise SystemExit'", "exec(f(1))\nassert False"),
+        ('def f(x): return b"cos\\n_exit\\n(I0\\ntR."', "import pickle\nassert pickle.loads(f(1)) == 2"),
+        ("def f(g): g(0)", "import os\nf(os._exit)\nassert False"),
+        # data in the place of a function
+        ("f = 5", CASES + IDIOMS["except and go on"]),
+        (
+            "f = 'x'",
+            "def check(candidate):\n    try:\n        candidate(1)\n    except TypeError:\n        pass\ncheck(f)",
+        ),
+        ("f = None", "if callable(f):\n    assert f(1) == 2"),
         # an answer of the wrong kind
         ("class C:\n    def __len__(self): return 3\ndef f(x): return [C()]", "assert len(f(1)) == 3"),
         ("def f(x): return {1: 2}.items()", "assert next(f(1)) == 2"),
@@ -138,6 +152,11 @@ WILDCARD = "class Any:\n    def __eq__(self, other): return True\n"
 )
 def test_lent_and_returned_objects_do_not_judge(judge: Judge, source: str, script: str) -> None:
     assert statuses(judge, [(source, script)]) == ["wrong"]
+
+
+def test_a_test_may_evaluate_what_it_should(judge: Judge) -> None:
+    script = "assert eval(f(1)) == 24\nnames = {}\nexec('y = 1', names)\nassert names['y'] == 1"
+    assert statuses(judge, [("def f(x): return '(1 + 3) * 6'", script)]) == ["correct"]
 
 
 FRAME = """

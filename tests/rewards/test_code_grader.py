@@ -55,6 +55,27 @@ def test_programs_are_judged(extra: dict, source: str, status: str, score: float
     assert (verdict.status, verdict.score) == (status, pytest.approx(score))
 
 
+POLY = "def poly(xs, x):\n    return sum(c * x**i for i, c in enumerate(xs))\n\n"
+FINISH = f"Finish:\n```python\n{POLY}def find_zero(xs):\n    pass\n```"
+ZERO = {
+    "test": "def check(candidate):\n    assert abs(poly([1, 2], candidate([1, 2]))) < 1e-4",
+    "entry_point": "find_zero",
+}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "source", "status"),
+    [
+        (FINISH, "def find_zero(xs): return -0.5\n", "correct"),
+        (FINISH, "def poly(xs, x): return 0\ndef find_zero(xs): return 7\n", "wrong"),
+        ("Find a zero.", "def poly(xs, x): return 0\ndef find_zero(xs): return 7\n", "ungradable"),
+        ("Find a zero.", POLY + "def find_zero(xs): return -0.5\n", "ungradable"),
+    ],
+)
+def test_a_program_does_not_bring_its_tests_helpers(prompt: str, source: str, status: str):
+    assert CodeGrader()(make_problem(**ZERO, prompt=prompt), fenced(source)).status == status
+
+
 def test_levels_of_the_problem_decide_the_score():
     problem = make_problem(**STDIN, levels=[0, 0, 1])
     response = fenced("print(abs(sum(map(int, input().split()))) or 5)\n")

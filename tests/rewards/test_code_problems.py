@@ -341,6 +341,64 @@ def test_a_prompt_of_prose_gives_no_prelude():
     assert read_task({**row, "prompt": "import math\ndef f(x):\n    'Doc'"}).prelude == "import math"
 
 
+POLY = """import math
+
+def poly(xs: list, x: float):
+    return sum(c * math.pow(x, i) for i, c in enumerate(xs))
+
+def find_zero(xs: list):
+    ""\" A zero of the polynomial. ""\"
+"""
+CHECK = "def check(candidate):\n    assert abs(poly([1, 2], candidate([1, 2]))) < 1e-4"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        POLY,
+        f"Complete this function.\n```python\n{POLY}```\nThink first.",
+        f"Complete this function.\n\n```\n{POLY.rpartition('def')[0]}def find_zero(xs: list):\n```",
+        f"Given:\n```python\n{POLY.rpartition('def')[0]}```\nWrite `find_zero(xs)`.",
+    ],
+)
+def test_helpers_of_a_prompt_are_the_tests_own(prompt: str):
+    task = read_task({"test": CHECK, "entry_point": "find_zero", "prompt": prompt})
+    assert "def poly" in task.prelude
+    assert "find_zero" not in task.prelude
+    (test,) = task.tests
+    assert test.names == ("find_zero",)
+    assert "def poly" in test.script
+
+
+def test_examples_in_a_prompt_are_not_run():
+    prompt = (
+        "Write f.\n```python\nimport numpy as np\nx = f(np.ones(3))\nprint(x)\n```\n```text\nimport os\n```"
+    )
+    assert read_task({"test": CHECK, "entry_point": "find_zero", "prompt": prompt}).prelude == ""
+
+
+def test_helpers_of_a_rows_solution_are_the_tests_own():
+    """MBPP builds trees of a class that only the solution has."""
+    row = {
+        "test_list": ["assert height(root) == 2"],
+        "test_setup_code": "root = Node(1)\nroot.left = Node(2)",
+        "code": "class Node:\n    def __init__(self, v): self.v, self.left = v, None\n"
+        "def height(n): return 0 if n is None else 1 + height(n.left)",
+    }
+    (test,) = read_task(row).tests
+    assert test.names == ("height",)
+    assert "class Node" in test.script
+    assert "def height" not in test.script
+    (without,) = read_task({**row, "code": None}).tests
+    assert without == AssertTest(script=f"{row['test_setup_code']}\n{row['test_list'][0]}")
+
+
+def test_a_check_calls_its_entry_point_and_no_other():
+    tests = split_check("def check(c):\n    assert helper(1) == 2\n    assert c(1) == 2", "f")
+    assert tests[0].names == ("f",)
+    assert tests[1] == CallTest(function="f", arguments=(1,), expected=2, strict=True)
+
+
 # The plain form.
 
 atoms = st.one_of(

@@ -279,7 +279,7 @@ def test_calls(judge: Judge, source: str, test: CallTest, status: str) -> None:
     ],
 )  # fmt: skip
 def test_assert_scripts(judge: Judge, source: str, script: str, status: str) -> None:
-    verdict = one(judge, source, AssertTest(script=script), Limits(seconds=2))
+    verdict = one(judge, source, AssertTest(script=script), Limits(seconds=1))
     assert verdict.status == status, verdict
 
 

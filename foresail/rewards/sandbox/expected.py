@@ -81,7 +81,28 @@ def is_wanted(text: Text, kind: type[BaseException], frames: Sequence[FrameType]
                 return wants_by_context(parent, child, node, kind, frame)
             elif isinstance(parent, ast.TryStar | ast.AsyncWith):
                 return False
+        if not lets_through(node, text):
+            return False
     return False
+
+
+def lets_through(node: ast.AST, text: Text) -> bool:
+    """Whether the exception may leave a function, for one further out to catch: it judges nothing by itself."""
+    for child, parent in text.way_up(node):
+        if isinstance(child, ast.stmt):
+            plain = isinstance(child, ast.Expr | ast.Return | ast.If | ast.For | ast.While)
+            if not plain or not all(is_inert(statement) for statement in following(child, parent)):
+                return False
+    return True
+
+
+def following(statement: ast.stmt, parent: ast.AST) -> list[ast.stmt]:
+    """What stands behind a statement in its block."""
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and statement in block:
+            return block[block.index(statement) + 1 :]
+    return []
 
 
 # Which handler it would meet.
@@ -99,6 +120,8 @@ def catches(named: ast.expr, kind: type[BaseException], frame: FrameType) -> boo
     if isinstance(named, ast.Tuple):
         return any(catches(part, kind, frame) for part in named.elts)
     found = look_up(named, frame)
+    if found is None:  # something to be computed: take it that it would
+        return True
     if isinstance(found, tuple):
         return any(isinstance(part, type) and issubclass(kind, part) for part in found)
     return isinstance(found, type) and issubclass(kind, found)
@@ -160,10 +183,8 @@ def behind(block: ast.Try, handler: ast.ExceptHandler, text: Text) -> list[ast.s
     )
     found: list[ast.stmt] = []
     for child, parent in text.way_up(block):
-        for name in ("body", "orelse", "finalbody"):
-            around = getattr(parent, name, None)
-            if isinstance(around, list) and child in around:
-                found += around[around.index(child) + 1 :]
+        if isinstance(child, ast.stmt):
+            found += following(child, parent)
         if only_continues and isinstance(parent, ast.For | ast.While | ast.AsyncFor):
             break
     return found

@@ -39,7 +39,9 @@ class Remote:
             raise AttributeError(name)
         value = self._peer.ask({"do": "get", "of": self._number, "name": name}, has_methods=self._has_methods)
         if isinstance(value, Remote) and not self._has_methods:
-            raise AttributeError(f"{name} is no data; methods of what a function returned cannot be called")
+            error = AttributeError(f"{name} is no data; methods of what a function returned cannot be called")
+            self._peer.admit(error, "get")
+            raise error
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -77,7 +79,9 @@ class Remote:
 
 
 # A test that passes one of these to a program would let it reach into the test.
-NOT_FOR_OTHERS = (eval, exec, compile, getattr, setattr, delattr, vars, globals, locals, open, __import__)
+NOT_FOR_OTHERS = (
+    "eval exec compile getattr setattr delattr vars globals locals open __import__ guarded_eval guarded_exec"
+).split()
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "len": len,
@@ -228,7 +232,7 @@ class Peer:
         if do == "call":
             arguments, keywords = self.decode(request["with"])
             called = self.lent[request["of"]]
-            if not self.open_to_all and any(called is one for one in NOT_FOR_OTHERS):
+            if not self.open_to_all and getattr(called, "__name__", "") in NOT_FOR_OTHERS:
                 raise PermissionError(f"{called.__name__} is not called for others")
             value = called(*arguments, **keywords)
             return [value, [after_call(part) for part in [*arguments, *keywords.values()]]]

@@ -6,7 +6,8 @@ import ast
 import sys
 from collections.abc import Iterator
 from functools import cached_property
-from types import FrameType
+from itertools import islice
+from types import CodeType, FrameType
 
 TEST = "<test>"  # what a script's code calls its file
 Span = tuple[int, int, int, int]  # first line, first column, last line, last column
@@ -18,6 +19,7 @@ class Text:
 
     def __init__(self, script: str) -> None:
         self.script = script
+        self.known: dict[tuple[CodeType, int], ast.AST | None] = {}
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -34,8 +36,14 @@ class Text:
 
     def node_at(self, frame: FrameType) -> ast.AST | None:
         """The innermost expression that holds what the frame is at; None where the interpreter does not say."""
-        positions = list(frame.f_code.co_positions())
-        first, last, start, end = positions[frame.f_lasti // 2]
+        place = frame.f_code, frame.f_lasti
+        if place not in self.known:
+            self.known[place] = self.find_node(frame)
+        return self.known[place]
+
+    def find_node(self, frame: FrameType) -> ast.AST | None:
+        position = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+        first, last, start, end = position
         if first is None or last is None or start is None or end is None:
             return None
         found = None

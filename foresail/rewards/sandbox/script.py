@@ -7,20 +7,21 @@ stands: raised inside a test, it could be caught.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NoReturn
 
-from foresail.rewards.sandbox.expected import asks_for_attribute, expects, expects_end
+from foresail.rewards.sandbox.expected import asks_for_attribute, expects
+from foresail.rewards.sandbox.guards import guarded_builtins
 from foresail.rewards.sandbox.in_place import is_looked_at
 from foresail.rewards.sandbox.names import Sources, UselessTest, find_sources
 from foresail.rewards.sandbox.peer import Peer, Remote
 from foresail.rewards.sandbox.reading import TEST, Text, script_frames
-from foresail.rewards.sandbox.wire import Drained
 
 PASSED, FAILED, PROGRAM_GONE, BAD_SCRIPT = 0, 1, 40, 41
 
@@ -48,8 +49,8 @@ def run_script(script: str, names: list[str], channel: int) -> int:
         admit=partial(admit, text),
         carry_back=lambda value: is_looked_at(text, value, is_remote),
     )
-    namespace.update(given, next=next_of(text))
-    namespace.update(borrow(peer, sources))
+    namespace.update(given | guarded_builtins(text, partial(end, FAILED)))
+    namespace.update(borrow(peer, sources, text))
     try:
         exec(code, namespace)
     except SystemExit as error:
@@ -78,17 +79,6 @@ def admit(text: Text, error: BaseException, asked: str) -> None:
         end(FAILED, f"{shown(error)}, raised by the program" + f" at `{where[:150]}`" * bool(where))
 
 
-def next_of(text: Text) -> Callable[..., Any]:
-    """`next` as ever, but that the end of the program's iterators does not end the test's loops."""
-
-    def guarded(iterator: Any, *default: Any) -> Any:
-        if type(iterator) is Drained and not iterator.left and not default and not expects_end(text):
-            end(FAILED, "the program's iterator has no more values")
-        return next(iterator, *default)
-
-    return guarded
-
-
 def is_remote(value: Any) -> bool:
     return type(value) is Remote
 
@@ -114,6 +104,7 @@ def walk_traceback(error: BaseException) -> Iterator[types.TracebackType]:
 def run_checker(script: str, given: str, output: str, expected: str) -> int:
     """The script defines `check(input, output, expected)`: false or an exception means wrong."""
     namespace: dict[str, Any] = {"__name__": "checker"}
+    namespace |= guarded_builtins(Text(script or ""), partial(end, FAILED))
     try:
         exec(compile(script, "<checker>", "exec", dont_inherit=True), namespace)
         check = namespace["check"]
@@ -142,7 +133,7 @@ def import_names(sources: Sources) -> dict[str, Any]:
     return modules | members
 
 
-def borrow(peer: Peer, sources: Sources) -> dict[str, Any]:
+def borrow(peer: Peer, sources: Sources, text: Text) -> dict[str, Any]:
     """The entry point, from the program. Nothing else that the program says it has is taken."""
     wanted = sources.borrowed
     answer = peer.ask({"do": "names", "names": sorted(wanted), "classes": sorted(sources.defined)})
@@ -161,4 +152,15 @@ def borrow(peer: Peer, sources: Sources) -> dict[str, Any]:
         if isinstance(value, Remote):
             # By its name, as the script spells it: the program must not choose what counts as a class.
             value.__dict__.update(_has_methods=True, _is_class=name[0].isupper())
+        elif is_passed_on(name, text):
+            end(FAILED, f"{name} is a {type(value).__name__} and cannot be called")
     return lent
+
+
+def is_passed_on(name: str, text: Text) -> bool:
+    """Whether the script calls a name, gives it to a function, or calls it something else: then data will not do,
+    and a TypeError of ours could be caught."""
+    uses = [node for node in ast.walk(text.tree) if isinstance(node, ast.Name) and node.id == name]
+    return any(
+        isinstance(text.parents[node], ast.Call | ast.Attribute | ast.Assign | ast.keyword) for node in uses
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 from dataclasses import dataclass
 
@@ -67,7 +68,9 @@ def run_stdin(worker: Worker, program: Runnable, test: StdinTest, limits: Limits
 
 def run_checker(worker: Worker, test: StdinTest, printed: bytes, limits: Limits) -> Verdict:
     """In a process of its own, which never sees the program."""
+    word = secrets.token_hex(8)
     request = {
+        "word": word,
         "script": test.comparison.checker,
         "input": test.input,
         "output": printed.decode("utf-8", "replace"),
@@ -77,7 +80,7 @@ def run_checker(worker: Worker, test: StdinTest, printed: bytes, limits: Limits)
         (ended,) = worker.run(
             Spawn(role="checker", limits=limits, descriptors=(script, NOTHING, NOTHING, said))
         )
-        return judge_script(ended, read_text(said))
+        return judge_script(ended, read_text(said), word)
 
 
 # Calls.
@@ -113,14 +116,15 @@ def run_call(worker: Worker, program: Runnable, test: CallTest, limits: Limits) 
 
 def run_asserts(worker: Worker, program: Runnable, test: AssertTest, limits: Limits) -> Verdict:
     """Two processes: one runs the script, one the program, and only data passes between them."""
-    request = json.dumps({"script": test.script, "names": list(test.names)}).encode()
+    word = secrets.token_hex(8)
+    request = json.dumps({"word": word, "script": test.script, "names": list(test.names)}).encode()
     with holding(request) as (script,), collecting(2) as (errors, said):
         descriptors = (program.descriptor, NOTHING, NOTHING, errors)
         served, ran = worker.run(
             Spawn(role="serve", limits=limits, descriptors=descriptors, compiled=program.compiled),
             Spawn(role="script", limits=limits, descriptors=(script, NOTHING, NOTHING, said)),
         )
-        verdict = judge_script(ran, read_text(said))
+        verdict = judge_script(ran, read_text(said), word)
         fault = find_fault(served, errors, limits)
     late = served.seconds > limits.seconds
     if fault and (
@@ -130,10 +134,10 @@ def run_asserts(worker: Worker, program: Runnable, test: AssertTest, limits: Lim
     return verdict
 
 
-def judge_script(ran: Ended, said: str) -> Verdict:
-    """The verdict of a process that ran trusted code: it passed only if it ran to its end."""
+def judge_script(ran: Ended, said: str, word: str) -> Verdict:
+    """The verdict of a process that ran trusted code: it passed only if it ran to its end, and said so."""
     if ran.exit == PASSED:
-        return CORRECT
+        return CORRECT if said.endswith(word) else wrong("the test script ended before its end")
     if ran.exit == BAD_SCRIPT:
         return Verdict(status="ungradable", score=0.0, detail=said)
     return wrong("time limit" if ran.timed_out else said or f"the test script ended with status {ran.status}")
