@@ -34,8 +34,8 @@ CUE = re.compile(
 )
 _HINTS = (
     "ans", "option", "choice", "result", "jawa", "hasil", "đáp", "câu", "kết", "ตอบ", "sagot", "respo", "respu",
-    "réponse", "résultat", "antwort", "ergebnis", "risposta", "cevap", "ответ", "答", "正解", "选", "답", "उत्तर", "الجواب",
-    "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
+    "réponse", "résultat", "antwort", "ergebnis", "risposta", "cevap", "ответ", "答", "正解", "选", "답", "उत्तर",
+    "الجواب",     "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
 )  # fmt: skip
 _LABEL = re.compile(r"^[>*_ ]*[aA][*_ ]*[:：]", re.MULTILINE)
 _HASHES = re.compile(r"[ \t]*+####(?!#)")

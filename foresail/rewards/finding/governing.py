@@ -14,12 +14,12 @@ _FILLERS = frozenset("of the a an to by than as raised".split())
 # Said of a value only with "of" or "to" in between: a square may be the thing that is asked for.
 _OF = frozenset("square cube power sum product difference quotient all none".split())
 _TO = frozenset("unequal opposed contrary close near".split())
-_EXCLUDED = frozenset(["except", "excluding", "without", "besides"])
+_EXCLUDED = frozenset("except excluding without besides under beneath below above beyond times".split())
 _ALL_BUT = re.compile(
     r"\b(?:anything|everything|nothing|all|none|anyone|any value)\s+but\s*[$(\\\[{*]*\Z", re.IGNORECASE
 )
 _WORD = re.compile(r"[a-zA-Z]+(?:-[a-zA-Z]+)*")
-_LAST_CLAUSE = re.compile(r"[^,;:.=?!\n\d]*\Z")
+_LAST_CLAUSE = re.compile(r"[^,;:.=?!\n\d$\\]*\Z")
 _NEXT_WORDS = re.compile(r"(?:[\s$)*\]]|\\[)\]])*(?:-\s?)?([a-zA-Z]+(?:-[a-zA-Z]+)*)(?:\s+([a-zA-Z]+))?")
 _BEHIND = (OPERATORS - {"percent", "percentage", "pct", "its", "bar", "base", "point", "loss", "losses"}) | {
     "below", "above", "under", "short", "googol", "imaginary",
@@ -64,6 +64,16 @@ def is_governed(text: str, start: int, end: int) -> bool:
         return False
     first, second = behind[1].lower(), (behind[2] or "").lower()
     return first in _BEHIND or first in NUMBER_WORDS - _MAY_FOLLOW or (first, second) in _PAIRS_BEHIND
+
+
+def is_about_another(text: str, cue: int) -> bool:
+    """Whether the words before a cue make it say something else: "twice the answer is", "not the answer:"."""
+    clause = _LAST_CLAUSE.search(text[max(0, cue - BEFORE) : cue])
+    words = [word.lower() for word in _WORD.findall(clause[0] if clause else "")]
+    fillers = []
+    while words and words[-1] in _FILLERS | {"final", "correct", "right"}:
+        fillers.append(words.pop())
+    return bool(words) and (words[-1] in ("not", "wrong", "incorrect") or _governs(words[-1], fillers))
 
 
 def _governs(word: str, fillers: list[str]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from foresail.rewards.finding.corrections import corrected_behind
 from foresail.rewards.finding.cues import ANSWER, CUE, SENTENCE_BREAK, may_hold_cue, sentence_end
 from foresail.rewards.finding.telling import DENY, MISNAME, OFFER, UNCLAIM, may_tell_behind, what_before
 from foresail.rewards.finding.values import DENIED, all_values, stated_values, values_of
@@ -96,7 +97,7 @@ _OFFERING = wording(
 )
 _MODAL = wording(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z", MODAL)
 _CONFIRMED = compiled(
-    r"\b(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误"
+    r"(?<![\\\w])(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误"
 )
 _MISANSWER = wording(
     r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse"
@@ -177,6 +178,9 @@ def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
         rest = leaving[1] + rest[leaving.end() :]
     if rest.lstrip(_CLOSING).startswith(("?", "？")):
         return None
+    corrected = corrected_behind(rest)
+    if corrected is None or corrected:
+        return corrected
     if not may_tell_behind(rest) and not _DIGITS_FIRST.match(rest) and not _VALUE_BELOW.search(rest):
         return ()
     first, *later = (sentence[:LONG] for sentence in _SENTENCES.split(rest))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from foresail.rewards.finding.cues import SENTENCE_BREAK, cues_from_the_end, items_below, sentence_end
+from foresail.rewards.finding.governing import is_about_another
 from foresail.rewards.finding.shown import without_marks
 from foresail.rewards.finding.standing import is_unsaid, offered_behind, offers_another, said_before
 from foresail.rewards.finding.values import (
@@ -77,6 +78,8 @@ def stated_answers(text: str) -> Answers | None:
                 continue
         if begin == end or tail[begin:end].endswith(("?", "？")) or _is_supposed(tail, start):
             continue
+        if not places and is_about_another(tail, start):
+            return None
         if places and not _may_stand_beside(tail, start, end, places[0][0]):
             break
         places.insert(0, (start, begin, end, end))

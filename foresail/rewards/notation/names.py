@@ -15,6 +15,9 @@ from foresail.rewards.notation.vocabulary import GREEK
 MAX_WORDS = 8  # of a label or a unit
 
 _FILLERS = CURRENCY_WORDS | {"about", "approximately", "roughly", "exactly", "around", "约", "大约", "RM"}
+_LEAVING_OPEN = frozenset(
+    "of than to by under over above below beyond except times".split()
+)  # the square of: 7
 _COPULAS = frozenset(["is", "are", "equals"])
 _FUNCTION_LETTERS = frozenset("fghFGH")
 _GREEK_FUNCTIONS = frozenset("Gamma zeta Phi Psi psi phi varphi Theta".split())
@@ -130,6 +133,8 @@ class Names(Functions):
         while self.peek(words).kind in ("word", "letter") and not changes_value(self.peek(words).text):
             words += 1
         if self.peek(words).kind == ":" and words <= MAX_WORDS:
+            if words and self.peek(words - 1).text.lower() in _LEAVING_OPEN:
+                raise Unreadable("something of a value")
             self.position += words + 1
         elif 1 < words <= MAX_WORDS and self.peek(words - 1).text in _COPULAS:
             self.position += words

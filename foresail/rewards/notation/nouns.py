@@ -16,7 +16,8 @@ DOUBTS = frozenset(
     (
         "least most unless not no nope none never wrong incorrect false guess possibly probably perhaps maybe "
         "might could actually either neither nor except instead rather versus vs but if than isn't don't "
-        "excluded excluding else anything everything bound bounds lower upper estimate otherwise unknown undefined "
+        "excluded excluding else anything everything bound bounds lower upper estimate unequal otherwise "
+        "unknown undefined "
         "doubtful invalid cannot"
     ).split()
 )
