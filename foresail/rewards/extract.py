@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from foresail.rewards.finding.before import said_before
+from foresail.rewards.finding.behind import offered_behind
 from foresail.rewards.finding.boxes import NEAR, Box, bare_box, find_boxes, last_command, offered_together
 from foresail.rewards.finding.shown import shown, without_rare
-from foresail.rewards.finding.standing import offered_behind, said_before
 from foresail.rewards.finding.statements import last_values, stated_answers
 
 Accept = Literal["boxed", "stated", "any"]
@@ -91,7 +92,9 @@ def _from(text: str, boxes: list[Box]) -> Extracted | None:
         bare = bare_box(text)
         return Extracted(bare.text, "boxed") if bare else None
     if len(boxes) == 1:
-        return Extracted(boxes[0].text, "boxed", (boxes[0].text,), (boxes[0].text,)) if boxes[0].text else None
+        return (
+            Extracted(boxes[0].text, "boxed", (boxes[0].text,), (boxes[0].text,)) if boxes[0].text else None
+        )
     run = offered_together(text, boxes, lambda box: said_before(text, box.start, box.end) is not None)
     answers = tuple(dict.fromkeys(box.text for box in run))
     if not answers[-1]:

@@ -13,6 +13,7 @@ from functools import partial
 
 from foresail.records import Problem, Verdict
 from foresail.rewards.extract import Accept, Extracted, extract, from_boxes
+from foresail.rewards.finding.statements import last_statement
 from foresail.rewards.meaning.budget import Exhausted
 from foresail.rewards.meaning.compare import Comparison
 from foresail.rewards.meaning.last_resort import Undecided
@@ -20,7 +21,6 @@ from foresail.rewards.notation.answer import in_words, read, same_words, trim
 from foresail.rewards.notation.tree import CONTAINERS, Node
 from foresail.rewards.options import option_asked, option_chosen, value_of_option, without_typeface
 from foresail.rewards.pool import GradingPool
-from foresail.rewards.finding.statements import last_statement
 
 BATCH = 64  # pairs that travel to a worker together
 SECONDS = 5.0  # for one verdict there, several times what the slowest takes
@@ -62,7 +62,9 @@ def _decide(extracted: Extracted, gold: str, readings: tuple[Node, ...]) -> tupl
         if _is_list(readings[0]):  # each box may hold a part of it
             extracted = extracted._replace(text=", ".join(extracted.boxes))
             same, rule = _compare(extracted.text, gold, readings)
-        if not same and len(extracted.offered) > 1:  # several values are one answer where they all say the same
+        if (
+            not same and len(extracted.offered) > 1
+        ):  # several values are one answer where they all say the same
             same = all(_compare(answer, gold, readings)[0] for answer in extracted.offered)
             rule = "alternatives"
     return same, rule, extracted

@@ -1,8 +1,8 @@
-"""Responses put together from phrases.json: statements that stand, hedges, withdrawals and denials in 13 languages.
+"""Responses composed of phrases.json: statements that stand, hedges, withdrawals and denials in 13 languages.
 
-In a language, `states` are frames that state a value, `ends_on` frames that merely end on one; `offers` stand between
-two values that are both offered, `corrects` between a value and the one that replaces it; `takes_back` and `harmless`
-follow an answer, `denies` are frames that rule their value out.
+In a language, `states` are frames that state a value, `ends_on` frames that merely end on one. `offers` stand
+between two values that are both offered, `restates` between two statements, `corrects` between a value and the one
+that replaces it. `takes_back` and `harmless` follow an answer; `denies` are frames that rule their value out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,26 @@ from typing import NamedTuple
 PHRASES: dict[str, dict[str, list[str]]] = json.loads(
     Path(__file__).with_name("phrases.json").read_text(encoding="utf-8")
 )
-PLAIN = [("42", "43"), ("7", "8"), ("1/2", "1/3"), ("-3", "3"), ("2.5", "2.05"), ("1,234", "1,243"), ("18", "19")]
+PLAIN = [
+    ("42", "43"),
+    ("7", "8"),
+    ("1/2", "1/3"),
+    ("-3", "3"),
+    ("2.5", "2.05"),
+    ("1,234", "1,243"),
+    ("18", "19"),
+]
 LATEX = [(r"\frac{1}{2}", r"\frac{1}{3}"), (r"\sqrt{2}", r"\sqrt{3}"), ("x+1", "x-1"), (r"2\pi", r"3\pi")]
-MARKS = ["{}", "**{}**", "${}$", r"\({}\)", "**${}$**", r"$\boxed{{{}}}$", r"\boxed{{{}}}", r"**\boxed{{{}}}**"]
+MARKS = [
+    "{}",
+    "**{}**",
+    "${}$",
+    r"\({}\)",
+    "**${}$**",
+    r"$\boxed{{{}}}$",
+    r"\boxed{{{}}}",
+    r"**\boxed{{{}}}**",
+]
 UNBOXED = [mark for mark in MARKS if "boxed" not in mark]
 
 

@@ -8,17 +8,21 @@ from collections.abc import Iterator
 ANSWER = (
     r"\banswers?|\bans(?=[*_ ]*[:=：])|\b(?:option|choice)(?=\s+is)|\bfinal result"
     r"|\bjawab(?:an|annya)|\bjawapan(?:nya)?|\bhasil akhir(?:nya)?|đáp án|đáp số|câu trả lời|kết quả cuối cùng"
-    r"|คำตอบ|(?<!คำ)ตอบ(?=\s*[:：])|\b(?:ka)?sagot(?:an)?|\bresposta|\bresultado final|\brespuesta|\bréponse|\brésultat final"
-    r"|(?:\b|end)antwort|\bendergebnis|\brisposta|\bcevap|\bответ|答案|答え|解答|正解|(?:^|(?<=\n))答(?=[:：])|故选|应选|정답|(?<![가-힣])답"
+    r"|คำตอบ|(?<!คำ)ตอบ(?=\s*[:：])|\b(?:ka)?sagot(?:an)?|\bresposta|\bresultado final|\brespuesta"
+    r"|\bréponse|\brésultat final"
+    r"|(?:\b|end)antwort|\bendergebnis|\brisposta|\bcevap|\bответ|答案|答え|解答|正解|(?:^|(?<=\n))答(?=[:：])|故选|应选"
+    r"|정답|(?<![가-힣])답"
     r"|उत्तर|الجواب|الإجابة|ចម្លើយ|ຄຳຕອບ|အဖြေ"
 )
 _MODIFIER = (
-    r"(?:\s+(?:final(?:e)?|correct[aeo]?|corret[ao]|corretta|definitiva|akhir(?:nya)?|yang (?:benar|betul|tepat)|cuối cùng|đúng"
+    r"(?:\s+(?:final(?:e)?|correct[aeo]?|corret[ao]|corretta|definitiva|akhir(?:nya)?|yang (?:benar|betul"
+    r"|tepat)|cuối cùng|đúng"
     r"|chính xác|ko|namin|natin|to\s[^.\n]{0,60}?|for\s[^.\n]{0,60}?))"
     r"|สุดท้าย|ที่ถูกต้อง"
 )
 _LINK = (
-    r"(?:is equal to|is|are|was|equals|would be|must be|should be|comes (?:out )?to|(?:turns|works) out to be|becomes|adalah|ialah"
+    r"(?:is equal to|is|are|was|equals|would be|must be|should be|comes (?:out )?to|(?:turns"
+    r"|works) out to be|becomes|adalah|ialah"
     r"|yaitu|yakni|iaitu|là|bằng|ay|é igual a|é|será|es igual a|es|est|vaut|ist|lautet|beträgt|è)(?!\w)"
     r"|[:：=|→]|->|是|为|為|等于|等於|は|은|는|คือ|เท่ากับ|ก็คือ|:"
 )
@@ -29,8 +33,9 @@ CUE = re.compile(
     re.IGNORECASE,
 )
 _HINTS = (
-    "ans", "option", "choice", "result", "jawa", "hasil", "đáp", "câu", "kết", "ตอบ", "sagot", "respo", "respu", "réponse", "résultat",
-    "antwort", "ergebnis", "risposta", "cevap", "ответ", "答", "正解", "选", "답", "उत्तर", "الجواب", "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
+    "ans", "option", "choice", "result", "jawa", "hasil", "đáp", "câu", "kết", "ตอบ", "sagot", "respo", "respu",
+    "réponse", "résultat", "antwort", "ergebnis", "risposta", "cevap", "ответ", "答", "正解", "选", "답", "उत्तर",
+    "الجواب", "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
 )  # fmt: skip
 _LABEL = re.compile(r"^[>*_ ]*[aA][*_ ]*[:：]", re.MULTILINE)
 _HASHES = re.compile(r"[ \t]*+####(?!#)")
@@ -39,11 +44,14 @@ _HEADING = re.compile(
     rf"(?:{ANSWER})(?:{_MODIFIER})?[\s*_:：]*\n\s*",
     re.IGNORECASE,
 )
-# Where a sentence ends: behind its point, which is not one of an abbreviation. The blank is looked for first, because
-# there are fewer blanks than places.
-_ABBREVIATED = "".join(rf"(?<!\b{word}\..)" for word in ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp"))
-SENTENCE_BREAK = rf"[\s)*$](?<=[.!?].){_ABBREVIATED}(?:[\s)*$]|\\[\])])*|\\[\])](?<=[.!?]..)(?:[\s)*$]|\\[\])])*|(?<=[。！？])"
-POINT = "".join(rf"(?<!\b{word}\.)" for word in ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp"))
+# A sentence ends behind its point, unless that is an abbreviation's. The blank is looked for first, being rarer.
+_ABBREVIATIONS = ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp")
+_BLANK = r"(?:[\s)*$]|\\[\])])*"
+SENTENCE_BREAK = (
+    r"[\s)*$](?<=[.!?].)" + "".join(rf"(?<!\b{word}\..)" for word in _ABBREVIATIONS) + _BLANK
+    + rf"|\\[\])](?<=[.!?]..){_BLANK}|(?<=[。！？])"
+)  # fmt: skip
+POINT = "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
 _SENTENCE_END = re.compile(rf"[.!]{POINT}(?=\s|$)|[。！]|\n")
 _DISPLAY = re.compile(r"\s*(?:\\\[.*?\\\]|\$\$.*?\$\$|\\\(.*?\\\)|\$[^$]*\$(?!\d))", re.DOTALL)
 _BULLET = re.compile(r"[ \t]*(?:[-*•+]|(\d{1,2})[.)])[ \t]+(?=\S)([^\n]*)(?:\n[ \t]*)*")
@@ -80,7 +88,7 @@ def sentence_end(text: str, begin: int) -> int:
 
 def items_below(text: str, begin: int) -> tuple[list[str], int]:
     """The items of a list that begins there, and where it ends: "- 7\\n- 8" -> ["7", "8"]."""
-    items = []
+    items: list[str] = []
     while (bullet := _BULLET.match(text, begin)) and bullet[1] in (None, str(len(items) + 1)):
         items.append(bullet[2].strip())
         begin = bullet.end()

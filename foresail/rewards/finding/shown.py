@@ -6,7 +6,8 @@ import re
 
 _HTML_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _PROGRAM = re.compile(
-    r"```[ \t]*(?:python\d?|py|c|cpp|c\+\+|java|javascript|js|ts|typescript|rust|go|r|julia|matlab|octave|sage|sympy"
+    r"```[ \t]*(?:python\d?|py|c|cpp|c\+\+|java|javascript|js|ts|typescript|rust|go|r|julia|matlab|octave"
+    r"|sage|sympy"
     r"|bash|sh|shell|sql|ruby|haskell|lean\d?|wolfram|mathematica)[ \t]*\n.*?(?:```|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
@@ -20,7 +21,10 @@ _COMMENT = re.compile(r"^[ \t]*%[^\n]*|(?<=[.;:,!?])[ \t]+%[ \t][^\n]*", re.MULT
 # Not behind what a power would stand behind: `x**2` is no typeface.
 _EMPHASIS = re.compile(r"(?<![A-Za-z0-9)}\]*\\])\*{1,3}(?![\s*])([^*\n]{1,400}+)\*{1,3}")
 _UNDERLINES = re.compile(r"(?<![\w}\\])__(?![\s_])([^_\n]{1,400}+)__(?!\w)")
-_TAG = re.compile(r"</?(?:b|i|u|em|strong|span|p|div|center|font|mark|code|small|big|h[1-6]|br)(?:\s[^<>\n]{0,80})?/?>", re.I)
+_TAG = re.compile(
+    r"</?(?:b|i|u|em|strong|span|p|div|center|font|mark|code|small|big|h[1-6]|br)(?:\s[^<>\n]{0,80})?/?>",
+    re.I,
+)
 _CALCULATOR = re.compile(r"<<[^<>\n]{0,200}>>")  # as GSM8K's solutions have it
 _CODE = re.compile(r"(?<!`)`([^`\n]{1,80})`(?!`)")
 

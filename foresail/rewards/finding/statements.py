@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 
+from foresail.rewards.finding.before import said_before
+from foresail.rewards.finding.behind import is_unsaid, offered_behind, offers_another
 from foresail.rewards.finding.cues import SENTENCE_BREAK, cues_from_the_end, items_below, sentence_end
 from foresail.rewards.finding.shown import without_marks
-from foresail.rewards.finding.standing import is_unsaid, offered_behind, offers_another, said_before
 from foresail.rewards.finding.values import (
     all_values,
     ending_values,
@@ -43,7 +44,9 @@ _ONE_WORD = re.compile(r"[^\W\d_]+[.!]?|\$+[^$]+\$+[.]?")
 _SENTENCES = re.compile(rf"{SENTENCE_BREAK}|\n\s*\n")
 _CLAUSES = compiled(r"[,;，；]\s|[，；]|\b(?:and|while|but|whereas)\b")
 _AGAIN = compiled(r"(?:also|equally|juga|cũng|também|también|aussi|auch|rin|din)(?!\w)|也|ก็|また|또")
-_ANOTHER = compiled(r"(?:\banother|\bother|\balternative|\bpossible|另一个|其他的?|อีก|別の|다른)\s*[^.\d\n]{0,40}\Z")
+_ANOTHER = compiled(
+    r"(?:\banother|\bother|\balternative|\bpossible|另一个|其他的?|อีก|別の|다른)\s*[^.\d\n]{0,40}\Z"
+)
 _AGAIN_OR_MARK = re.compile(r"\b(?:also|and|or|so|too)\b|也|[.,;!:。，；！]")
 _WORDS = re.compile(r"[^\W\d_]{3,}")
 
@@ -122,7 +125,9 @@ def _may_be_said_before(text: str, start: int) -> bool:
     if not nearby.isascii():
         return True
     nearby = nearby.lower()
-    return any(word in nearby for word in ("answer", "option", "a:", "jawa", "resp", "sagot", "antwort", "####"))
+    return any(
+        word in nearby for word in ("answer", "option", "a:", "jawa", "resp", "sagot", "antwort", "####")
+    )
 
 
 def _may_stand_beside(text: str, start: int, end: int, later: int) -> bool:
@@ -134,7 +139,7 @@ def _may_stand_beside(text: str, start: int, end: int, later: int) -> bool:
 
 
 def _side_by_side(text: str, places: list[tuple[int, int, int, int]]) -> Answers | None:
-    """The values of statements (start, first and last character of what is said, end), the last one and its company."""
+    """The values of statements (start, span of what is said, end): of the last one and of those beside it."""
     answers: list[str] = []
     for number in range(len(places) - 1, -1, -1):
         _, begin, end, behind = places[number]

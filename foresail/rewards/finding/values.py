@@ -57,7 +57,8 @@ _DENIED_BEHIND = compiled(NOT_BEHIND)
 _OPERATOR = re.compile(r"[-+*/^×÷·()\s\\]+")  # between two parts of one formula without delimiters
 _OPEN = re.compile(r"[-+*/^×÷·]\s*\Z")
 _EQUALS = compiled(
-    r"\s*(?:[^,;.\d]{0,30}[=≈]|(?:is|are|equals|is equal to|là|bằng|adalah|ialah|ay|é|es|est|ist)(?!\w)|是|为|為|等于|は|คือ|เท่ากับ)\s*"
+    r"\s*(?:[^,;.\d]{0,30}[=≈]|(?:is|are|equals|is equal to|là|bằng|adalah|ialah|ay|é|es|est|ist)(?!\w)|是"
+    r"|为|為|等于|は|คือ|เท่ากับ)\s*"
 )
 _FACTORS = re.compile(r"^[^,;.]{0,40}[*×·+/÷-]")
 _DELIMITERS = re.compile(r"\A(?:\\[\[(]|\$\$?)|(?:\\[\])]|\$\$?)\Z")

@@ -17,15 +17,22 @@ _VARIABLE = re.compile(r"\\[wbsWZA]|\[[^\]]*\]|\(\?[^:)]*[:)]|[^\W\d_][?*]")
 _RUNS = re.compile(r"([^\W\d_]+)(~?)")
 _PARTS = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)?")
 _SPACED = re.compile(r"[^\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff]+")
+UNSPACED = re.compile(
+    r"[\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff\uf900-\ufaff]"
+)  # where words are not told apart
 # Words that only continue a pattern.
-_LATER = set("of to that the have been be and on way but from than believe think follow this it a one".split())
+_LATER = set(
+    "of to that the have been be and on way but from than believe think follow this it a one".split()
+)
 # Bytes are translated ten times faster than characters.
-_ASCII = bytes(ord(chr(code).lower()) if chr(code).isalpha() or code == ord("'") else ord(" ") for code in range(128))
+_ASCII = bytes(
+    ord(chr(code).lower()) if chr(code).isalpha() or code == ord("'") else ord(" ") for code in range(128)
+)
 _TABLE = _ASCII + b" " * 128
 
 
 def plain_words(text: str) -> list[str]:
-    r"""The words in small letters: plain_words(r"So $x=\\sqrt2$, isn't it?") -> ["so", "x", "sqrt", "isn't", "it"]."""
+    """The words in small letters: plain_words("So $x=2$, isn't it?") -> ["so", "x", "isn't", "it"]."""
     if text.isascii():
         return text.encode().translate(_TABLE).decode().split()
     return _PARTS.findall(text.lower())
@@ -111,7 +118,9 @@ class Wording(Hint):
             return None
         if self._marks:
             return self._pattern.search(text)
-        return next((match for place in self._places(text) if (match := self._pattern.match(text, place))), None)
+        return next(
+            (match for place in self._places(text) if (match := self._pattern.match(text, place))), None
+        )
 
     def match(self, text: str) -> re.Match[str] | None:
         return self._pattern.match(text) if self.may_hold(text) else None
