@@ -41,8 +41,8 @@ _SENTENCES = re.compile(rf"{SENTENCE_BREAK}|\n+")
 _CLOSING = " \t$)]}*\\_\"'”」）"
 # The rest of the formula that the answer stands in: `\boxed{7}\text{ cm}$ or $8$`.
 _LEAVING = re.compile(r"((?:[^\w$\\\n]|\\[a-zA-Z]++(?:\{[^{}$]*+\})?+|\\[^a-zA-Z]|[\d_])*+)\$\$?")
-_ALTERNATIVE = wording(OR, OR)
-_OR_BEFORE = wording(rf"{OR}(?:\W+\w+){{0,3}}\W*\Z", OR)
+_ALTERNATIVE = wording(rf"{OR}|{CORRECTION}", rf"{OR}|{CORRECTION}")
+_OR_BEFORE = wording(rf"(?:{OR}|{CORRECTION})(?:\W+\w+){{0,3}}\W*\Z", rf"{OR}|{CORRECTION}")
 _ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _HASHES = re.compile(r"\s*####(?!#)")
@@ -73,10 +73,11 @@ _OF_OTHERS = compiled(OF_OTHERS)
 # Linked to the answer, for "5 wrong answers" and "3 of them are false" say nothing of 5 and 3.
 _WRONG_AT_ONCE = wording(
     r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|was|would|must|can|seems?|looks?|ay|là|está"
-    r"|es|est|ist|era|foi|était|war)(?!\w)"
+    r"|adalah|ialah|é|es|est|ist|era|foi|était|war)(?!\w)"
     r"|[,;:(—–-]|\b(?:but|which|that|this|it|isso|eso|c'est|das)(?!\w))"
     r"(?:[^\w$\\]*\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely|actually|totally"
-    r"|completely|also|just"
+    r"|completely|also|just|the|yang|la|el|o|a|die|der|une|answer|jawaban|jawapan|đáp án|resposta|respuesta"
+    r"|réponse|adalah|é"
     rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*{WRONG}"
     rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*[是はがも은는이가]?\s*{WRONG_UNSPACED}"
     r"|^\W*(?:(?:但|但是|不过|可是|しかし|でも|하지만)\W*)?(?:这|這|那|此|该|上|我|答案|结果|これ|それ|答え|이|그|제|답)"
@@ -86,7 +87,7 @@ _WRONG_AT_ONCE = wording(
     marks=True,
 )
 _OFFERING = wording(
-    rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})",
+    rf"\W*(?:(?:and|so|but|hm+|oh|ah|eh|uh|um|well|à|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})",
     rf"{OR}|{CORRECTION}",
     marks=True,
 )
@@ -102,7 +103,8 @@ _FOLLOWING = (
     r"|correct|fix|thoughts?"
     r"|changed|counted|abaikan|lupakan|batalkan|bỏ|quên|desconsider\w|esqueça|olvid\w|descart\w|oubliez"
     r"|vergiss|huwag"
-    r"|kalimutan|guess|unsure|uncertain|know|idea|give|probabl\w*|possibly|barangkali|entah|siguro|marahil"
+    r"|kalimutan|guess|doubt\w*|reflection|unsure|uncertain|know|idea|give|probabl\w*|possibly|barangkali"
+    r"|entah|siguro|marahil"
     r"|provavelmente"
     r"|wahrscheinlich|möglicherweise|should|puede|stimmt|answers?|ans|option|choice|result|hasil|đáp|câu"
     r"|kết|sagot|kasagot\w*"
@@ -125,7 +127,7 @@ def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
         rest = rest[:BEHIND] + "\n" + rest[-BEHIND:]
     if "$" in rest and (leaving := _LEAVING.match(rest)):
         rest = leaving[1] + rest[leaving.end() :]
-    if rest.lstrip(_CLOSING).startswith(("?", "？")):
+    if rest.lstrip(_CLOSING).startswith(("?", "？", "✗", "✘", "❌")):
         return None
     if not may_tell_behind(rest) and not _DIGITS_FIRST.match(rest) and not _VALUE_BELOW.search(rest):
         return ()
@@ -169,7 +171,11 @@ def _is_unsaid_at_once(rest: str) -> bool:
 
 
 _UNSAID = (_WRONG_AT_ONCE, _NOT_RIGHT, _TAKEN_BACK, _DOUBT)
-_NOT_BEFORE = compiled(r"\b(?:not|no|never|n't|tidak|không|hindi|não|nicht|pas)\b|没|无|不|ไม่")
+# "This is not a mistake", but not "Oh no, I made a mistake".
+_NOT_BEFORE = compiled(
+    r"(?:\b(?:not|never|without|tidak|không|hindi|não|nicht|pas)|n[’']t)\b[^.,;:]{0,25}\Z|\bno \Z"
+    r"|[没无不]\w{0,4}\Z|ไม่[^\s]{0,8}\Z"
+)
 
 
 def _unsaid(sentence: str, answer: str) -> bool:

@@ -48,7 +48,7 @@ _HEADING = re.compile(
 _ABBREVIATIONS = ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp")
 _BLANK = r"(?:[\s)*$]|\\[\])])*"
 SENTENCE_BREAK = (
-    r"[\s)*$](?<=[.!?].)" + "".join(rf"(?<!\b{word}\..)" for word in _ABBREVIATIONS) + _BLANK
+    r"[\s)*$](?<=[.!?][\s\S])" + "".join(rf"(?<!\b{word}\.[\s\S])" for word in _ABBREVIATIONS) + _BLANK
     + rf"|\\[\])](?<=[.!?]..){_BLANK}|(?<=[。！？])"
 )  # fmt: skip
 POINT = "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)

@@ -36,7 +36,10 @@ _CORRECTION = compiled(CORRECTION)
 _REPLACING = compiled(rf"{STEP}|最终|最終|akhir|cuối cùng|สุดท้าย|huling|최종|endgültig")
 _OFFERING = compiled(rf"\W*(?:(?:and|so)\s+)?{OR}")
 _SUPPOSED = compiled(r"\b(?:if|suppose|assume|assuming|whether)\b[^.\n]*\Z")
-_SUPPOSITION = compiled(r"\A\s*(?:suppose|assume|if|say)\b[^\n]*")
+# Of "if …, then …" only what follows is said.
+_SUPPOSITION = compiled(
+    r"\A\s*(?:if\b(?![^\n]*\b(?:otherwise|else)\b)[^,\n]*,(?:\s*then\b)?|(?:if|suppose|assume|say)\b[^\n]*)"
+)
 _BARE_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _PLAIN = re.compile(r"(?:####|A:)[ \t]*(-?\d+(?:\.\d+)?)\s*\Z", re.ASCII)
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)

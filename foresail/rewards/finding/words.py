@@ -59,7 +59,8 @@ WRONG = pattern(
     r"wrong|incorrect|mistake[ns]?|mistaken|erroneous|errors?|false|invalid|inaccurate|untrue|nonsense"
     r"|bogus|flawed"
     r"|miscalculat\w*|miscount\w*|misread|impossible|absurd|extraneous|rejected|discarded|ruled out|fails?"
-    r"|contradict\w*|violates?|lied|salah|keliru|sai|nhầm|lầm|mali|nagkamali|errad[oa]|incorret[oa]|falso"
+    r"|contradict\w*|violates?|lied|salah|keliru|sai|nhầm|lầm|mali|maling|nagkamali|errad[oa]|incorret[oa]"
+    r"|falso"
     r"|inválid[oa]|engan(?:ei|ado|ada)|equivoqué|equivocad[oa]|equivocacion|equivocación|incorrect[oa]"
     r"|erróne[oa]|(?:est[aá]|es) mal"
     r"|faux|fausse|erronée?|trompée?|trompé|incorrecte|falsch\w*|geirrt|verrechnet|inkorrekt|fehler"
@@ -68,7 +69,8 @@ WRONG = pattern(
     WRONG_UNSPACED,
 )
 RIGHT = (
-    r"right|correct|true|valid|accurate|possible|it(?=\W*\Z)|answer|sure|certain|confident|acceptable"
+    r"right|correct|true|valid|accurate|possible|it(?=\W*\Z)|answer|sure|certain|confident|accept(?:ed"
+    r"|able)|counted|trusted"
     r"|works?|satisf(?:y|ies|ied)|hold|fit|match|sense|what was asked"
     r"|benar|betul|tepat|yakin|pasti|jawaban(?:nya)?|jawapan(?:nya)?|đúng|chính xác|chắc|đáp án|đáp số"
     r"|câu trả lời"
@@ -79,7 +81,7 @@ RIGHT = (
 NOT_RIGHT = (
     rf"\b(?:{NOT})(?!\w)(?:[ \t]+[^\s.,;:]+){{0,4}}?[ \t]+(?:{RIGHT})(?!\w)"
     r"|不(?:太)?(?:正确|正確|对|對|确定|確定|成立|知道)|不是(?:正确|最终|我的)?答案|ไม่(?:ถูก|แน่ใจ|ใช่คำตอบ|มั่นใจ|ใช่)"
-    r"|正しくな|正しくあり|自信がな|自信があり|答えではあ|答えではな|確信がな"
+    r"|正解ではな|正解ではあ|正解じゃ|正しくな|正しくあり|自信がな|自信があり|答えではあ|答えではな|確信がな"
     r"|확실하지|확신이|정답이 아|답이 아|맞지 않|옳지 않"
     r"|\bstimmt(?: so)? nicht\b|\b(?:don[’']?t|do not|can[’']?t|cannot) (?:know|tell|say|decide)\b"
     r"|\bunsure\b|\buncertain\b"
@@ -96,7 +98,7 @@ TAKEN_BACK = pattern(
     r"|(?:disregard|ignore|forget|discard|retract|withdraw|delete|cancel|erase|revoke|drop|reject)"
     r" (?:(?:all|everything|of|that|this|it|these|my|what|(?:the|any) (?:\w+ )?(?:above|previous|last"
     r"|box(?:ed)?|answers?|result))\b)"
-    r"|retracted|withdrawn|(?:let me|i[’']ll|we[’']ll|will|must|need to|have to)"
+    r"|please (?:disregard|ignore)|retracted|withdrawn|(?:let me|i[’']ll|we[’']ll|will|must|need to|have to)"
     r" (?:start over|redo|retry|try again|reconsider|rethink|think again|recompute|recalculate|correct|fix"
     r"|start again)"
     r"|second thoughts?|changed my mind|to be (?:corrected|fixed)"
@@ -110,7 +112,8 @@ DOUBT = (
     r"|no idea|give up|i guess"
     r"|(?:an?|my|only|just|best) guess|(?:might|could|may)(?: also| well)? be(?=\s+(?:[-−$\d\\(]|wrong"
     r"|incorrect|off|mistaken))"
-    r"|probably|possibly|maybe|perhaps|barangkali|mungkin(?=[^.,]{0,20}\d)|entah|có lẽ|có thể là|baka|siguro"
+    r"|(?<!no )(?<!without )(?<!without a )doubts?|doubtful|probably|possibly|maybe|perhaps|barangkali"
+    r"|mungkin(?=[^.,]{0,20}\d)|entah|có lẽ|có thể là|baka|siguro"
     r"|marahil|talvez|provavelmente|possivelmente|quizás?|tal vez|probablemente|posiblemente|peut-être"
     r"|probablement"
     r"|vielleicht|wahrscheinlich|möglicherweise)(?!\w)"
@@ -175,7 +178,8 @@ NUMBER_BEFORE = pattern(
 )
 AND = pattern(r"and|dan|và|y|e|et|und|at", r"[,;&、，；]|和|与|與|以及|และ|と|및")
 CORRECTION = pattern(
-    r"wait|wrong|mistake\w*|actually|instead|correct(?:ed|ion|ing)|recheck\w*|re-check\w*|recomput\w*|hm"
+    r"wait|reflection|(?:không|não|nein|non|hindi|bukan|tidak)(?=\s*[,:;—-])"
+    r"|wrong|mistake\w*|actually|instead|correct(?:ed|ion|ing)|recheck\w*|re-check\w*|recomput\w*|hm"
     r"|hmm+|oops|rather|sorry|incorrect|error"
     r"|should (?:have been|be)|second thoughts?|hold on|edit|update|tunggu|maaf|sebenarnya|sepatutnya"
     r"|khoan|thực ra|xin lỗi|teka|pasensya"
@@ -191,7 +195,8 @@ STEP = pattern(
     r"所以|因此|故|则|得|ดังนั้น|จึง|よって|したがって|따라서|그러므로",
 )
 BECAUSE = pattern(
-    r"because|since|as|where|when|after|for|from|by|with|using|in|of|out of|per|at|on|given|karena|kerana"
+    r"because|since|(?<!well )as(?! well)|where|when|after|for|from|by|with|using|in|of|out of|per|at|on"
+    r"|given|karena|kerana"
     r"|dari|vì|do|dahil"
     r"|porque|pois|parce que|car|weil|denn|da",
     r"因为|由于|เพราะ|から|なぜなら|왜냐하면",
