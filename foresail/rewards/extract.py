@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from foresail.rewards.finding.before import said_before
+from foresail.rewards.finding.behind import offered_behind
 from foresail.rewards.finding.boxes import NEAR, Box, bare_box, find_boxes, last_command, offered_together
 from foresail.rewards.finding.governing import is_part_of_formula
 from foresail.rewards.finding.shown import shown, without_rare
-from foresail.rewards.finding.standing import offered_behind, said_before
 from foresail.rewards.finding.statements import last_values, stated_answers
 
 Accept = Literal["boxed", "stated", "any"]

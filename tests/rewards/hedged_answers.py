@@ -1,8 +1,8 @@
-"""Responses put together from phrases.json: statements that stand, hedges, withdrawals and denials in 13 languages.
+"""Responses composed of phrases.json: statements that stand, hedges, withdrawals and denials in 13 languages.
 
-In a language, `states` are frames that state a value, `ends_on` frames that merely end on one; `offers` stand
-between two values that are both offered, `corrects` between a value and the one that replaces it; `takes_back`
-and `harmless` follow an answer, `denies` are frames that rule their value out.
+In a language, `states` are frames that state a value, `ends_on` frames that merely end on one. `offers` stand
+between two values that are both offered, `restates` between two statements, `corrects` between a value and the one
+that replaces it. `takes_back` and `harmless` follow an answer; `denies` are frames that rule their value out.
 """
 
 from __future__ import annotations

@@ -3,12 +3,11 @@ r"""Boxes: where `\boxed{…}` stands, and which boxes are one answer together."
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from foresail.rewards.finding.behind import may_tell_behind
 from foresail.rewards.finding.cues import CUE
-from foresail.rewards.finding.telling import may_tell_behind
 from foresail.rewards.finding.words import AND, CORRECTION, OR, STEP, compiled, wording
 
 WINDOW = 20_000  # characters around the last box that are looked at
@@ -20,6 +19,7 @@ _BRACES = re.compile(
     r"\\(?:[bB]oxed|fbox|framebox)\s*+\{|\\[hv]?phantom\s*+\{|\\\\(?![bB]oxed|fbox|framebox)|\\[{}]|[{}]"
 )
 _COMMAND = re.compile(r"\\(?:[bB]oxed|fbox|framebox)")
+_PLAIN = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\{([^{}\\]*+)\}")  # a number, mostly
 _BARE = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\s*+([^\s{}$\\]++|\\[a-zA-Z]++(?:\{[^{}]*+\})*+)")
 
 _ALTERNATIVE = wording(
@@ -55,8 +55,8 @@ class Box(NamedTuple):
 
 def bare_box(text: str) -> Box | None:
     r"""The last box without braces: `\boxed 7`."""
-    bare = deque(_BARE.finditer(text), maxlen=1)
-    return Box(bare[0][1], bare[0].start(), bare[0].end()) if bare else None
+    found = [Box(bare[1], bare.start(), bare.end()) for bare in _BARE.finditer(text)]
+    return found[-1] if found else None
 
 
 def find_boxes(text: str, last: int | None = None) -> list[Box]:
@@ -66,6 +66,12 @@ def find_boxes(text: str, last: int | None = None) -> list[Box]:
     if last < 0:
         return []
     start = _first_command(text, max(0, last - WINDOW), last)
+    if (
+        start == last
+        and (plain := _PLAIN.match(text, last))
+        and text.find("phantom", max(0, last - NEAR), last) < 0
+    ):
+        return [Box(plain[1].strip(), last, plain.end())]
     if text.find("phantom", max(0, start - NEAR), last) >= 0:  # it opens before the box that it hides
         start = max(0, start - NEAR)
     contents: dict[int, tuple[int, int]] = {}  # where a box's command begins -> the span inside its braces

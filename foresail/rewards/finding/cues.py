@@ -35,7 +35,7 @@ CUE = re.compile(
 _HINTS = (
     "ans", "option", "choice", "result", "jawa", "hasil", "đáp", "câu", "kết", "ตอบ", "sagot", "respo", "respu",
     "réponse", "résultat", "antwort", "ergebnis", "risposta", "cevap", "ответ", "答", "正解", "选", "답", "उत्तर",
-    "الجواب",     "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
+    "الجواب", "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
 )  # fmt: skip
 _LABEL = re.compile(r"^[>*_ ]*[aA][*_ ]*[:：]", re.MULTILINE)
 _HASHES = re.compile(r"[ \t]*+####(?!#)")
@@ -44,14 +44,14 @@ _HEADING = re.compile(
     rf"(?:{ANSWER})(?:{_MODIFIER})?[\s*_:：]*\n\s*",
     re.IGNORECASE,
 )
-# Where a sentence ends: behind its point, unless an abbreviation's. The blank is looked for first, because
-# there are fewer blanks than places.
-_ABBREVIATED = "".join(rf"(?<!\b{word}\..)" for word in ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp"))
+# A sentence ends behind its point, unless that is an abbreviation's. The blank is looked for first, being rarer.
+_ABBREVIATIONS = ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp")
+_BLANK = r"(?:[\s)*$]|\\[\])])*"
 SENTENCE_BREAK = (
-    rf"[\s)*$](?<=[.!?].){_ABBREVIATED}(?:[\s)*$]|\\[\])])*|\\[\])](?<=[.!?]..)(?:[\s)*$]|\\[\])])*"
-    rf"|(?<=[。！？])"
-)
-POINT = "".join(rf"(?<!\b{word}\.)" for word in ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp"))
+    r"[\s)*$](?<=[.!?][\s\S])" + "".join(rf"(?<!\b{word}\.[\s\S])" for word in _ABBREVIATIONS) + _BLANK
+    + rf"|\\[\])](?<=[.!?]..){_BLANK}|(?<=[。！？])"
+)  # fmt: skip
+POINT = "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
 _SENTENCE_END = re.compile(rf"[.!]{POINT}(?=\s|$)|[。！]|\n")
 _DISPLAY = re.compile(r"\s*(?:\\\[.*?\\\]|\$\$.*?\$\$|\\\(.*?\\\)|\$[^$]*\$(?!\d))", re.DOTALL)
 _BULLET = re.compile(r"[ \t]*(?:[-*•+]|(\d{1,2})[.)])[ \t]+(?=\S)([^\n]*)(?:\n[ \t]*)*")

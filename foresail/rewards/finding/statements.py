@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
+from foresail.rewards.finding.before import said_before
+from foresail.rewards.finding.behind import is_unsaid, offered_behind, offers_another
 from foresail.rewards.finding.cues import SENTENCE_BREAK, cues_from_the_end, items_below, sentence_end
 from foresail.rewards.finding.governing import is_about_another
 from foresail.rewards.finding.shown import without_marks
-from foresail.rewards.finding.standing import is_unsaid, offered_behind, offers_another, said_before
 from foresail.rewards.finding.values import (
     all_values,
     ending_values,
@@ -36,7 +37,10 @@ _CORRECTION = compiled(CORRECTION)
 _REPLACING = compiled(rf"{STEP}|最终|最終|akhir|cuối cùng|สุดท้าย|huling|최종|endgültig")
 _OFFERING = compiled(rf"\W*(?:(?:and|so)\s+)?{OR}")
 _SUPPOSED = compiled(r"\b(?:if|suppose|assume|assuming|whether)\b[^.\n]*\Z")
-_SUPPOSITION = compiled(r"\A\s*(?:suppose|assume|if|say)\b[^\n]*")
+# Of "if …, then …" only what follows is said.
+_SUPPOSITION = compiled(
+    r"\A\s*(?:if\b(?![^\n]*\b(?:otherwise|else)\b)[^,\n]*,(?:\s*then\b)?|(?:if|suppose|assume|say)\b[^\n]*)"
+)
 _BARE_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _PLAIN = re.compile(r"(?:####|A:)[ \t]*(-?\d+(?:\.\d+)?)\s*\Z", re.ASCII)
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
@@ -141,7 +145,7 @@ def _may_stand_beside(text: str, start: int, end: int, later: int) -> bool:
 
 
 def _side_by_side(text: str, places: list[tuple[int, int, int, int]]) -> Answers | None:
-    """The values of statements (start, first and last character of what is said, end): the last and its company."""
+    """The values of statements (start, span of what is said, end): of the last one and of those beside it."""
     answers: list[str] = []
     for number in range(len(places) - 1, -1, -1):
         _, begin, end, behind = places[number]

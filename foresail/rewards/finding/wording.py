@@ -17,6 +17,9 @@ _VARIABLE = re.compile(r"\\[wbsWZA]|\[[^\]]*\]|\(\?[^:)]*[:)]|[^\W\d_][?*]")
 _RUNS = re.compile(r"([^\W\d_]+)(~?)")
 _PARTS = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)?")
 _SPACED = re.compile(r"[^\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff]+")
+UNSPACED = re.compile(
+    r"[\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff\uf900-\ufaff]"
+)  # where words are not told apart
 # Words that only continue a pattern.
 _LATER = set(
     "of to that the have been be and on way but from than believe think follow this it a one".split()
@@ -29,7 +32,7 @@ _TABLE = _ASCII + b" " * 128
 
 
 def plain_words(text: str) -> list[str]:
-    r"""The words in small letters: plain_words(r"So $\\sqrt2$, isn't it?") -> ["so", "sqrt", "isn't", "it"]."""
+    """The words in small letters: plain_words("So $x=2$, isn't it?") -> ["so", "x", "isn't", "it"]."""
     if text.isascii():
         return text.encode().translate(_TABLE).decode().split()
     return _PARTS.findall(text.lower())

@@ -21,7 +21,7 @@ def compiled(text: str) -> re.Pattern[str]:
 
 
 def wording(text: str, beginnings: str, *, marks: bool = False) -> Wording:
-    """A pattern whose matches all begin with a word that `beginnings` spells, or with marks before it."""
+    """A pattern whose matches begin with one of the words that `beginnings` spells, or with marks before it."""
     return Wording(text, beginnings, marks=marks)
 
 
@@ -29,23 +29,25 @@ def wording(text: str, beginnings: str, *, marks: bool = False) -> Wording:
 NOT = (
     r"(?<!\bif )not|never|cannot|\w{1,12}n[’']t|no|nor|neither|without|anything but"
     r"|(?<!number )(?<!nothing )(?<!none )other than|rather than|instead of|no longer"
-    r"|far from|differs? from|different from|unlike|bukan(?:lah)?|tidak(?:lah)?|tak|không|chẳng|hindi|não|nao|nunca"
+    r"|far from|differs? from|different from|unlike|bukan(?:lah)?|tidak(?:lah)?|tak|không|chẳng|hindi|não"
+    r"|nao|nunca"
     r"|pas|jamais|nicht|keine?[nrms]?|niemals|non|nunca|jamás|не"
 )
 NOT_UNSPACED = r"不|非|ไม่|而不"
 FILLING = (
     r"be|been|being|equals?|to|the|an?|is|are|was|as|exactly|really|simply|actually|necessarily|just|even"
     r"|always|likely"
-    r"|definitely|certainly|any|my|our|answer|final|correct|right|value|say|choose|write|claim|phải|là|thể|bằng|nào"
-    r"|sama|dengan|mungkin|adalah|ay|ang|puede|pode|ser|es|é|igual|a|peut|être|est|égale?|à|kann|sein|die|gleich"
+    r"|definitely|certainly|any|my|our|answer|final|correct|right|value|say|choose|write|claim|phải|là|thể"
+    r"|bằng|nào"
+    r"|sama|dengan|mungkin|adalah|ay|ang|puede|pode|ser|es|é|igual|a|peut|être|est|égale?|à|kann|sein|die"
+    r"|gleich"
 )
 FILLING_UNSPACED = (
     r"可能|能|会|一定|应该|应|等于|等於|是|为|為|必|再|就|ใช่|น่า|จะ|เป็น|เท่ากับ|ได้|คือ|อาจ|สามารถ|ควร"
 )
 NOT_BEHIND = (
-    r"[ \t]*(?:だ?とは?思[わい]|(?:이?라고|이?라는)[^.]{0,8}않"
-    r"|では(?:あり|な)|じゃ(?:あり|な)|[이가은는]?[ \t]*(?:아니(?!면)|아닙)"
-    r"|(?:nicht|ist es nicht)\b)"
+    r"[ \t]*(?:だ?とは?思[わい]|(?:이?라고|이?라는)[^.]{0,8}않|では(?:あり|な)|じゃ(?:あり|な)"
+    r"|[이가은는]?[ \t]*(?:아니(?!면)|아닙)|(?:nicht|ist es nicht)\b)"
 )
 
 # Withdrawals.
@@ -54,9 +56,11 @@ WRONG_UNSPACED = (
     r"|틀렸|틀린|틀립|실수|오답|잘못|(?<!ไม่)ผิด)"
 )
 WRONG = pattern(
-    r"wrong|incorrect|mistake[ns]?|mistaken|erroneous|errors?|false|invalid|inaccurate|untrue|nonsense|bogus|flawed"
+    r"wrong|incorrect|mistake[ns]?|mistaken|erroneous|errors?|false|invalid|inaccurate|untrue|nonsense"
+    r"|bogus|flawed"
     r"|miscalculat\w*|miscount\w*|misread|impossible|absurd|extraneous|rejected|discarded|ruled out|fails?"
-    r"|contradict\w*|violates?|lied|salah|keliru|sai|nhầm|lầm|mali|nagkamali|errad[oa]|incorret[oa]|falso"
+    r"|contradict\w*|violates?|lied|salah|keliru|sai|nhầm|lầm|mali|maling|nagkamali|errad[oa]|incorret[oa]"
+    r"|falso"
     r"|inválid[oa]|engan(?:ei|ado|ada)|equivoqué|equivocad[oa]|equivocacion|equivocación|incorrect[oa]"
     r"|erróne[oa]|(?:est[aá]|es) mal"
     r"|faux|fausse|erronée?|trompée?|trompé|incorrecte|falsch\w*|geirrt|verrechnet|inkorrekt|fehler"
@@ -65,9 +69,11 @@ WRONG = pattern(
     WRONG_UNSPACED,
 )
 RIGHT = (
-    r"right|correct|true|valid|accurate|possible|it(?=\W*\Z)|answer|sure|certain|confident|acceptable"
+    r"right|correct|true|valid|accurate|possible|it(?=\W*\Z)|answer|sure|certain|confident|accept(?:ed"
+    r"|able)|counted|trusted"
     r"|works?|satisf(?:y|ies|ied)|hold|fit|match|sense|what was asked"
-    r"|benar|betul|tepat|yakin|pasti|jawaban(?:nya)?|jawapan(?:nya)?|đúng|chính xác|chắc|đáp án|đáp số|câu trả lời"
+    r"|benar|betul|tepat|yakin|pasti|jawaban(?:nya)?|jawapan(?:nya)?|đúng|chính xác|chắc|đáp án|đáp số"
+    r"|câu trả lời"
     r"|tama|sigurado|sagot|cert[oa]|certeza|corret[oa]|resposta|correct[oa]|segur[oa]|respuesta|juste"
     r"|sûre?|bon(?:ne)?"
     r"|réponse|exacte?|richtig|sicher|korrekt|antwort"
@@ -75,13 +81,14 @@ RIGHT = (
 NOT_RIGHT = (
     rf"\b(?:{NOT})(?!\w)(?:[ \t]+[^\s.,;:]+){{0,4}}?[ \t]+(?:{RIGHT})(?!\w)"
     r"|不(?:太)?(?:正确|正確|对|對|确定|確定|成立|知道)|不是(?:正确|最终|我的)?答案|ไม่(?:ถูก|แน่ใจ|ใช่คำตอบ|มั่นใจ|ใช่)"
-    r"|正しくな|正しくあり|自信がな|自信があり|答えではあ|答えではな|確信がな"
+    r"|正解ではな|正解ではあ|正解じゃ|正しくな|正しくあり|自信がな|自信があり|答えではあ|答えではな|確信がな"
     r"|확실하지|확신이|정답이 아|답이 아|맞지 않|옳지 않"
     r"|\bstimmt(?: so)? nicht\b|\b(?:don[’']?t|do not|can[’']?t|cannot) (?:know|tell|say|decide)\b"
     r"|\bunsure\b|\buncertain\b"
 )
 NO = pattern(
-    r"no|nope|nah|not|wrong|false|incorrect|salah|sai|mali|hindi|bukan|tidak|không|não|falso|errado|incorrecto|faux"
+    r"no|nope|nah|not|wrong|false|incorrect|salah|sai|mali|hindi|bukan|tidak|không|não|falso|errado"
+    r"|incorrecto|faux"
     r"|non|nein|falsch",
     r"不|不对|不是|错|違う|違います|いいえ|いや|아니요|아니|ไม่|ผิด",
 )
@@ -91,7 +98,7 @@ TAKEN_BACK = pattern(
     r"|(?:disregard|ignore|forget|discard|retract|withdraw|delete|cancel|erase|revoke|drop|reject)"
     r" (?:(?:all|everything|of|that|this|it|these|my|what|(?:the|any) (?:\w+ )?(?:above|previous|last"
     r"|box(?:ed)?|answers?|result))\b)"
-    r"|retracted|withdrawn|(?:let me|i[’']ll|we[’']ll|will|must|need to|have to)"
+    r"|please (?:disregard|ignore)|retracted|withdrawn|(?:let me|i[’']ll|we[’']ll|will|must|need to|have to)"
     r" (?:start over|redo|retry|try again|reconsider|rethink|think again|recompute|recalculate|correct|fix"
     r"|start again)"
     r"|second thoughts?|changed my mind|to be (?:corrected|fixed)"
@@ -105,8 +112,10 @@ DOUBT = (
     r"|no idea|give up|i guess"
     r"|(?:an?|my|only|just|best) guess|(?:might|could|may)(?: also| well)? be(?=\s+(?:[-−$\d\\(]|wrong"
     r"|incorrect|off|mistaken))"
-    r"|probably|possibly|maybe|perhaps|barangkali|mungkin(?=[^.,]{0,20}\d)|entah|có lẽ|có thể là|baka|siguro"
-    r"|marahil|talvez|provavelmente|possivelmente|quizás?|tal vez|probablemente|posiblemente|peut-être|probablement"
+    r"|(?<!no )(?<!without )(?<!without a )doubts?|doubtful|probably|possibly|maybe|perhaps|barangkali"
+    r"|mungkin(?=[^.,]{0,20}\d)|entah|có lẽ|có thể là|baka|siguro"
+    r"|marahil|talvez|provavelmente|possivelmente|quizás?|tal vez|probablemente|posiblemente|peut-être"
+    r"|probablement"
     r"|vielleicht|wahrscheinlich|möglicherweise)(?!\w)"
     r"|不知道|不确定|可能(?:是|为|就)|也许|或许|大概|かもしれ|たぶん|おそらく|多分|아마|모르|글쎄|อาจ(?:จะ)?(?:เป็น|คือ)|บางที|ไม่แน่"
 )
@@ -169,7 +178,8 @@ NUMBER_BEFORE = pattern(
 )
 AND = pattern(r"and|dan|và|y|e|et|und|at", r"[,;&、，；]|和|与|與|以及|และ|と|및")
 CORRECTION = pattern(
-    r"wait|wrong|mistake\w*|actually|instead|correct(?:ed|ion|ing)|recheck\w*|re-check\w*|recomput\w*|hm"
+    r"wait|reflection|(?:không|não|nein|non|hindi|bukan|tidak)(?=\s*[,:;—-])"
+    r"|wrong|mistake\w*|actually|instead|correct(?:ed|ion|ing)|recheck\w*|re-check\w*|recomput\w*|hm"
     r"|hmm+|oops|rather|sorry|incorrect|error"
     r"|should (?:have been|be)|second thoughts?|hold on|edit|update|tunggu|maaf|sebenarnya|sepatutnya"
     r"|khoan|thực ra|xin lỗi|teka|pasensya"
@@ -185,7 +195,8 @@ STEP = pattern(
     r"所以|因此|故|则|得|ดังนั้น|จึง|よって|したがって|따라서|그러므로",
 )
 BECAUSE = pattern(
-    r"because|since|as|where|when|after|for|from|by|with|using|in|of|out of|per|at|on|given|karena|kerana"
+    r"because|since|(?<!well )as(?! well)|where|when|after|for|from|by|with|using|in|of|out of|per|at|on"
+    r"|given|karena|kerana"
     r"|dari|vì|do|dahil"
     r"|porque|pois|parce que|car|weil|denn|da",
     r"因为|由于|เพราะ|から|なぜなら|왜냐하면",

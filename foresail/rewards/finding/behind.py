@@ -1,20 +1,19 @@
-r"""Whether an answer stands: what is said before it and behind it, of itself and of other values.
+r"""What is said behind an answer: it may be taken back, or another value offered.
 
-`\boxed{7} is wrong` and `not \boxed{7}` leave no answer; `\boxed{7}, or maybe 8` offers two values.
+`\boxed{7} is wrong` and `\boxed{7}. Scratch that.` leave no answer; `\boxed{7}, or maybe 8` offers two values.
 """
 
 from __future__ import annotations
 
 import re
 
+from foresail.rewards.finding import words
 from foresail.rewards.finding.corrections import corrected_behind
-from foresail.rewards.finding.cues import ANSWER, CUE, SENTENCE_BREAK, may_hold_cue, sentence_end
-from foresail.rewards.finding.telling import DENY, MISNAME, OFFER, UNCLAIM, may_tell_behind, what_before
+from foresail.rewards.finding.cues import CUE, SENTENCE_BREAK, may_hold_cue, sentence_end
 from foresail.rewards.finding.values import DENIED, all_values, stated_values, values_of
+from foresail.rewards.finding.wording import UNSPACED, Hint, kinds_in_sentence
 from foresail.rewards.finding.words import (
     CORRECTION,
-    DISBELIEF,
-    DISBELIEF_UNSPACED,
     DOUBT,
     MODAL,
     NO,
@@ -34,7 +33,7 @@ from foresail.rewards.finding.words import (
 MANY = 8  # sentences behind an answer, and as many at the end
 LONG = 300  # characters of each
 BEHIND = 1_000  # characters behind an answer that are looked at, and as many at the end of the text
-BEFORE = 100  # characters before it
+NEAR = 80  # characters behind it in which a word may offer another value
 FEW = 6  # words before a value that is offered
 BRIEF = 8  # words of a sentence that says nothing but that something is wrong
 
@@ -43,22 +42,19 @@ _SENTENCES = re.compile(rf"{SENTENCE_BREAK}|\n+")
 _CLOSING = " \t$)]}*\\_\"'”」）"
 # The rest of the formula that the answer stands in: `\boxed{7}\text{ cm}$ or $8$`.
 _LEAVING = re.compile(r"((?:[^\w$\\\n]|\\[a-zA-Z]++(?:\{[^{}$]*+\})?+|\\[^a-zA-Z]|[\d_])*+)\$\$?")
-_ALTERNATIVE = wording(OR, OR)
-_OR_BEFORE = wording(rf"{OR}(?:\W+\w+){{0,3}}\W*\Z", OR)
+_ALTERNATIVE = wording(rf"{OR}|{CORRECTION}", rf"{OR}|{CORRECTION}")
+_OR_BEFORE = wording(rf"(?:{OR}|{CORRECTION})(?:\W+\w+){{0,3}}\W*\Z", rf"{OR}|{CORRECTION}")
 _ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _HASHES = re.compile(r"\s*####(?!#)")
-_BESIDE = wording(
-    rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR
-)
 _METHOD = compiled(
     r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?"
     r"|comput(?:e|ing)|by|let|since|because"
     r"|method|approach|we (?:can|could|may|might|note|see|know))\b"
 )
 _VALUE_ALONE = re.compile(r"[\s*$\\(\[-]*\d[\d.,/]*[\s*$\\)\].%]*")
-_VALUE_BELOW = re.compile(r"\n[\s*$\\(\[#-]*(?:[aA]\s*[:：]\s*)?\d|<")
-_DIGITS_FIRST = re.compile(r"[^a-zA-Z\d]*(?:\\[a-zA-Z]+[^a-zA-Z\d]*)*\d")
+_VALUE_BELOW = re.compile(r"\n[\s*$\\(\[#-]*+(?:[aA]\s*[:：]\s*)?\d|<")
+_DIGITS_FIRST = re.compile(r"[^a-zA-Z\d\\]*+(?:(?:\\[a-zA-Z]++|\\[^a-zA-Z])[^a-zA-Z\d\\]*+)*+\d")
 _BARE_NUMBER = re.compile(r"\$?-?\d[\d.,/]*")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _VALUE_SIGN = re.compile(r"[\d$\\]")
@@ -78,10 +74,11 @@ _OF_OTHERS = compiled(OF_OTHERS)
 # Linked to the answer, for "5 wrong answers" and "3 of them are false" say nothing of 5 and 3.
 _WRONG_AT_ONCE = wording(
     r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|was|would|must|can|seems?|looks?|ay|là|está"
-    r"|es|est|ist|era|foi|était|war)(?!\w)"
+    r"|adalah|ialah|é|es|est|ist|era|foi|était|war)(?!\w)"
     r"|[,;:(—–-]|\b(?:but|which|that|this|it|isso|eso|c'est|das)(?!\w))"
     r"(?:[^\w$\\]*\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely|actually|totally"
-    r"|completely|also|just"
+    r"|completely|also|just|the|yang|la|el|o|a|die|der|une|answer|jawaban|jawapan|đáp án|resposta|respuesta"
+    r"|réponse|adalah|é"
     rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*{WRONG}"
     rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*[是はがも은는이가]?\s*{WRONG_UNSPACED}"
     r"|^\W*(?:(?:但|但是|不过|可是|しかし|でも|하지만)\W*)?(?:这|這|那|此|该|上|我|答案|结果|これ|それ|答え|이|그|제|답)"
@@ -91,78 +88,34 @@ _WRONG_AT_ONCE = wording(
     marks=True,
 )
 _OFFERING = wording(
-    rf"\W*(?:(?:and|so|but|hm+|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})",
+    rf"\W*(?:(?:and|so|but|hm+|oh|ah|eh|uh|um|well|à|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})",
     rf"{OR}|{CORRECTION}",
     marks=True,
 )
+_MODAL_WORD = wording(MODAL, MODAL)
 _MODAL = wording(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z", MODAL)
 _CONFIRMED = compiled(
-    r"(?<![\\\w])(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b|✓|✔|✅|正确|无误"
+    r"(?<![\\\w])(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b"
+    r"|✓|✔|✅|正确|无误"
 )
-_MISANSWER = wording(
-    r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse"
-    r"|falsche) (?:final )?(?:answer|sagot|réponse|antwort)"
-    r"(?: \w+)?\W*\Z|\b(?:common|frequent|typical) (?:mistake|error|wrong answer)(?: here)? (?:is"
-    r"|would be)(?: to \w+)?\W*\Z"
-    r"|\b(?:wrongly|mistakenly|incorrectly|erroneously|falsely) (?:\w+ )?(?:\w+ )?\W*\Z"
-    r"|\bwrong to \w+(?: \w+)?\W*\Z"
-    rf"|(?:{ANSWER})\s*(?:yang (?:salah|keliru)|sai|ที่ผิด|errada|incorreta|incorrecta|equivocada"
-    rf"|fausse)(?:\s*[^\s\d]+)?\W*\Z"
-    r"|(?:错误|錯誤|错)的?答案\w{0,2}\W*\Z|間違った答え\w?\W*\Z|(?:틀린|잘못된) (?:정)?답\w?\W*\Z",
-    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|maling|mauvaise|fausse|falsche|common"
-    r"|frequent|typical|错|錯|間|틀|잘"
-    rf"|{ANSWER}",
+_FOLLOWING = (
+    r"scratch|strike|never|taken?|took|taking|kidding|joking|disregard|ignor\w*|forget|discard|retract\w*"
+    r"|withdraw\w*|delete"
+    r"|cancel|erase|revoke|drop|reject|start|redo|retry|try|reconsider|rethink|recompute|recalculate"
+    r"|correct|fix|thoughts?"
+    r"|changed|counted|abaikan|lupakan|batalkan|bỏ|quên|desconsider\w|esqueça|olvid\w|descart\w|oubliez"
+    r"|vergiss|huwag"
+    r"|kalimutan|guess|doubt\w*|reflection|unsure|uncertain|know|idea|give|probabl\w*|possibly|barangkali"
+    r"|entah|siguro|marahil"
+    r"|provavelmente"
+    r"|wahrscheinlich|möglicherweise|should|puede|stimmt|answers?|ans|option|choice|result|hasil|đáp|câu"
+    r"|kết|sagot|kasagot\w*"
+    r"|jawab\w*|jawapan\w*|resposta|respuesta|resultado|réponse|résultat|antwort|endantwort|endergebnis"
+    r"|risposta|cevap"
 )
-_DISBELIEVED = wording(
-    rf"{DISBELIEF}(?:[\s$*(\[]+(?:that|the|my|our|final|correct|right|answer|it|it[’']s|is|value|result|to"
-    rf"|be|of|equals?|say|que|là|la|a"
-    rf"|est))*[\s$*(\[\\]*\Z|(?:{DISBELIEF_UNSPACED})[^，。,.\d]{{0,8}}\Z",
-    rf"{DISBELIEF}|{DISBELIEF_UNSPACED}",
-)
-_EXAMPLE = wording(
-    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z",
-    "e|example|instance|such|form",
-    marks=True,
-)
-_INSTRUCTION = wording(
-    r"\b(?:put|write|place|give|enclose|present|express|provide|enter"
-    r"|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
-    r"\b(?:in|within|inside|as|using)\W*\Z",
-    "put|write|place|give|enclose|present|express|provide|enter|box",
-)
-_SUPPOSED = wording(
-    rf"\b(?:if|suppose|assume|assuming|whether|unless)(?: that)?(?: \w+){{0,2}} (?:{ANSWER})(?: \w+){{1,3}}\W*\Z",
-    "if|suppose|assum|whether|unless",
-)
-_RULED_OUT = ((DENY, DENIED), (MISNAME, _MISANSWER), (UNCLAIM, _DISBELIEVED), (UNCLAIM, _EXAMPLE),
-              (UNCLAIM, _INSTRUCTION), (UNCLAIM, _SUPPOSED))  # fmt: skip
 
 
-def said_before(text: str, start: int, end: int) -> tuple[str, ...] | None:
-    r"""The value that is offered right before the answer at `start`; None where the answer is ruled out there.
-
-    `either 7 or \\boxed{8}` -> 7; `it isn't \\boxed{8}`, `if it were \\boxed{8}`, `\\boxed{8}ではない` -> None.
-    """
-    behind = text[end : end + 40].lstrip(_CLOSING)
-    if (not behind.isascii() or behind.startswith("nicht")) and _DENIED_BEHIND.match(behind):
-        return None
-    before = text[max(0, start - BEFORE) : start]
-    looks = what_before(before)
-    if not looks:
-        return ()
-    before = _SENTENCES.split(before)[-1]
-    if any(looks & kind and found.search(before) for kind, found in _RULED_OUT):
-        return None
-    return _offered_before(before) if looks & OFFER else ()
-
-
-def _offered_before(before: str) -> tuple[str, ...]:
-    offer = _BESIDE.search(before)
-    found = values_of(before[: offer.start()]) if offer else []
-    if not found or offer is None or not _BARE_NUMBER.fullmatch(found[-1].text):  # the side $s$, or \boxed{7}
-        return ()
-    beside = not _LETTER.search(_COMMAND.sub("", before[found[-1].end : offer.start()]))
-    return (found[-1].text,) if beside else ()
+_TELLING = Hint("|".join([words.NOT, words.NO, words.OR, words.WRONG, words.CORRECTION, _FOLLOWING]))
 
 
 def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
@@ -176,7 +129,7 @@ def offered_behind(rest: str, answer: str = "") -> tuple[str, ...] | None:
         rest = rest[:BEHIND] + "\n" + rest[-BEHIND:]
     if "$" in rest and (leaving := _LEAVING.match(rest)):
         rest = leaving[1] + rest[leaving.end() :]
-    if rest.lstrip(_CLOSING).startswith(("?", "？")):
+    if rest.lstrip(_CLOSING).startswith(("?", "？", "✗", "✘", "❌")):
         return None
     corrected = corrected_behind(rest)
     if corrected is None or corrected:
@@ -223,7 +176,11 @@ def _is_unsaid_at_once(rest: str) -> bool:
 
 
 _UNSAID = (_WRONG_AT_ONCE, _NOT_RIGHT, _TAKEN_BACK, _DOUBT)
-_NOT_BEFORE = compiled(r"\b(?:not|no|never|n't|tidak|không|hindi|não|nicht|pas)\b|没|无|不|ไม่")
+# "This is not a mistake", but not "Oh no, I made a mistake".
+_NOT_BEFORE = compiled(
+    r"(?:\b(?:not|never|without|tidak|không|hindi|não|nicht|pas)|n[’']t)\b[^.,;:]{0,25}\Z|\bno \Z"
+    r"|[没无不]\w{0,4}\Z|ไม่[^\s]{0,8}\Z"
+)
 
 
 def _unsaid(sentence: str, answer: str) -> bool:
@@ -260,7 +217,7 @@ def _unsaid(sentence: str, answer: str) -> bool:
 
 def _offered_at_once(rest: str) -> tuple[str, ...]:
     """Values that the answer's own sentence puts beside it: " or 8", ", maybe 8", " 8"."""
-    found = values_of(rest) if _DIGITS_FIRST.match(rest) or _ALTERNATIVE.may_hold(rest) else []
+    found = values_of(rest) if _DIGITS_FIRST.match(rest) or _ALTERNATIVE.search(rest[:NEAR]) else []
     if not found:
         return ()
     between = rest[: found[0].start]
@@ -286,10 +243,10 @@ def _offered(sentence: str, answer: str) -> tuple[str, ...]:
     ):
         said = sentence[cue.end() : sentence_end(sentence, cue.end())]
         return stated_values(said) if values_of(said) else ()
-    if not (_OFFERING.may_hold(sentence) or _MODAL.may_hold(sentence)):
+    if not (_OFFERING.match(sentence) or _MODAL_WORD.search(sentence)) or _METHOD.search(sentence):
         return ()
     found = values_of(sentence)
-    if not found or _METHOD.search(sentence) or len(sentence[: found[0].start].split()) > FEW:
+    if not found or len(sentence[: found[0].start].split()) > FEW:
         return ()
     if _DIGIT.search(answer) and not _DIGIT.search(found[0].text):  # the point $M$
         return ()
@@ -299,3 +256,10 @@ def _offered(sentence: str, answer: str) -> tuple[str, ...]:
 def offers_another(sentence: str, value: int) -> bool:
     """Whether the sentence offers the value there beside what was said before: "Or 8.", "It could also be 8."."""
     return _OFFERING.match(sentence) is not None or _MODAL.search(sentence[:value]) is not None
+
+
+def may_tell_behind(text: str) -> bool:
+    """Whether what follows an answer is worth one: "square feet." is not, "Wait, that is wrong." is."""
+    if kinds_in_sentence(text) & _TELLING.bit:
+        return True
+    return not text.isascii() and UNSPACED.search(text) is not None
