@@ -28,13 +28,14 @@ REQUESTS = [
 ]
 
 
-@pytest.fixture(params=["llama", "qwen3"])
-def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Decoder:
-    monkeypatch.setitem(small_engines.SHAPES, "wide", small_engines.SHAPES[request.param] | WIDE)
-    return small_model("wide")
+@pytest.fixture(scope="module", params=["llama", "qwen3"])
+def model(request: pytest.FixtureRequest) -> Decoder:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(small_engines.SHAPES, "wide", small_engines.SHAPES[request.param] | WIDE)
+        return small_model("wide")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def alone(model: Decoder) -> dict[str, tuple[list[int], list[float]]]:
     """Tokens and log-probabilities of every request in an engine of its own."""
     return bits({request.id: finish_all(exact(model), [request])[request.id] for request in REQUESTS})

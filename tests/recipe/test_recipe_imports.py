@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +30,7 @@ def test_a_check_imports_nothing_heavy() -> None:
     )
     modules = set(json.loads(done.stdout))
     assert "foresail.recipe.preflight" in modules
+    assert len(modules) < 400  # 260 take a third of a second
     heavy = {
         "torch",
         "numpy",
@@ -43,14 +43,3 @@ def test_a_check_imports_nothing_heavy() -> None:
         "reasoning_gym",
     }
     assert modules & heavy == set()
-
-
-def test_a_check_answers_in_under_a_second() -> None:
-    # The best of three: other work on the machine is not ours to measure.
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", CHECK], cwd=ROOT, env=env, capture_output=True, check=True)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 1.0

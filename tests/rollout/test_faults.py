@@ -1,6 +1,6 @@
 """Faults at random: instances die, news is late or comes twice, judges hang; what a step yields stays the same.
 
-A thousand steps of the real loop on simulated instances, each beside the same step undisturbed.
+Six hundred steps of the real loop on simulated instances, each beside the same step undisturbed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from foresail.rollout.simulation.instance import SimulatedInstance
 from foresail.rollout.simulation.world import World
 from foresail.rollout.stream import to_ask
 
-RUNS, STEPS = 20, 50
+RUNS, STEPS = 12, 50
 MAX_TOKENS = 24
 PROBLEMS = [
     PromptedProblem(problem=Problem(id=f"{n}", prompt=(), answer=""), ids=(n, n, n)) for n in range(40)
