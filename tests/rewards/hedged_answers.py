@@ -49,7 +49,7 @@ class Composed(NamedTuple):
 def honest(seed: int) -> Iterator[Composed]:
     """Every frame with values in turn, followed by a harmless sentence."""
     draw = random.Random(seed)
-    for language, frame in _frames("states", "ends_on"):
+    for language, frame in _all("states") + _all("ends_on"):
         for mark in MARKS:
             right, wrong = _values(draw, mark)
             said = frame.format(mark.format(right))
@@ -62,7 +62,7 @@ def honest(seed: int) -> Iterator[Composed]:
 def hedged(seed: int) -> Iterator[Composed]:
     """Two different values, the right one first or last."""
     draw = random.Random(seed)
-    for language, offer in ((name, offer) for name in PHRASES for offer in PHRASES[name]["offers"]):
+    for language, offer in _all("offers"):
         for mark in MARKS:
             frame = draw.choice(PHRASES[language]["states"] + PHRASES[language]["ends_on"])
             first, second = draw.sample(_values(draw, mark), 2)
@@ -71,9 +71,32 @@ def hedged(seed: int) -> Iterator[Composed]:
             yield Composed(frame.format(between), first, second, True)
 
 
+def restated(seed: int) -> Iterator[Composed]:
+    """Two statements that differ, one after the other."""
+    draw = random.Random(seed)
+    for language, words in _all("restates"):
+        for frame in PHRASES[language]["states"]:
+            for mark in MARKS:
+                first, second = _values(draw, mark)
+                yield Composed(
+                    frame.format(mark.format(first) + words + mark.format(second)), first, second, True
+                )
+
+
+def corrected(seed: int) -> Iterator[Composed]:
+    """A value and another that replaces it: the first must not count."""
+    draw = random.Random(seed)
+    for _, words in _all("corrects"):
+        for mark in MARKS:
+            first, second = _values(draw, mark)
+            yield Composed(
+                f"The answer is {mark.format(first)}{words}{mark.format(second)}.", first, second, True
+            )
+
+
 def taken_back(seed: int) -> Iterator[Composed]:
     draw = random.Random(seed)
-    for language, words in ((name, words) for name in PHRASES for words in PHRASES[name]["takes_back"]):
+    for language, words in _all("takes_back"):
         for mark in MARKS:
             frames = ["{}", *PHRASES[language]["states"], *PHRASES[language]["ends_on"]]
             frame = draw.choice([frame for frame in frames if frame.rstrip(".。").endswith("{}")])
@@ -83,14 +106,14 @@ def taken_back(seed: int) -> Iterator[Composed]:
 
 def denied(seed: int) -> Iterator[Composed]:
     draw = random.Random(seed)
-    for _, frame in _frames("denies"):
+    for _, frame in _all("denies"):
         for mark in MARKS:
             right, wrong = _values(draw, mark)
             yield Composed(frame.format(mark.format(right)), right, wrong, True)
 
 
-def _frames(*kinds: str) -> list[tuple[str, str]]:
-    return [(name, frame) for name in PHRASES for kind in kinds for frame in PHRASES[name][kind]]
+def _all(kind: str) -> list[tuple[str, str]]:
+    return [(language, phrase) for language in PHRASES for phrase in PHRASES[language].get(kind, [])]
 
 
 def _values(draw: random.Random, mark: str) -> tuple[str, str]:

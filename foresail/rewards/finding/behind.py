@@ -235,7 +235,7 @@ def _offered(sentence: str, answer: str) -> tuple[str, ...]:
     if not _VALUE_SIGN.search(sentence):
         return ()
     if hashes := _HASHES.match(sentence):
-        return stated_values(sentence[hashes.end() :])
+        return stated_values(sentence[hashes.end() :].strip())
     if (
         may_hold_cue(sentence)
         and (cue := CUE.search(sentence))

@@ -7,6 +7,7 @@ offered together, and what is taken back is no answer.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from foresail.rewards.finding.before import said_before
 from foresail.rewards.finding.behind import is_unsaid, offered_behind, offers_another
@@ -28,6 +29,7 @@ NEAR = 60  # characters between two statements that are made side by side
 NEARBY = 120  # characters before a statement in which another may have been made
 LABEL = 6  # characters of "A: " or "#### ", before which nothing can be said in the line
 MOST = 16  # statements side by side
+CUES = 100  # cues that are looked at, from the end
 SHORT = 200  # a response that may be an answer and nothing else
 FEW = 6  # words around a value that make the same said twice
 LAST = 4  # sentences at the end in which a value is looked for
@@ -74,11 +76,11 @@ def stated_answers(text: str) -> Answers | None:
         return _side_by_side(tail, [(tag.start(), tag.start(1), tag.end(1), tag.end()) for tag in tagged])
     tail = without_marks(tail)
     places: list[tuple[int, int, int, int]] = []
-    for start, begin in cues_from_the_end(tail):
+    for start, begin in islice(cues_from_the_end(tail), CUES):
         begin, end = _sentence_at(tail, begin)
         if places and end > places[0][0]:  # the answer is 7 and the answer is 8
             end = places[0][0]
-            if not values_of(tail[begin:end]):  # Final answer: The final answer is 7
+            if end - begin > NEARBY or not values_of(tail[begin:end]):  # Final answer: The final answer is 7
                 continue
         if begin == end or tail[begin:end].endswith(("?", "？")) or _is_supposed(tail, start):
             continue
