@@ -54,7 +54,7 @@ from foresail.rewards.extract import extract, final_text, last_box
         ("The answer is 7, not 8.", "7"),
         ("The answer is $7$ or $8$.", "7, 8"),
         ("The answer is 7 because 3 + 4 = 7.", "7"),
-        ("The answer is minus $7$.", None),
+        ("The answer is minus $7$.", "minus $7$"),
         ("twice the answer is 7", None),
         (r"\boxed{7} is wrong.", None),
         (r"\boxed{7}. Wait, that is wrong.", None),

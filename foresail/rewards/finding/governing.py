@@ -94,5 +94,8 @@ def is_part_of_formula(text: str, start: int, end: int) -> bool:
         return True
     if _GLUED_BEFORE.search(line) or _SIGN_BEHIND.match(text, end):
         return True
-    group = _OPENING.search(line[opening + 1 :])
+    formula = line[opening + 1 :]
+    if formula.count("{") <= formula.count("}"):
+        return False
+    group = _OPENING.search(formula)
     return group is not None and group[0].count("{") > group[0].count("}")

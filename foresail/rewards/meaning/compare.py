@@ -12,6 +12,7 @@ from typing import Any
 
 from foresail.rewards.meaning.clocks import are_times, same_time
 from foresail.rewards.meaning.collections import Collections
+from foresail.rewards.meaning.exact import plain_value
 from foresail.rewards.meaning.expressions import proportional
 from foresail.rewards.meaning.letters import aligned
 from foresail.rewards.meaning.matrices import with_matrices_done
@@ -44,12 +45,17 @@ from foresail.rewards.meaning.rewriting import (
 from foresail.rewards.notation.tree import CONTAINERS, Node, heads, symbols
 from foresail.rewards.notation.units import same_noun
 
+_WRITTEN_SHORT = frozenset(["pm", "mp", "matrix", "list", "chain"])
+
 
 class Comparison(Collections):
     """Two answers of any shape."""
 
     def same_answer(self, given: Node, gold: Node) -> bool:
         """Whether a response's answer means what the right one means."""
+        mine, theirs = plain_value(given), plain_value(gold)
+        if mine is not None and theirs is not None:  # most answers, decided at once
+            return mine == theirs
         if RESTATING & heads(given) and not RESTATING & heads(gold):
             self.rule = "restatement"
             return False
@@ -77,9 +83,13 @@ class Comparison(Collections):
 
     def same(self, given: Node, gold: Node) -> bool:
         """The same for a part of an answer, where nothing is left open."""
-        free = with_free_signs(given) or with_free_signs(gold)
-        if free is not None and self.same(with_free_signs(given) or given, with_free_signs(gold) or gold):
-            return True
+        marks = heads(given) | heads(gold)
+        if "pm" in marks:
+            free = with_free_signs(given) or with_free_signs(gold)
+            if free is not None and self.same(with_free_signs(given) or given, with_free_signs(gold) or gold):
+                return True
+        if marks.isdisjoint(_WRITTEN_SHORT):
+            return self.same_shape(given, gold)
         given, gold = (
             with_matrices_done(
                 one_quantity(with_conditions_apart(without_signs(side)), self.budget), self.budget

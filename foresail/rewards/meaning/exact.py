@@ -26,6 +26,20 @@ def exact(node: Node, point: Point = _NOWHERE, budget: Budget | None = None) -> 
     return _exact(node, point, budget or Budget())
 
 
+def plain_value(node: Node) -> Fraction | None:
+    """The value of an integer or a fraction of integers as they are mostly written; None for anything else."""
+    if node.head == "neg":
+        inner = plain_value(node.args[0])
+        return None if inner is None else -inner
+    if node.head == "number" and node.args[1] is None:
+        value: Fraction = node.args[0]
+        return value
+    if node.head == "/" and node.args[0].head in ("number", "neg") and node.args[1].head == "number":
+        top, bottom = plain_value(node.args[0]), plain_value(node.args[1])
+        return top / bottom if top is not None and bottom else None
+    return None
+
+
 def _exact(node: Node, point: Point, budget: Budget) -> Fraction | None:
     if node.head == "number":
         value: Fraction = node.args[0]
