@@ -24,11 +24,18 @@ _CORRECTION = re.compile(
     r"|\b(?:should (?:have been|be|read)|I mean[t]?|(?:really|in fact) it is)\b",
     re.IGNORECASE,
 )
+_HINT = re.compile(
+    r"\b(?:wrong|incorrect|false|mistake|mistaken|error|blunder|lie|lying|joke|joking|kidding|nope|no|wait|sorry|w?hoops|oops"
+    r"|correction|actually|hm+|rather|instead|scratch|second|well|should|mean|meant|really|fact)\b",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\d)[^.!?\n]*)*")
 
 
 def corrected_behind(rest: str) -> tuple[str, ...] | None:
     """The values that a short sentence behind an answer puts in its place; None where it is only taken back."""
+    if _HINT.search(rest, 0, NEAR) is None:
+        return ()
     others: list[str] = []
     for match in _SENTENCE.finditer(rest[:NEAR]):
         sentence = match[0]

@@ -42,6 +42,7 @@ _SIGN_BEHIND = re.compile(
     r"[ \t]*(?:[+!÷×·]|[-−/](?![-\s]*[a-zA-Z]{2})|\*(?!\*)|\^(?!\s*\{?\s*(?:\\(?:circ|degree|text)|st|nd|rd|th))"
     r"|\\(?:cdot|times|div|pm|mp|pi|sqrt|[dt]?frac|binom|ln|log|sin|cos|tan|infty|sum|int)(?![a-zA-Z]))|[a-zA-Z\d(]"
 )
+_FREE, _FREE_BEHIND = ("", "=", "$", "(", ":"), ("", "$", ".", ",", ";", ":", "\n", ")", "}")
 _OPENING = re.compile(
     r"\\(?:sqrt|frac|dfrac|tfrac|binom|log|ln|sin|cos|tan|overline|cancel|lfloor|lceil)\b[^$]*\Z"
 )
@@ -66,6 +67,11 @@ def is_governed(text: str, start: int, end: int) -> bool:
     return first in _BEHIND or first in NUMBER_WORDS - _MAY_FOLLOW or (first, second) in _PAIRS_BEHIND
 
 
+def _ends_freely(text: str, end: int) -> bool:
+    """Whether a sign that ends a formula or a sentence follows, as it mostly does."""
+    return text[end : end + 1] in _FREE_BEHIND or text.startswith(("\\)", "\\]", "\\\\"), end)
+
+
 def is_about_another(text: str, cue: int) -> bool:
     """Whether the words before a cue make it say something else: "twice the answer is", "not the answer:"."""
     clause = _LAST_CLAUSE.search(text[max(0, cue - BEFORE) : cue])
@@ -86,13 +92,17 @@ def _governs(word: str, fillers: list[str]) -> bool:
 
 def is_part_of_formula(text: str, start: int, end: int) -> bool:
     r"""Whether the box there is a part of a formula: `-\boxed{7}`, `\boxed{7}^2`, but not `x = \boxed{7}`."""
+    if not _ends_freely(text, end) and _SIGN_BEHIND.match(text, end):
+        return True
     before = text[max(0, start - FORMULA) : start]
     line = before[before.rfind("\n") + 1 :]
+    if line[-1:] in _FREE and line.count("{") <= line.count("}"):
+        return False
     opening = max(line.rfind("$"), line.rfind("\\("), line.rfind("\\["))
     sign = _SIGN_BEFORE.search(line)
     if sign and (not sign[1] or (opening >= 0 and sign.start() > opening + 1)):  # and no dash between words
         return True
-    if _GLUED_BEFORE.search(line) or _SIGN_BEHIND.match(text, end):
+    if _GLUED_BEFORE.search(line):
         return True
     formula = line[opening + 1 :]
     if formula.count("{") <= formula.count("}"):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 
 from foresail.rewards.meaning.budget import Budget
 from foresail.rewards.meaning.complex_letters import complex_letters, with_both_parts
 from foresail.rewards.meaning.exact import exact
 from foresail.rewards.meaning.functions import BeyondLimits, NoValue
 from foresail.rewards.meaning.numeric import DEEP, USUAL, Setting, Value, evaluate
-from foresail.rewards.meaning.points import POINTS, Point, far_points, near_points, whole_names
+from foresail.rewards.meaning.points import POINTS, Point, Points, far_points, near_points, whole_names
 from foresail.rewards.meaning.remainders import remainders
 from foresail.rewards.notation.tree import Node, heads, symbols
 
@@ -23,6 +24,7 @@ WRITTEN_OUT = 10**16  # what divides it has that many decimal places at most
 LONG_DECIMAL = 10  # significant digits from which a decimal may stand for an irrational or endless value
 MAX_SYMBOLS = 40
 COMPOSED = frozenset(["+", "*", "/", "^", "neg", "sqrt", "root", "!", "binom", "exp", "ln", "log"])
+PARTIAL = frozenset(["/", "^", "ln", "log", "tan"])  # functions without a value here and there
 ARITHMETIC = frozenset(["number", "+", "*", "/", "^", "neg", "sqrt", "root", "ln", "log", "tan"])
 
 
@@ -74,7 +76,7 @@ class Facts:
     @cached_property
     def is_undefined(self) -> bool:
         """A number that is none, such as 1/0: it equals nothing, not even itself."""
-        if not self.heads <= ARITHMETIC or self.exact is not None:
+        if self.heads.isdisjoint(PARTIAL) or not self.heads <= ARITHMETIC or self.exact is not None:
             return False
         try:
             evaluate(self.node, {}, self.budget)
@@ -102,7 +104,7 @@ def same_expression(one: Facts, other: Facts, seed: str) -> bool:
     names = sorted(one.symbols | other.symbols)
     if len(names) > MAX_SYMBOLS:
         return False
-    near = list(near_points(names, whole_names(one.node, other.node), seed))
+    near = Points(near_points(names, whole_names(one.node, other.node), seed))
     decided = _same_polynomial(one, other, near)
     if decided is None:
         decided = any(
@@ -241,10 +243,10 @@ def _magnitude(value: Fraction) -> int:
     return place
 
 
-def _same_polynomial(one: Facts, other: Facts, near: list[Point]) -> bool | None:
+def _same_polynomial(one: Facts, other: Facts, near: Points) -> bool | None:
     """Exact comparison at random rational points; None where one side is not rational there."""
     agreed = 0
-    for point in near[: POINTS + 2]:
+    for point in islice(near, POINTS + 2):
         first, second = one.exactly(point), other.exactly(point)
         if first is None or second is None:
             if agreed == 0:
@@ -256,13 +258,13 @@ def _same_polynomial(one: Facts, other: Facts, near: list[Point]) -> bool | None
     return agreed >= 3 or None
 
 
-def _same_somewhere(one: Facts, other: Facts, near: list[Point], setting: Setting) -> bool:
+def _same_somewhere(one: Facts, other: Facts, near: Points, setting: Setting) -> bool:
     """Whether both are equal wherever both are real or, where they hardly ever are, as complex numbers."""
     real = _same_function(one, other, near, setting._replace(real=True))
     return bool(_same_function(one, other, near, setting) if real is None else real)
 
 
-def _same_function(one: Facts, other: Facts, near: list[Point], setting: Setting) -> bool | None:
+def _same_function(one: Facts, other: Facts, near: Points, setting: Setting) -> bool | None:
     """Whether both are equal wherever both have a value; None where they hardly ever do."""
     agreed = 0
     for point in near:

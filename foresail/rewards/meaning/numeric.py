@@ -53,6 +53,7 @@ class Depth(NamedTuple):
 
 USUAL_DEPTH = Depth(40, 140, 60)
 DEEP = Depth(140, 1500, 700)
+_COARSE = {depth.fine: depth.coarse for depth in (USUAL_DEPTH, DEEP)}
 
 
 class Value:
@@ -64,12 +65,11 @@ class Value:
     __slots__ = ("depth", "error", "fine", "noisy")
 
     def __init__(self, coarse: Any, fine: Any, depth: Depth, noisy: bool) -> None:
-        ctx = fine.context
         self.fine = fine
         self.depth = depth
         self.noisy = noisy
-        floor = abs(fine) * ctx.mpf(10) ** (10 - depth.fine)
-        self.error = abs(fine - coarse) * ctx.mpf(10) ** (10 - depth.fine + depth.coarse) + floor
+        floor, gained = context(depth.fine).scales
+        self.error = abs(fine - coarse) * gained + abs(fine) * floor
 
     def equals(self, other: Value) -> bool:
         return bool(abs(self.fine - other.fine) <= self.error + other.error)
@@ -122,8 +122,10 @@ def context(digits: int = USUAL_DEPTH.fine) -> Any:
     if digits not in contexts:
         from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]
 
-        contexts[digits] = MPContext()
-        contexts[digits].dps = digits
+        ctx = contexts[digits] = MPContext()
+        ctx.dps = digits
+        # how much of a value its error is at least, and how much better the fine run is than the coarse one
+        ctx.scales = ctx.mpf(10) ** (10 - digits), ctx.mpf(10) ** (10 - digits + _COARSE.get(digits, 0))
     return contexts[digits]
 
 

@@ -34,6 +34,20 @@ _STEPS = frozenset(["abs", "floor", "ceil", "sgn", "max", "min", "mod"])
 _CORNERS = frozenset(["sqrt", "root", "arcsin", "arccos", "arctan", "arccot", "arcsec", "arccsc", "arg"])
 
 
+class Points:
+    """Points that are drawn when they are looked at, and kept for the next look."""
+
+    def __init__(self, drawn: Iterator[Point]) -> None:
+        self.kept: list[Point] = []
+        self.drawn = drawn
+
+    def __iter__(self) -> Iterator[Point]:
+        yield from self.kept
+        for point in self.drawn:
+            self.kept.append(point)
+            yield point
+
+
 def near_points(names: list[str], whole: frozenset[str], seed: str) -> Iterator[Point]:
     """Points within ±7, more than `POINTS`, as sides may have no value there; `whole` names get integers."""
     draw = random.Random(seed)
