@@ -337,7 +337,8 @@ def test_the_installed_command_stops_and_goes_on(whole: Path, tmp_path: Path) ->
     command = [str(Path(sys.executable).with_name("foresail"))]
     if not Path(command[0]).exists():
         pytest.skip("the console script is not installed beside this interpreter")
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    root = str(Path(__file__).parents[2])  # what is tested here, wherever the package was installed from
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": root}
     run = tmp_path / "runs" / "rl"
     process = subprocess.Popen(
         [*command, "rl", str(whole / "rl.toml"), "run.root=runs"],

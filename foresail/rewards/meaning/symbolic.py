@@ -55,15 +55,15 @@ def answer_in_fork(question: str) -> str:
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         return "timeout" if os.WTERMSIG(status) == signal.SIGPROF else "died"
-    return words
+    return words or "died"
 
 
 def answer(question: str, writer: int) -> NoReturn:
     """Whatever goes wrong is `unknown`. sympy cannot catch the end of the budget: it ends the process."""
-    calls, seconds, *trees = json.loads(question)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which kills, also amid a product of large numbers
-    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
+        calls, seconds, *trees = json.loads(question)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         sys.setprofile(countdown(calls, writer))
         words = compare(*trees)
     except Exception:
