@@ -41,7 +41,8 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
         return Verdict(status="ungradable", score=0.0, detail="the problem's answer is empty")
     extracted = extract(response, accept)
     if extracted is None:
-        return Verdict(status="unparsable", score=0.0, detail=f"no {_WANTED[accept]} after the thinking")
+        why = f"no {_WANTED[accept]} that stands after the thinking"
+        return Verdict(status="unparsable", score=0.0, detail=why)
     try:
         same, rule, extracted = _decide(extracted, gold, readings)
     except Exhausted:
