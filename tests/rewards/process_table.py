@@ -1,9 +1,12 @@
-"""Who descends from whom, by /proc: for tests that nobody is left behind."""
+"""Who descends from whom, by /proc, and whose folders there are: for tests that nothing is left behind."""
 
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from pathlib import Path
+
+from foresail.rewards.sandbox.fallback import SCRATCH
 
 
 def descendants(pid: int) -> set[int]:
@@ -20,3 +23,8 @@ def descendants(pid: int) -> set[int]:
         size = len(found)
         found |= {child for child, parent in parents.items() if parent == pid or parent in found}
     return found
+
+
+def scratch_folders(owner: int) -> set[str]:
+    """The folders of the judges of one process; other tests' judges come and go beside it."""
+    return {folder.name for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}{owner}-*")}

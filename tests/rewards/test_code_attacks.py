@@ -6,13 +6,12 @@ import os
 import secrets
 import shutil
 import socket
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from attack_programs import BREACH, CALLS, HANGING, PRELUDE, PROGRAMS
-from process_table import descendants
+from process_table import descendants, scratch_folders
 
 from foresail.records import RunStopped
 from foresail.rewards.code import Judge
@@ -96,7 +95,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
 def assert_as_good_as_new(judge: Judge, zygotes: set[int], files: set[str]) -> None:
     """The same zygote, nobody else, no new file where temporary files go, and right verdicts."""
     assert descendants(os.getpid()) == zygotes
-    assert {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("foresail")} == files
+    assert scratch_folders(os.getpid()) == files
     right, not_right = judge.judge(
         GOOD, [StdinTest(input="1 2", output="3"), StdinTest(input="1 2", output="4")], SHORT
     )
@@ -106,7 +105,7 @@ def assert_as_good_as_new(judge: Judge, zygotes: set[int], files: set[str]) -> N
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_attack_succeeds(judge: Judge, outside: Outside, name: str) -> None:
     zygotes = descendants(os.getpid())
-    files = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("foresail")}
+    files = scratch_folders(os.getpid())
     program = Program(source=PRELUDE + outside.fill_in(PROGRAMS[name]))
     expected = TOKEN if "expected output" in name else BREACH
     test = StdinTest(input="", output=expected)

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from attack_programs import CALLS, MACHINES, numbers_on
 from bpf_machine import run_filter
-from process_table import descendants
+from process_table import descendants, scratch_folders
 
 from foresail.records import RunStopped
 from foresail.rewards.code import Judge
@@ -83,12 +83,12 @@ def test_every_level_judges_every_kind_of_test(level: str) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_closing_leaves_no_process_and_no_file(level: str) -> None:
-    processes, files = descendants(os.getpid()), os.listdir(tempfile.gettempdir())
+    processes, files = descendants(os.getpid()), scratch_folders(os.getpid())
     with open_judge(level) as judge:
         judge.judge(ECHO, [SAME])
         assert descendants(os.getpid()) > processes
     assert descendants(os.getpid()) == processes
-    assert set(os.listdir(tempfile.gettempdir())) <= set(files)
+    assert scratch_folders(os.getpid()) == files
 
 
 def test_the_report_names_what_protects() -> None:
@@ -268,7 +268,6 @@ def test_a_fork_of_the_judges_process_gets_its_own_workers(judge: Judge) -> None
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_killed_judge_takes_its_sandboxes_along(level: str) -> None:
     open_judge(level).close()  # skips where the level cannot be had
-    before = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("foresail-judge")]
     script = (
         "from foresail.rewards.code import *\n"
         f"judge = Judge(isolation={level!r})\n"
@@ -284,7 +283,7 @@ def test_a_killed_judge_takes_its_sandboxes_along(level: str) -> None:
     owner.wait()
     owner.stdout.close()
     wait_until(lambda: not any(is_running(pid) for pid in everyone))
-    assert [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("foresail-judge")] == before
+    assert scratch_folders(owner.pid) == set()
 
 
 def wait_until(true: object) -> None:

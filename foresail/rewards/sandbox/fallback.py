@@ -20,6 +20,7 @@ from foresail.rewards.sandbox.limits import THREADS, plan_limits, set_fixed_limi
 from foresail.rewards.sandbox.paths import DEVICES, NOBODY, STRANGER, library_paths, toolchain_paths
 
 BUILD = "build"
+SCRATCH = "foresail-judge-"
 
 
 class Unconfined:
@@ -35,7 +36,7 @@ class Unconfined:
     def start(self) -> str:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # orphans come here, where they are killed
         set_fixed_limits()
-        self.scratch = tempfile.mkdtemp(prefix="foresail-judge-")
+        self.scratch = tempfile.mkdtemp(prefix=f"{SCRATCH}{os.getppid()}-")  # so that one sees whose it is
         self.folder = os.path.join(self.scratch, "work")
         return "none"
 
