@@ -41,9 +41,6 @@ _FUNCTION_WORDS = frozenset(
         "them he she we you i itself themselves because since until while though although then thus hence"
     ).split()
 )
-_SMALL_WORDS = frozenset(
-    "of per the a an each every square cubic sq cu total different possible more other".split()
-)
 _TRAILING = frozenset(
     "old long tall high wide deep apart left remaining each total altogether together".split()
 )
