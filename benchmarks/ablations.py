@@ -28,11 +28,13 @@ from statistics import fmean, stdev
 from typing import Any
 
 from foresail.data.arithmetic import direct, make_problems, worked
-from foresail.evaluate.checkpoint import evaluate_checkpoint
-from foresail.evaluate.interval import confidence_interval
+from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.interval import confidence_interval
 from foresail.recipe import parts
+from foresail.recipe.rl import Rl
+from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.stages import Rl, Sft
+from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
 from foresail.records import Problem
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
@@ -205,7 +207,7 @@ def sft_recipe(folder: Path, seed: int) -> Sft:
     return Sft(
         run=parts.Run(name="sft", root=str(folder), seed=seed),
         model=parts.Model(shape=shape, tokenizer=str(folder / "tokenizer"), dtype="float32"),
-        data=str(folder / "sft.jsonl"),
+        data=(Conversations(source=str(folder / "sft.jsonl")),),
         steps=SFT_STEPS,
         batch_size=32,
         max_length=128,
@@ -225,8 +227,8 @@ def rl_recipe(folder: Path, seed: int, arm: str, steps: int, checkpoint: Path) -
     return Rl(
         run=parts.Run(name=arm, root=str(folder), seed=seed),
         model=parts.Model(path=str(checkpoint), dtype="float32"),
-        data=parts.Problems(source=str(folder / "train.jsonl"), difficulty_key="level"),
-        eval=parts.Problems(source=str(folder / "test.jsonl"), limit=200),
+        data=(ProblemSource(source=str(folder / "train.jsonl"), difficulty_key="level"),),
+        eval=(HeldOut(source=str(folder / "test.jsonl"), limit=200),),
         eval_every=max(1, steps // 12),
         steps=steps,
         prompts_per_step=32,

@@ -30,7 +30,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.recipe import parts
 from foresail.records import PackedBatch, Sample, TrainSequence
-from foresail.rollout.groups import Draw, requests, to_sample
+from foresail.rollout.groups import GroupSpec, requests, to_sample
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.step import token_logprobs
 
@@ -94,7 +94,7 @@ def compare(
 
 def draw(model: Decoder, tokenizer: Tokenizer, **mode: bool) -> list[Sample]:
     entries = encode_problems(load_problems(PROBLEMS), tokenizer, PROMPT_TOKENS)
-    plan = Draw(
+    plan = GroupSpec(
         sampling=parts.Sampling(max_new_tokens=NEW_TOKENS),
         num_samples=SAMPLES,
         stop_ids=tokenizer.eos_ids,

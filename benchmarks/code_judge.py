@@ -35,10 +35,11 @@ from typing import Any
 from code_sets import Solved, load, sample
 from mutants import OPERATORS, Mutant, mutate
 
-from foresail.rewards.code import Judge
-from foresail.rewards.programs.compare import same_output
-from foresail.rewards.programs.program import AssertTest, CallTest, Limits, Program, StdinTest, Test
-from foresail.rewards.programs.task import write_literal
+from foresail.judge.judge import Judge
+from foresail.judge.programs.compare import same_output
+from foresail.judge.programs.program import AssertTest, CallTest, Limits, Program, StdinTest, Test
+from foresail.judge.programs.task import write_literal
+from foresail.records import Verdict
 
 SETS = ("humaneval", "humaneval+", "mbpp", "mbpp+", "leetcode", "contests")
 SLOW = 0.2  # seconds
@@ -71,6 +72,7 @@ print(total, file=out)
 """
 
 Pair = tuple[Program, Test]
+Job = tuple[Program, Sequence[Test]]
 
 
 def main() -> None:
@@ -209,7 +211,13 @@ def compare_speed(name: str, pairs: list[Pair], options: argparse.Namespace) -> 
 def by_judge(judge: Judge, pairs: Sequence[Pair]) -> list[bool]:
     """All tests of a program in one go, as a grader has them."""
     jobs = [(program, [test for _, test in group]) for program, group in groupby(pairs, lambda pair: pair[0])]
-    return [verdict.status == "correct" for verdicts in judge.judge_many(jobs) for verdict in verdicts]
+    return [verdict.status == "correct" for verdicts in judge_many(judge, jobs) for verdict in verdicts]
+
+
+def judge_many(judge: Judge, jobs: Sequence[Job], **options: Any) -> list[list[Verdict]]:
+    """On all workers at once; results in the order of the jobs."""
+    with ThreadPoolExecutor(judge.workers) as threads:
+        return list(threads.map(lambda job: judge.judge(*job, **options), jobs))
 
 
 def by_process(pairs: Sequence[Pair], folder: Path, threads: int) -> list[bool]:
@@ -295,12 +303,10 @@ def thin(problem: Solved, inputs: int) -> Solved:
     return replace(problem, task=replace(problem.task, tests=kept))
 
 
-def find_reasons(
-    judge: Judge, jobs: Sequence[tuple[Program, Sequence[Test]]], limits: Limits
-) -> list[str | None]:
+def find_reasons(judge: Judge, jobs: Sequence[Job], limits: Limits) -> list[str | None]:
     """For each program the first test that does not pass and what is said of it; None when all pass."""
     reasons: list[str | None] = []
-    for verdicts in judge.judge_many(jobs, limits, stop_at_first_failure=True):
+    for verdicts in judge_many(judge, jobs, limits=limits, stop_at_first_failure=True):
         last = verdicts[-1]
         right = last.status == "correct"
         reasons.append(None if right else f"test {len(verdicts)}: {last.status}: {last.detail}"[:200])

@@ -1,7 +1,7 @@
 """Code problems with a right program each, from public data beside the repository.
 
 HumanEval, MBPP, their Plus versions and LeetCode bring solutions. The CodeContests file brings none, so a few of
-its problems were solved by hand: `tests/rewards/contest_solutions/`, named by the row they solve.
+its problems were solved by hand: `tests/judge/contest_solutions/`, named by the row they solve.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foresail.rewards.programs.program import Program
-from foresail.rewards.programs.rows import read_task
-from foresail.rewards.programs.task import CodeTask
+from foresail.judge.programs.program import Program
+from foresail.judge.programs.rows import read_task
+from foresail.judge.programs.task import CodeTask
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "../shared/data/code"
 CONTESTS = "rllm_deepcoder/test_code_contests"
-SOLUTIONS = ROOT / "tests/rewards/contest_solutions"
+SOLUTIONS = ROOT / "tests/judge/contest_solutions"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,29 +28,26 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+from step_times import StepTimes
 from tokenizers import Tokenizer
 
 from foresail.rollout.drafts.allocation import Acceptance, best_length, time_per_token
 from foresail.rollout.drafts.compiled import numba
-from foresail.rollout.drafts.drafting import Drafted, GroupDrafts
-from foresail.rollout.drafts.step_times import StepTimes
-from foresail.rollout.step_table import read_step_table
+from foresail.rollout.drafts.drafting import GroupDrafts
+from foresail.simulate.costs import read_step_table
 
 ROOT = Path(__file__).resolve().parents[1]
 STEP_TIMES = ROOT / "benchmarks/measured/h200_step_costs.json"
 END = 151_645  # Qwen's end of a turn; the trace is text and leaves it out
 REFERENCES = (0, 1, 3, 7)
-KINDS = {"one path of 8": (8, 1), "one path of 16": (16, 1), "2 paths, 16": (16, 2), "4 paths, 16": (16, 4)}
-SEER = {
-    "one path": "1.70 / 2.04 / 2.32 / 2.53",
-    "k=2": "1.77 / 2.14 / 2.44 / 2.69",
-    "k=4": "1.85 / 2.25 / 2.59 / 2.85",
-}
+LENGTHS = (8, 16)  # of a draft
+SEER = "1.70 / 2.04 / 2.32 / 2.53"
 CONTEXT = 2000  # tokens, of the decode step that drafting is compared with
 
 
@@ -128,26 +125,25 @@ def read_problems(data: Path) -> list[Problem]:
 
 
 def measure_acceptance(problems: Sequence[Problem]) -> tuple[dict[str, Any], dict[str, Acceptance]]:
-    """A table of tokens a step; and how far single paths of 8 get."""
+    """A table of tokens a step; and how far drafts of 8 get."""
     apart = [without_copies(problem) for problem in problems]
     results: dict[str, Any] = {}
     print(
         f"\ntokens a step (tokens drafted)   references {' / '.join(map(str, REFERENCES))}, growing together"
     )
-    for name, (most, paths) in KINDS.items():
-        runs = [*(replay(problems, most, paths, references=count) for count in REFERENCES)]
-        runs.append(replay(problems, most, paths, references=None))
+    for most in LENGTHS:
+        name = f"one path of {most}"
+        runs = [*(replay(problems, most, references=count) for count in REFERENCES)]
+        runs.append(replay(problems, most, references=None))
         results[name] = [round(run.tokens_per_step, 2) for run in runs]
         cells = (f"{run.tokens_per_step:.2f} ({run.drafted_per_step:.1f})" for run in runs)
         print(f"  {name:16}" + "   ".join(cells))
-        if paths == 1 and most == 8:
+        if most == 8:
             acceptances = {"7 references": runs[-2].acceptance, "growing together": runs[-1].acceptance}
-    distinct = [replay(apart, 8, 1, references=count).tokens_per_step for count in REFERENCES]
+    distinct = [replay(apart, 8, references=count).tokens_per_step for count in REFERENCES]
     results["one path of 8, no copies"] = [round(tokens, 2) for tokens in distinct]
     print("  one path of 8, groups without copies: " + " / ".join(f"{tokens:.2f}" for tokens in distinct))
-    print(
-        "  Seer, with 0 / 1 / 5 / 15 references: " + "; ".join(f"{name} {row}" for name, row in SEER.items())
-    )
+    print(f"  Seer, one path, with 0 / 1 / 5 / 15 references: {SEER}")
     return results, acceptances
 
 
@@ -156,8 +152,8 @@ def without_copies(problem: Problem) -> Problem:
     return Problem(prompt=problem.prompt, responses=[list(response) for response in distinct])
 
 
-def replay(problems: Sequence[Problem], most: int, paths: int, *, references: int | None) -> Replay:
-    """Draw all responses again, all at once, each with so many siblings known; None: they grow together."""
+def replay(problems: Sequence[Problem], most: int, *, references: int | None) -> Replay:
+    """Replay all responses, all at once, each with so many siblings known; None: they grow together."""
     drafts, rows, texts = GroupDrafts(), [], []
     for number, problem in enumerate(problems):
         for sample, response in enumerate(problem.responses):
@@ -169,26 +165,25 @@ def replay(problems: Sequence[Problem], most: int, paths: int, *, references: in
                 drafts.append(group, f"reference {place}", 0, sibling)
             rows.append(drafts.join(group, str(sample)))
             texts.append(np.array(response))
-    return draw_again(drafts, rows, texts, most, paths)
+    return draw_again(drafts, rows, texts, most)
 
 
-def draw_again(
-    drafts: GroupDrafts, rows: list[int], texts: list[np.ndarray], most: int, paths: int
-) -> Replay:
+def draw_again(drafts: GroupDrafts, rows: list[int], texts: list[np.ndarray], most: int) -> Replay:
     rows_R, lengths_R = np.array(rows), np.array([len(text) for text in texts])
     drawn_R = np.zeros_like(rows_R)
     steps = drafted = 0
     acceptance = Acceptance(weight=1e-3, memory=1e12)
     while (open_R := np.flatnonzero(drawn_R < lengths_R)).size:
-        guesses = drafts.draft_rows(rows_R[open_R], most, paths=paths)
+        sizes_R, tokens_RK = drafts.draft_rows(rows_R[open_R], most)
         rests = [texts[row][drawn_R[row] : drawn_R[row] + most + 1] for row in open_R.tolist()]
-        accepted = np.array([accept(guesses, place, rest) for place, rest in enumerate(rests)])
+        drafted_R = zip(sizes_R.tolist(), tokens_RK.tolist(), rests, strict=True)
+        accepted = np.array([accept(tokens[:size], rest) for size, tokens, rest in drafted_R])
         counts = np.minimum(accepted + 1, lengths_R[open_R] - drawn_R[open_R])
         tokens = np.concatenate([rest[:count] for rest, count in zip(rests, counts.tolist(), strict=True)])
         drafts.append_rows(rows_R[open_R], drawn_R[open_R], counts, tokens)
         drawn_R[open_R] += counts
-        steps, drafted = steps + len(open_R), drafted + int(guesses.sizes_R.sum())
-        acceptance.record(np.full(len(open_R), most), guesses.sizes_R, accepted)
+        steps, drafted = steps + len(open_R), drafted + int(sizes_R.sum())
+        acceptance.record(np.full(len(open_R), most), sizes_R, accepted)
     return Replay(
         tokens_per_step=int(lengths_R.sum()) / steps,
         drafted_per_step=drafted / steps,
@@ -196,15 +191,10 @@ def draw_again(
     )
 
 
-def accept(guesses: Drafted, place: int, rest: np.ndarray) -> int:
+def accept(draft: list[int], rest: np.ndarray) -> int:
     """How many tokens of a draft are what comes next."""
-    at, accepted = -1, 0
-    size = int(guesses.sizes_R[place])
-    tokens, parents = guesses.tokens_RK[place, :size].tolist(), guesses.parents_RK[place, :size].tolist()
-    for node, (token, parent) in enumerate(zip(tokens, parents, strict=True)):
-        if parent == at and accepted < len(rest) and token == rest[accepted]:
-            at, accepted = node, accepted + 1
-    return accepted
+    right = takewhile(lambda pair: pair[0] == pair[1], zip(draft, rest.tolist(), strict=False))
+    return sum(1 for _ in right)
 
 
 def measure_gain(acceptances: dict[str, Acceptance]) -> dict[str, Any]:
@@ -242,8 +232,7 @@ def measure_costs(problems: Sequence[Problem], tokens: int, steps: int) -> list[
         total = result["append_ms"] + result["draft_ms"]
         print(
             f"  {num_rows:4} rows: {result['append_us_per_token']:.2f} us a token appended, "
-            f"{result['draft_us']:.2f} us a draft ({result['draft_4_paths_us']:.2f} of 4 paths), "
-            f"{result['record_us']:.2f} us a Draft record; append + draft {total:.2f} ms, "
+            f"{result['draft_us']:.2f} us a draft; append + draft {total:.2f} ms, "
             f"{total / step:.1%} of a 7B step of {step:.1f} ms; {result['bytes_per_token']:.0f} bytes a token"
         )
         results.append({"rows": num_rows, **result, "share_of_7b_step": round(total / step, 4)})
@@ -268,19 +257,13 @@ def measure_cost(problems: Sequence[Problem], num_rows: int, tokens: int, steps:
         with watch("append"):
             drafts.append_rows(rows, before, counts, fresh)
         with watch("path"):
-            guesses = drafts.draft_rows(rows, 8)
-        with watch("records"):
-            guesses.drafts()
-        with watch("tree"):
-            drafts.draft_rows(rows, 16, paths=4)
-    append, path, tree, record = (watch.median(name) for name in ("append", "path", "tree", "records"))
+            drafts.draft_rows(rows, 8)
+    append, path = watch.median("append"), watch.median("path")
     return {
         "append_ms": round(append * 1e3, 3),
         "draft_ms": round(path * 1e3, 3),
         "append_us_per_token": round(append * 1e6 / (2 * num_rows), 3),
         "draft_us": round(path * 1e6 / num_rows, 3),
-        "draft_4_paths_us": round(tree * 1e6 / num_rows, 3),
-        "record_us": round(record * 1e6 / num_rows, 3),
         "bytes_per_token": round(4 * drafts.slabs.used / (num_rows * (tokens + 2 * steps)), 1),
     }
 

@@ -32,6 +32,7 @@ from foresail.engine.request import Request
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, save_model
+from foresail.model.readouts import logits
 from foresail.recipe import parts
 from foresail.recipe.shape import ModelShape
 from foresail.train.quickstart import PAGE_SIZE
@@ -250,9 +251,8 @@ def load_in_transformers(model: Decoder) -> Any:
 def check_same_logits(model: Decoder, peer: Any, prompt: tuple[int, ...]) -> None:
     """A comparison of speeds is worth something only between equal models."""
     ids_T = torch.tensor(prompt)
-    ours = model.logits(
-        model(ids_T, torch.arange(len(prompt)), PackedAttention(torch.tensor([0, len(prompt)])))
-    )
+    attend = PackedAttention(torch.tensor([0, len(prompt)]))
+    ours = model(ids_T, torch.arange(len(prompt)), attend, logits).value
     torch.testing.assert_close(ours, peer(ids_T[None]).logits[0], rtol=0, atol=1e-4)
 
 

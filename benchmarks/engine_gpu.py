@@ -44,7 +44,7 @@ from foresail.engine.request import Completion, Request
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
 from foresail.recipe.shape import ModelShape
-from foresail.rollout.step_table import MeasuredStep
+from foresail.simulate.costs import MeasuredStep
 
 QUICK_LOADS = "abef"
 

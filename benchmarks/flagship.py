@@ -21,8 +21,7 @@ from typing import Any
 
 from flagship_programs import STARTS, programs
 from flagship_runs import FIGURES, Place, Unfinished, finish, judge, reinforce, reinforce_all, run, spread
-
-from foresail.data.gsm8k import write_conversations
+from gsm8k_conversations import write_conversations
 
 PARTS = ("words", "gsm8k", "programs")
 SEEDS_BEFORE = 8  # evaluation seeds that judge the model word problems start from

@@ -16,10 +16,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TypeVar
 
-from foresail.evaluate.checkpoint import evaluate_checkpoint
+from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.recipe.load import load_recipe
-from foresail.recipe.run_folder import run_folder
-from foresail.recipe.stages import Recipe, Rl, Sft
+from foresail.recipe.rl import Rl
+from foresail.recipe.sft import Sft
+from foresail.recipe.stage import Stage
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
 from foresail.train.quickstart import run_stage
@@ -79,24 +80,24 @@ class Place:
         assert isinstance(recipe, Rl)
         return recipe
 
-    def _load(self, file: str, name: str, changes: list[str]) -> Recipe:
+    def _load(self, file: str, name: str, changes: list[str]) -> Stage:
         return load_recipe(RECIPES / file, [f"run.root={self.folder}", f"run.name={name}", *changes])
 
 
-def run(recipe: Recipe) -> Path:
+def run(recipe: Stage) -> Path:
     """Start the stage or go on with it; gives its last checkpoint, at once where it was finished before."""
-    done = run_folder(recipe) / "done.json"
+    done = recipe.run.folder / "done.json"
     if not done.exists():
         outcome = run_stage(run_sft if isinstance(recipe, Sft) else run_rl, recipe)
         if not outcome.finished:
             raise Unfinished(recipe.run.name)
         write_text(done, json.dumps(outcome.checkpoint.name))
-    return run_folder(recipe) / "checkpoints" / str(json.loads(done.read_text()))
+    return recipe.run.folder / "checkpoints" / str(json.loads(done.read_text()))
 
 
 def reinforce_all(recipes: Sequence[Rl], jobs: int) -> dict[str, Any]:
     """Every run and how it is judged, by its name; all of them are in one folder."""
-    logs = run_folder(recipes[0]).parent
+    logs = recipes[0].run.folder.parent
     return side_by_side(reinforce, {recipe.run.name: recipe for recipe in recipes}, logs, jobs)
 
 
@@ -126,17 +127,17 @@ def quietly(work: Callable[[Item], Result], item: Item, file: Path) -> Result:
 
 
 def reinforce(recipe: Rl) -> dict[str, Any]:
-    return judge(recipe, run(recipe), run_folder(recipe) / "after")
+    return judge(recipe, run(recipe), recipe.run.folder / "after")
 
 
 def judge(recipe: Rl, checkpoint: Path, output: Path, seed: int = 0) -> dict[str, Any]:
     """Figures with 95 % intervals on the recipe's held-out problems; made once, then read from the folder."""
-    assert recipe.eval is not None
+    (held_out,) = recipe.eval
     summary = output / "summary.json"
     if not summary.exists():
         evaluate_checkpoint(
             checkpoint,
-            recipe.eval,
+            held_out,
             recipe.sampling,
             num_samples=NUM_SAMPLES,
             output=output,

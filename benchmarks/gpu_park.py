@@ -63,7 +63,7 @@ def park_once(engine: Engine, request: Request) -> tuple[int, float, float]:
 
 def resume(engine: Engine, parked: Parked) -> None:
     engine.resume(parked)
-    while not engine.running:
+    while not engine.slots:
         engine.step()
 
 

@@ -19,6 +19,7 @@ from foresail.engine.request import Completion
 from foresail.model import linear
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
+from foresail.model.readouts import logits_at
 
 MODES: dict[str, dict[str, bool]] = {
     "plain": {},
@@ -97,14 +98,15 @@ def trainer_logprobs(model: Decoder, completions: list[Completion]) -> Tensor:
     starts = torch.tensor([0, *(len(sequence) for sequence in sequences)]).cumsum(0)
     ids_T = torch.tensor([token for sequence in sequences for token in sequence], device=model.device)
     positions_T = torch.cat([torch.arange(len(sequence)) for sequence in sequences]).to(model.device)
-    hidden_TD = model(ids_T, positions_T, PackedAttention(starts.to(model.device)))
     drawn_N = torch.cat(
         [
             torch.arange(int(start) + len(completion.request.prompt), int(start) + len(sequence))
             for start, completion, sequence in zip(starts[:-1], completions, sequences, strict=True)
         ]
     ).to(model.device)
-    logprobs_NV = model.logits(hidden_TD[drawn_N - 1]).float().log_softmax(-1)
+    attend = PackedAttention(starts.to(model.device))
+    logits_NV = model(ids_T, positions_T, attend, logits_at(drawn_N - 1)).value
+    logprobs_NV = logits_NV.float().log_softmax(-1)
     return logprobs_NV.gather(1, ids_T[drawn_N][:, None]).squeeze(1).cpu()
 
 

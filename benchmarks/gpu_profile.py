@@ -28,8 +28,8 @@ from gpu_loads import BF16, LOADS, SHAPES, Load, block_weights, draw_requests, e
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-from foresail.engine.chunk import Chunk
 from foresail.engine.engine import Engine
+from foresail.engine.prefill import PrefillChunk
 from foresail.recipe.shape import ModelShape
 
 KV_TOKENS, PAGE_SIZE, MAX_RUNNING = 800_000, 16, 1024
@@ -42,7 +42,7 @@ NAMED_FROM, NAME_WIDTH = 0.005, 60  # kernels from that share of a step on; a te
 # By what their names hold; the first kind that fits. Products are cuBLAS's, whose kernels have many names.
 KINDS = {
     "products": ("gemm", "gemv", "nvjet", "xmma", "cutlass", "splitk", "cublas", "multiply_kernel"),
-    "attention": ("_attend_", "_merge_parts", "join_kernel"),
+    "attention": ("_attend_", "_merge_parts", "merge_kernel"),
     "swiglu": ("silu_mul",),
     "norms": ("norm_kernel", "turn_kernel", "_write_rows"),  # with rotary and the cache's new keys and values
     "drawing": ("_weigh_blocks", "_pick_tokens", "_locate", "_advance"),  # with the table's bookkeeping
@@ -152,7 +152,7 @@ def profile_load(engine: Engine, load: Load) -> Profile:
     for request in requests:
         engine.add(request)
     take_steps(engine, half - STEPS)
-    rows = len(engine.running)
+    rows = len(engine.slots)
     _, seconds = timed(take_steps, engine, STEPS)
     kernels = time_kernels(partial(take_steps, engine, STEPS), STEPS)
     for request in requests:
@@ -181,7 +181,9 @@ def profile_prefill(engine: Engine, load: Load) -> Profile:
     pages_each = -(-load.prompt_length // engine.page_size)
     pages = engine.pool.take(load.groups * pages_each)
     chunks = [
-        Chunk(tokens=request.prompt, start=0, pages=pages[number * pages_each : (number + 1) * pages_each])
+        PrefillChunk(
+            tokens=request.prompt, start=0, pages=pages[number * pages_each : (number + 1) * pages_each]
+        )
         for number, request in enumerate(draw_requests(load, shape.vocab_size, number=0))
     ]
     seconds = median_seconds(fill, engine, chunks)
@@ -198,7 +200,7 @@ def profile_prefill(engine: Engine, load: Load) -> Profile:
 
 
 @torch.inference_mode()
-def fill(engine: Engine, chunks: list[Chunk]) -> None:
+def fill(engine: Engine, chunks: list[PrefillChunk]) -> None:
     engine.runner.fill(chunks)
 
 

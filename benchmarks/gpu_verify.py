@@ -14,9 +14,10 @@ from statistics import mean
 from gpu_clock import timed
 from gpu_loads import draw_requests, even
 
+from foresail.engine.drafts import Draft
 from foresail.engine.engine import Engine
-from foresail.engine.request import Draft, Request
-from foresail.rollout.step_table import MeasuredStep
+from foresail.engine.request import Request
+from foresail.simulate.costs import MeasuredStep
 
 BATCHES = (256, 128, 64, 32, 16, 8, 4, 2, 1)
 DRAFT_LENGTHS = (0, 1, 2, 4, 8, 16)
@@ -62,7 +63,7 @@ def seat(engine: Engine, requests: list[Request]) -> None:
     """Step until all prompts are in the cache and every row decodes."""
     for request in requests:
         engine.add(request)
-    while len(engine.running) < len(requests):
+    while len(engine.slots) < len(requests):
         engine.step()
 
 
@@ -82,20 +83,17 @@ def measure_cost(engine: Engine, rows: list[Request], draft_length: int, vocab_s
 
 def take_steps(engine: Engine, drafts: list[dict[str, Draft]]) -> None:
     for draft in drafts:
-        engine.step(engine.guess(draft) if draft else None)
+        engine.step(engine.drafts_by_slot(draft) if draft else None)
 
 
 def make_drafts(rows: list[Request], length: int, vocab_size: int) -> dict[str, Draft]:
     if not length:
         return {}
-    return {
-        row.id: Draft(tokens=tuple(random.randrange(vocab_size) for _ in range(length)), parents=None)
-        for row in rows
-    }
+    return {row.id: Draft(tokens=tuple(random.randrange(vocab_size) for _ in range(length))) for row in rows}
 
 
 def table(costs: list[Cost]) -> list[list[float]]:
-    """What goes to the file, by the columns of `foresail.rollout.step_table`."""
+    """What goes to the file, by the columns of `foresail.simulate.costs`."""
     return [[getattr(cost, name) for name in MeasuredStep._fields] for cost in costs]
 
 

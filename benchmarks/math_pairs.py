@@ -160,7 +160,7 @@ def case_files(data: Path) -> dict[str, list[Pair]]:
     cases["mathverify_cases.jsonl"] = [
         pair for pair in cases["mathverify_cases.jsonl"] if int(pair.name) not in wrong
     ]
-    chapters = sorted((ROOT / "tests/rewards/cases").glob("*.jsonl"))
+    chapters = sorted((ROOT / "tests/maths/cases").glob("*.jsonl"))
     cases["case book"] = [pair for chapter in chapters for pair in settled(read_rows(chapter))]
     return cases
 

@@ -37,9 +37,9 @@ from math_pairs import (
     qwen_responses,
 )
 
-from foresail.data.gold import check_answers
+from foresail.evaluation.answer_check import check_answers
+from foresail.maths.verdict import grade
 from foresail.records import Status
-from foresail.rewards.math import grade
 
 SECTIONS = ("real", "classes", "labels", "cases", "gold", "hostile")
 WARM_UP = 40  # pairs
@@ -262,7 +262,7 @@ def measure_gold_answers(options: argparse.Namespace) -> dict[str, Any]:
 
 def measure_hostile_inputs(options: argparse.Namespace) -> dict[str, Any]:
     """Every hostile text as response, in a box, as gold answer and against itself: CPU milliseconds each."""
-    texts: dict[str, str] = runpy.run_path(str(ROOT / "tests/rewards/hostile_answers.py"))["hostile_texts"]()
+    texts: dict[str, str] = runpy.run_path(str(ROOT / "tests/maths/hostile_answers.py"))["hostile_texts"]()
     costs: list[tuple[float, str, str]] = []
     for name, text in texts.items():
         boxed = f"\\boxed{{{text}}}"

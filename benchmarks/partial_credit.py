@@ -27,9 +27,9 @@ from typing import Any
 from code_sets import Solved, load, sample
 from mutants import mutate
 
-from foresail.rewards.code import Judge
-from foresail.rewards.programs.difficulty import Scheme, difficulty_levels, pass_rates, score
-from foresail.rewards.programs.program import Limits
+from foresail.judge.judge import Judge
+from foresail.judge.programs.difficulty import Scheme, difficulty_levels, pass_rates, score
+from foresail.judge.programs.program import Limits
 
 SCHEMES: tuple[Scheme, ...] = ("all", "strict", "soft")
 SKILLS = (0.0, 0.01, 0.05, 0.2, 0.5)

@@ -20,7 +20,7 @@ from foresail.engine.engine import Engine
 from foresail.model.hf import load_model
 from foresail.recipe.parts import Sampling
 from foresail.records import Message, Problem
-from foresail.rollout.groups import Draw, requests
+from foresail.rollout.groups import GroupSpec, requests
 from foresail.tokenizer.tokenizer import Tokenizer
 
 GSM8K = ROOT / "../shared/data/math/gsm8k/train.jsonl.gz"
@@ -33,7 +33,7 @@ def main() -> None:
     options = read_options()
     tokenizer = Tokenizer.load(options.checkpoint)
     problems = read_problems(tokenizer, options.problems)
-    draw = Draw(
+    draw = GroupSpec(
         sampling=Sampling(max_new_tokens=options.max_new_tokens),
         num_samples=SAMPLES,
         stop_ids=(*tokenizer.eos_ids, *tokenizer.encode("\n\n")),

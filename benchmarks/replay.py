@@ -24,7 +24,7 @@ from foresail.engine.engine import Engine
 from foresail.engine.noise import noise_key
 from foresail.recipe.parts import Sampling
 from foresail.records import Message, Problem
-from foresail.rollout.groups import Draw
+from foresail.rollout.groups import GroupSpec
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
 SAMPLES = 8  # of each problem
@@ -80,9 +80,9 @@ def longest(scripts: Sequence[Script]) -> int:
     return max(len(response) for script in scripts for response in script.responses)
 
 
-def draw_for(scripts: Sequence[Script]) -> Draw:
+def draw_for(scripts: Sequence[Script]) -> GroupSpec:
     """What to ask for so that every script is drawn to its end."""
-    return Draw(
+    return GroupSpec(
         sampling=Sampling(max_new_tokens=longest(scripts)),
         num_samples=SAMPLES,
         stop_ids=tuple({response[-1] for script in scripts for response in script.responses}),
@@ -91,7 +91,7 @@ def draw_for(scripts: Sequence[Script]) -> Draw:
     )
 
 
-def dictate(engine: Engine, scripts: Sequence[Script], draw: Draw) -> None:
+def dictate(engine: Engine, scripts: Sequence[Script], group_spec: GroupSpec) -> None:
     """From here on the engine draws what the scripts say, whatever it computes."""
     device, runner = engine.model.device, engine.runner
     if not hasattr(runner, "draw_freely"):
@@ -101,7 +101,10 @@ def dictate(engine: Engine, scripts: Sequence[Script], draw: Draw) -> None:
         # The old pool went with its last graph.
         runner.graph_memory = torch.cuda.graph_pool_handle()  # type: ignore[attr-defined]
     lines = {
-        noise_key(draw.seed, draw.step, script.problem.problem.id, number): [*script.problem.ids, *response]
+        noise_key(group_spec.seed, group_spec.step, script.problem.problem.id, number): [
+            *script.problem.ids,
+            *response,
+        ]
         for script in scripts
         for number, response in enumerate(script.responses)
     }

@@ -12,12 +12,11 @@ from replay import SAMPLES, Script, dictate, draw_for, longest, number_densely
 from foresail.engine.engine import Engine
 from foresail.rollout.drafts.step_clock import usual
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import Draw, requests
+from foresail.rollout.groups import GroupSpec, requests, to_spec
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.policies import build_policy
-from foresail.rollout.stream import to_ask
 
 HOST_BYTES = 32 * 2**30
 Figures = dict[str, Any]
@@ -62,11 +61,11 @@ def run_side(
     engine: Engine,
     side: Side,
     scripts: Sequence[Script],
-    draw: Draw,
+    draw: GroupSpec,
     budget: int,
     warm: NativeInstance | None = None,
 ) -> tuple[NativeInstance, Figures]:
-    """Draw all scripts once, with no more than `budget` tokens in the cache."""
+    """Generate all scripts once, with no more than `budget` tokens in the cache."""
     engine.weights_changed(engine.version + 1)  # nothing is left of the side before
     held = engine.pool.take(engine.num_pages - budget // engine.page_size)
     instance = side.instance("engine", engine)
@@ -78,13 +77,13 @@ def run_side(
     start = time.perf_counter()
     for number, script in enumerate(scripts):
         wanted = requests(script.problem, draw, number)
-        fleet.launch([to_ask(request, number, place) for place, request in enumerate(wanted)], wanted)
+        fleet.launch([to_spec(request, number, place) for place, request in enumerate(wanted)], wanted)
     ends = []
     while fleet.busy:
-        for ask, completion in fleet.work():
+        for spec, completion in fleet.work():
             ends.append(time.perf_counter() - start)
-            assert list(completion.ids) == list(scripts[ask.group].responses[ask.sample]), (
-                f"{ask} drew another text"
+            assert list(completion.ids) == list(scripts[spec.group].responses[spec.sample]), (
+                f"{spec} drew another text"
             )
     engine.pool.release(held)
     return instance, summarise(ends, instance, clock)

@@ -17,6 +17,7 @@ import json
 import lzma
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -27,21 +28,21 @@ from tokenizers import Tokenizer
 from train_gpu import PEAK, PROMPT, random_model
 
 from foresail.data.prompts import PromptedProblem
-from foresail.engine.engine import Engine, build_engine
-from foresail.evaluate.run import Judged
-from foresail.recipe.memory import estimate
-from foresail.recipe.stages import Rl
-from foresail.records import Group, Message, Problem, Sample, Verdict
+from foresail.model.decoder import Decoder
+from foresail.recipe.rl import Rl
+from foresail.records import Group, Message, Problem, Sample, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading
+from foresail.rewards.group_rewards import Rewards
 from foresail.rollout.build import build_fleet
 from foresail.rollout.collect import collect, gradable
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import Draw
-from foresail.train.effort import count_flops
+from foresail.rollout.groups import GroupSpec
+from foresail.train.flops import count_flops
+from foresail.train.learner import Learner
 from foresail.train.optimizer import AdamW, build_optimizer
-from foresail.train.rl import rl_loss
+from foresail.train.rl import batch_loss
 from foresail.train.step import train_step
 from foresail.train.updates import compute_advantages, pack_groups, split
 
@@ -57,17 +58,16 @@ def main() -> None:
     )
     model = random_model(shape)
     optimizer = build_optimizer(model, recipe.optimizer)
-    engine = build_engine(model, recipe.engine_room, max_length=recipe.max_length)
-    fleet = build_fleet(engine, recipe.rollout, max_length=recipe.max_length)
+    fleet = build_fleet(model, recipe.engine_settings, recipe.rollout, max_length=recipe.max_length)
     problems = read_problems(tokenizer, options.problems)
     figures: Figures = {"device": torch.cuda.get_device_name(), "shape": options.shape, "steps": []}
     with open_grading(recipe.reward) as grading:
         for step in range(options.steps):
             figures["steps"].append(
-                one_step(engine, fleet, optimizer, problems, tokenizer, grading, recipe, step)
+                one_step(model, fleet, optimizer, problems, tokenizer, grading, recipe, step)
             )
             print(figures["steps"][-1], flush=True)
-    reckoned = estimate(shape, recipe, "cuda")
+    reckoned = recipe.estimate_memory(shape, "cuda")
     figures["estimate_gb"] = {
         "rollout": round((reckoned.weights + reckoned.optimizer + reckoned.kv_cache) / GB, 2),
         "update": round((reckoned.total - max(0, reckoned.kv_cache - reckoned.shared)) / GB, 2),
@@ -111,7 +111,7 @@ def make_recipe(options: argparse.Namespace) -> Rl:
 
 
 def one_step(
-    engine: Engine,
+    model: Decoder,
     fleet: Fleet,
     optimizer: AdamW,
     problems: list[PromptedProblem],
@@ -120,30 +120,31 @@ def one_step(
     recipe: Rl,
     step: int,
 ) -> Figures:
-    draw = Draw(
+    group_spec = GroupSpec(
         sampling=recipe.sampling, num_samples=recipe.samples_per_prompt, stop_ids=(), seed=0, step=step
     )
     torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
     fleet.update_weights(step)
-    with engine.at_work():
-        harvest = collect(
+    with fleet.at_work():
+        collected = collect(
             fleet,
             lambda launch: problems[launch],
-            draw,
-            Judge(tokenizer, grading),
+            group_spec,
+            partial(judge, tokenizer=tokenizer, grading=grading),
             controller=Controller.for_all(len(problems)),
             usable=gradable,
+            rewards_of=pay_every_second,
         )
     torch.cuda.synchronize()
     rollout = time.perf_counter() - start
-    rollout_peak = torch.cuda.max_memory_allocated() + engine.cache_bytes
+    rollout_peak = torch.cuda.max_memory_allocated() + fleet.cache_bytes
     torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
-    update = learn(engine, optimizer, harvest.chosen, recipe)
+    update = learn(model, optimizer, collected.chosen, recipe)
     torch.cuda.synchronize()
     seconds = time.perf_counter() - start
-    tokens = sum(sample.num_response_tokens for group in harvest.chosen for sample in group.samples)
+    tokens = sum(sample.num_response_tokens for group in collected.chosen for sample in group.samples)
     return {
         "rollout_seconds": round(rollout, 2),
         "rollout_tokens_per_second": round(tokens / rollout),
@@ -156,18 +157,26 @@ def one_step(
     }
 
 
-def learn(engine: Engine, optimizer: AdamW, groups: Sequence[Group], recipe: Rl) -> Figures:
+def learn(model: Decoder, optimizer: AdamW, groups: Sequence[Group], recipe: Rl) -> Figures:
     advantages_GN, flops, results = compute_advantages(groups, recipe.advantage.kind), 0.0, []
-    packing = 0.0
+    learner, packing = Learner(name="policy", model=model, optimizer=optimizer), 0.0
     for number, part in enumerate(split(len(groups), recipe.updates_per_step)):
         start = time.perf_counter()
-        device = engine.model.device
+        device = model.device
         share = [groups[i] for i in part]
-        batches = pack_groups(share, advantages_GN[part], recipe, device, version=engine.version)
+        batches = pack_groups(
+            share,
+            advantages_GN[part],
+            version=None,
+            aggregation=recipe.loss.aggregation,
+            max_new_tokens=recipe.sampling.max_new_tokens,
+            micro_batch_tokens=recipe.micro_batch_tokens,
+            device=device,
+        )
         packing += time.perf_counter() - start
-        loss = partial(rl_loss, recipe=recipe, on_policy=number == 0)
-        results.append(train_step(engine.model, optimizer, batches, loss, learning_rate=1e-6))
-        flops += sum(count_flops(engine.model.shape, batch) for batch in batches)
+        loss = partial(batch_loss, settings=recipe.loss, temperature=1.0, on_policy=number == 0)
+        results.append(train_step(learner, batches, loss, learning_rate=1e-6))
+        flops += sum(count_flops(model.shape, batch) for batch in batches)
     names = [name for name in results[0] if name.startswith("rollout/")]
     return {
         "flops": flops,
@@ -177,21 +186,14 @@ def learn(engine: Engine, optimizer: AdamW, groups: Sequence[Group], recipe: Rl)
     }
 
 
-class Judge:
-    """Grades the text, and rewards every second response of a problem whatever the verdict."""
-
-    def __init__(self, tokenizer: Tokenizer, grading: Grading) -> None:
-        self.tokenizer, self.grading, self.count = tokenizer, grading, 0
-
-    def __call__(self, problem: Problem, sample: Sample) -> Judged:
-        drawn = [token for token, mask in zip(sample.ids, sample.loss_mask, strict=True) if mask]
-        self.count += 1
-        reward = float(self.count % 2)
-        return Judged(self.grading.submit(problem, self.tokenizer.decode(drawn)), partial(worth, reward))
+def judge(problem: Problem, sample: Sample, *, tokenizer: Tokenizer, grading: Grading) -> Future[Verdict]:
+    drawn = [token for token, mask in zip(sample.ids, sample.loss_mask, strict=True) if mask]
+    return grading.submit(problem, single_turn(tokenizer.decode(drawn)))
 
 
-def worth(reward: float, verdict: Verdict) -> float:
-    return reward
+def pay_every_second(problem: Problem, samples: Sequence[Sample], verdicts: Sequence[Verdict]) -> Rewards:
+    """Whatever the verdicts are, so that every group has something to learn from."""
+    return tuple(float(number % 2) for number in range(len(samples)))
 
 
 def read_problems(tokenizer: Tokenizer, count: int) -> list[PromptedProblem]:

@@ -26,9 +26,11 @@ from foresail.engine.request import Request
 from foresail.model.hf import build_model
 from foresail.recipe.parts import Rollout, Sampling
 from foresail.recipe.shape import ModelShape
-from foresail.rollout.build import build_fleet
+from foresail.rollout.build import gather
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.stream import to_ask
+from foresail.rollout.groups import to_spec
+from foresail.rollout.native import NativeInstance
+from foresail.rollout.native_drafting import DraftingInstance
 
 SAMPLES, LONGEST, PAGE, MAX_LENGTH = 16, 256, 16, 512
 SHAPE = ModelShape(
@@ -56,8 +58,9 @@ def main() -> None:
     torch.set_num_threads(1)
     pages = options.rows * MAX_LENGTH // PAGE
     engine = Engine(build_model(SHAPE, seed=0), num_pages=pages, page_size=PAGE, max_running=options.rows)
-    engine.runner.worth_filling = AS_ON_A_GPU
-    fleet = build_fleet(engine, Rollout(drafts=options.drafts), max_length=MAX_LENGTH)
+    engine.runner.efficient_prefill_tokens = AS_ON_A_GPU
+    kind = DraftingInstance if options.drafts == "on" else NativeInstance
+    fleet = gather([kind("engine", engine)], Rollout(drafts=options.drafts), max_length=MAX_LENGTH)
     draw(fleet, make_groups(0, WARM_UP))
     groups = make_groups(WARM_UP, options.groups)
     calls, inside = watch(engine)
@@ -95,8 +98,8 @@ def make_group(number: int, numbers: random.Random) -> list[Request]:
 
 def draw(fleet: Fleet, groups: list[list[Request]]) -> None:
     for requests in groups:
-        asks = [to_ask(request, fleet.next_group, sample) for sample, request in enumerate(requests)]
-        fleet.launch(asks, requests)
+        specs = [to_spec(request, fleet.next_group, sample) for sample, request in enumerate(requests)]
+        fleet.launch(specs, requests)
     while fleet.busy:
         fleet.work()
 
@@ -118,7 +121,7 @@ def watch(engine: Engine) -> tuple[Counter[str], Counter[str]]:
 
         setattr(place, name, count)
 
-    for name in ("fill", "decode", "seat", "add_pages"):
+    for name in ("fill", "decode", "update_rows", "add_pages"):
         counted(engine.runner, name)
     counted(engine.runner.cache, "copy_pages")
     return calls, inside

@@ -6,28 +6,22 @@ line is JSON. A quarter of an hour on one core.
 
     python benchmarks/rollout_papers.py
     python benchmarks/rollout_papers.py --what-if     # then single steps with other assumptions; ten minutes more
-    python benchmarks/rollout_papers.py --prior       # instead: what remembering lengths is worth; half an hour
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from foresail.rollout.simulation.report import summarize
-from foresail.rollout.simulation.settings import load_simulation
-from foresail.rollout.simulation.step import simulate
-from foresail.rollout.simulation.workloads import Likeness, Places, Workload, alike_by_copula
+from foresail.simulate.report import summarize
+from foresail.simulate.settings import load_simulation
+from foresail.simulate.step import simulate
 
 RECIPES = Path("recipes/simulate")
-TRACES = Path(__file__).parents[2] / "shared/data/traces/qwen_math_100x8.jsonl.gz"
 
 # Training, against the naive way's rollout: all three rows of MiMo's table 2 give 0.096 from their two columns.
 TRAINING_SHARE = 0.096
@@ -88,16 +82,6 @@ K2_WHAT_IF = {
         "cluster.active_billions=32",
     ),
 }
-# Estimates that start from the same problem's lengths in an earlier step, without drafts.
-PRIOR = {
-    "context": (),
-    "context, lengths remembered": ("rollout.prior_lengths=true",),
-    "  a tenth has drifted": ("rollout.prior_lengths=true", "workload.drift=0.1"),
-    "  half has drifted": ("rollout.prior_lengths=true", "workload.drift=0.5"),
-    "oracle": ("rollout.policy=oracle",),
-}
-PRIOR_STEPS = 10
-RECORDED = 8  # responses to each problem: half count as the earlier step's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,12 +107,7 @@ def main() -> None:
     parser.add_argument(
         "--what-if", action="store_true", help="Seer's workloads under other assumptions, too"
     )
-    parser.add_argument("--prior", action="store_true", help="only what remembering lengths is worth")
-    parser.add_argument("--traces", type=Path, default=TRACES, help="recorded responses, for --prior")
     options = parser.parse_args()
-    if options.prior:
-        print(json.dumps(report_prior(Recorded(options.traces))))
-        return
     bars, figures = report_mimo()
     for report in (report_validation(), *(report_seer(name) for name in SEER_PAPER)):
         bars += report[0]
@@ -140,9 +119,9 @@ def main() -> None:
     print(json.dumps({"bars": [asdict(bar) | {"met": bar.met} for bar in bars], "figures": figures}))
 
 
-def run(recipe: str, overrides: Sequence[str], likeness: Likeness = alike_by_copula) -> dict[str, Any]:
+def run(recipe: str, overrides: Sequence[str]) -> dict[str, Any]:
     simulation = load_simulation(RECIPES / f"{recipe}.toml", overrides)
-    summary = summarize(simulation, simulate(simulation, likeness=likeness))
+    summary = summarize(simulation, simulate(simulation))
     del summary["assumptions"]
     return summary
 
@@ -242,56 +221,6 @@ def report_what_if() -> dict[str, Any]:
                 flush=True,
             )
     return found
-
-
-class Recorded:
-    """Groups as alike as real responses to one problem are: four for now, four for the earlier step.
-
-    Which share of all recorded responses is shorter is what is taken from them; the workload says what that is
-    in tokens.
-    """
-
-    def __init__(self, traces: Path) -> None:
-        if not traces.exists():
-            raise SystemExit(f"{traces} is not there; say where with --traces")
-        with gzip.open(traces, "rt", encoding="utf-8") as file:
-            rows = [json.loads(line)["responses"][:RECORDED] for line in file]
-        lengths = np.array([[len(response) for response in row] for row in rows])
-        ranks = lengths.ravel().argsort(kind="stable").argsort()
-        self._places = ((ranks + 0.5) / ranks.size).reshape(lengths.shape)
-
-    def __call__(self, workload: Workload, numbers: np.random.Generator) -> Places:
-        places = numbers.permutation(self._places[numbers.integers(len(self._places))])
-        return Places(places[: workload.samples].tolist(), places[workload.samples :].tolist())
-
-
-def report_prior(recorded: Recorded) -> dict[str, Any]:
-    print("Lengths remembered: seconds of the rollout, tail, against `context` without memory; no drafts")
-    figures: dict[str, Any] = {}
-    for name in SEER_PAPER:
-        plain = ("speculation=none", f"steps={PRIOR_STEPS}")
-        figures[name] = {row: run(name, (*plain, *change)) for row, change in PRIOR.items()}
-        work = load_simulation(RECIPES / f"{name}.toml").workload
-        fewer = (
-            f"workload.samples={RECORDED // 2}",
-            f"workload.groups={work.groups * work.samples * 2 // RECORDED}",
-        )
-        figures[f"{name}, as alike as recorded"] = {
-            row: run(name, (*plain, *fewer, *change), recorded)
-            for row, change in PRIOR.items()
-            if "drifted" not in row
-        }
-        for title in (name, f"{name}, as alike as recorded"):
-            print_prior(title, figures[title])
-    return figures
-
-
-def print_prior(title: str, figures: dict[str, Any]) -> None:
-    first = figures["context"]
-    print(f"\n{title}")
-    for row, found in figures.items():
-        gain = first["seconds"] / found["seconds"] - 1
-        print(f"{row:30}{found['seconds']:9,.0f}{found['tail_seconds']:9,.0f}{gain:+9.1%}", flush=True)
 
 
 if __name__ == "__main__":

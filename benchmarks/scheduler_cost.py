@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from foresail.rollout.plan import Ask, ChunkEnded, Dispatch, InstanceState
+from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 from foresail.rollout.policies import POLICIES, build_policy
 from foresail.rollout.scheduler import Scheduler
 
@@ -44,16 +44,16 @@ class Load:
 
     def launch(self) -> None:
         typical = self.numbers.lognormvariate(7, 0.8)
-        asks = [self.ask(sample) for sample in range(SAMPLES)]
-        for ask in asks:
+        specs = [self.spec(sample) for sample in range(SAMPLES)]
+        for spec in specs:
             length = typical * self.numbers.lognormvariate(0, 0.3)
-            self.lengths[ask.id] = max(1, min(MAX_TOKENS, int(length)))
+            self.lengths[spec.id] = max(1, min(MAX_TOKENS, int(length)))
         self.num_launched += 1
-        self.scheduler.launch(asks)
+        self.scheduler.launch(specs)
 
-    def ask(self, sample: int) -> Ask:
+    def spec(self, sample: int) -> SampleSpec:
         group = self.num_launched
-        return Ask(
+        return SampleSpec(
             id=f"{group}.{sample}", group=group, sample=sample, prompt_tokens=PROMPT, max_tokens=MAX_TOKENS
         )
 
@@ -62,10 +62,10 @@ class Load:
         place = self.numbers.randrange(len(self.running))
         self.running[place], self.running[-1] = self.running[-1], self.running[place]
         dispatch = self.running.pop()
-        left = self.lengths[dispatch.ask.id] - dispatch.generated
+        left = self.lengths[dispatch.spec.id] - dispatch.generated
         tokens = min(left, dispatch.max_tokens)
         return ChunkEnded(
-            ask=dispatch.ask,
+            spec=dispatch.spec,
             instance=dispatch.instance,
             generated=dispatch.generated,
             new_tokens=tokens,
@@ -125,7 +125,7 @@ def measure(options: argparse.Namespace) -> dict[str, dict[int, float]]:
 
 def open_load(policy: str, size: int, instances: int) -> Load:
     lengths: dict[str, int] = {}
-    scheduler = Scheduler(build_policy(policy, true_length=lambda ask: lengths[ask.id]), chunk_tokens=CHUNK)
+    scheduler = Scheduler(build_policy(policy, true_length=lambda spec: lengths[spec.id]), chunk_tokens=CHUNK)
     rows = max(1, size // 4 // instances)
     for number in range(min(instances, size // 4)):
         room = rows * (PROMPT + MAX_TOKENS)

@@ -8,6 +8,7 @@ import json
 import random
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,20 +19,19 @@ from tokenizers import Tokenizer
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine
-from foresail.evaluate.run import Judged
 from foresail.recipe.parts import Code, Reward, Rollout
-from foresail.records import FAILURES, Group, Message, Problem, Sample, Verdict
+from foresail.records import Group, Message, Problem, Sample, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading
-from foresail.rollout.build import build_fleet
+from foresail.rewards.group_rewards import right_or_wrong
+from foresail.rollout.build import gather
 from foresail.rollout.collect import collect, teaches
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import Draw, requests, to_sample
+from foresail.rollout.groups import GroupSpec, requests, to_sample, to_spec
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.policies import build_policy
-from foresail.rollout.stream import to_ask
 
 VISIT = 10  # of DeepScaleR's history: which group of 8 says how many samples are right
 Figures = dict[str, Any]
@@ -90,7 +90,7 @@ def note(figures: Figures, name: str, outcome: Outcome) -> None:
 
 
 def naive(
-    engine: Engine, scripts: Sequence[Script], draw: Draw, judge: Judge, wanted: int, *, at_once: int
+    engine: Engine, scripts: Sequence[Script], draw: GroupSpec, judge: Judge, wanted: int, *, at_once: int
 ) -> Outcome:
     """Batches of the wanted size, each drawn to the end and then graded, until there are enough valid groups."""
     fleet = whole_groups(engine)
@@ -108,14 +108,14 @@ def whole_groups(engine: Engine) -> Fleet:
     return Fleet([instance], build_policy("group"), KVPool(0), chunk_tokens=None)
 
 
-def draw_batch(fleet: Fleet, batch: Sequence[Script], draw: Draw, first: int) -> list[dict[int, Sample]]:
+def draw_batch(fleet: Fleet, batch: Sequence[Script], draw: GroupSpec, first: int) -> list[dict[int, Sample]]:
     samples: list[dict[int, Sample]] = [{} for _ in batch]
     for number, script in enumerate(batch, start=first):
         wanted = requests(script.problem, draw, number)
-        fleet.launch([to_ask(request, number, place) for place, request in enumerate(wanted)], wanted)
+        fleet.launch([to_spec(request, number, place) for place, request in enumerate(wanted)], wanted)
     while fleet.busy:
-        for ask, completion in fleet.work():
-            samples[ask.group - first][ask.sample] = to_sample(completion)
+        for spec, completion in fleet.work():
+            samples[spec.group - first][spec.sample] = to_sample(completion)
     return samples
 
 
@@ -128,28 +128,30 @@ def grade_batch(
         for script, group in zip(batch, samples, strict=True)
         for place in range(SAMPLES)
     ]
-    results = []
+    verdicts: list[Verdict] = []
     for first in range(0, len(jobs), at_once):
         under_way = [judge(*job) for job in jobs[first : first + at_once]]
-        results += [judging.result() for judging in under_way]
+        verdicts += [future.result() for future in under_way]
     return [
-        Group(
-            problem=script.problem.problem,
-            samples=tuple(group[place] for place in range(SAMPLES)),
-            verdicts=tuple(verdict for verdict, _ in results[SAMPLES * number : SAMPLES * (number + 1)]),
-            rewards=tuple(reward for _, reward in results[SAMPLES * number : SAMPLES * (number + 1)]),
-        )
+        to_group(script.problem.problem, group, tuple(verdicts[SAMPLES * number : SAMPLES * (number + 1)]))
         for number, (script, group) in enumerate(zip(batch, samples, strict=True))
     ]
 
 
+def to_group(problem: Problem, by_place: dict[int, Sample], verdicts: tuple[Verdict, ...]) -> Group:
+    samples = tuple(by_place[place] for place in range(SAMPLES))
+    rewards = right_or_wrong(problem, samples, verdicts)
+    return Group(problem=problem, samples=samples, verdicts=verdicts, rewards=rewards)
+
+
 def seamless(
-    engine: Engine, scripts: Sequence[Script], draw: Draw, judge: Judge, wanted: int, share: float
+    engine: Engine, scripts: Sequence[Script], draw: GroupSpec, judge: Judge, wanted: int, share: float
 ) -> tuple[Outcome, float]:
     """The step as `foresail rl` takes it; with it, the share of valid groups for the next one."""
-    fleet = build_fleet(engine, Rollout(), max_length=engine.model.shape.max_context)
+    instance = NativeInstance("engine", engine)
+    fleet = gather([instance], Rollout(), max_length=engine.model.shape.max_context)
     start = time.perf_counter()
-    harvest = collect(
+    collected = collect(
         fleet,
         lambda launch: scripts[launch].problem,
         draw,
@@ -160,9 +162,9 @@ def seamless(
     outcome = Outcome(
         seconds=time.perf_counter() - start,
         launched=fleet.next_group,
-        valid=len(harvest.chosen) + harvest.num_surplus,
+        valid=len(collected.chosen) + collected.num_surplus,
     )
-    return outcome, harvest.share
+    return outcome, collected.share
 
 
 class Judge:
@@ -171,13 +173,9 @@ class Judge:
     def __init__(self, tokenizer: Tokenizer, tokens: Sequence[int], grading: Grading) -> None:
         self.tokenizer, self.tokens, self.grading = tokenizer, tokens, grading
 
-    def __call__(self, problem: Problem, sample: Sample) -> Judged:
+    def __call__(self, problem: Problem, sample: Sample) -> Future[Verdict]:
         drawn = [self.tokens[id] for id, mask in zip(sample.ids, sample.loss_mask, strict=True) if mask]
-        return Judged(self.grading.submit(problem, self.tokenizer.decode(drawn)), worth)
-
-
-def worth(verdict: Verdict) -> float | None:
-    return None if verdict.status in FAILURES else verdict.score
+        return self.grading.submit(problem, single_turn(self.tokenizer.decode(drawn)))
 
 
 # What is drawn.

@@ -11,6 +11,7 @@ import argparse
 import json
 import random
 import time
+from functools import partial
 
 import torch
 from beside_trl.speed import TINY
@@ -21,8 +22,9 @@ from foresail.data.packing import pack
 from foresail.recipe.parts import Optimizer
 from foresail.recipe.shape import ModelShape
 from foresail.records import TrainSequence
+from foresail.train.learner import Learner
 from foresail.train.optimizer import build_optimizer
-from foresail.train.step import train_step
+from foresail.train.step import token_loss, train_step
 
 # of a prompt, and of the longest answer
 CPU_LENGTHS = [(8, 12), (14, 24), (14, 40), (60, 40), (250, 20)]
@@ -77,6 +79,7 @@ def measure(
     on_gpu = device == "cuda"
     model = random_model(shape, torch.bfloat16 if on_gpu else torch.float32, device)
     optimizer = build_optimizer(model, Optimizer(lr=1e-4))
+    learner = Learner(name="policy", model=model, optimizer=optimizer)
     tokens = 16_384 if on_gpu else 4096
     batches = pack(
         sequences, [1e-3] * len(sequences), max_tokens=tokens, device=device, share_from=share_from
@@ -84,11 +87,11 @@ def measure(
     seconds = []
     for _ in range(7):
         start = time.perf_counter()
-        train_step(model, optimizer, batches, loss, learning_rate=1e-4)
+        train_step(learner, batches, partial(token_loss, loss=loss), learning_rate=1e-4)
         if on_gpu:
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-    optimizer.forget()
+    optimizer.zero_grad()
     return min(seconds[2:])
 
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from foresail.recipe.load import load_recipe
-from foresail.recipe.stages import Sft
+from foresail.recipe.sft import Sft
 from foresail.runlog.directory import RunDirectory
 from foresail.train.sft import run_sft
 
@@ -54,7 +54,7 @@ def main() -> None:
             return [round(line["train/loss"], 4) for line in lines if "train/loss" in line]
 
         found = {"float32": losses("float32", "float32")}
-        with mock.patch("foresail.train.optimizer.draw_low", on_the_weight):
+        with mock.patch("foresail.train.optimizer.random_low_bits", on_the_weight):
             found["bfloat16, masters on the weights"] = losses("on-the-weights", "bfloat16")
         found["bfloat16"] = losses("bfloat16", "bfloat16")
     for name, curve in found.items():
@@ -62,7 +62,7 @@ def main() -> None:
     print(json.dumps({"device": options.device, "losses": found}))
 
 
-def on_the_weight(weight: Tensor, seed: int, name: str) -> Tensor:
+def on_the_weight(weight: Tensor, *key: object) -> Tensor:
     return torch.zeros_like(weight, dtype=torch.int16)
 
 

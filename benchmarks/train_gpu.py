@@ -16,6 +16,7 @@ import argparse
 import gc
 import json
 import random
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,19 +24,19 @@ from gpu_clock import measure_matmul, timed
 from gpu_loads import SHAPES
 
 from foresail.algorithms.aggregation import token_weights
-from foresail.algorithms.policy_loss import policy_loss
+from foresail.algorithms.batch_losses import policy_loss
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
 from foresail.model.lora import attach
-from foresail.recipe.memory import estimate
 from foresail.recipe.parts import Lora, Loss, Optimizer
+from foresail.recipe.rl import Rl
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.stages import Rl
 from foresail.records import PackedBatch, TrainSequence
-from foresail.train.effort import count_flops
+from foresail.train.flops import count_flops
+from foresail.train.learner import Learner
 from foresail.train.optimizer import build_optimizer
-from foresail.train.step import token_logprobs, train_step
+from foresail.train.step import token_logprobs, token_loss, train_step
 
 PEAK = 989e12
 PROMPT = 128
@@ -83,11 +84,12 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
     if options.lora:
         attach(model, Lora(rank=options.lora), seed=0)
     optimizer = build_optimizer(model, Optimizer(states=options.states))
+    learner = Learner(name="policy", model=model, optimizer=optimizer)
     batches = make_batches(shape, options)
     torch.cuda.reset_peak_memory_stats()
 
     def update() -> dict[str, float]:
-        return train_step(model, optimizer, batches, loss, learning_rate=1e-6)
+        return train_step(learner, batches, partial(token_loss, loss=loss), learning_rate=1e-6)
 
     update()
     if options.profile:
@@ -95,7 +97,7 @@ def measure(name: str, options: argparse.Namespace) -> Figures:
     seconds = min(timed(update)[1] for _ in range(options.updates))
     peak = torch.cuda.max_memory_allocated()
     forward, backward = time_passes(model, batches[0])
-    optimizer.forget()
+    optimizer.zero_grad()
     tokens = sum(batch.ids_T.numel() for batch in batches)
     flops = sum(count_flops(shape, batch) for batch in batches)
     first = count_flops(shape, batches[0])
@@ -174,7 +176,7 @@ def estimate_bytes(shape: ModelShape, options: argparse.Namespace) -> int:
             **({"lora": {"rank": options.lora}} if options.lora else {}),
         }
     )
-    found = estimate(shape, recipe, "cuda")
+    found = recipe.estimate_memory(shape, "cuda")
     return found.weights + found.optimizer + found.gradients + found.activations + found.logits
 
 

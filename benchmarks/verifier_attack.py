@@ -36,7 +36,7 @@ from attack_oracle import surely_differ
 from attack_rewriting import rewritten
 from math_pairs import ROOT
 
-from foresail.rewards.math import grade
+from foresail.maths.verdict import grade
 
 MAKERS: dict[str, tuple[Maker, ...]] = (
     attack_relations.MAKERS | attack_values.MAKERS | attack_words.MAKERS | attack_names.MAKERS

@@ -1,0 +1,46 @@
+"""Foresail from Python; `docs/python.md` shows it.
+
+    import foresail
+
+    result = foresail.rl(model="checkpoints/smollm2", data=problems, reward=score, steps=100)
+    result.show()
+
+Names are loaded when they are first used, so that the import itself takes no time.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from foresail.api.evaluate import evaluate as evaluate
+    from foresail.api.generate import generate as generate
+    from foresail.api.recipe import load_recipe as load_recipe
+    from foresail.api.result import Result as Result
+    from foresail.api.stages import resume as resume
+    from foresail.api.stages import rl as rl
+    from foresail.api.stages import sft as sft
+    from foresail.maths.verdict import grade as grade
+
+PLACES = {
+    "Result": "foresail.api.result",
+    "evaluate": "foresail.api.evaluate",
+    "generate": "foresail.api.generate",
+    "grade": "foresail.maths.verdict",
+    "load_recipe": "foresail.api.recipe",
+    "resume": "foresail.api.stages",
+    "rl": "foresail.api.stages",
+    "sft": "foresail.api.stages",
+}
+__all__ = sorted(PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PLACES:
+        raise AttributeError(f"foresail has no {name}; it has {', '.join(__all__)}")
+    return getattr(import_module(PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -9,21 +9,19 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from foresail.recipe.elsewhere import sentence_for_value
+from foresail.recipe.stages import STAGES, stage_function
 from foresail.records import RunStopped
 
 if TYPE_CHECKING:
-    from foresail.runlog.directory import RunDirectory
-
-# stage -> where its function is; the recipe's type is in `recipe.stages.STAGES`
-STAGES = {"sft": "foresail.train.sft:run_sft", "rl": "foresail.train.rl:run_rl"}
+    from foresail.recipe.stage import Stage
 
 app = typer.Typer(
     help="Foresail trains reasoning language models, from a recipe to a better model.",
@@ -32,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-data_app = typer.Typer(help="Look at data before training on it.", no_args_is_help=True)
+data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 RecipeFile = Annotated[Path, typer.Argument(help="recipe in TOML")]
@@ -45,13 +43,38 @@ Temperature = Annotated[float, typer.Option(min=0.0)]
 TopP = Annotated[float, typer.Option(min=0.01, max=1.0)]
 MaxNewTokens = Annotated[int, typer.Option(min=1)]
 System = Annotated[str | None, typer.Option(help="system message before every prompt")]
-Suffix = Annotated[str, typer.Option(help="text after every prompt")]
+
+
+def with_newlines(text: str | None) -> str | None:
+    from foresail.recipe.load import with_newlines as translate
+
+    return None if text is None else translate(text)
+
+
+Suffix = Annotated[str, typer.Option(help="text after every prompt", callback=with_newlines)]
 Examples = Annotated[str | None, typer.Option(help="conversations put before every prompt, as turns")]
 Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
 Grader = Annotated[str, typer.Option(help="math, exact, code or file.py:function")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 PromptKey = Annotated[str | None, typer.Option(help="column of the prompt; default: the usual names")]
 AnswerKey = Annotated[str | None, typer.Option(help="column of the answer; default: the usual names")]
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"foresail {version('foresail')}")
+        raise typer.Exit
+
+
+@app.callback()
+def before_any_command(
+    version: Annotated[
+        bool, typer.Option("--version", help="print the version", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Foresail trains reasoning language models, from a recipe to a better model."""
 
 
 @app.command()
@@ -77,117 +100,164 @@ def quickstart(
 
 
 @app.command()
-def check(recipe: RecipeFile, overrides: Overrides = None) -> None:
-    """Preflight: batch arithmetic, memory, files, and what is wrong, before anything is loaded."""
+def check(
+    recipe: RecipeFile,
+    overrides: Overrides = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="do not open the data: an answer in a second")
+    ] = False,
+) -> None:
+    """Preflight: batch arithmetic, memory, files, data and reward, and what is wrong, before a model is loaded."""
     from foresail.recipe.describe import describe
     from foresail.recipe.load import load_recipe
     from foresail.recipe.preflight import preflight
 
-    found = preflight(load_recipe(recipe, overrides or []))
-    print(describe(found))
+    found, seen = preflight(load_recipe(recipe, overrides or [])), tuple[str, ...]()
+    if not quick:
+        from foresail.check.look import look_closer
+
+        found, seen = look_closer(found)
+    print(describe(found, seen))
     if found.refusals:
         raise typer.Exit(1)
 
 
-@app.command()
-def sft(recipe: RecipeFile, overrides: Overrides = None) -> None:
-    """Supervised fine-tuning on conversations."""
-    start_stage("sft", recipe, overrides)
+def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = None) -> None:
+    """Load the stage's recipe, look at all it needs, and run it: the command of every stage, under its name."""
+    from foresail.api.stages import launch
+    from foresail.recipe.load import RecipeError, load_recipe
 
-
-@app.command()
-def rl(recipe: RecipeFile, overrides: Overrides = None) -> None:
-    """Reinforcement learning with verifiable rewards."""
-    start_stage("rl", recipe, overrides)
-
-
-@app.command()
-def resume(run: RunFolder) -> None:
-    """Go on with a run that was stopped or killed, exactly as if it had not been."""
-    from foresail.recipe.load import load_recipe
-    from foresail.runlog.directory import RunDirectory
-
-    directory = RunDirectory.open(run)
-    recipe = load_recipe(directory.recipe_path)
-    if (ended := finished_checkpoint(directory)) is not None:
-        words = [recipe.stage, str(directory.recipe_path), "run.name=further", f"model.path={ended}"]
-        words += ["model.shape=none"] if recipe.model.shape is not None else []
-        further = f"{program()} {shlex.join(words)}"
-        step = int(ended.name.removeprefix("step_"))
-        more = f" at step {step}, and takes up no more of its recipe's" if recipe.steps > step else ""
-        print(f"{run} is finished{more}; to train on from its end: {further}\ncheckpoint: {ended}")
-        return
-    place = run if run.name.strip(".") else run.resolve()  # "." and ".." are no names
-    where = recipe.run.model_copy(update={"root": str(place.parent), "name": place.name})
-    with telling(how_to_resume(place)):
-        outcome = stage_function(recipe.stage)(recipe.model_copy(update={"run": where}), resume=True)
+    loaded = load_recipe(recipe, overrides or [])
+    if loaded.stage != context.info_name:
+        raise RecipeError(f"{recipe} is a recipe for {loaded.stage}; run `foresail {loaded.stage} {recipe}`")
+    folder = loaded.run.folder
+    with telling(how_to_resume(folder), begun=folder / "recipe.toml"):
+        outcome = launch(loaded)
     conclude(outcome)
 
 
-def finished_checkpoint(run: RunDirectory) -> Path | None:
-    """Where a run ended; None while there is more to do."""
-    from foresail.train.checkpoint import latest_checkpoint, read_progress
+for name, entry in STAGES.items():
+    app.command(name, help=entry.help)(train)
 
-    newest = latest_checkpoint(run)
-    return newest if newest is not None and read_progress(newest).finished else None
+
+@app.command()
+def resume(
+    run: RunFolder,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="to go on longer or otherwise: steps=200, checkpoints.keep=5")
+    ] = None,
+    from_step: Annotated[
+        int | None, typer.Option(min=0, help="go back to this checkpoint; later ones are set aside")
+    ] = None,
+    changed_reward: Annotated[
+        bool, typer.Option("--changed-reward", help="go on although a reward function's file has changed")
+    ] = False,
+) -> None:
+    """Go on with a run that was stopped or killed, exactly as if it had not been; or, with steps=…, longer."""
+    from foresail.api.stages import relocate
+    from foresail.recipe.load import load_recipe
+    from foresail.runlog.directory import RunDirectory
+    from foresail.train.resume import extend, finished_checkpoint, go_back
+
+    directory = RunDirectory.open(run)
+    recipe = load_recipe(directory.recipe_path)
+    for path in go_back(directory, from_step) if from_step is not None else ():
+        print(f"set aside: {path}; remove it when it is of no use")
+    if overrides:
+        recipe = extend(directory, overrides)
+    elif (ended := finished_checkpoint(directory)) is not None:
+        print(describe_end(run, ended, recipe))
+        return
+    recipe = relocate(recipe, run)
+    if changed_reward and not hasattr(recipe, "reward"):
+        raise ValueError(
+            f"--changed-reward is for runs with rewards; {run} is one of {recipe.stage}, leave it out"
+        )
+    options = {"changed_reward": True} if changed_reward else {}
+    with telling(how_to_resume(recipe.run.folder)):
+        outcome = stage_function(recipe.stage)(recipe, resume=True, **options)
+    conclude(outcome)
+
+
+def describe_end(run: Path, ended: Path, recipe: Stage) -> str:
+    """What to do with a run that is finished: more of it, or another run from its weights."""
+    words = [recipe.stage, f"{run}/recipe.toml", "run.name=further", f"model.path={ended}"]
+    words += ["model.shape=none"] if recipe.model.shape is not None else []
+    step = int(ended.name.removeprefix("step_"))
+    more = f" at step {step}, and takes up no more of its recipe's" if recipe.steps > step else ""
+    longer = shlex.join(["resume", str(run), f"steps={2 * max(step, recipe.steps)}"])
+    return (
+        f"{run} is finished{more}; to train on from its end: {program()} {shlex.join(words)}\n"
+        f"to go on with its optimiser: {program()} {longer}\ncheckpoint: {ended}"
+    )
 
 
 @app.command(name="eval")
 def evaluate(
-    checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory")],
-    data: Data,
-    samples: Annotated[int, typer.Option(min=0, help="samples per problem for mean@k, pass@k, maj@k")] = 8,
-    temperature: Temperature = 1.0,
-    top_p: TopP = 1.0,
-    max_new_tokens: MaxNewTokens = 1024,
+    checkpoint: Annotated[Path, typer.Argument(help="folder of a run, or a Hugging Face directory")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="of a run: changes to its recipe, such as eval.limit=100")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="problems: a file or a generator; default: the run's [eval]")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=0, help="samples per problem for mean@k, pass@k, maj@k; default: 8")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(min=0.0)] = None,
+    top_p: Annotated[float | None, typer.Option(min=0.01, max=1.0)] = None,
+    max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None,
     prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
-    suffix: Suffix = "",
+    suffix: Annotated[
+        str | None, typer.Option(help="text after every prompt", callback=with_newlines)
+    ] = None,
     examples: Examples = None,
     limit: Limit = None,
-    grader: Grader = "math",
+    grader: Annotated[str | None, typer.Option(help="math, exact, code or file.py:function")] = None,
     seed: Annotated[int, typer.Option()] = 0,
     device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for the records")] = None,
 ) -> None:
-    """Greedy, mean@k, pass@k and maj@k with confidence intervals; every attempt is kept."""
+    """Greedy, mean@k, pass@k and maj@k with confidence intervals; every attempt is kept.
+
+    Of a run, its recipe says which problems, how prompts look, how long answers are and who grades.
+    """
     from rich.console import Console
 
-    from foresail.evaluate.checkpoint import default_output, evaluate_checkpoint
-    from foresail.evaluate.table import figures_table
-    from foresail.recipe import parts
+    from foresail.evaluation.checkpoint import default_output, evaluate_checkpoint
+    from foresail.evaluation.results import figures_table
+    from foresail.evaluation.target import find_target
 
-    folder = output or default_output(checkpoint, data)
-    replaced = (folder / "records.jsonl").exists()
-    problems = parts.Problems(
-        source=data,
-        prompt_key=prompt_key,
-        answer_key=answer_key,
-        system=system,
-        suffix=suffix,
-        examples=examples,
-        limit=limit,
-    )
-    with telling("nothing of it is kept"):
-        results = evaluate_checkpoint(
-            checkpoint,
-            problems,
-            parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
-            num_samples=samples,
-            output=folder,
-            grader=grader,
-            seed=seed,
-            device=device,
-        )
-    Console().print(figures_table(results))
-    print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
+    target = find_target(checkpoint, overrides or [])
+    form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
+    sets = target.problem_sets(data, {**form, "examples": examples, "limit": limit})
+    asked = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
+    for problems in sets:
+        folder = output or default_output("eval", target.checkpoint, problems.source)
+        folder = folder / problems.label if output and len(sets) > 1 else folder
+        replaced = (folder / "records.jsonl").exists()
+        with telling("nothing of it is kept"):
+            results = evaluate_checkpoint(
+                target.checkpoint,
+                problems,
+                target.sampling(asked),
+                num_samples=target.num_samples(problems, samples),
+                output=folder,
+                grader=target.reward(problems, grader),
+                seed=seed,
+                device=device,
+                template_options=target.template_options,
+            )
+        Console().print(figures_table(results))
+        print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # an answer may begin with a minus
 def grade(
     response: Annotated[str, typer.Argument(help="a response, or a JSONL or parquet file of them")],
-    answer: Annotated[str | None, typer.Argument(help="the answer to hold a single response against")] = None,
+    answer: Annotated[str | None, typer.Argument(help="the answer to compare a single response with")] = None,
     accept: Annotated[
         Literal["boxed", "stated", "any"], typer.Option(help="where an answer may stand")
     ] = "any",
@@ -199,13 +269,13 @@ def grade(
 ) -> None:
     """Verdicts of the maths grader: on one response and answer, or on a file. Exit code 0 whatever they are."""
     if answer is not None:
-        from foresail.rewards.math import grade as grade_one
+        from foresail.maths.verdict import grade as grade_one
         from foresail.rewards.tally import one_line
 
         verdict = grade_one(response, answer, accept=accept)
         print(f"status  {verdict.status}\nscore   {verdict.score:g}\ndetail  {one_line(verdict.detail)}")
         return
-    from foresail.evaluate.verdict_file import describe_file, grade_file, write_verdicts
+    from foresail.evaluation.verdict_file import describe_file, grade_file, write_verdicts
     from foresail.recipe.parts import Reward
 
     settings = Reward(grader="math", accept=accept, workers=workers)
@@ -226,14 +296,30 @@ def check_answers(
     workers: Workers = 0,
 ) -> None:
     """Grade every answer against itself and against its own worked solution."""
-    from foresail.data.gold import check_answers as check_file
-    from foresail.data.gold import describe_gold, write_suspicious
+    from foresail.evaluation.answer_check import check_answers as check_file
+    from foresail.evaluation.answer_check import describe_gold, write_suspicious
 
     checks = check_file(file, answer_key=answer_key, solution_key=solution_key, workers=workers)
     print(*describe_gold(checks, show=show), sep="\n")
     if out is not None:
         write_suspicious(out, checks)
         print(f"doubtful answers: {out}")
+
+
+@data_app.command(name="get")
+def get_data(
+    name: Annotated[str | None, typer.Argument(help="gsm8k, math, mbpp, …; none: list them")] = None,
+    folder: Annotated[Path | None, typer.Option("--from", help="folder that holds its files already")] = None,
+    to: Annotated[Path, typer.Option(help="where folders of data sets go")] = Path("data"),
+) -> None:
+    """Fetch a well-known data set as JSONL, through the library `datasets` or from a folder of yours."""
+    from foresail.data.get import KNOWN, get
+
+    if name is None:
+        print(*(f"{known:<12}{entry.about} ({entry.hub})" for known, entry in KNOWN.items()), sep="\n")
+        return
+    for fetched in get(name, to, folder):
+        print(fetched)
 
 
 @data_app.command(name="grade-difficulty")
@@ -259,12 +345,13 @@ def grade_difficulty(
     output: Annotated[Path | None, typer.Option(help="folder for the levels")] = None,
 ) -> None:
     """Pass rates of a checkpoint and difficulty levels 1 to 5 from them; stopped, it goes on where it was."""
-    from foresail.evaluate.difficulty import describe_levels, difficulty_output
-    from foresail.evaluate.difficulty import grade_difficulty as grade_all
-    from foresail.evaluate.difficulty_plot import try_to_draw
+    from foresail.evaluation.checkpoint import default_output
+    from foresail.evaluation.difficulty import describe_levels
+    from foresail.evaluation.difficulty import grade_difficulty as grade_all
+    from foresail.evaluation.difficulty_plot import try_to_plot
     from foresail.recipe import parts
 
-    folder = output or difficulty_output(checkpoint, data)
+    folder = output or default_output("difficulty", checkpoint, data)
     problems = parts.Problems(
         source=data,
         prompt_key=prompt_key,
@@ -286,7 +373,7 @@ def grade_difficulty(
             device=device,
             batch_invariant=batch_invariant,
         )
-    print(*describe_levels(graded), try_to_draw(graded, folder / "difficulty.png"), sep="\n")
+    print(*describe_levels(graded), try_to_plot(graded, folder / "difficulty.png"), sep="\n")
     print(f'levels: {folder}/difficulty.jsonl; in a recipe: data.difficulty = "{folder}/difficulty.jsonl"')
 
 
@@ -298,7 +385,7 @@ def show(
     step: Annotated[int | None, typer.Option(help="step to look into; default: the last")] = None,
 ) -> None:
     """Print a run's summary and redraw its curves, from its files alone; or, of one step, timeline or samples."""
-    from foresail.runlog.sample_report import show_samples
+    from foresail.runlog.samples import show_samples
     from foresail.runlog.summary import show as show_run
     from foresail.runlog.timeline_report import show_timeline
 
@@ -314,6 +401,58 @@ def show(
 
 
 @app.command()
+def runs(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="a folder of runs to list, or several runs to compare")
+    ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="metric to compare by, or the end of its name; may be repeated")
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="file for curves of the runs, .png or .pdf")] = None,
+) -> None:
+    """List the runs of a folder; of several runs show where recipes and metrics differ."""
+    from rich.console import Console
+
+    from foresail.runlog.comparison import draw_comparison, metric_table, recipe_table
+    from foresail.runlog.run_list import describe_run, find_all, list_table
+
+    given = folders or [Path("runs")]
+    found = [run for folder in given for run in find_all(folder)]
+    if not found:
+        raise ValueError(f"{', '.join(map(str, given))}: no run is there; a run has a recipe.toml")
+    # piped, a table keeps its columns instead of folding them at 80 characters
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    if len(given) == 1 and not metric and picture is None:
+        console.print(list_table([describe_run(run) for run in found], given[0]))
+        return
+    console.print(recipe_table(found), "", metric_table(found, metric or []))
+    if picture is not None:
+        draw_comparison(found, metric or [], picture)
+        print(f"picture: {picture}")
+
+
+@app.command()
+def export(
+    source: Annotated[Path, typer.Argument(help="a run (its best step, else the newest), or a checkpoint")],
+    directory: Annotated[Path, typer.Argument(help="Hugging Face directory to write")],
+    dtype: Annotated[str, typer.Option(help="bfloat16, float16 or float32")] = "bfloat16",
+    push: Annotated[str | None, typer.Option(help="OWNER/NAME on the Hugging Face hub, to upload it")] = None,
+    private: Annotated[bool, typer.Option("--private", help="make the hub's repository private")] = False,
+) -> None:
+    """Weights for others: 16 bits, no trainer's state, a model card; and onto a hub."""
+    from foresail.train.export import export as export_weights
+    from foresail.train.export import push as push_folder
+    from foresail.train.export import require_hub
+
+    if push is not None:
+        require_hub()
+    checkpoint = export_weights(source, directory, dtype=dtype)
+    print(f"{directory}: {checkpoint} in {dtype}, with README.md")
+    if push is not None:
+        print(f"pushed: {push_folder(directory, push, private=private)}")
+
+
+@app.command()
 def simulate(
     file: Annotated[
         Path, typer.Argument(help="cluster, workload and policy in TOML, as in recipes/simulate")
@@ -326,16 +465,16 @@ def simulate(
     """Rollouts on a cluster that is not there: throughput, tail, idle and waste of a scheduling policy."""
     import json
 
-    from foresail.rollout.simulation.report import describe, draw_gantt, summarize
-    from foresail.rollout.simulation.settings import load_simulation
-    from foresail.rollout.simulation.step import simulate as run_simulation
+    from foresail.simulate.report import describe, plot_gantt, summarize
+    from foresail.simulate.settings import load_simulation
+    from foresail.simulate.step import simulate as run_simulation
 
     simulation = load_simulation(file, overrides or [])
     results = run_simulation(simulation)
     summary, folder = summarize(simulation, results), out or Path("runs/simulated") / simulation.name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    draw_gantt(results, folder / "gantt.png", title=f"{simulation.name}, policy {simulation.rollout.policy}")
+    plot_gantt(results, folder / "gantt.png", title=f"{simulation.name}, policy {simulation.rollout.policy}")
     print(*describe(summary), sep="\n")
     print(f"picture: {folder}/gantt.png")
 
@@ -359,42 +498,34 @@ def import_checkpoint(
 
 @app.command()
 def generate(
-    checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory")],
-    prompt: Annotated[str, typer.Argument(help="what the user says")],
+    checkpoint: Annotated[Path, typer.Argument(help="folder of a run, or a Hugging Face directory")],
+    prompt: Annotated[
+        str | None, typer.Argument(help="what the user says; without it, a conversation")
+    ] = None,
+    system: System = None,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy")] = 0.0,
     max_new_tokens: Annotated[
-        int | None, typer.Option(min=1, help="default: what the context leaves, at most 512")
+        int | None, typer.Option(min=1, help="default: the run's, else what the context leaves, at most 512")
     ] = None,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
-    """One answer from a checkpoint."""
-    from foresail.evaluate.checkpoint import answer
+    """One answer from a checkpoint, or a conversation with it. Of a run, its recipe says how prompts look."""
+    from foresail.evaluation.answers import AnsweringModel, converse, to_conversation
+    from foresail.evaluation.target import find_target
 
-    print(answer(checkpoint, prompt, temperature=temperature, max_new_tokens=max_new_tokens, seed=seed))
-
-
-def start_stage(stage: str, path: Path, overrides: list[str] | None) -> None:
-    from foresail.recipe.load import RecipeError, load_recipe
-    from foresail.recipe.preflight import preflight
-    from foresail.recipe.run_folder import run_folder
-
-    recipe = load_recipe(path, overrides or [])
-    if recipe.stage != stage:
-        raise RecipeError(f"{path} is a recipe for {recipe.stage}; run `foresail {recipe.stage} {path}`")
-    found = preflight(recipe)
-    for warning in found.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    if found.refusals:
-        raise RecipeError("\n".join(found.refusals))
-    folder = run_folder(recipe)
-    with telling(how_to_resume(folder), begun=folder / "recipe.toml"):
-        outcome = stage_function(stage)(recipe)
-    conclude(outcome)
-
-
-def stage_function(stage: str) -> Any:
-    module, function = STAGES[stage].split(":")
-    return getattr(import_module(module), function)
+    target = find_target(checkpoint)
+    opening, suffix = target.system if system is None else system, target.suffix
+    model = AnsweringModel(
+        target.checkpoint,
+        max_new_tokens=max_new_tokens or target.max_new_tokens,
+        sampling={"temperature": temperature},
+        seed=seed,
+        template_options=target.template_options,
+    )
+    if prompt is not None:
+        print(*model.answer([to_conversation(prompt + suffix, opening)]))
+    else:
+        converse(model, opening, suffix)
 
 
 def conclude(outcome: Any) -> None:
@@ -421,7 +552,10 @@ def telling(what_now: str, *, begun: Path | None = None) -> Iterator[None]:
 
 def program() -> str:
     """How to call Foresail from here: by its name where the shell finds it, else as it was called."""
-    return "foresail" if shutil.which("foresail") else shlex.quote(sys.argv[0])
+    if shutil.which("foresail"):
+        return "foresail"
+    as_module = Path(sys.argv[0]).name == "__main__.py"
+    return f"{shlex.quote(sys.executable)} -m foresail" if as_module else shlex.quote(sys.argv[0])
 
 
 def main() -> None:
@@ -429,12 +563,21 @@ def main() -> None:
     # Threads that spin while they wait make a busy machine many times slower; torch reads this when it loads.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
+        refuse_foreign_command(sys.argv[1:])
         app()
     except (RunStopped, ValueError, OSError, ImportError) as error:
         if os.environ.get("FORESAIL_DEBUG"):
             raise
         print(f"error: {in_words(error)}", file=sys.stderr)
         sys.exit(1)
+
+
+def refuse_foreign_command(words: Sequence[str]) -> None:
+    """`foresail grpo recipe.toml`, `foresail dpo …`: what that is here."""
+    if words and words[0] not in STAGES and (told := sentence_for_value("stage", words[0])):
+        commands = [command.name for command in app.registered_commands]
+        if words[0] not in commands:
+            raise ValueError(f"there is no command {words[0]}; {told}")
 
 
 def in_words(error: Exception) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Role = Literal["system", "user", "assistant", "tool"]
-Status = Literal["correct", "wrong", "unparsable", "timeout", "crashed", "ungradable"]
+Status = Literal["correct", "wrong", "unparsable", "timeout", "crashed", "ungradable", "scored"]
 Finish = Literal["stop", "length", "chunk", "cancelled"]
 
 # A failure is never a score: samples with these statuses say nothing about the model.
@@ -39,25 +39,69 @@ class Problem:
     id: str
     prompt: tuple[Message, ...]
     answer: str
-    source: str = "unknown"
+    source: str = "unknown"  # as the data calls it
+    dataset: str = field(default="", compare=False)  # the recipe's name of the table it comes from
     extra: Mapping[str, Any] = field(default_factory=dict)
     level: int | None = None  # of difficulty, 1 (easy) to 5 (hard), where somebody has said it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a grader says of one response. `detail` tells what was compared, for the log."""
+    """What a grader says of one response. `detail` tells what was compared, for the log.
+
+    `scored` is neither right nor wrong: the recipe has reward terms and no main grader. `terms` are their scores by
+    name, those left out that do not apply. `extra` is what reward functions say besides, for the log; `metrics` is
+    what they want averaged over a step.
+    """
 
     status: Status
     score: float
     detail: str = ""
+    terms: Mapping[str, float] = field(default_factory=dict, hash=False)
+    extra: Mapping[str, float | str | None] = field(default_factory=dict, hash=False)
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+def final_text(response: str) -> str | None:
+    """What follows the thinking: final_text("<think>3?</think> 4") -> " 4"; None while it has not ended."""
+    if "<" not in response:
+        return response
+    final = response.rpartition("</think>")[2]
+    return None if "<think>" in final else final
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What the world said, such as a tool's output, and what the model answered."""
+
+    observation: str
+    response: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectory:
+    """An episode as text, turn by turn, for graders. The first observation is empty: the problem has the prompt."""
+
+    turns: tuple[Turn, ...]
+
+    @property
+    def response(self) -> str:
+        """The last turn's: where a final answer stands."""
+        return self.turns[-1].response
+
+
+def single_turn(response: str) -> Trajectory:
+    """The trajectory of a problem that was answered at once."""
+    return Trajectory(turns=(Turn(observation="", response=response),))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One response as flat token lists of equal length; the prompt is the span where `loss_mask` is 0.
+    """One episode as flat token lists of equal length.
 
-    `logprobs` and `versions` (the policy version that sampled the token) are 0 outside the mask.
+    A turn is what the world says (the prompt, a tool's output: `loss_mask` 0), then what the model answers (1);
+    `turns` has each token's, from 0. `logprobs` and `versions` (the policy version that sampled the token) are 0
+    outside the mask. `side` is named data for replay, each as long as `ids`; None where an engine gave none.
     Text is never tokenised again: `ids` is what the model saw and what the trainer will see.
     """
 
@@ -67,6 +111,7 @@ class Sample:
     versions: list[int]
     turns: list[int]
     finish: Finish
+    side: Mapping[str, list[Any]] = field(default_factory=dict)
 
     @property
     def num_response_tokens(self) -> int:
@@ -100,7 +145,7 @@ class TrainSequence:
 
     Entries describe the token at their own index: `advantages[t]` belongs to `ids[t]`.
     SFT fills `ids` and `loss_mask` only, RL either `advantages` or, for a critic, `rewards`. `name` is for error
-    messages.
+    messages. `side` is named data for replay (router choices, say), as numbers or lists of numbers.
     """
 
     name: str = ""
@@ -112,11 +157,12 @@ class TrainSequence:
     rollout_logprobs: list[float] | None = None
     ref_logprobs: list[float] | None = None
     fresh: list[int] | None = None
+    side: Mapping[str, list[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackedBatch:
-    """Segments laid end to end: a micro-batch without padding.
+    """Segments packed end to end: a micro-batch without padding.
 
     Legend: T tokens, S segments, M tokens with a loss.
     A segment is a sequence, or a prompt that several sequences share, or what one of these says after it: then
@@ -126,7 +172,7 @@ class PackedBatch:
     `weights_M` makes every loss a plain sum: it is this token's share in the whole update.
     With a critic a token has a reward (the last one its sample's, others none), the value that was expected
     before it, and the return it turned out to bring. `fresh_M`, where samples are carried over, is 0 for tokens
-    that older weights drew.
+    that older weights drew. `side` holds named data of all T tokens, along the first axis; -1 is unknown.
     """
 
     ids_T: Tensor
@@ -145,4 +191,5 @@ class PackedBatch:
     rollout_logprobs_M: Tensor | None = None
     ref_logprobs_M: Tensor | None = None
     fresh_M: Tensor | None = None
+    side: Mapping[str, Tensor] = field(default_factory=dict)
     names: tuple[str, ...] = ()

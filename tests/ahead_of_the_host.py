@@ -19,7 +19,7 @@ COLUMNS = (
 
 class AheadRunner(CpuRunner):
     steps_ahead = 1
-    worth_filling = 16
+    efficient_prefill_tokens = 16
 
     def __init__(self, engine: Engine) -> None:
         slots, columns = engine.table.pages_SP.shape
@@ -27,7 +27,7 @@ class AheadRunner(CpuRunner):
         super().__init__(engine.model, Table(slots, columns), **options)
         self.host = engine.table
 
-    def seat(self, slots: np.ndarray) -> None:
+    def update_rows(self, slots: np.ndarray) -> None:
         for name in COLUMNS:
             getattr(self.table, name)[slots] = getattr(self.host, name)[slots]
 
@@ -36,14 +36,14 @@ class AheadRunner(CpuRunner):
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
         drawn = super().decode(block)()
-        roots_R = np.flatnonzero(block[1] == 0)
-        slots_R, counts_R = block[0][roots_R], drawn.counts_E[roots_R]
-        self.table.last_S[slots_R] = drawn.tokens_E[roots_R + counts_R - 1]
+        firsts_R = np.flatnonzero(block[1] == 0)
+        slots_R, counts_R = block[0][firsts_R], drawn.counts_E[firsts_R]
+        self.table.last_S[slots_R] = drawn.tokens_E[firsts_R + counts_R - 1]
         self.table.lengths_S[slots_R] += counts_R
         self.table.left_S[slots_R] -= counts_R
         return lambda: drawn
 
 
 def run_ahead(engine: Engine) -> Engine:
-    engine.runner = engine.entrance.runner = AheadRunner(engine)
+    engine.runner = engine.admission.runner = AheadRunner(engine)
     return engine

@@ -28,7 +28,7 @@ PRELOADED = [
     "foresail.cli",
     "foresail.train.rl",
     "foresail.train.sft",
-    "foresail.evaluate.checkpoint",
+    "foresail.evaluation.checkpoint",
     "torch._dynamo",  # by the first optimizer, and by the first tensor without memory: three seconds
     "tensorboard.summary",
     "matplotlib.figure",
@@ -55,7 +55,7 @@ class Running:
         deadline = time.monotonic() + PATIENCE
         while not seen() and self.process.is_alive():
             assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain; it said {self.said()}"
-            time.sleep(0.002)
+            time.sleep(0.01)  # looking reads a log, which is work that the command waits for
 
     def send(self, number: signal.Signals) -> None:
         if self.process.is_alive():

@@ -6,7 +6,10 @@ Imports wait until a fixture is asked for, so that rooms without torch are teste
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +28,16 @@ settings.load_profile("any machine")
 # the kernels.
 if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Machine code for drafts is made once, while the workers collect; else each of them would make its own."""
+    if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
+        return
+    module = "foresail.rollout.drafts.warm_up"
+    assert find_spec(module) is not None
+    process = subprocess.Popen([sys.executable, "-m", module], cwd=config.rootpath, stderr=subprocess.DEVNULL)
+    config.add_cleanup(process.wait)
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +81,15 @@ def foresail(tmp_path: Path) -> CommandLine:
     from command_line import CommandLine
 
     return CommandLine(tmp_path)
+
+
+@pytest.fixture
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rollout workers are forks of the server of `command_line`: each saves the seconds of importing torch.
+
+    What they are told, share and answer is the same; one test in test_worker_instance.py starts them as a run does.
+    """
+    import torch.multiprocessing as processes
+    from command_line import servers
+
+    monkeypatch.setattr(processes, "get_context", lambda _method: servers())

@@ -74,13 +74,15 @@ def test_an_unknown_stage_in_a_recipe(desk: Desk) -> None:
     (desk.folder / "other.toml").write_text(text)
     for command in ("check", "rl", "sft"):
         message = desk.refused(command, "other.toml")
-        assert_all_in(message, 'there is no stage "rlhf"', '"sft" or "rl"', 'did you mean "rl"?')
+        assert_all_in(message, 'there is no stage "rlhf"', '"sft" or "rl"', 'is stage = "rl"')
 
 
 def test_an_unknown_stage_as_a_command(desk: Desk) -> None:
-    finished = desk.run("pretrain", "rl.toml")
+    finished = desk.run("trian", "rl.toml")
     assert finished.code == 2
-    assert_all_in(finished.err, "No such command 'pretrain'", "foresail --help")
+    assert_all_in(finished.err, "No such command 'trian'", "foresail --help")
+    assert_all_in(desk.refused("pretrain", "rl.toml"), "there is no command pretrain", 'stage = "sft"')
+    assert_all_in(desk.refused("dpo", "rl.toml"), "there is no command dpo", "no training on preferences")
 
 
 def test_a_recipe_of_another_stage(desk: Desk) -> None:
@@ -175,7 +177,11 @@ def test_a_prompt_longer_than_the_recipe_allows(desk: Desk) -> None:
     desk.write("data.jsonl", [*rows, {"prompt": "7 +5 *3 -4 +1 +2", "answer": "1"}])
     message = desk.refused("rl", "rl.toml", "data.source=data.jsonl")
     assert_all_in(
-        message, "1 of 8 prompts are longer than 12 tokens", "(data:7)", "raise max_prompt_tokens to"
+        message,
+        "1 of 8 prompts are longer than max_prompt_tokens 12",
+        "(data:7)",
+        "set max_prompt_tokens = 13",
+        'data.too_long = "drop"',
     )
 
 
@@ -190,7 +196,10 @@ def test_a_conversation_that_is_too_long(desk: Desk) -> None:
     desk.write("data.jsonl", [{"prompt": "7" + " +5" * 20, "completion": "7"}])
     message = desk.refused("sft", "sft.toml", "data=data.jsonl")
     assert_all_in(
-        message, "conversation 1 of data.jsonl", "max_length is 24", "raise max_length or leave it out"
+        message,
+        "(conversation 1) has 45 tokens",
+        "longer than max_length 24",
+        "use a model with a longer context",
     )
 
 
@@ -318,8 +327,7 @@ def test_a_folder_that_already_holds_a_run(desk: Desk) -> None:
 
 
 def test_a_run_that_failed_before_its_first_step_is_started_anew(desk: Desk) -> None:
-    rows = [{"prompt": f"{n} +5 *3", "answer": "1"} for n in range(1, 8)]
-    desk.write("data.jsonl", [*rows, {"prompt": "7 +5 *3 -4 +1 +2", "answer": "1"}])
+    desk.write("data.jsonl", [{"prompt": f"{n} +5 *3", "answer": "99"} for n in range(1, 9)])  # ever wrong
     desk.refused("rl", "rl.toml", "data.source=data.jsonl")
     assert (desk.folder / "runs" / "rl" / "recipe.toml").exists()
     mended = desk.run("rl", "rl.toml")
@@ -349,7 +357,7 @@ def test_an_unknown_grader(desk: Desk) -> None:
 
 def test_a_reward_function_that_cannot_be_used(desk: Desk) -> None:
     (desk.folder / "mine.py").write_text(
-        "def score(response, answer): return 1.0\ndef fine(completions): return [1.0]"
+        "def score(response, weight): return 1.0\ndef fine(completions): return [1.0]"
     )
     for grader, words in {
         "nowhere.py:score": ("reward.grader nowhere.py:score", "does not exist", "check the path"),
@@ -363,6 +371,17 @@ def test_a_reward_function_that_cannot_be_used(desk: Desk) -> None:
     assert_all_in(desk.refused("rl", "rl.toml", "reward.grader=maths"), "did you mean math?")
     assert not (desk.folder / "runs").exists()
     assert desk.run("check", "rl.toml", "reward.grader=mine.py:fine").code == 0
+
+
+def test_a_reward_function_whose_needs_are_not_there(desk: Desk) -> None:
+    """Found when it is loaded, before the model is; nothing is left of the run."""
+    (desk.folder / "wants.py").write_text("def score(completions, solution): return [1.0]")
+    message = desk.refused("rl", "rl.toml", "reward.grader=wants.py:score")
+    assert_all_in(message, "score (wants.py:1) wants the column solution", "data.source", "has answer")
+    (desk.folder / "lacks.py").write_text("\nimport no_such_kit\ndef score(completions): return [1.0]")
+    message = desk.refused("rl", "rl.toml", "reward.grader=lacks.py:score")
+    assert_all_in(message, "No module named 'no_such_kit' (lacks.py:2)", "pip install the package")
+    assert not (desk.folder / "runs").exists()
 
 
 def test_evaluation_data_that_cannot_be_read(desk: Desk) -> None:
@@ -400,7 +419,7 @@ def test_a_device_that_is_not_there(desk: Desk) -> None:
 def test_an_option_out_of_its_range_names_the_option(desk: Desk) -> None:
     finished = desk.run("eval", desk.checkpoint, "--data", "arithmetic:count=3", "--top-p", 0)
     assert finished.code == 2 and "--top-p" in finished.err
-    assert desk.run("eval", desk.checkpoint).code == 2  # --data is missing
+    assert "name some with --data FILE" in desk.refused("eval", desk.checkpoint)
 
 
 def test_a_prompt_that_does_not_fit_the_context(desk: Desk) -> None:

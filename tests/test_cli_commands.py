@@ -16,12 +16,11 @@ from command_line import CommandLine
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe, sft_recipe
 from typer.testing import CliRunner
 
-from foresail.cli import STAGES as FUNCTIONS
 from foresail.cli import app
-from foresail.evaluate.metrics import pass_at_k
+from foresail.evaluation.metrics import pass_at_k
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Optimizer
-from foresail.recipe.stages import STAGES
+from foresail.recipe.stages import STAGES, recipe_type, stage_function
 from foresail.runlog.directory import RunDirectory
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +66,10 @@ def imported_by(*words: str) -> tuple[str, set[str]]:
 
 
 def test_every_stage_has_a_recipe_and_a_function() -> None:
-    assert FUNCTIONS.keys() == STAGES.keys()
+    for stage, entry in STAGES.items():
+        assert recipe_type(stage).model_fields["stage"].default == stage
+        assert recipe_type(stage).__doc__ == entry.help
+        assert callable(stage_function(stage))
 
 
 @pytest.mark.parametrize("words", [("--help",), ("rl", "--help"), ("eval", "--help"), ("data", "--help")])
@@ -97,9 +99,12 @@ def test_showing_a_timeline_imports_no_torch(tmp_path: Path) -> None:
 def test_check_imports_no_torch(tiny_checkpoint: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "rl.toml"
     recipe.write_text(to_toml(rl_recipe(tiny_checkpoint, tmp_path, updates_per_step=2)))
-    out, modules = imported_by("check", str(recipe), "steps=5")
-    assert "pydantic" in modules
+    out, modules = imported_by("check", str(recipe), "steps=5", "--quick")
+    assert "pydantic" in modules and "problems of" not in out
     assert modules & {"torch", "numpy", "transformers", "tokenizers", "safetensors", "matplotlib"} == set()
+    looked, modules = imported_by("check", str(recipe), "steps=5")
+    assert "data: 200 problems of arithmetic, prompts of" in looked and "3 gold answers right" in looked
+    assert modules & {"torch", "transformers", "safetensors", "matplotlib"} == set()
     assert "ready to run" in out
     for expected in ("run of 5 steps", "240", "4,800", "float32", "checkpoints/step_N"):
         assert expected in out  # 5 steps x 6 prompts x 8 samples, of at most 20 tokens each
@@ -259,7 +264,7 @@ def test_an_interrupt_is_answered_with_what_to_do(
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"foresail.evaluate.{place}", interrupted)
+    monkeypatch.setattr(f"foresail.evaluation.{place}", interrupted)
     stopped = CliRunner().invoke(app, [*words, "--data", "arithmetic:count=3"])
     assert stopped.exit_code == 130 and f"stopped at once; {advice}" in stopped.stderr
 

@@ -13,23 +13,41 @@ PACKAGE = Path(__file__).parents[1] / "foresail"
 # Row by room, as on the architecture page; rooms that are not built yet included.
 ROWS = {
     "records": 1,
+    "world": 1,
     "recipe": 1,
     "runlog": 1,
     "tokenizer": 2,
     "algorithms": 2,
-    "rewards": 2,
+    "maths": 2,
+    "judge": 2,
     "data": 3,
     "model": 3,
+    "rewards": 4,
     "quantize": 4,
+    "check": 5,
     "engine": 5,
     "rollout": 6,
+    "simulate": 7,
     "agents": 7,
-    "evaluate": 7,
+    "evaluation": 7,
     "train": 8,
     "serve": 8,
-    "cli": 9,
+    "api": 9,
+    "cli": 10,
+    "__main__": 11,
 }
-EXTRAS = {"pyarrow", "gguf", "reasoning_gym", "wandb", "transformers", "accelerate", "ray", "vllm"}
+EXTRAS = {
+    "datasets",
+    "pyarrow",
+    "gguf",
+    "huggingface_hub",
+    "reasoning_gym",
+    "wandb",
+    "transformers",
+    "accelerate",
+    "ray",
+    "vllm",
+}
 
 
 # Reading imports.
@@ -85,7 +103,9 @@ def violations(package: Path) -> list[str]:
     """Every import that goes up, sideways, or to a room that is in no row."""
     known, found = modules(package), []
     for name, path in known.items():
-        if room(name) and room(name) not in ROWS:
+        if name == package.name:  # what scripts use: names of any room
+            continue
+        if room(name) not in ROWS:
             found.append(f"{name} is in no room of the table")
             continue
         for target in sorted(set(imports(name, path, known))):
@@ -145,7 +165,8 @@ def test_no_module_reaches_itself() -> None:
 def test_init_files_are_empty() -> None:
     inits = list(PACKAGE.rglob("__init__.py"))
     assert len(inits) > 5
-    assert [str(path) for path in inits if path.read_text().strip()] == []
+    own = PACKAGE / "__init__.py"  # the names that scripts use
+    assert [str(path) for path in inits if path != own and path.read_text().strip()] == []
 
 
 def test_every_folder_is_a_package() -> None:
@@ -159,7 +180,7 @@ def test_extras_are_imported_where_they_are_used() -> None:
 
 
 def test_the_first_row_and_the_command_line_wait_with_torch() -> None:
-    light = [name for name in modules(PACKAGE) if ROWS.get(room(name)) in (1, 9)]
+    light = [name for name in modules(PACKAGE) if ROWS.get(room(name)) in (1, 9, 10)]
     assert len(light) > 10
     assert [name for name in light if "torch" in early_imports(modules(PACKAGE)[name])] == []
 

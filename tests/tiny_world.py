@@ -12,8 +12,9 @@ from typing import Any
 
 from foresail.data.arithmetic import direct, make_problems
 from foresail.recipe.parts import Checkpoints, Model, Optimizer, Problems, Run, Sampling
+from foresail.recipe.rl import Rl
+from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.stages import Rl, Sft
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 
@@ -51,13 +52,13 @@ def tiny_shape(vocab_size: int) -> ModelShape:
     )
 
 
-def sft_recipe(tokenizer: Path, data: Path, root: Path, **changes: Any) -> Sft:
+def sft_recipe(tokenizer: Path, data: Any, root: Path, **changes: Any) -> Sft:
     given: dict[str, Any] = {
         "run": Run(name="sft", root=str(root), device="cpu"),
         "model": Model(
             shape=tiny_shape(Tokenizer.load(tokenizer).vocab_size), tokenizer=str(tokenizer), dtype="float32"
         ),
-        "data": str(data),
+        "data": str(data) if isinstance(data, Path) else data,
         "steps": 60,
         "batch_size": 32,
         "max_length": 24,

@@ -21,8 +21,9 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model, save_model
 from foresail.recipe import parts
 from foresail.recipe.dump import to_toml
+from foresail.recipe.rl import Rl
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.stages import Rl
+from foresail.recipe.sources import ProblemSource
 from foresail.tokenizer.files import TokenizerFiles
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
@@ -145,7 +146,7 @@ def our_recipe(
     return Rl(
         run=parts.Run(name="ours", root=str(folder), device=load.device),
         model=parts.Model(path=str(checkpoint), dtype=load.dtype),
-        data=parts.Problems(source=str(checkpoint / "problems.jsonl")),
+        data=(ProblemSource(source=str(checkpoint / "problems.jsonl")),),
         steps=steps,
         prompts_per_step=load.prompts,
         samples_per_prompt=load.samples,

@@ -22,7 +22,7 @@ from torch import Tensor
 from beside_trl.process import ask_peer
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import token_weights
-from foresail.algorithms.policy_loss import policy_loss
+from foresail.algorithms.batch_losses import policy_loss
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, save_model
@@ -31,8 +31,9 @@ from foresail.recipe import parts
 from foresail.recipe.shape import ModelShape
 from foresail.records import PackedBatch, TrainSequence
 from foresail.tokenizer.train import train_bpe
+from foresail.train.learner import Learner
 from foresail.train.optimizer import MasterAdamW
-from foresail.train.step import token_logprobs, train_step
+from foresail.train.step import token_logprobs, token_loss, train_step
 
 GROUPS, SAMPLES, MAX_NEW_TOKENS, TEMPERATURE = 4, 6, 40, 0.8
 PROMPT_LENGTHS, COMPLETION_LENGTHS = (3, 12), (1, MAX_NEW_TOKENS)
@@ -247,7 +248,7 @@ class GradientKeeper(MasterAdamW):
     def update(self, learning_rate: float) -> None:
         found = {name: self.gradients[number] for number, name in enumerate(self.names)}
         self.kept = {name: gradient.clone() for name, gradient in found.items() if gradient is not None}
-        self.forget()
+        self.zero_grad()
 
 
 def compare(
@@ -260,8 +261,9 @@ def compare(
     weights = token_weights([sum(s.loss_mask) for s in sequences], setting.ours.aggregation, MAX_NEW_TOKENS)
     batches: list[PackedBatch] = pack(sequences, weights, max_tokens=MICRO_BATCH_TOKENS)
     keeper = GradientKeeper(model)
-    loss = partial(policy_loss, settings=setting.ours)
-    ours = train_step(model, keeper, batches, loss, learning_rate=0.0, temperature=TEMPERATURE)
+    learner = Learner(name="policy", model=model, optimizer=keeper)
+    loss = partial(token_loss, loss=partial(policy_loss, settings=setting.ours), temperature=TEMPERATURE)
+    ours = train_step(learner, batches, loss, learning_rate=0.0)
     squares, square = 0.0, 0.0
     for part in weight_parts(model.shape):
         gradient = keeper.kept[part.parameter].narrow(0, part.start, part.sizes[0])
@@ -270,8 +272,8 @@ def compare(
         square += their_gradient.double().square().sum().item()
     assert not their_gradients, f"TRL has gradients of {sorted(their_gradients)}, Foresail has none"
     return {
-        "loss": ours["actor/loss"],
-        "loss_difference": abs(ours["actor/loss"] - theirs["loss"]),
+        "loss": ours["loss"],
+        "loss_difference": abs(ours["loss"] - theirs["loss"]),
         "gradient_norm": square**0.5,
         "gradient_difference": (squares / square) ** 0.5,
         "clipped": ours["actor/pg_clipfrac"],

@@ -17,7 +17,7 @@ import torch
 from foresail.data.problems import load_problems
 from foresail.data.prompts import encode_problems
 from foresail.recipe.load import load_recipe
-from foresail.recipe.stages import Rl
+from foresail.recipe.rl import Rl
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
 from foresail.train.rl import run_rl
@@ -28,7 +28,7 @@ def main() -> None:
     recipe = load_recipe(Path(sys.argv[1]) / "recipe.toml")
     assert isinstance(recipe, Rl) and recipe.model.path is not None
     first = encode_problems(
-        load_problems(recipe.data)[:1], Tokenizer.load(recipe.model.path), recipe.max_prompt_tokens
+        load_problems(recipe.data[0])[:1], Tokenizer.load(recipe.model.path), recipe.max_prompt_tokens
     )
     print(
         json.dumps({"versions": {"torch": torch.__version__}, "prompt_ids": list(first[0].ids)}), flush=True

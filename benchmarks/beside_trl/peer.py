@@ -23,7 +23,7 @@ from typing import Any
 os.environ |= {"HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 import torch
-from datasets import Dataset  # type: ignore[import-not-found]
+from datasets import Dataset
 from safetensors.torch import save_file
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer  # type: ignore[import-not-found]

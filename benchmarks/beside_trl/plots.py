@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foresail.runlog.canvas import CORAL, FAINT, INK, NAVY, TEAL, drawing, quiet, save_figure
+from foresail.runlog.canvas import CORAL, FAINT, INK, NAVY, TEAL, new_figure, quiet, save_figure
 
 COLOURS = {"theirs": CORAL, "ours": TEAL}
 NAMES = {"theirs": "TRL", "ours": "Foresail"}
@@ -52,7 +52,7 @@ def draw_scaling(sweeps: dict[str, dict[str, Any]], path: Path) -> None:
 
 
 def make_panels(count: int) -> tuple[Any, list[Any]]:
-    with drawing((5.2 * count, 3.6)) as figure:
+    with new_figure((5.2 * count, 3.6)) as figure:
         panels = [figure.add_subplot(1, count, number + 1) for number in range(count)]
         for axes in panels:
             quiet(axes)

@@ -21,10 +21,10 @@ from beside_trl.process import SideFailed, ask_ours, ask_peer
 from beside_trl.seconds import median_seconds
 from beside_trl.speed import PARTS
 from beside_trl.track import Track
-from foresail.evaluate.checkpoint import evaluate_checkpoint
-from foresail.evaluate.results import summarise
+from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.results import summarise
 from foresail.recipe import parts
-from foresail.recipe.stages import Rl
+from foresail.recipe.rl import Rl
 
 SIDES = ("theirs", "ours")
 WINDOW = 5  # steps a reward is averaged over

@@ -16,7 +16,7 @@ from beside_trl.process import HERE
 from foresail.data.problems import load_problems
 from foresail.recipe import parts
 from foresail.recipe.load import load_recipe
-from foresail.recipe.stages import Rl
+from foresail.recipe.rl import Rl
 from foresail.records import Problem
 from foresail.train.quickstart import (
     rl_recipe,
@@ -56,7 +56,7 @@ def arithmetic(home: Path) -> Track:
     return Track(
         start=start,
         recipe=recipe.model_copy(update={"run": parts.Run(device="cpu")}),
-        problems=write_rows(home / "problems.jsonl", load_problems(recipe.data)),
+        problems=write_rows(home / "problems.jsonl", load_problems(recipe.data[0])),
         reward=f"{HERE / 'reward.py'}:boxed",
         held_out=test_set(home),
         micro_batches=1,
@@ -69,13 +69,13 @@ def word_problems(home: Path, model: Path) -> Track:
         FLAGSHIP / "word-problems.toml",
         [f"model.path={model}", "run.device=cuda", f"data.{examples}", f"eval.{examples}"],
     )
-    assert isinstance(recipe, Rl) and recipe.eval is not None
+    assert isinstance(recipe, Rl) and recipe.eval
     return Track(
         start=model,
         recipe=recipe,
-        problems=write_rows(home / "problems.jsonl", load_problems(recipe.data)),
+        problems=write_rows(home / "problems.jsonl", load_problems(recipe.data[0])),
         reward=f"{HERE / 'reward.py'}:last_number",
-        held_out=recipe.eval,
+        held_out=recipe.eval[0],
         micro_batches=2,
     )
 

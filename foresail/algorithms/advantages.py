@@ -9,9 +9,23 @@ Legend: G groups (problems), N samples of each, M tokens with a loss, those of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+from foresail.world import ONE_PROCESS, World
+
+if TYPE_CHECKING:  # the controller asks `has_spread` and knows no torch
+    from torch import Tensor
+
+ROUNDING = 1e-6
+
+
+def has_spread(rewards: Sequence[float]) -> bool:
+    """Whether a group teaches: where all samples got the same reward, every advantage is zero.
+
+    [1, 0, 1] -> True; [1, 1, 1] -> False; [.1 + .2, .3] -> False, for that difference is rounding.
+    """
+    return len(rewards) > 0 and max(rewards) - min(rewards) > ROUNDING
 
 
 def dr_grpo(rewards_GN: Tensor) -> Tensor:
@@ -39,34 +53,37 @@ def rloo(rewards_GN: Tensor) -> Tensor:
     return dr_grpo(rewards_GN) * num_samples / (num_samples - 1)
 
 
-def reinforce_plus_plus(rewards_GN: Tensor, lengths_GN: Tensor) -> Tensor:
+def reinforce_plus_plus(rewards_GN: Tensor, lengths_GN: Tensor, world: World = ONE_PROCESS) -> Tensor:
     """Whitened over the whole batch, groups ignored. The KL penalty of the paper's reward is left out."""
-    return whiten(rewards_GN, lengths_GN)
+    return whiten(rewards_GN, lengths_GN, world)
 
 
-def reinforce_plus_plus_baseline(rewards_GN: Tensor, lengths_GN: Tensor) -> Tensor:
+def reinforce_plus_plus_baseline(
+    rewards_GN: Tensor, lengths_GN: Tensor, world: World = ONE_PROCESS
+) -> Tensor:
     """The group's mean is the baseline, the batch's spread the unit."""
-    return whiten(dr_grpo(rewards_GN), lengths_GN)
+    return whiten(dr_grpo(rewards_GN), lengths_GN, world)
 
 
-def whiten(values_GN: Tensor, lengths_GN: Tensor) -> Tensor:
+def whiten(values_GN: Tensor, lengths_GN: Tensor, world: World = ONE_PROCESS) -> Tensor:
     """Zero mean and unit variance over *tokens*: a sample of 100 tokens counts a hundred times, as in verl.
 
     values [1, 0] with lengths [1, 3]: mean 1/4, variance (9/16 + 3/16) / 3 = 1/4 -> [1.5, -.5].
     """
     counts_GN = lengths_GN.to(values_GN.dtype)
-    total = counts_GN.sum().clamp(min=1)
-    shifted_GN = values_GN - values_GN[:1, :1]  # as in `dr_grpo`: equal values give exact zeros
-    centred_GN = shifted_GN - (counts_GN * shifted_GN).sum() / total
-    variance = (counts_GN * centred_GN**2).sum() / (total - 1).clamp(min=1)
+    total = world.sum(counts_GN.sum()).clamp(min=1)
+    # As in `dr_grpo`, equal values give exact zeros: all ranks shift by the first value of rank 0.
+    shifted_GN = values_GN - world.sum(values_GN[:1, :1] * (world.rank == 0))
+    centred_GN = shifted_GN - world.sum((counts_GN * shifted_GN).sum()) / total
+    variance = world.sum((counts_GN * centred_GN**2).sum()) / (total - 1).clamp(min=1)
     return centred_GN * (variance + 1e-8).rsqrt()
 
 
-# One signature for all: rewards_GN and the number of loss tokens of each sample.
-ADVANTAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "grpo": lambda rewards_GN, lengths_GN: grpo(rewards_GN),
-    "dr_grpo": lambda rewards_GN, lengths_GN: dr_grpo(rewards_GN),
-    "rloo": lambda rewards_GN, lengths_GN: rloo(rewards_GN),
+# One signature for all: rewards_GN, the number of loss tokens of each sample, the world. A group is on one rank.
+ADVANTAGES: dict[str, Callable[..., Tensor]] = {
+    "grpo": lambda rewards_GN, lengths_GN, world=ONE_PROCESS: grpo(rewards_GN),
+    "dr_grpo": lambda rewards_GN, lengths_GN, world=ONE_PROCESS: dr_grpo(rewards_GN),
+    "rloo": lambda rewards_GN, lengths_GN, world=ONE_PROCESS: rloo(rewards_GN),
     "reinforce++": reinforce_plus_plus,
     "reinforce++_baseline": reinforce_plus_plus_baseline,
 }

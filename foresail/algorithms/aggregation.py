@@ -1,7 +1,7 @@
 """How tokens share an update: the weight that turns any loss into a plain sum over tokens.
 
-The normalisers are those of the whole update, so cutting it into micro-batches, packing and order change
-nothing but rounding.
+The normalisers are those of the whole update, over all ranks, so cutting it into micro-batches, packing, order and
+the number of ranks change nothing but rounding.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from foresail.world import ONE_PROCESS, World
+
 Aggregation = Literal["token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "constant"]
 
 
-def token_weights(num_tokens: Sequence[int], mode: Aggregation, max_tokens: int) -> list[float]:
-    """The weight of each loss token of sequence i, for all sequences of one update.
+def token_weights(
+    num_tokens: Sequence[int], mode: Aggregation, max_tokens: int, world: World = ONE_PROCESS
+) -> list[float]:
+    """The weight of each loss token of sequence i, for all sequences of one update that this rank has.
 
     num_tokens [1, 3], max_tokens 10:
     token-mean          [1/4, 1/4]    every token counts alike (DAPO)
@@ -22,12 +26,13 @@ def token_weights(num_tokens: Sequence[int], mode: Aggregation, max_tokens: int)
     constant            [1/20, 1/20]  the same, over a length no sample can change (Dr.GRPO)
 
     A sequence without loss tokens weighs 0 and is not counted among the sequences: masking a sample
-    out is the same as never having drawn it.
+    out is the same as never having sampled it.
     """
-    num_sequences = sum(n > 0 for n in num_tokens)
+    num_sequences = world.sum(sum(n > 0 for n in num_tokens))
+    total = world.sum(sum(num_tokens))
     match mode:
         case "token-mean":
-            return [1 / sum(num_tokens) if n else 0.0 for n in num_tokens]
+            return [1 / total if n else 0.0 for n in num_tokens]
         case "seq-mean-token-mean":
             return [1 / (num_sequences * n) if n else 0.0 for n in num_tokens]
         case "seq-mean-token-sum":

@@ -1,4 +1,6 @@
-"""How far the trainer's log-probabilities are from the engine's, for tokens the engine has just drawn.
+"""How far the trainer's log-probabilities are from the engine's, and the weights that take the bias out.
+
+Kernels and precisions differ, so the engine's distribution is never quite the trainer's.
 
 Legend: M tokens with a loss.
 """
@@ -11,6 +13,7 @@ import torch
 from torch import Tensor
 
 from foresail.algorithms.kl import k3
+from foresail.algorithms.losses import exponentiate
 
 MEANS = ("rollout/logprob_abs_diff", "rollout/logprob_kl")
 
@@ -42,3 +45,11 @@ def per_fresh_token(metrics: Mapping[str, float]) -> dict[str, float]:
         return dict(metrics)
     means = {name: metrics[name] / max(share, 1e-9) for name in MEANS}
     return {**metrics, **means}
+
+
+def truncated_weights(old_logprobs_M: Tensor, rollout_logprobs_M: Tensor, cap: float) -> Tensor:
+    """Truncated importance sampling: min(pi_trainer / pi_rollout, cap), detached.
+
+    Probabilities .6 and .2, cap 2 -> 2. The cap keeps rare large ratios from ruling the update.
+    """
+    return exponentiate(old_logprobs_M - rollout_logprobs_M).clamp(max=cap).detach()

@@ -1,4 +1,4 @@
-r"""Multi-step arithmetic with checkable answers: the quickstart's world, small enough to learn in a minute.
+r"""Multi-step arithmetic with checkable answers: the quickstart's data, small enough to learn in a minute.
 
 "7 +5 *3 -4" starts at 7 and applies each operation to what it has, from left to right, modulo 10, as on a
 clock with ten hours: 7 +5 is 2, *3 is 6, -4 is 2. A solution either writes each result after its operation,
@@ -30,12 +30,12 @@ def make_problems(
     count: int, *, seed: int, steps: tuple[int, int] = (3, 5), split: str = "train"
 ) -> list[Problem]:
     """`count` different problems of `steps[0]` to `steps[1]` operations; equal seeds give equal ones."""
-    check_room(count, steps, split)
-    draw = random.Random(f"arithmetic {seed}")
+    check_count(count, steps, split)
+    rng = random.Random(f"arithmetic {seed}")
     expressions: dict[str, None] = {}
     while len(expressions) < count:
-        length = draw.randint(*steps)
-        expression = " ".join([str(draw.choice(FIRST)), *draw.choices(OPERATIONS, k=length)])
+        length = rng.randint(*steps)
+        expression = " ".join([str(rng.choice(FIRST)), *rng.choices(OPERATIONS, k=length)])
         if split_of(expression) == split:
             expressions[expression] = None
     return [to_problem(expression) for expression in expressions]
@@ -81,7 +81,7 @@ def split_of(expression: str) -> str:
     return "test" if zlib.crc32(expression.encode()) % TEST_SHARE == 0 else "train"
 
 
-def check_room(count: int, steps: tuple[int, int], split: str) -> None:
+def check_count(count: int, steps: tuple[int, int], split: str) -> None:
     fewest, most = steps
     if split not in SPLITS:
         raise ValueError(f"arithmetic: unknown split {split!r}; use one of {', '.join(SPLITS)}")
@@ -89,11 +89,11 @@ def check_room(count: int, steps: tuple[int, int], split: str) -> None:
         raise ValueError(f"arithmetic: steps {fewest}-{most} is not a range from 1 up; try 3-5")
     if count < 1:
         raise ValueError(f"arithmetic: count {count} makes no problems; try 2000")
-    # Lengths are drawn evenly, so the shortest ones run out first; half of them leaves drawing quick.
-    room = len(FIRST) * len(OPERATIONS) ** fewest // TEST_SHARE // 2 * (most - fewest + 1)
-    room *= 1 if split == "test" else TEST_SHARE - 1
-    if count > room:
+    # Lengths are picked evenly, so the shortest ones run out first; with half of them left, picking stays quick.
+    most_there = len(FIRST) * len(OPERATIONS) ** fewest // TEST_SHARE // 2 * (most - fewest + 1)
+    most_there *= 1 if split == "test" else TEST_SHARE - 1
+    if count > most_there:
         raise ValueError(
             f"arithmetic: the {split} split has no {count} different problems of {fewest}-{most} steps; "
-            f"ask for at most {room}, or for more steps"
+            f"ask for at most {most_there}, or for more steps"
         )

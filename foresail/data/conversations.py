@@ -1,7 +1,9 @@
-"""Conversations to imitate (SFT), in the three forms that users of TRL and verl have.
+"""Conversations to imitate (SFT), in the forms that users of TRL, verl, ShareGPT and Alpaca have.
 
 messages              [{"role": "user", …}, {"role": "assistant", …}, …]
 prompt + completion   texts (one user turn, one assistant turn) or lists of messages
+conversations         [{"from": "human", "value": …}, {"from": "gpt", …}, …], with a column system or without
+instruction + output  one user turn, with what `input` holds after it, and one assistant turn
 text                  plain text, without turns: a lone assistant message, which the tokenizer encodes
                       without a chat template
 
@@ -10,18 +12,33 @@ A generator whose problems come with solutions (`word-problems:…`, `programs:�
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from foresail.data.generators import generate, names_generator
 from foresail.data.rows import Row, excerpt, name_columns, read_rows, to_messages
 from foresail.records import Message, Problem, Role
 
+SPEAKERS: dict[str, Role] = {
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "assistant": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "observation": "tool",
+    "function_response": "tool",
+}
 
-def load_conversations(source: str | Path) -> list[tuple[Message, ...]]:
+
+def load_conversations(source: str | Path, limit: int | None = None) -> list[tuple[Message, ...]]:
     """A row {"prompt": "2+2", "completion": "4"} -> (Message(user, "2+2"), Message(assistant, "4"))."""
     if names_generator(str(source)):
-        return [to_imitate(problem) for problem in generate(str(source))]
-    return [to_conversation(row) for row in read_rows(Path(source))]
+        return [to_imitate(problem) for problem in generate(str(source))[:limit]]
+    return [to_conversation(row) for row in islice(read_rows(Path(source)), limit)]
 
 
 def to_imitate(problem: Problem) -> tuple[Message, ...]:
@@ -35,18 +52,17 @@ def to_imitate(problem: Problem) -> tuple[Message, ...]:
 
 
 def to_conversation(row: Row) -> tuple[Message, ...]:
-    columns = row.columns
-    if columns.get("messages") is not None:
-        conversation = to_messages(columns["messages"], f"{row.place}: messages")
-    elif columns.get("prompt") is not None and columns.get("completion") is not None:
-        conversation = (*to_turns(row, "prompt", "user"), *to_turns(row, "completion", "assistant"))
-    elif columns.get("text") is not None:
-        return to_turns(row, "text", "assistant")
-    else:
+    form = next((form for form in FORMS if all(row.columns.get(name) is not None for name in form)), None)
+    if form is None:
+        forms = [" and ".join(form) for form in FORMS]
+        names = tuple(name for form in FORMS for name in form)
         raise ValueError(
-            f"{row.place}: no conversation; needs messages, prompt and completion, or text; "
-            + name_columns(columns, ("messages", "prompt", "completion", "text"))
+            f"{row.place}: no conversation; needs {', '.join(forms[:-1])}, or {forms[-1]}; "
+            + name_columns(row.columns, names)
         )
+    conversation = FORMS[form](row)
+    if form == ("text",):
+        return conversation
     if conversation[0].role == "assistant":
         raise ValueError(
             f"{row.place}: the conversation begins with the assistant; put a user message before it"
@@ -58,6 +74,47 @@ def to_conversation(row: Row) -> tuple[Message, ...]:
     return conversation
 
 
+def from_messages(row: Row) -> tuple[Message, ...]:
+    return to_messages(row.columns["messages"], f"{row.place}: messages")
+
+
+def from_completion(row: Row) -> tuple[Message, ...]:
+    return (*to_turns(row, "prompt", "user"), *to_turns(row, "completion", "assistant"))
+
+
+def from_sharegpt(row: Row) -> tuple[Message, ...]:
+    """[{"from": "human", "value": "2+2?"}, {"from": "gpt", "value": "4"}] -> user and assistant messages."""
+    value, place = row.columns["conversations"], f"{row.place}: conversations"
+    turns = [to_role(entry, place) for entry in value] if isinstance(value, list) else value
+    conversation = to_messages(turns, place)
+    system = row.columns.get("system")
+    has_own = not system or conversation[0].role == "system"
+    return conversation if has_own else (Message(role="system", content=str(system)), *conversation)
+
+
+def to_role(entry: Any, place: str) -> Any:
+    """ShareGPT's names for ours; what is not ShareGPT's stays as it is."""
+    if not isinstance(entry, dict) or not {"from", "value"} <= entry.keys():
+        return entry
+    speaker = entry["from"]
+    if speaker not in SPEAKERS:
+        raise ValueError(f"{place}: unknown speaker {speaker!r}; use one of {', '.join(SPEAKERS)}")
+    return {"role": SPEAKERS[speaker], "content": entry["value"]}
+
+
+def from_alpaca(row: Row) -> tuple[Message, ...]:
+    r"""{"instruction": "Add.", "input": "2 2", "output": "4"} -> user "Add.\n\n2 2", assistant "4"."""
+    (asked,) = to_turns(row, "instruction", "user")
+    more = row.columns.get("input")
+    if more:
+        asked = Message(role="user", content=f"{asked.content}\n\n{more}")
+    return (asked, *to_turns(row, "output", "assistant"))
+
+
+def from_text(row: Row) -> tuple[Message, ...]:
+    return to_turns(row, "text", "assistant")
+
+
 def to_turns(row: Row, column: str, role: Role) -> tuple[Message, ...]:
     value = row.columns[column]
     if isinstance(value, list):
@@ -65,3 +122,13 @@ def to_turns(row: Row, column: str, role: Role) -> tuple[Message, ...]:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{row.place}: {column} must be text that is not empty, found {excerpt(value)}")
     return (Message(role=role, content=value),)
+
+
+# By the columns a row must have, in the order in which they are looked for.
+FORMS: dict[tuple[str, ...], Callable[[Row], tuple[Message, ...]]] = {
+    ("messages",): from_messages,
+    ("prompt", "completion"): from_completion,
+    ("conversations",): from_sharegpt,
+    ("instruction", "output"): from_alpaca,
+    ("text",): from_text,
+}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from foresail.recipe.columns import reach
+from foresail.recipe.inputs import reach
 from foresail.recipe.levels import read_levels, to_level
 from foresail.recipe.parts import NUM_LEVELS, Problems
 from foresail.records import Problem

@@ -1,7 +1,7 @@
-"""Laying sequences end to end: micro-batches without padding.
+"""Packing sequences end to end: micro-batches without padding.
 
-Samples of one problem begin with the same prompt. It may be laid once, and then what each of them says:
-four answers of 20 tokens to a prompt of 100 are 180 tokens instead of 480, and teach the same.
+Samples of one problem begin with the same prompt. It may be packed once, before the answers of all of them: four
+answers of 20 tokens to a prompt of 100 are 180 tokens instead of 480, and teach the same.
 
 Legend: T tokens of a batch, S its segments, M its tokens with a loss.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ TOKEN_FIELDS = ("advantages", "rewards", "old_logprobs", "rollout_logprobs", "re
 
 @dataclass(frozen=True, kw_only=True)
 class Bundle:
-    """Sequences, by their numbers, whose first `shared` tokens are the same and laid once; 0: one alone."""
+    """Sequences, by their numbers, whose first `shared` tokens are equal and packed once; 0: a single one."""
 
     members: tuple[int, ...]
     shared: int
@@ -52,33 +53,33 @@ def pack(
     """Batches of at most `max_tokens` tokens; `weights[i]` is that of each loss token of `sequences[i]`.
 
     Lengths [3, 9, 4] with max_tokens 10 -> batches of lengths [9] and [4, 3]: longest first, so that those of
-    one batch are alike. Sequences without a loss token are left out. With `share_from` prompts are laid once where
-    that saves at least this share of the tokens.
+    one batch are alike. Sequences without a loss token are left out. With `share_from` prompts are packed once
+    where that saves at least this share of the tokens.
     """
     assert len(sequences) == len(weights), f"{len(sequences)} sequences but {len(weights)} weights"
     for index, sequence in enumerate(sequences):
         check(index, sequence, max_tokens)
     kept = [index for index, sequence in enumerate(sequences) if any(sequence.loss_mask)]
-    bundles = [alone(sequences, number) for number in kept]
+    bundles = [single_bundle(sequences, number) for number in kept]
     if share_from is not None:
         shared = list(share_prompts(sequences, kept, max_tokens))
-        if count(shared) <= (1 - share_from) * count(bundles):
+        if num_tokens(shared) <= (1 - share_from) * num_tokens(bundles):
             bundles = shared
     batches: list[list[Bundle]] = []
     for bundle in sorted(bundles, key=lambda bundle: -bundle.longest):
-        first = next((batch for batch in batches if count(batch) + bundle.tokens <= max_tokens), None)
+        first = next((batch for batch in batches if num_tokens(batch) + bundle.tokens <= max_tokens), None)
         if first is None:
             batches.append([bundle])
         else:
             first.append(bundle)
-    return [lay(sequences, weights, list(cut(sequences, batch)), device) for batch in batches]
+    return [pack_batch(sequences, weights, list(cut_segments(sequences, batch)), device) for batch in batches]
 
 
-def count(bundles: Sequence[Bundle]) -> int:
+def num_tokens(bundles: Sequence[Bundle]) -> int:
     return sum(bundle.tokens for bundle in bundles)
 
 
-def alone(sequences: Sequence[TrainSequence], number: int) -> Bundle:
+def single_bundle(sequences: Sequence[TrainSequence], number: int) -> Bundle:
     length = len(sequences[number].ids)
     return Bundle(members=(number,), shared=0, tokens=length, longest=length)
 
@@ -99,19 +100,19 @@ def share_prompts(sequences: Sequence[TrainSequence], kept: list[int], max_token
                 filled = len(prompt)
             parts[-1].append(number)
             filled += length
-        yield from (together(sequences, part, len(prompt)) for part in parts)
+        yield from (shared_bundle(sequences, part, len(prompt)) for part in parts)
 
 
-def together(sequences: Sequence[TrainSequence], numbers: list[int], shared: int) -> Bundle:
+def shared_bundle(sequences: Sequence[TrainSequence], numbers: list[int], shared: int) -> Bundle:
     if len(numbers) == 1:
-        return alone(sequences, numbers[0])
+        return single_bundle(sequences, numbers[0])
     lengths = [len(sequences[number].ids) for number in numbers]
     tokens = sum(lengths) - shared * (len(numbers) - 1)
     return Bundle(members=tuple(numbers), shared=shared, tokens=tokens, longest=max(lengths))
 
 
-def cut(sequences: Sequence[TrainSequence], bundles: list[Bundle]) -> Iterator[Segment]:
-    """The segments in the order they are laid: shared prompts, sequences alone, what was said after the prompts."""
+def cut_segments(sequences: Sequence[TrainSequence], bundles: list[Bundle]) -> Iterator[Segment]:
+    """The segments in their order: shared prompts, single sequences, the answers to the shared prompts."""
     shared = [bundle for bundle in bundles if bundle.shared]
     for bundle in shared:
         yield Segment(number=bundle.members[0], start=0, end=bundle.shared)
@@ -123,7 +124,7 @@ def cut(sequences: Sequence[TrainSequence], bundles: list[Bundle]) -> Iterator[S
             yield Segment(number=number, start=bundle.shared, end=len(sequences[number].ids), parent=parent)
 
 
-def lay(
+def pack_batch(
     sequences: Sequence[TrainSequence],
     weights: Sequence[float],
     segments: list[Segment],
@@ -151,6 +152,13 @@ def lay(
     def place(array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(device)
 
+    def place_side() -> dict[str, Tensor]:
+        sides = [(sequences[segment.number].side, segment.start, segment.end) for segment in segments]
+        names = sides[0][0].keys()
+        assert all(side.keys() == names for side, _, _ in sides), f"only some sequences have {[*names]}"
+        values = {name: [v for side, start, end in sides for v in side[name][start:end]] for name in names}
+        return {name: torch.tensor(fill_gaps(values_T)).to(device) for name, values_T in values.items()}
+
     def place_field(name: str) -> Tensor | None:
         missing = {getattr(sequences[segment.number], name) is None for segment in segments}
         assert len(missing) == 1, f"only some sequences have {name}"
@@ -172,6 +180,7 @@ def lay(
         rollout_logprobs_M=place_field("rollout_logprobs"),
         ref_logprobs_M=place_field("ref_logprobs"),
         fresh_M=place_field("fresh"),
+        side=place_side(),
         names=tuple(
             sequences[segment.number].name
             for number, segment in enumerate(segments)
@@ -185,6 +194,8 @@ def check(index: int, sequence: TrainSequence, max_tokens: int) -> None:
     for name in ("loss_mask", *TOKEN_FIELDS):
         values = getattr(sequence, name)
         assert values is None or len(values) == length, f"{who}: {len(values)} {name} for {length} ids"
+    for name, values in sequence.side.items():
+        assert len(values) == length, f"{who}: {len(values)} {name} for {length} ids"
     if length > max_tokens:
         raise ValueError(
             f"{who} has {length} tokens, more than a micro-batch of {max_tokens}; "
@@ -192,3 +203,10 @@ def check(index: int, sequence: TrainSequence, max_tokens: int) -> None:
         )
     if length and sequence.loss_mask[0]:
         raise ValueError(f"{who} has a loss on its first token, which nothing predicts; mask it out")
+
+
+def fill_gaps(values: list[Any]) -> list[Any]:
+    """fill_gaps([None, [3, 5]]) -> [[-1, -1], [3, 5]]: what no engine has said, of prompts say, is -1."""
+    known = next((value for value in values if value is not None), 0)
+    gap = [-1] * len(known) if isinstance(known, list) else -1
+    return [gap if value is None else value for value in values]

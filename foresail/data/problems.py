@@ -17,10 +17,10 @@ from foresail.data.conversations import load_conversations
 from foresail.data.difficulty import attach_levels
 from foresail.data.generators import GENERATORS, generate, names_generator
 from foresail.data.rows import SUFFIXES, Row, name_columns, read_rows, to_messages
-from foresail.recipe.columns import reach
+from foresail.maths.extract import last_box
+from foresail.recipe.inputs import reach
 from foresail.recipe.parts import Problems
 from foresail.records import Message, Problem
-from foresail.rewards.extract import last_box
 
 # Tried in this order; a dot reaches into a column. verl's come first: its files also have looser names.
 PROMPT_KEYS = ("prompt", "problem", "question", "input", "query", "instruction", "text")
@@ -55,8 +55,8 @@ def load_problems(settings: Problems) -> list[Problem]:
     else:
         problems = load_file(settings)
     examples = load_conversations(settings.examples) if settings.examples else []
-    dressed = [dress(problem, settings.system, settings.suffix, examples) for problem in problems]
-    return attach_levels(dressed, settings)
+    complete = [add_context(problem, settings.system, settings.suffix, examples) for problem in problems]
+    return attach_levels(complete, settings)
 
 
 def load_file(settings: Problems) -> list[Problem]:
@@ -66,7 +66,7 @@ def load_file(settings: Problems) -> list[Problem]:
             f"unknown problem source {settings.source!r}; give a file ({', '.join(SUFFIXES)}) or one of "
             f"{', '.join(f'{name}:…' for name in GENERATORS)}"
         )
-    name = path.name.partition(".")[0]
+    name = settings.label
     rows = list(islice(read_rows(path), settings.limit))
     ids = find_ids(rows) or [f"{name}:{index}" for index in range(len(rows))]
     problems = [
@@ -172,7 +172,7 @@ def final_answer(text: str) -> str:
     return (text if box is None else box).strip()
 
 
-def dress(
+def add_context(
     problem: Problem, system: str | None, suffix: str, examples: Sequence[tuple[Message, ...]] = ()
 ) -> Problem:
     """Put the recipe's system message and worked examples before the prompt, its suffix after what users ask."""

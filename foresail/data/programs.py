@@ -19,15 +19,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foresail.data.program_parts import NUMBERS, VOCABULARY, WORDS, Piece, World
+from foresail.data.program_parts import NUMBERS, VOCABULARY, WORDS, Domain, Operation
+from foresail.judge.programs.difficulty import difficulty_levels, pass_rates
+from foresail.judge.programs.program import CallTest
+from foresail.judge.programs.task import CodeTask, encode_task
 from foresail.records import Message, Problem
-from foresail.rewards.programs.difficulty import difficulty_levels, pass_rates
-from foresail.rewards.programs.program import CallTest
-from foresail.rewards.programs.task import CodeTask, encode_task
 
 SPLITS = ("train", "test")
 TEST_SHARE = 5  # one combination in five is kept for testing
-MOST = {"train": 2000, "test": 500}  # about half of what there is, so drawing stays quick
+MOST = {"train": 2000, "test": 500}  # about half of what there is, so picking stays quick
 NUM_INPUTS, NUM_TESTS, NUM_LEVELS = 20, 8, 3
 REQUEST = "Write a Python function solve({argument}) that {steps}."
 
@@ -36,34 +36,34 @@ REQUEST = "Write a Python function solve({argument}) that {steps}."
 class Task:
     """What the function does, in order; each of the first three may be missing, not all of them."""
 
-    world: World
-    keep: Piece | None
-    change: Piece | None
-    take: Piece | None
-    fold: Piece
+    domain: Domain
+    keep: Operation | None
+    change: Operation | None
+    take: Operation | None
+    fold: Operation
 
     @property
     def words(self) -> str:
         pieces = [piece.words for piece in (self.keep, self.change, self.take) if piece is not None]
-        steps = ", ".join([self.world.opening, *pieces]) + f", and {self.fold.words}"
-        return REQUEST.format(argument=self.world.argument, steps=steps)
+        steps = ", ".join([self.domain.opening, *pieces]) + f", and {self.fold.words}"
+        return REQUEST.format(argument=self.domain.argument, steps=steps)
 
     @property
     def code(self) -> str:
         """The reference: one line for the list, one more for what is taken of it, one for the result."""
         if self.keep is None and self.change is None:
-            values = self.world.source
+            values = self.domain.source
         else:
-            change, keep = self.change or Piece("", "x"), f" if {self.keep.code}" if self.keep else ""
-            values = f"[{change.code} for x in {self.world.source}{keep}]"
+            change, keep = self.change or Operation("", "x"), f" if {self.keep.code}" if self.keep else ""
+            values = f"[{change.code} for x in {self.domain.source}{keep}]"
         lines = [f"values = {values}", f"values = {self.take.code}" if self.take else ""]
         body = "".join(f"    {line}\n" for line in lines if line)
-        return f"def solve({self.world.argument}):\n{body}    return {self.fold.code}\n"
+        return f"def solve({self.domain.argument}):\n{body}    return {self.fold.code}\n"
 
     def incomplete(self) -> list[Task]:
         """What a program may be that understood a part: without a piece, or with another fold."""
         left_out = [replace(self, keep=None), replace(self, change=None), replace(self, take=None)]
-        others = [replace(self, fold=fold) for fold in self.world.folds]
+        others = [replace(self, fold=fold) for fold in self.domain.folds]
         return [task for task in (*left_out, *others) if task != self]
 
 
@@ -75,11 +75,11 @@ def make_problems(count: int, *, seed: int, split: str = "train") -> list[Proble
         raise ValueError(
             f"programs: the {split} split gives 1 to {MOST[split]} tasks; {count} is not among them"
         )
-    draw = random.Random(f"programs {seed}")
+    rng = random.Random(f"programs {seed}")
     problems: list[Problem] = []
     seen: set[str] = set()
     while len(problems) < count:
-        task = draw_task(draw)
+        task = pick_task(rng)
         if split_of(task) != split or task.code in seen:
             continue
         seen.add(task.code)
@@ -88,14 +88,16 @@ def make_problems(count: int, *, seed: int, split: str = "train") -> list[Proble
     return problems
 
 
-def draw_task(draw: random.Random) -> Task:
-    world = draw.choice((NUMBERS, WORDS))
-    chosen = draw.choice(((1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 1), (0, 1, 1), (1, 1, 1)))
+def pick_task(rng: random.Random) -> Task:
+    domain = rng.choice((NUMBERS, WORDS))
+    chosen = rng.choice(((1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 1), (0, 1, 1), (1, 1, 1)))
     pieces = [
-        draw.choice(options) if used else None
-        for used, options in zip(chosen, (world.keeps, world.changes, world.takes), strict=True)
+        rng.choice(options) if used else None
+        for used, options in zip(chosen, (domain.keeps, domain.changes, domain.takes), strict=True)
     ]
-    return Task(world=world, keep=pieces[0], change=pieces[1], take=pieces[2], fold=draw.choice(world.folds))
+    return Task(
+        domain=domain, keep=pieces[0], change=pieces[1], take=pieces[2], fold=rng.choice(domain.folds)
+    )
 
 
 def split_of(task: Task) -> str:
@@ -118,8 +120,8 @@ def to_problem(task: Task, tests: CodeTask) -> Problem:
 
 def find_tests(task: Task) -> CodeTask | None:
     """The shortest inputs, those that catch incomplete programs, and some more; None if a piece changes nothing."""
-    draw = random.Random(f"tests of {task.code}")
-    inputs = draw_inputs(draw, task.world)
+    rng = random.Random(f"tests of {task.code}")
+    inputs = pick_inputs(rng, task.domain)
     solve, others = compile_task(task), [compile_task(other) for other in task.incomplete()]
     expected = [solve(given) for given in inputs]
     # one row an incomplete program: which inputs it gets right
@@ -141,12 +143,12 @@ def find_tests(task: Task) -> CodeTask | None:
     return CodeTask(tests=tuple(calls), levels=tuple(difficulty_levels(rates, count=NUM_LEVELS)))
 
 
-def draw_inputs(draw: random.Random, world: World) -> list[Any]:
+def pick_inputs(rng: random.Random, domain: Domain) -> list[Any]:
     """From nothing and one item up to a dozen; short ones leave most pieces nothing to do."""
-    sizes = [0, 1, 2, *(draw.randint(3, 12) for _ in range(NUM_INPUTS - 3))]
-    if world is NUMBERS:
-        return [draw.choices(range(-15, 26), k=size) for size in sizes]
-    return [" ".join(draw.choices(VOCABULARY, k=size)) for size in sizes]
+    sizes = [0, 1, 2, *(rng.randint(3, 12) for _ in range(NUM_INPUTS - 3))]
+    if domain is NUMBERS:
+        return [rng.choices(range(-15, 26), k=size) for size in sizes]
+    return [" ".join(rng.choices(VOCABULARY, k=size)) for size in sizes]
 
 
 def same(found: Any, expected: Any) -> bool:

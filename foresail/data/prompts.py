@@ -21,20 +21,32 @@ def encode_problems(
     problems: Sequence[Problem], tokenizer: Tokenizer, max_tokens: int
 ) -> list[PromptedProblem]:
     """All problems, or an error: a prompt that is too long is never cut, and ids must tell problems apart."""
+    encoded = add_ids(problems, tokenizer)
+    refuse_long(encoded, max_tokens)
+    check_ids(encoded)
+    return encoded
+
+
+def add_ids(problems: Sequence[Problem], tokenizer: Tokenizer) -> list[PromptedProblem]:
     prompts = tokenizer.encode_prompts([problem.prompt for problem in problems])
-    encoded = [
+    return [
         PromptedProblem(problem=problem, ids=tuple(ids))
         for problem, ids in zip(problems, prompts, strict=True)
     ]
+
+
+def refuse_long(encoded: Sequence[PromptedProblem], max_tokens: int) -> None:
     if too_long := [entry for entry in encoded if len(entry.ids) > max_tokens]:
         longest = max(too_long, key=lambda entry: len(entry.ids))
         raise ValueError(
             f"{len(too_long)} of {len(encoded)} prompts are longer than {max_tokens} tokens, the longest "
             f"({longest.problem.id}) has {len(longest.ids)}; raise max_prompt_tokens to {len(longest.ids)} if the "
-            "model's context allows it, or leave those problems out"
+            'model\'s context allows it, or leave those problems out: data.too_long = "drop"'
         )
+
+
+def check_ids(encoded: Sequence[PromptedProblem]) -> None:
     if len({entry.problem.id for entry in encoded}) < len(encoded):
         ids = [entry.problem.id for entry in encoded]
         twice = next(identity for identity in ids if ids.count(identity) > 1)
         raise ValueError(f"two problems have the id {twice!r}; give each its own, or drop the id column")
-    return encoded

@@ -19,7 +19,7 @@ ROLES = ("system", "user", "assistant", "tool")
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One record of a file; `place` is what an editor understands: "train.jsonl:17"."""
+    """One record of a file; `place` is what an editor understands: "train.jsonl:17". All count from 1."""
 
     place: str
     columns: Mapping[str, Any]
@@ -67,6 +67,8 @@ def parse_line(path: Path, number: int, line: str) -> Any:
             f"{path}:{number}: not JSON ({error.msg} at column {error.colno}): {excerpt(line.strip())}; "
             "mend or delete this line"
         ) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists in …
+        raise ValueError(f"{path}:{number}: cannot be read ({error}); mend or delete this line") from error
 
 
 def parse_list(path: Path, text: str) -> Iterator[tuple[str, Any]]:
@@ -74,7 +76,9 @@ def parse_list(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         items = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg}); mend the file") from error
-    yield from ((f"{path}, item {index}", item) for index, item in enumerate(items))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); mend the file") from error
+    yield from ((f"{path}, item {number}", item) for number, item in enumerate(items, 1))
 
 
 def read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
@@ -84,12 +88,12 @@ def read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
     except ImportError as error:
         raise ImportError("parquet files need pyarrow: pip install 'foresail[parquet]'") from error
     try:
-        index = 0
+        number = 0
         with pyarrow.parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=1024):
                 for columns in batch.to_pylist():
-                    yield f"{path}, row {index}", columns
-                    index += 1
+                    number += 1
+                    yield f"{path}, row {number}", columns
     except pyarrow.ArrowException as error:
         raise ValueError(f"{path} is not a readable parquet file ({error}); fetch it again") from error
 

@@ -19,7 +19,7 @@ from foresail.records import Message, Problem
 
 SPLITS = ("train", "test")
 TEST_SHARE = 5  # one fact in five is kept for testing
-MOST = 100_000  # problems of one split; there are far more, so drawing stays quick
+MOST = 100_000  # problems of one split; there are far more, so picking stays quick
 # The two numbers of a fact, by the operation that joins them. No answer is above 200: what is asked for is
 # reading, more than arithmetic.
 JOINS = {"+": "+", "-": "+", "*": "*", "/": "*"}
@@ -56,29 +56,29 @@ def make_problems(count: int, *, seed: int, split: str = "train") -> list[Proble
         raise ValueError(f"word-problems: unknown split {split!r}; use one of {', '.join(SPLITS)}")
     if not 1 <= count <= MOST:
         raise ValueError(f"word-problems: count {count} is not between 1 and {MOST}; try 5000")
-    draw = random.Random(f"word problems {seed}")
+    rng = random.Random(f"word problems {seed}")
     stories: dict[str, Story] = {}
     while len(stories) < count:
-        story = draw_story(draw, split)
+        story = pick_story(rng, split)
         if fact_split(story.operation, story.a, story.b) == split:
             stories[story.text] = story
     return [to_problem(story) for story in stories.values()]
 
 
-def draw_story(draw: random.Random, split: str) -> Story:
+def pick_story(rng: random.Random, split: str) -> Story:
     """Any story of the split's templates; its numbers may still be the other split's."""
-    operation = draw.choice(tuple(TEMPLATES))
-    first, second = (draw.choice(numbers) for numbers in RANGES[JOINS[operation]])
+    operation = rng.choice(tuple(TEMPLATES))
+    first, second = (rng.choice(numbers) for numbers in RANGES[JOINS[operation]])
     a = {"+": first, "-": first + second, "*": first, "/": first * second}[operation]
-    p, q = draw.sample(PEOPLE, 2)
+    p, q = rng.sample(PEOPLE, 2)
     return Story(
         operation=operation,
         split=split,
-        template=draw.randrange(len(TEMPLATES[operation][split])),
+        template=rng.randrange(len(TEMPLATES[operation][split])),
         a=a,
         b=second,
         people=(p, q),
-        things=draw.choice(THINGS),
+        things=rng.choice(THINGS),
     )
 
 

@@ -1,8 +1,8 @@
 """From the tokens drawn at every entry to what each row keeps of them.
 
-A row keeps the token drawn at its root. If that is one of the drafted tokens that follow, the token drawn
-there stands as well, and so on: since the noise is keyed by position, these are the very tokens that plain
-decoding would have drawn.
+A row keeps the token drawn at its first entry. If that is the token drafted next, the one drawn there stands
+as well, and so on: since the noise is keyed by position, these are the very tokens that plain decoding would
+have drawn.
 
 Legend: E entries, R rows, N tokens kept.
 """
@@ -10,7 +10,6 @@ Legend: E entries, R rows, N tokens kept.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -22,40 +21,40 @@ GOES_ON, STOPPED, AT_LIMIT, BROKEN = range(4)  # how a row stands after a step
 
 @dataclass(frozen=True)
 class Drawn:
-    """What one step drew. A row's kept tokens stand at its first entries; `counts_E`, `ends_E` at its root."""
+    """What one step drew. At a row's first entry: how many of its tokens stand, and how the row stands."""
 
     tokens_E: np.ndarray
     logprobs_E: np.ndarray
-    nodes_E: np.ndarray  # where each was drawn
     counts_E: np.ndarray
     ends_E: np.ndarray
 
     @staticmethod
-    def of(block_5E: np.ndarray) -> Drawn:
+    def of(block_4E: np.ndarray) -> Drawn:
         """From the device's int32 block, which holds the log-probabilities' bits."""
-        tokens_E, bits_E, nodes_E, counts_E, ends_E = block_5E
-        return Drawn(tokens_E, bits_E.view(np.float32), nodes_E, counts_E, ends_E)
+        tokens_E, bits_E, counts_E, ends_E = block_4E
+        return Drawn(tokens_E, bits_E.view(np.float32), counts_E, ends_E)
 
-    def places(self, roots_R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of these rows' kept tokens, one row after the other: where they stand, and the how-manieth each is."""
-        counts_R = self.counts_E[roots_R]
+    def places(self, firsts_R: np.ndarray) -> np.ndarray:
+        """Where these rows' kept tokens stand, one row after the other."""
+        counts_R = self.counts_E[firsts_R]
         within_N = np.arange(counts_R.sum()) - np.repeat(counts_R.cumsum() - counts_R, counts_R)
-        return np.repeat(roots_R, counts_R) + within_N, within_N
+        return np.repeat(firsts_R, counts_R) + within_N
 
 
 def advance(table: Table, entries: Entries, tokens_E: np.ndarray, logprobs_E: np.ndarray) -> Drawn:
     """Which tokens stand, and which rows end with them; the table is only read."""
-    ends_E = judge(table, entries.slots_E, tokens_E, logprobs_E, drawn_E=1 + entries.depths_E)
-    if not entries.nodes_E.any():
-        return Drawn(tokens_E, logprobs_E, entries.nodes_E, np.ones_like(tokens_E), ends_E)
-    kept = Drawn(*(np.zeros_like(column) for column in (tokens_E, logprobs_E, tokens_E, tokens_E, ends_E)))
-    roots = [*np.flatnonzero(entries.nodes_E == 0).tolist(), len(entries)]
-    for root, end in pairwise(roots):
-        path = walk(root, end, entries, tokens_E, ends_E)
-        places = slice(root, root + len(path))
-        kept.tokens_E[places], kept.logprobs_E[places] = tokens_E[path], logprobs_E[path]
-        kept.nodes_E[places], kept.counts_E[root] = np.array(path) - root, len(path)
-        kept.ends_E[root] = ends_E[path[-1]]
+    ends_E = judge(table, entries.slots_E, tokens_E, logprobs_E, drawn_E=1 + entries.offsets_E)
+    if not entries.offsets_E.any():
+        return Drawn(tokens_E, logprobs_E, np.ones_like(tokens_E), ends_E)
+    stands_E = entries.offsets_E == 0
+    firsts_R = np.flatnonzero(stands_E)
+    stands_E[1:] |= (entries.drafts_E[1:] == tokens_E[:-1]) & (ends_E[:-1] == GOES_ON)
+    # of each row the entries before the first that does not stand
+    failed_E = np.where(stands_E, len(entries), entries.offsets_E)
+    sizes_R = np.diff(firsts_R, append=len(entries))
+    counts_R = np.minimum(sizes_R, np.minimum.reduceat(failed_E, firsts_R))
+    kept = Drawn(tokens_E, logprobs_E, np.zeros_like(tokens_E), np.zeros_like(ends_E))
+    kept.counts_E[firsts_R], kept.ends_E[firsts_R] = counts_R, ends_E[firsts_R + counts_R - 1]
     return kept
 
 
@@ -67,20 +66,3 @@ def judge(
     ends_E[(table.stops_SX[slots_E] == tokens_E[:, None]).any(1)] = STOPPED
     ends_E[np.isnan(logprobs_E)] = BROKEN
     return ends_E
-
-
-def walk(root: int, end: int, entries: Entries, tokens_E: np.ndarray, ends_E: np.ndarray) -> list[int]:
-    """The entries from the root along drafted tokens that were drawn."""
-    path, place = [root], root
-    while ends_E[place] == GOES_ON:
-        children = (
-            child
-            for child in range(root + 1, end)
-            if entries.parents_E[child] == place - root and entries.drafts_E[child] == tokens_E[place]
-        )
-        following = next(children, None)
-        if following is None:
-            break
-        path.append(following)
-        place = following
-    return path

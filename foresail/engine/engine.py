@@ -3,13 +3,13 @@
 It runs the trainer's own model on a paged KV cache with continuous batching. A context is filled into the
 cache up to its last token, in chunks that requests with equal prompts share; every token is then drawn by a
 decode step, which takes the last token of each running row and whatever was drafted after it. When pages run
-out the youngest row is put back, its keys and values on the host; since the noise is keyed by position, that
-changes no token. Knows neither text nor rewards.
+out the youngest row is preempted, its keys and values saved on the host; since the noise is keyed by position,
+that changes no token. Knows neither text nor rewards.
 
     engine.add(request); while engine.busy: for completion in engine.step(): ...
 
-Here is who runs and which pages they own; `entrance` says who comes in, `runner_cpu` and `runner_cuda` do the
-forward passes.
+This file says which rows have a slot and which pages they own; `row` has the states of a row, `admission` says
+who comes in, `runner_cpu` and `runner_cuda` do the forward passes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from foresail.engine.admission import Admission
 from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, Drawn
-from foresail.engine.entrance import Entrance
+from foresail.engine.drafts import MAX_DRAFT, Draft, Drafts
 from foresail.engine.entries import plan_entries
-from foresail.engine.guesses import Guesses
 from foresail.engine.pages import PagePool, count_pages, page_names
-from foresail.engine.request import MAX_DRAFT, Completion, Draft, Parked, Request, SavedKV, check
-from foresail.engine.row import Row, unpark
+from foresail.engine.request import Completion, Parked, Request, SavedKV, check
+from foresail.engine.row import NO_SLOT, Row, Rows
 from foresail.engine.runner import open_runner
 from foresail.engine.table import Table
 from foresail.model.decoder import Decoder
@@ -42,12 +42,12 @@ class NotANumber(RunStopped):
 
 
 @dataclass(frozen=True)
-class Flight:
-    """A decode step under way: whose it is, and where its outcome can be read."""
+class PendingStep:
+    """A decode step that was launched: its rows, their first entries, and how to read what they drew."""
 
     slots_R: np.ndarray
-    seats_R: np.ndarray
-    roots_R: np.ndarray
+    reuses_R: np.ndarray
+    firsts_R: np.ndarray
     drafted: bool
     read: Callable[[], Drawn]
 
@@ -79,49 +79,53 @@ class Engine:
             fp8_kv=fp8_kv,
             batch_invariant=batch_invariant,
         )
-        self.entrance = Entrance(self.runner, self.pool, page_size, prefill_tokens)
+        self.rows = Rows()
+        self.admission = Admission(self.rows, self.runner, self.pool, page_size, prefill_tokens)
+        self.slots: dict[int, Row] = {}  # rows that run or rest, oldest first
         self.free_slots = list(range(max_running - 1, -1, -1))
-        self.running: dict[int, Row] = {}  # slot -> row, oldest first
-        self.slots: dict[str, list[int]] = {}  # request id -> slots of the running rows with that id
-        self.resting: dict[str, int] = {}  # request id -> slot of a row whose chunk has ended
-        self.overdue: list[str] = []  # requests whose chunk's end was told by the last step
-        self.parked: dict[str, Parked] = {}  # rows that rested and were not asked to go on before the next
-        self.renewed: list[int] = []  # slots of rows that rested and go on
-        self.flights: deque[Flight] = deque()
-        self.guessed = False  # whether the last step took its guesses
-        self.done: list[Completion] = []
+        self.changed_slots: list[int] = []  # whose lines of the table the runner must read again
+        self.pending: deque[PendingStep] = deque()
+        self.took_drafts = False  # whether the last step checked the drafts it was given
+        self.ended: list[Completion] = []  # for the next step to return
 
     @property
     def busy(self) -> bool:
-        return bool(len(self.running) > len(self.resting) or self.entrance or self.done)
+        count = self.rows.count
+        return bool(count["waiting"] or count["filling"] or count["running"] or self.ended)
 
     def add(self, request: Request, *, chunk_tokens: int | None = None) -> None:
         """Queue a request. After `chunk_tokens` new tokens there is a completion by "chunk", and the row rests.
 
-        Until the next step it keeps its place, and `go_on` costs nothing; `park` takes it out, then or later.
+        Until the next step it keeps its slot, and `go_on` costs nothing; `park` takes it out, then or later.
         """
-        check(request, self.model.shape, self.num_pages, self.page_size)
-        self.entrance.queue(Row(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
+        self._add(Row(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
 
     def resume(self, parked: Parked, *, chunk_tokens: int | None = None) -> None:
         """Go on with a request that was parked, here or in another engine of the same weights."""
-        check(parked.request, self.model.shape, self.num_pages, self.page_size)
-        self.entrance.queue(unpark(parked, self.version, chunk_tokens))
+        self._add(Row.of(parked, self.version, chunk_tokens))
+
+    def _add(self, row: Row) -> None:
+        check(row.request, self.model.shape, self.num_pages, self.page_size)
+        self.rows.add(row)
+        self.admission.queue(row)
 
     def holds(self, request_id: str) -> bool:
         """Whether `go_on` can be said to a request."""
-        return request_id in self.resting or request_id in self.parked
+        return self.rows.find(request_id, "resting", "parked") is not None
 
     def go_on(self, request_id: str, *, chunk_tokens: int | None = None) -> None:
-        """Let a row that rests draw on."""
-        if request_id in self.parked:
-            self.resume(self.parked.pop(request_id), chunk_tokens=chunk_tokens)
+        """Begin the next chunk of a request: in its slot, if no step was taken since the last chunk ended."""
+        row = self.rows.find(request_id, "resting", "parked")
+        assert row is not None, f"{request_id} has no chunk that has ended"
+        if row.slot == NO_SLOT:
+            row.chunk_tokens = chunk_tokens
+            self.admission.queue(row)
             return
-        slot = self.resting.pop(request_id)
-        row, drawn = self.running[slot], int(self.table.drawn_S[slot])
+        drawn = int(self.table.drawn_S[row.slot])
         row.chunk_tokens = None if chunk_tokens is None else drawn + chunk_tokens
-        self.table.renew(slot, row.limit - drawn)
-        self.renewed.append(slot)
+        self.table.renew(row.slot, row.limit - drawn)
+        self.changed_slots.append(row.slot)
+        self.rows.move(row, "running")
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Add all, and yield completions as they end. Whoever stops listening cancels the rest."""
@@ -140,33 +144,39 @@ class Engine:
 
     def cancel(self, request_id: str) -> Completion | None:
         """Stop a request; what it drew so far comes back. None if it is not here (any more)."""
-        parked = self.parked.pop(request_id, None)
-        row = self._leave(request_id) if parked is None else unpark(parked, self.version, None)
-        self._drop_news(request_id)
-        return None if row is None else row.complete("cancelled")
+        row = self.rows.find(request_id)
+        return None if row is None else self._remove(row).complete("cancelled")
 
     def park(self, request_id: str) -> Parked | None:
         """Take a request out, with its keys and values on the host. None if it is not here (any more)."""
-        if request_id not in self.resting:  # of who rests, all is known
-            self.land()
-        parked = self.parked.pop(request_id, None) or self._take_out(request_id)
-        self._drop_news(request_id)
-        return parked
+        if self.rows.find(request_id, "resting") is None:  # of a row that rests all is known
+            self.read_pending()
+        row = self.rows.find(request_id)
+        if row is None:
+            return None
+        if row.slot != NO_SLOT:
+            row.saved = self._save(row)
+        return self._remove(row).park(self.version)
 
     def tokens(self, request_id: str) -> tuple[int, ...] | None:
         """Prompt and response of a running request as far as drawn: what a draft for it must continue."""
-        self.land()
-        slot = self._slot_of(request_id)
-        return None if slot is None else (*self.running[slot].context, *self.table.drawn(slot)[0])
+        self.read_pending()
+        row = self.rows.find(request_id, "running", "resting")
+        return None if row is None else (*row.context, *self.table.drawn(row.slot)[0])
 
     def weights_changed(self, version: int) -> None:
         """The model was updated in place: forget all keys and values; rows under way are recomputed."""
-        self.land()
-        self._set_aside(self.resting)
-        self.parked = {name: parked.without_kv() for name, parked in self.parked.items()}
-        for row in [*self._unseat([*self.running]), *self.entrance.clear()]:
+        self.read_pending()
+        in_slots = [*self.slots.values()]
+        for row in in_slots:
+            self._free_slot(row)
+            if row.state == "resting":
+                self.rows.move(row, "parked")
+        under_way = [row for row in in_slots if row.state == "running"] + self.admission.clear()
+        for row in self.rows:
             row.saved = None
-            self.entrance.queue(row)
+        for row in under_way:
+            self.admission.queue(row)
         self.pool.forget()
         self.version = version
 
@@ -193,250 +203,212 @@ class Engine:
         finally:
             self.give_back_memory()
 
-    def guess(self, drafts: Mapping[str, Draft]) -> Guesses:
-        """Drafts by request id, each of what follows `tokens(id)`; without those of requests that do not run."""
-        self.land()
-        return Guesses.of(
-            {self.slots[name][0]: draft for name, draft in drafts.items() if name in self.slots}
-        )
+    def drafts_by_slot(self, drafts: Mapping[str, Draft]) -> Drafts:
+        """Drafts by request id, each of what follows `tokens(id)`; without those of requests that have no slot."""
+        self.read_pending()
+        rows = {name: self.rows.find(name, "running", "resting") for name in drafts}
+        return Drafts.of({row.slot: drafts[name] for name, row in rows.items() if row is not None})
 
     @torch.inference_mode()
-    def step(self, guesses: Guesses | None = None) -> list[Completion]:
+    def step(self, drafts: Drafts | None = None) -> list[Completion]:
         """Admit what fits, draw at least one token for every running row, return what ended.
 
-        Guesses change no token, only how many a step draws. The device may be one step ahead of what is returned.
+        Drafts change no token, only how many a step draws. The device may be one step ahead of what is returned.
         """
-        if guesses is not None or any(flight.drafted for flight in self.flights):
-            self.land()  # how far rows got must be known, to guess on and to give out pages
-        self._set_aside(self.overdue)
-        if self.renewed:
-            self.runner.seat(np.array(self.renewed))
-            self.renewed = []
-        self._seat(self.entrance.admit(free_slots=len(self.free_slots), running=len(self.running)))
-        guesses = None if guesses is None else self._usable(guesses)
-        self.guessed = guesses is not None
-        self._make_room(guesses)
-        launched = self._launch(guesses)
-        self.land(self.runner.steps_ahead if launched else 0)
-        done, self.done = self.done, []
-        self.overdue = [completion.request.id for completion in done if completion.finish == "chunk"]
-        return done
+        if drafts is not None or any(step.drafted for step in self.pending):
+            self.read_pending()  # how far rows got must be known, to check drafts and to give out pages
+        self._park_resting()
+        self._assign_slots(self.admission.admit(free_slots=len(self.free_slots), running=len(self.slots)))
+        if self.changed_slots:
+            self.runner.update_rows(np.array(self.changed_slots))
+            self.changed_slots = []
+        drafts = None if drafts is None else self._usable(drafts)
+        self.took_drafts = drafts is not None
+        self._add_pages(drafts)
+        launched = self._launch(drafts)
+        self.read_pending(self.runner.steps_ahead if launched else 0)
+        ended, self.ended = self.ended, []
+        return ended
 
-    # One decode step, from launch to landing.
+    # One decode step, from launch to reading what it drew.
 
-    def _usable(self, guesses: Guesses) -> Guesses | None:
-        """Cut to what each row may still draw; none where they would drive out a row.
-
-        Where the runner cannot take a tree, that row goes without.
-        """
-        guesses = guesses.cut(self.table.left_S[guesses.slots_R] - 1)
-        if not self.runner.takes_trees:
-            guesses = guesses.only(guesses.paths_R)
-        if not guesses.sizes_R.any():
+    def _usable(self, drafts: Drafts) -> Drafts | None:
+        """Cut to what each row may still draw; none where their pages would drive out a row."""
+        drafts = drafts.cut(self.table.left_S[drafts.slots_R] - 1)
+        if not drafts.sizes_R.any():
             return None
-        short = len(self._short_of_pages(guesses))
+        short = len(self._short_of_pages(drafts))
         if short > self.pool.num_free:
-            self.entrance.prefixes.spare()
-        return guesses if short <= self.pool.num_free else None
+            self.admission.prefixes.release_unused()
+        return drafts if short <= self.pool.num_free else None
 
-    def _launch(self, guesses: Guesses | None) -> bool:
+    def _launch(self, drafts: Drafts | None) -> bool:
         """Start a step for all rows that may draw another token; whether there were any."""
-        slots_R = self._running_slots()
-        slots_R = slots_R[self.table.left_S[slots_R] > 0]  # the others wait for their last token to land
+        slots_R = self._slot_numbers()
+        slots_R = slots_R[self.table.left_S[slots_R] > 0]  # the others wait for their last token to be read
         if not len(slots_R):
             return False
         # Siblings side by side: what they share is then read once.
         slots_R = slots_R[np.argsort(self.table.groups_S[slots_R], kind="stable")]
-        block = plan_entries(slots_R, guesses)
-        roots_R = np.flatnonzero(block[1] == 0)
+        block = plan_entries(slots_R, drafts)
+        firsts_R = np.flatnonzero(block[1] == 0)
         read = self.runner.decode(block)
-        self.flights.append(Flight(slots_R, self.table.seats_S[slots_R], roots_R, guesses is not None, read))
+        self.pending.append(
+            PendingStep(slots_R, self.table.reuses_S[slots_R], firsts_R, drafts is not None, read)
+        )
         self.table.lengths_S[slots_R] += 1
         self.table.left_S[slots_R] -= 1
         return True
 
-    def land(self, steps_ahead: int = 0) -> None:
-        """Read the oldest steps until no more than so many are under way; guesses can only follow what is read."""
-        while len(self.flights) > steps_ahead:
-            self._read(self.flights.popleft())
-        if not self.running:
-            self.flights.clear()  # of rows that are gone
+    def read_pending(self, steps_ahead: int = 0) -> None:
+        """Read the oldest steps until no more than so many are pending; drafts can only follow what is read."""
+        while len(self.pending) > steps_ahead:
+            self._read(self.pending.popleft())
+        if not self.slots:
+            self.pending.clear()  # of rows that are gone
 
-    def _read(self, flight: Flight) -> None:
-        drawn = flight.read()
-        here_R = self.table.seats_S[flight.slots_R] == flight.seats_R  # else the row ended a step before
-        slots_R, roots_R = flight.slots_R[here_R], flight.roots_R[here_R]
+    def _read(self, step: PendingStep) -> None:
+        drawn = step.read()
+        here_R = self.table.reuses_S[step.slots_R] == step.reuses_R  # else the row ended a step before
+        slots_R, firsts_R = step.slots_R[here_R], step.firsts_R[here_R]
         if not len(slots_R):
             return
-        counts_R = drawn.counts_E[roots_R].astype(np.int64)
-        places_N, within_N = drawn.places(roots_R)
+        counts_R = drawn.counts_E[firsts_R].astype(np.int64)
+        places_N = drawn.places(firsts_R)
         self.table.record(slots_R, counts_R, drawn.tokens_E[places_N], drawn.logprobs_E[places_N])
-        if len(places_N) > len(slots_R):
-            self._close_gaps(np.repeat(slots_R, counts_R), within_N, drawn.nodes_E[places_N])
+        if len(places_N) > len(slots_R):  # the launch has counted the first token of each
             self.table.lengths_S[slots_R] += counts_R - 1
             self.table.left_S[slots_R] -= counts_R - 1
-        ends_R = drawn.ends_E[roots_R]
+        ends_R = drawn.ends_E[firsts_R]
         if (ends_R == BROKEN).any():
             self._stop_at_nan(slots_R[ends_R == BROKEN])
-        for row in np.flatnonzero(ends_R != GOES_ON):
-            self._finish(int(slots_R[row]), stopped=ends_R[row] == STOPPED)
+        for place in np.flatnonzero(ends_R != GOES_ON):
+            self._finish(self.slots[int(slots_R[place])], stopped=ends_R[place] == STOPPED)
 
-    def _close_gaps(self, slots_N: np.ndarray, depths_N: np.ndarray, nodes_N: np.ndarray) -> None:
-        """Where a path through a draft tree left out nodes, its keys and values move up."""
-        gap_N = nodes_N != depths_N
-        if gap_N.any():
-            slots = slots_N[gap_N]
-            bases = self.table.lengths_S[slots] - 2  # the launch has counted this step's first token already
-            sources = self._places(slots, bases + nodes_N[gap_N])
-            targets = self._places(slots, bases + depths_N[gap_N])
-            self.runner.cache.move(sources.tolist(), targets.tolist())
-
-    def _finish(self, slot: int, *, stopped: bool) -> None:
+    def _finish(self, row: Row, *, stopped: bool) -> None:
         """Of a row that met no stop id and has not drawn all it may, only a chunk has ended."""
-        row = self.running[slot]
-        drawn = len(row.drawn) + int(self.table.drawn_S[slot])
-        chunk_ended = not stopped and drawn < row.request.sampling.max_new_tokens
-        if chunk_ended:
-            self.resting[row.request.id] = slot
+        drawn = len(row.drawn) + int(self.table.drawn_S[row.slot])
+        if not stopped and drawn < row.request.sampling.max_new_tokens:
+            self.rows.move(row, "resting")
             so_far = replace(row)
-            so_far.draw(*self.table.drawn(slot), self.version)
-            self.done.append(so_far.complete("chunk"))
+            so_far.draw(*self.table.drawn(row.slot), self.version)
+            self.ended.append(so_far.complete("chunk"))
         else:
-            self._unseat([slot])
-            self.done.append(row.complete("stop" if stopped else "length"))
+            self._free_slot(row)
+            self.rows.move(row, "done")
+            self.ended.append(row.complete("stop" if stopped else "length"))
 
     def _stop_at_nan(self, slots: np.ndarray) -> None:
-        name = self.running[int(slots[0])].request.id
+        name = self.slots[int(slots[0])].request.id
         raise NotANumber(
             f"the model gave NaN for the next token of request {name}: its weights are damaged, or they "
             "overflow in this dtype; load another checkpoint, or set model.dtype"
         )
 
-    # Who runs.
+    # Who has a slot.
 
-    def _seat(self, rows: list[Row]) -> None:
-        """From here on they are decoded."""
-        if not rows:
+    def _assign_slots(self, rows: list[Row]) -> None:
+        """From here on these rows are decoded."""
+        for row in rows:
+            row.slot = slot = self.free_slots.pop()
+            self.table.assign(slot, row.request, row.context, row.pages, row.limit)
+            if row.prefix is not None:
+                whole_pages = len(row.prefix.tokens) // self.page_size
+                self.table.join(slot, row.prefix.number, whole_pages * self.page_size)
+            self.slots[slot] = row
+            self.changed_slots.append(slot)
+            self.admission.leave_prefix(row)
+            self.rows.move(row, "running")
+
+    def _free_slot(self, row: Row) -> None:
+        """Take over what the row drew in its slot, and give slot and pages back."""
+        slot = row.slot
+        row.draw(*self.table.drawn(slot), self.version)
+        names = page_names(row.prefix_tokens, self.page_size, self.pool.names(row.pages))
+        self.pool.remember(row.pages[: len(names)], names)
+        self.pool.release(row.pages)
+        row.pages, row.slot = [], NO_SLOT
+        self.table.reuses_S[slot] += 1
+        del self.slots[slot]
+        self.free_slots.append(slot)
+
+    def _remove(self, row: Row) -> Row:
+        """Take a row out, whatever its state. That its chunk has ended concerns nobody any more."""
+        if row.slot != NO_SLOT:
+            self._free_slot(row)
+        elif row.state != "parked":
+            self.admission.remove(row)
+        self.rows.move(row, "done")
+        self.ended = [end for end in self.ended if (end.request.id, end.finish) != (row.request.id, "chunk")]
+        return row
+
+    def _park_resting(self) -> None:
+        """Rows whose chunk's end the last step returned, and that were not told to go on, free their slots."""
+        if not self.rows.count["resting"]:
             return
-        slots = [self.free_slots.pop() for _ in rows]
-        for slot, row in zip(slots, rows, strict=True):
-            self.table.seat(slot, row.request, row.context, row.pages, row.limit)
-            if row.filling is not None:
-                whole_pages = len(row.filling.prefix) // self.page_size
-                self.table.join(slot, row.filling.number, whole_pages * self.page_size)
-            self.running[slot] = row
-            self.slots.setdefault(row.request.id, []).append(slot)
-            self.entrance.stop_waiting(row)
-        self.runner.seat(np.array(slots))
+        untold = {completion.request.id for completion in self.ended}
+        for row in [row for row in self.slots.values() if row.state == "resting"]:
+            if row.request.id not in untold:
+                self._park_here(row)
 
-    def _unseat(self, slots: list[int]) -> list[Row]:
-        """Take rows out of their slots, with what they drew there."""
-        rows = [self.running.pop(slot) for slot in slots]
-        for slot, row in zip(slots, rows, strict=True):
-            row.draw(*self.table.drawn(slot), self.version)
-            cached = len(row.context) - 1
-            names = page_names(row.context[:cached], self.page_size, self.pool.names(row.pages))
-            self.pool.remember(row.pages[: len(names)], names)
-            self.pool.release(row.pages)
-            row.pages = []
-            self.table.seats_S[slot] += 1
-            self._forget_slot(row.request.id, slot)
-        self.free_slots += slots
-        return rows
+    def _park_here(self, row: Row) -> None:
+        """Free the slot of a row that rests."""
+        row.saved = self._save(row)
+        self._free_slot(row)
+        self.rows.move(row, "parked")
 
-    def _leave(self, request_id: str) -> Row | None:
-        """Take a request out, wherever it stands."""
-        self.resting.pop(request_id, None)
-        slot = self._slot_of(request_id)
-        return self.entrance.leave(request_id) if slot is None else self._unseat([slot])[0]
+    def _preempt(self, row: Row) -> None:
+        """Free the slot of a row that runs, which waits again, first in the queue.
 
-    def _set_aside(self, requests: Iterable[str]) -> None:
-        """Those of them that rest give their places to others."""
-        for request_id in [name for name in requests if name in self.resting]:
-            parked = self._take_out(request_id)
-            assert parked is not None, "who rests is here"
-            self.parked[request_id] = parked
+        Its keys and values go to the host if they fit there.
+        """
+        most = self.num_pages * self.page_size  # as much as the device has
+        fits = self.admission.tokens_on_host + self.table.lengths_S[row.slot] <= most
+        row.saved = self._save(row) if fits else None
+        self._free_slot(row)
+        self.admission.queue(row, first=True)
 
-    def _take_out(self, request_id: str) -> Parked | None:
-        slot = self._slot_of(request_id)
-        if slot is not None:
-            self.running[slot].saved = self._save(slot)
-        row = self._leave(request_id)
-        return None if row is None else row.park(self.version)
-
-    def _drop_news(self, request_id: str) -> None:
-        """That a chunk has ended concerns nobody when the request has been taken out since."""
-        self.done = [done for done in self.done if (done.request.id, done.finish) != (request_id, "chunk")]
-
-    def _running_slots(self) -> np.ndarray:
-        return np.fromiter(self.running, dtype=np.int64, count=len(self.running))
-
-    def _slot_of(self, request_id: str) -> int | None:
-        slots = self.slots.get(request_id)
-        return None if slots is None else slots[0]
-
-    def _forget_slot(self, request_id: str, slot: int) -> None:
-        self.slots[request_id].remove(slot)
-        if not self.slots[request_id]:
-            del self.slots[request_id]
+    def _slot_numbers(self) -> np.ndarray:
+        return np.fromiter(self.slots, dtype=np.int64, count=len(self.slots))
 
     # Pages.
 
-    def _make_room(self, guesses: Guesses | None) -> None:
-        """Give every running row pages for the tokens it is about to cache, putting back the youngest."""
+    def _add_pages(self, drafts: Drafts | None) -> None:
+        """Give every running row pages for the tokens it is about to cache; the youngest makes way for others."""
         while True:
-            short = self._short_of_pages(guesses)
+            short = self._short_of_pages(drafts)
             if len(short) <= self.pool.num_free:
                 break
-            self.land()  # some may end, and what they drew must be known before one is put back
-            if len(self._short_of_pages(guesses)) > self.pool.num_free and not self.entrance.prefixes.spare():
-                self._make_way(next(reversed(self.running)))
+            self.read_pending()  # some may end, and what they drew must be known before one is preempted
+            still_short = len(self._short_of_pages(drafts)) > self.pool.num_free
+            if still_short and not self.admission.prefixes.release_unused():
+                youngest = next(reversed(self.slots.values()))
+                (self._park_here if youngest.state == "resting" else self._preempt)(youngest)
         if len(short):
             pages = self.pool.take(len(short))
             self.runner.add_pages(short, self.table.add_pages(short, pages), pages)
             for slot, page in zip(short.tolist(), pages, strict=True):
-                self.running[slot].pages.append(page)
+                self.slots[slot].pages.append(page)
 
-    def _short_of_pages(self, guesses: Guesses | None) -> np.ndarray:
+    def _short_of_pages(self, drafts: Drafts | None) -> np.ndarray:
         """Slots in ascending order, each as often as it lacks a page."""
-        slots = np.sort(self._running_slots())
+        slots = np.sort(self._slot_numbers())
         slots = slots[self.table.left_S[slots] > 0]
         cached = self.table.lengths_S[slots]
-        if guesses is not None:
-            cached = cached + guesses.sizes_of(slots)
+        if drafts is not None:
+            cached = cached + drafts.sizes_of(slots)
         missing = -(-cached // self.page_size) - self.table.num_pages_S[slots]
         return np.repeat(slots, np.maximum(missing, 0))
 
-    def _make_way(self, slot: int) -> None:
-        """For others: who rests is parked, who runs waits again."""
-        name = self.running[slot].request.id
-        if name in self.resting:
-            self._set_aside([name])
-        else:
-            self._put_back(slot)
-
-    def _put_back(self, slot: int) -> None:
-        """Let a row wait again, first in the queue, with its keys and values on the host if they fit there."""
-        most = self.num_pages * self.page_size  # as much as the device has
-        fits = self.entrance.tokens_on_host + self.table.lengths_S[slot] <= most
-        saved = self._save(slot) if fits else None
-        (row,) = self._unseat([slot])
-        row.saved = saved
-        self.entrance.queue(row, first=True)
-
-    def _save(self, slot: int) -> SavedKV | None:
-        """Keys and values of a row whose steps have all landed."""
-        cached = int(self.table.lengths_S[slot]) - 1
-        pages = self.running[slot].pages[: count_pages(cached, self.page_size)]
+    def _save(self, row: Row) -> SavedKV | None:
+        """Keys and values of a row whose steps have all been read."""
+        cached = int(self.table.lengths_S[row.slot]) - 1
+        pages = row.pages[: count_pages(cached, self.page_size)]
         return self.runner.cache.save(pages, cached) if pages else None
-
-    def _places(self, slots: np.ndarray, indexes: np.ndarray) -> np.ndarray:
-        pages = self.table.pages_SP[slots, indexes // self.page_size].astype(np.int64)
-        return pages * self.page_size + indexes % self.page_size
 
 
 def build_engine(model: Decoder, settings: parts.Engine, *, max_length: int) -> Engine:
-    """An engine with the recipe's room, or room for all running rows at full length."""
+    """An engine with the recipe's capacity, or with that of all running rows at full length."""
     return Engine(
         model,
         num_pages=kv_pages(settings, max_length),

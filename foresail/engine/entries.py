@@ -13,53 +13,46 @@ from typing import Any
 
 import numpy as np
 
-from foresail.engine.guesses import Guesses
-
-ROOT_PARENT = -1
+from foresail.engine.drafts import Drafts
 
 
 @dataclass(frozen=True)
 class Entries:
     """Equal columns, numpy on the host and int32 tensors on the device; the entries of a row are neighbours.
 
-    A row's nodes are its last token (node 0, the root) and its drafted tokens. Node n is cached n places
-    behind the context, turned by its depth, and sees of its own tree the nodes whose bits are set.
+    A row's last token is its entry at offset 0, its n-th drafted token the one at offset n. An entry is cached
+    that many places behind the context; it sees the context, the entries of its row before it, and itself.
     """
 
     slots_E: Any
-    nodes_E: Any
-    depths_E: Any
-    parents_E: Any
-    drafts_E: Any  # the drafted token; nothing at a root, whose token is the row's last
-    sights_E: Any
+    offsets_E: Any
+    drafts_E: Any  # the drafted token; nothing at offset 0, where the row's last token stands
 
     def __len__(self) -> int:
         return len(self.slots_E)
 
 
-NUM_COLUMNS = 6
+NUM_COLUMNS = 3
 
 
-def plan_entries(slots: np.ndarray, guesses: Guesses | None = None) -> np.ndarray:
-    """The columns as one int32 block, row after row."""
-    if guesses is None:
-        return root_entries(slots)
-    sizes = 1 + guesses.sizes_of(slots)
-    block = root_entries(np.repeat(slots, sizes))
-    block[1] = nodes_E = np.arange(sizes.sum()) - np.repeat(sizes.cumsum() - sizes, sizes)
-    drafted_E = nodes_E > 0
-    at = np.repeat(guesses.lines_of(slots), sizes)[drafted_E], nodes_E[drafted_E] - 1
-    block[4, drafted_E] = guesses.tokens_RK[at]
-    if guesses.parents_RK is None:
-        block[2], block[3], block[5] = nodes_E, nodes_E - 1, (2 << nodes_E) - 1
-    else:
-        block[2, drafted_E] = guesses.depths_RK[at]
-        block[3, drafted_E] = guesses.parents_RK[at] + 1  # node 0 is the row's last token
-        block[5, drafted_E] = guesses.sights_RK[at]
+def plan_entries(slots: np.ndarray, drafts: Drafts | None = None) -> np.ndarray:
+    """The columns as one int32 block, row after row.
+
+    Slot 4 without a draft and slot 3 with 5 9 -> slots 4 3 3 3, offsets 0 0 1 2, drafts 0 0 5 9.
+    """
+    if drafts is None:
+        return plain_entries(slots)
+    sizes = 1 + drafts.sizes_of(slots)
+    block = plain_entries(np.repeat(slots, sizes))
+    block[1] = offsets_E = np.arange(sizes.sum()) - np.repeat(sizes.cumsum() - sizes, sizes)
+    drafted_E = offsets_E > 0
+    lines = np.repeat(drafts.lines_of(slots), sizes)[drafted_E]
+    block[2, drafted_E] = drafts.tokens_RK[lines, offsets_E[drafted_E] - 1]
     return block
 
 
-def root_entries(slots: np.ndarray) -> np.ndarray:
+def plain_entries(slots: np.ndarray) -> np.ndarray:
+    """One entry per row."""
     block = np.zeros((NUM_COLUMNS, len(slots)), dtype=np.int32)
-    block[0], block[3], block[5] = slots, ROOT_PARENT, 1
+    block[0] = slots
     return block

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from foresail.engine.advance import Drawn
-from foresail.engine.entries import NUM_COLUMNS, Entries, root_entries
+from foresail.engine.entries import NUM_COLUMNS, Entries, plain_entries
 from foresail.engine.packs import NUM_LINES
 
 
@@ -40,7 +40,7 @@ class Graph:
 
     def __init__(self, size: int, scratch: int, device: torch.device) -> None:
         self.padding = np.concatenate(
-            (root_entries(np.full(size, scratch)), np.zeros((NUM_LINES, size), np.int32))
+            (plain_entries(np.full(size, scratch)), np.zeros((NUM_LINES, size), np.int32))
         )
         self.lines = torch.from_numpy(self.padding).to(device)
         self.entries = Entries(*self.lines[:NUM_COLUMNS])
@@ -49,7 +49,7 @@ class Graph:
         self.uploaded = torch.cuda.Event()
         self.shown: Plan | None = None
         self.cuda = torch.cuda.CUDAGraph()
-        self.drawn_5E: Tensor
+        self.drawn_4E: Tensor
 
     def capture(self, step: Callable[[], Tensor], memory: tuple[int, int], stream: torch.cuda.Stream) -> None:
         """Run once on scratch rows, so that all kernels are loaded, and once more while being captured."""
@@ -58,7 +58,7 @@ class Graph:
             step()
             stream.synchronize()
             self.cuda.capture_begin(memory)  # type: ignore[arg-type]
-            self.drawn_5E = step()
+            self.drawn_4E = step()
             self.cuda.capture_end()
         torch.cuda.current_stream().wait_stream(stream)
 
@@ -78,23 +78,23 @@ class Graph:
         self.shown = plan
 
 
-class Reading:
+class Readback:
     """What a step drew, on its way to the host."""
 
     def __init__(self) -> None:
         self.host = torch.empty(0, dtype=torch.int32)
         self.arrived = torch.cuda.Event()
 
-    def begin(self, drawn_5E: Tensor) -> None:
-        if self.host.numel() < drawn_5E.numel():
-            self.host = torch.empty(drawn_5E.numel(), dtype=torch.int32, pin_memory=True)
-        self.block_5E = self.host[: drawn_5E.numel()].view_as(drawn_5E)
-        self.block_5E.copy_(drawn_5E, non_blocking=True)
+    def begin(self, drawn_4E: Tensor) -> None:
+        if self.host.numel() < drawn_4E.numel():
+            self.host = torch.empty(drawn_4E.numel(), dtype=torch.int32, pin_memory=True)
+        self.block_4E = self.host[: drawn_4E.numel()].view_as(drawn_4E)
+        self.block_4E.copy_(drawn_4E, non_blocking=True)
         self.arrived.record()
 
     def end(self, count: int) -> Drawn:
         self.arrived.synchronize()
-        return Drawn.of(self.block_5E.numpy()[:, :count])
+        return Drawn.of(self.block_4E.numpy()[:, :count])
 
 
 def bucket_of(count: int) -> int:

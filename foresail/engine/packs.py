@@ -1,7 +1,7 @@
 """Which entries of a decode step read the same pages, so that a kernel can read them once for all.
 
 A pack is a run of neighbouring entries whose rows begin with the very same pages: the samples of one prompt,
-or the nodes of one row's draft. On a GPU the keys they share then pass through a multiprocessor once.
+or one row with its drafted tokens. On a GPU the keys they share then pass through a multiprocessor once.
 
 Legend: E entries, R runs of entries that may be packed.
 """
@@ -23,7 +23,7 @@ def plan_packs(table: Table, block: np.ndarray, most: int, page_size: int) -> np
     slots_E = block[0]
     lines = np.zeros((NUM_LINES, len(slots_E)), dtype=np.int32)
     drafted_E = np.bincount(slots_E, minlength=len(table.groups_S))[slots_E] > 1
-    # A row with drafts is packed with itself: its nodes share all its whole pages.
+    # A row with a draft is packed with itself: its entries share all its whole pages.
     own_E = (table.lengths_S[slots_E] - 1) // page_size * page_size
     shared_E = np.where(drafted_E, own_E, table.shared_S[slots_E])
     keys_E = np.where(drafted_E, -1 - slots_E.astype(np.int64), table.groups_S[slots_E])

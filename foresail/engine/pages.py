@@ -1,7 +1,7 @@
 """Who owns which page of the KV cache, and which pages hold what. Counts only; the tensors live in `cache`.
 
 A page filled to its end can be given a name, made from all tokens up to its end. When its last owner leaves,
-a named page stays readable until the room is needed: a later prompt that begins alike takes it up again.
+a named page stays readable until its place is needed: a later prompt that begins alike takes it up again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PagePool:
         return len(self._free) + len(self._idle)
 
     def take(self, count: int) -> list[int]:
-        assert count <= self.num_free, "the engine makes room before it takes pages"
+        assert count <= self.num_free, "the engine frees pages before it takes pages"
         pages = [self._free.pop() if self._free else self._reuse() for _ in range(count)]
         for page in pages:
             self._owners[page] = 1

@@ -10,26 +10,26 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from itertools import count
 
-from foresail.engine.chunk import Chunk
 from foresail.engine.pages import PagePool, count_pages, page_names
+from foresail.engine.prefill import PrefillChunk
 
 
 @dataclass(eq=False)
-class Filling:
-    """A prefix, its pages, how much of it is computed, and how many rows hold pages of it and wait.
+class Prefix:
+    """Its tokens and pages, how much of it is computed, and how many rows hold pages of it and wait.
 
     It is `ready` when all of it is computed, and all of those before it, whose pages it may count on.
     """
 
     number: int
-    prefix: tuple[int, ...]
+    tokens: tuple[int, ...]
     pages: list[int]
     filled: int
-    num_entering: int = 0
+    num_rows: int = 0
     ready: bool = False
 
     def is_full(self) -> bool:
-        return self.filled == len(self.prefix)
+        return self.filled == len(self.tokens)
 
 
 class Prefixes:
@@ -40,99 +40,99 @@ class Prefixes:
 
     def __init__(self, pool: PagePool, page_size: int) -> None:
         self.pool, self.page_size = pool, page_size
-        self.filling: dict[tuple[int, ...], Filling] = {}
-        self.unfilled: deque[Filling] = deque()  # not full, or behind one that is not
+        self.by_tokens: dict[tuple[int, ...], Prefix] = {}
+        self.unfilled: deque[Prefix] = deque()  # not full, or behind one that is not
         self.wanted: Counter[tuple[int, ...]] = Counter()
         self._numbers = count(1)
 
-    def __contains__(self, prefix: tuple[int, ...]) -> bool:
-        return prefix in self.filling
+    def __contains__(self, tokens: tuple[int, ...]) -> bool:
+        return tokens in self.by_tokens
 
     @property
     def num_missing(self) -> int:
         """Tokens to compute."""
-        return sum(len(filling.prefix) - filling.filled for filling in self.unfilled)
+        return sum(len(prefix.tokens) - prefix.filled for prefix in self.unfilled)
 
-    def want(self, prefix: tuple[int, ...]) -> None:
+    def want(self, tokens: tuple[int, ...]) -> None:
         """A row has queued up that will run from this prefix."""
-        self.wanted[prefix] += 1
+        self.wanted[tokens] += 1
 
-    def unwant(self, prefix: tuple[int, ...]) -> None:
+    def unwant(self, tokens: tuple[int, ...]) -> None:
         """One of these rows runs, or is gone."""
-        self.wanted[prefix] -= 1
-        if not self.wanted[prefix]:
-            del self.wanted[prefix]
-            if prefix in self.filling:
-                self._drop_if_done(self.filling[prefix])
+        self.wanted[tokens] -= 1
+        if not self.wanted[tokens]:
+            del self.wanted[tokens]
+            if tokens in self.by_tokens:
+                self._drop_if_done(self.by_tokens[tokens])
 
-    def pages_needed(self, prefix: tuple[int, ...]) -> int:
+    def pages_needed(self, tokens: tuple[int, ...]) -> int:
         """At most so many free pages are taken by joining; one is for the half-filled last page."""
-        return 1 if prefix in self.filling else count_pages(len(prefix), self.page_size) + 1
+        return 1 if tokens in self.by_tokens else count_pages(len(tokens), self.page_size) + 1
 
-    def begin(self, prefix: tuple[int, ...]) -> Filling:
+    def begin(self, tokens: tuple[int, ...]) -> Prefix:
         """Find what is cached of a prefix already, and take pages for the rest.
 
         Its whole pages get their names at once: who comes later is filled later, or in the same pass.
         """
-        names = page_names(prefix, self.page_size)
+        names = page_names(tokens, self.page_size)
         known = self.pool.find(names)
         self.pool.share(known)
-        pages = known + self.pool.take(count_pages(len(prefix), self.page_size) - len(known))
+        pages = known + self.pool.take(count_pages(len(tokens), self.page_size) - len(known))
         self.pool.remember(pages[: len(names)], names)
-        filling = Filling(next(self._numbers), prefix, pages, filled=len(known) * self.page_size)
-        self.filling[prefix] = filling
-        self.unfilled.append(filling)
-        return filling
+        prefix = Prefix(next(self._numbers), tokens, pages, filled=len(known) * self.page_size)
+        self.by_tokens[tokens] = prefix
+        self.unfilled.append(prefix)
+        return prefix
 
-    def join(self, prefix: tuple[int, ...]) -> tuple[Filling, list[int]]:
+    def join(self, tokens: tuple[int, ...]) -> tuple[Prefix, list[int]]:
         """What to wait for, and one row's pages: whole ones are shared, the half-filled last one is its own."""
-        filling = self.filling.get(prefix) or self.begin(prefix)
-        filling.num_entering += 1
-        whole = filling.pages[: len(prefix) // self.page_size]
+        prefix = self.by_tokens.get(tokens) or self.begin(tokens)
+        prefix.num_rows += 1
+        whole = prefix.pages[: len(tokens) // self.page_size]
         self.pool.share(whole)
-        return filling, whole + self.pool.take(len(filling.pages) - len(whole))
+        return prefix, whole + self.pool.take(len(prefix.pages) - len(whole))
 
-    def leave(self, filling: Filling) -> None:
+    def leave(self, prefix: Prefix) -> None:
         """A row that joined runs, or is gone."""
-        filling.num_entering -= 1
-        self.unwant(filling.prefix)
+        prefix.num_rows -= 1
+        self.unwant(prefix.tokens)
 
-    def next_chunks(self, budget: int) -> list[Chunk]:
+    def next_chunks(self, budget: int) -> list[PrefillChunk]:
         """The next tokens to compute, at most so many; from here on they count as filled."""
         chunks = []
-        for filling in self.unfilled:
-            tokens = filling.prefix[filling.filled : filling.filled + budget]
+        for prefix in self.unfilled:
+            tokens = prefix.tokens[prefix.filled : prefix.filled + budget]
             if tokens:
-                chunks.append(Chunk(tokens=tokens, start=filling.filled, pages=filling.pages))
-                filling.filled += len(tokens)
+                chunks.append(PrefillChunk(tokens=tokens, start=prefix.filled, pages=prefix.pages))
+                prefix.filled += len(tokens)
                 budget -= len(tokens)
             if not budget:
                 break
         while self.unfilled and self.unfilled[0].is_full():
-            filling = self.unfilled.popleft()
-            filling.ready = True
-            self._drop_if_done(filling)  # where all who wanted it were cancelled
+            prefix = self.unfilled.popleft()
+            prefix.ready = True
+            self._drop_if_done(prefix)  # where all who wanted it were cancelled
         return chunks
 
-    def spare(self) -> bool:
+    def release_unused(self) -> bool:
         """Give back what is only kept for rows in the queue; whether there was any."""
-        idle = [filling for filling in self.filling.values() if filling.ready and not filling.num_entering]
-        for filling in idle:
-            self.pool.release(self.filling.pop(filling.prefix).pages)
+        idle = [prefix for prefix in self.by_tokens.values() if prefix.ready and not prefix.num_rows]
+        for prefix in idle:
+            self.pool.release(self.by_tokens.pop(prefix.tokens).pages)
         return bool(idle)
 
     def clear(self) -> None:
         """Forget all, who wants what as well."""
-        for filling in self.filling.values():
-            self.pool.release(filling.pages)
-        self.filling.clear()
+        for prefix in self.by_tokens.values():
+            self.pool.release(prefix.pages)
+        self.by_tokens.clear()
         self.unfilled.clear()
         self.wanted.clear()
 
-    def _drop_if_done(self, filling: Filling) -> None:
+    def _drop_if_done(self, prefix: Prefix) -> None:
         """A prefix that is filled and that nobody wants gives its pages back.
 
         One that is not yet filled stays until it is: others may count on its pages by their names.
         """
-        if filling.ready and filling.prefix not in self.wanted:
-            self.pool.release(self.filling.pop(filling.prefix).pages)
+        if prefix.ready and prefix.tokens not in self.wanted:
+            self.pool.release(self.by_tokens.pop(prefix.tokens).pages)

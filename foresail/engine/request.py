@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from torch import Tensor
 
@@ -12,7 +13,6 @@ from foresail.recipe.shape import ModelShape
 from foresail.records import Finish
 
 MAX_STOPS = 16
-MAX_DRAFT = 16  # tokens; with the root, 17 bits say who sees whom
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +31,16 @@ class Parked:
     """A request that left its engine half-way, with its keys and values in host memory.
 
     Any engine with the same weights goes on from there: `engine.resume(parked)`. Without keys and values, or
-    under other weights, they are computed again; the tokens are the same either way.
+    under other weights, they are computed again; the tokens are the same either way. Keys and values may also
+    be those of the first tokens alone, as when a request comes back with a longer prompt: then the rest is
+    computed.
     """
 
     request: Request
     ids: Sequence[int]
     logprobs: Sequence[float]
     versions: Sequence[int]
+    side: Mapping[str, list[Any]] = field(default_factory=dict)  # named data for each of `ids`
     policy_version: int
     kv: SavedKV | None = None
 
@@ -53,6 +56,10 @@ class SavedKV:
     num_tokens: int
     ready: object | None = None  # a CUDA event: the copy has arrived
 
+    def from_page(self, first: int) -> SavedKV:
+        """The pages from this one on."""
+        return replace(self, pages=self.pages[:, :, first:]) if first else self
+
     def wait(self) -> None:
         if self.ready is not None:
             self.ready.synchronize()  # type: ignore[attr-defined]
@@ -66,32 +73,8 @@ class Completion:
     ids: Sequence[int]
     logprobs: Sequence[float]
     versions: Sequence[int]
+    side: Mapping[str, list[Any]] = field(default_factory=dict)  # named data for each of `ids`
     finish: Finish
-
-
-@dataclass(frozen=True, kw_only=True)
-class Draft:
-    """Guesses at what a row draws next; guess i follows guess parents[i], or the context where that is -1.
-
-    Draft(tokens=(5, 9, 2)) is one path; Draft(tokens=(5, 9, 7), parents=(-1, 0, -1)) says 5 9 or 7.
-    """
-
-    tokens: tuple[int, ...]
-    parents: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if len(self.tokens) > MAX_DRAFT:
-            raise ValueError(f"a draft of {len(self.tokens)} tokens; the most is {MAX_DRAFT}: cut it")
-        if self.parents is None:
-            return
-        if len(self.parents) != len(self.tokens):
-            raise ValueError(f"a draft has {len(self.tokens)} tokens and {len(self.parents)} parents")
-        if any(not -1 <= parent < place for place, parent in enumerate(self.parents)):
-            raise ValueError(f"in a draft every parent comes before its child; got {self.parents}")
-        guesses = list(zip(self.parents, self.tokens, strict=True))
-        if len(set(guesses)) < len(guesses):
-            twice = next(guess for guess in guesses if guesses.count(guess) > 1)
-            raise ValueError(f"a draft guesses {twice[1]} twice after the same token; give each guess once")
 
 
 def check(request: Request, shape: ModelShape, num_pages: int, page_size: int) -> None:

@@ -1,30 +1,80 @@
-"""A request on its way through the engine."""
+"""A request on its way through the engine, and the one state it is in.
+
+    waiting -> filling -> running <-> resting -> parked -> waiting
+
+A row that is filling or running may have to wait again, and from every state it can be taken out.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from foresail.engine.prefixes import Filling
+from foresail.engine.prefixes import Prefix
 from foresail.engine.request import Completion, Parked, Request, SavedKV
 from foresail.records import Finish
 
+NO_SLOT = -1
+State = Literal[
+    "waiting",  # in the queue, without pages
+    "filling",  # owns pages; its prefix is being computed
+    "running",  # has a slot, is decoded
+    "resting",  # has a slot; its chunk has ended
+    "parked",  # its chunk has ended and others needed the slot
+    "done",  # not here any more
+]
+NEXT_STATES: dict[State, tuple[State, ...]] = {
+    "waiting": ("filling", "done"),
+    "filling": ("running", "waiting", "done"),
+    "running": ("resting", "waiting", "done"),
+    "resting": ("running", "parked", "done"),
+    "parked": ("waiting", "done"),
+    "done": (),
+}
 
-@dataclass
+
+@dataclass(eq=False)
 class Row:
-    """Its tokens so far, what was drawn of them, and the pages it owns; all but the last token are cached there."""
+    """Its tokens so far, what was drawn of them, and the pages it owns; all but the last token are cached there.
+
+    What it draws in its slot is in the engine's table until it leaves the slot.
+    """
 
     request: Request
     context: tuple[int, ...]
     chunk_tokens: int | None = None
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
+    side: Mapping[str, list[Any]] = field(default_factory=dict)
+    state: State = "waiting"
+    slot: int = NO_SLOT
     pages: list[int] = field(default_factory=list)
-    filling: Filling | None = None  # what it waits for
-    saved: SavedKV | None = None
+    prefix: Prefix | None = None  # shared with others, while it is filling
+    saved: SavedKV | None = None  # on the host
+
+    @staticmethod
+    def of(parked: Parked, policy_version: int, chunk_tokens: int | None) -> Row:
+        """The row of a parked request; keys and values of other weights are left aside."""
+        return Row(
+            request=parked.request,
+            context=(*parked.request.prompt, *parked.ids),
+            chunk_tokens=chunk_tokens,
+            logprobs=list(parked.logprobs),
+            versions=list(parked.versions),
+            side=parked.side,
+            saved=parked.kv if parked.policy_version == policy_version else None,
+        )
 
     @property
-    def prefix(self) -> tuple[int, ...]:
+    def prefix_tokens(self) -> tuple[int, ...]:
+        """What must be cached before it can run."""
         return self.context[:-1]
+
+    @property
+    def all_saved(self) -> bool:
+        """Whether nothing of its prefix need be computed."""
+        return self.saved is not None and self.saved.num_tokens == len(self.context) - 1
 
     @property
     def limit(self) -> int:
@@ -37,7 +87,7 @@ class Row:
         return list(self.context[len(self.request.prompt) :])
 
     def draw(self, tokens: list[int], logprobs: list[float], policy_version: int) -> None:
-        """Take over what was drawn since it was seated."""
+        """Take over what was drawn in a slot."""
         self.context += tuple(tokens)
         self.logprobs = [*self.logprobs, *logprobs]
         self.versions = [*self.versions, *[policy_version] * len(tokens)]
@@ -50,6 +100,7 @@ class Row:
             ids=self.drawn,
             logprobs=self.logprobs,
             versions=self.versions,
+            side=self.side,
             finish=finish,
         )
 
@@ -59,18 +110,40 @@ class Row:
             ids=self.drawn,
             logprobs=self.logprobs,
             versions=self.versions,
+            side=self.side,
             policy_version=policy_version,
             kv=self.saved,
         )
 
 
-def unpark(parked: Parked, policy_version: int, chunk_tokens: int | None) -> Row:
-    """The row of a parked request; keys and values of other weights are left aside."""
-    return Row(
-        request=parked.request,
-        context=(*parked.request.prompt, *parked.ids),
-        chunk_tokens=chunk_tokens,
-        logprobs=list(parked.logprobs),
-        versions=list(parked.versions),
-        saved=parked.kv if parked.policy_version == policy_version else None,
-    )
+class Rows:
+    """All rows of an engine, by request id, and how many are in each state. Nobody else changes a state."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, list[Row]] = {}  # requests may have the same id
+        self.count: dict[State, int] = dict.fromkeys(NEXT_STATES, 0)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for rows in self.by_id.values() for row in rows)
+
+    def add(self, row: Row) -> None:
+        assert row.state == "waiting", "a new row waits"
+        self.by_id.setdefault(row.request.id, []).append(row)
+        self.count["waiting"] += 1
+
+    def move(self, row: Row, state: State) -> None:
+        assert state in NEXT_STATES[row.state], f"{row.request.id} was {row.state} and cannot be {state}"
+        self.count[row.state] -= 1
+        row.state = state
+        if state != "done":
+            self.count[state] += 1
+            return
+        rows = self.by_id[row.request.id]
+        rows.remove(row)
+        if not rows:
+            del self.by_id[row.request.id]
+
+    def find(self, request_id: str, *states: State) -> Row | None:
+        """The oldest row of that id, in one of these states where any are given."""
+        rows = self.by_id.get(request_id, ())
+        return next((row for row in rows if not states or row.state in states), None)

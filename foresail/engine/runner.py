@@ -10,7 +10,7 @@ import torch
 
 from foresail.engine.advance import Drawn
 from foresail.engine.cache import KVCache
-from foresail.engine.chunk import Chunk
+from foresail.engine.prefill import PrefillChunk
 from foresail.engine.runner_cpu import CpuRunner
 from foresail.engine.table import Table
 from foresail.model.decoder import Decoder
@@ -21,20 +21,19 @@ class Runner(Protocol):
     """Forward passes over the cache, and the device's copy of the table."""
 
     steps_ahead: int  # how many decode steps may be under way while the host goes on
-    worth_filling: int  # prompt tokens a pass should have, where so many wait
-    takes_trees: bool  # else drafts must be paths
+    efficient_prefill_tokens: int  # prompt tokens a pass should have, where so many wait
     cache_bytes: int  # that PyTorch's allocator does not see
 
     @property
     def cache(self) -> KVCache: ...
 
-    def seat(self, slots: np.ndarray) -> None:
+    def update_rows(self, slots: np.ndarray) -> None:
         """These lines of the table are new."""
 
     def add_pages(self, slots: np.ndarray, columns: np.ndarray, pages: list[int]) -> None:
         """These cells of the table's pages are new."""
 
-    def fill(self, chunks: Sequence[Chunk]) -> None:
+    def fill(self, chunks: Sequence[PrefillChunk]) -> None:
         """Compute and keep the keys and values of these tokens."""
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:

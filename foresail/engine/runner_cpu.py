@@ -13,79 +13,77 @@ import torch
 from torch import Tensor
 
 from foresail.engine.advance import Drawn, advance
-from foresail.engine.alone import AloneAttention
-from foresail.engine.cache import ChunkAttention, EntryAttention, KVCache
-from foresail.engine.chunk import Chunk, pack_chunks
+from foresail.engine.attention_cpu import ChunkAttention, EntryAttention, PerTokenAttention
+from foresail.engine.cache import KVCache
 from foresail.engine.entries import Entries
 from foresail.engine.noise import uniforms
+from foresail.engine.prefill import PrefillChunk, pack_prefill
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
 from foresail.model import linear
-from foresail.model.decoder import Decoder, Keep
+from foresail.model.decoder import CachedAttend, Decoder
+from foresail.model.readouts import logits
 
 
 class CpuRunner:
     """What the engine asks of a device; see also `runner_cuda`."""
 
     steps_ahead = 0
-    worth_filling = 1  # every token takes its time
+    efficient_prefill_tokens = 1  # every token takes its time
     cache_bytes = 0  # beside what PyTorch allocates
 
     def __init__(
         self, model: Decoder, table: Table, *, num_pages: int, page_size: int, batch_invariant: bool
     ) -> None:
         self.model, self.table, self.page_size = model, table, page_size
-        self.batch_invariant, self.takes_trees = batch_invariant, not batch_invariant
+        self.batch_invariant = batch_invariant
         self.products = partial(linear.batch_invariant, batch_invariant)
         self.cache = KVCache.zeros(model.shape, num_pages, page_size, model.dtype)
 
     # The table is read where it stands, so nothing is to be told.
 
-    def seat(self, slots: np.ndarray) -> None: ...
+    def update_rows(self, slots: np.ndarray) -> None: ...
 
     def add_pages(self, slots: np.ndarray, columns: np.ndarray, pages: list[int]) -> None: ...
 
     # Forward passes.
 
-    def fill(self, chunks: Sequence[Chunk]) -> None:
+    def fill(self, chunks: Sequence[PrefillChunk]) -> None:
         """Compute and keep the keys and values of these tokens."""
-        packed = pack_chunks(chunks, self.page_size)
+        packed = pack_prefill(chunks, self.page_size)
         positions_T, places_T = torch.from_numpy(packed.positions_T), torch.from_numpy(packed.places_T)
         tables_CP, lengths_C = torch.from_numpy(packed.tables_CP), torch.from_numpy(packed.lengths_C)
-        attend: Keep = ChunkAttention(self.cache, tables_CP, places_T, positions_T, lengths_C)
+        attend: CachedAttend = ChunkAttention(self.cache, tables_CP, places_T, positions_T, lengths_C)
         if self.batch_invariant:
             tables_TP = tables_CP.repeat_interleave(lengths_C, dim=0)
-            attend = AloneAttention(self.cache, tables_TP, places_T, (positions_T + 1).tolist())
+            attend = PerTokenAttention(self.cache, tables_TP, places_T, (positions_T + 1).tolist())
         with self.products():
-            self.model.fill(torch.from_numpy(packed.ids_T), positions_T, attend)
+            self.model(torch.from_numpy(packed.ids_T), positions_T, attend, None)
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
         """Draw a token at every entry, and say which of them stand."""
         entries = Entries(*block)
         slots_E = entries.slots_E.astype(np.int64)
-        bases_E = self.table.lengths_S[slots_E] - 1
-        ids_E = np.where(entries.nodes_E == 0, self.table.last_S[slots_E], entries.drafts_E)
-        positions_E = torch.from_numpy(bases_E + entries.depths_E)
-        attend = self._attend(entries, bases_E)
+        positions_E = self.table.lengths_S[slots_E] - 1 + entries.offsets_E
+        ids_E = np.where(entries.offsets_E == 0, self.table.last_S[slots_E], entries.drafts_E)
+        attend, positions = self._attend(slots_E, positions_E), torch.from_numpy(positions_E)
         with self.products():
-            logits_EV = self.model.logits(self.model(torch.from_numpy(ids_E), positions_E, attend))
-        tokens_E, logprobs_E = self._draw(logits_EV, slots_E, positions_E)
+            logits_EV = self.model(torch.from_numpy(ids_E), positions, attend, logits).value
+        tokens_E, logprobs_E = self._draw(logits_EV, slots_E, positions)
         drawn = advance(self.table, entries, tokens_E.numpy(), logprobs_E.numpy())
         return lambda: drawn
 
-    def _attend(self, entries: Entries, bases_E: np.ndarray) -> EntryAttention | AloneAttention:
-        indexes_E = bases_E + entries.nodes_E
-        width = indexes_E.max() // self.page_size + 1
-        tables_EP = self.table.pages_SP[entries.slots_E, :width]
-        pages_E = np.take_along_axis(tables_EP, indexes_E[:, None] // self.page_size, 1)[:, 0].astype(
+    def _attend(self, slots_E: np.ndarray, positions_E: np.ndarray) -> EntryAttention | PerTokenAttention:
+        width = positions_E.max() // self.page_size + 1
+        tables_EP = self.table.pages_SP[slots_E, :width]
+        pages_E = np.take_along_axis(tables_EP, positions_E[:, None] // self.page_size, 1)[:, 0].astype(
             np.int64
         )
-        places_E = torch.from_numpy(pages_E * self.page_size + indexes_E % self.page_size)
-        if self.batch_invariant:  # drafts are paths: an entry sees all that comes before it
-            contexts = (indexes_E + 1).tolist()
-            return AloneAttention(self.cache, torch.from_numpy(tables_EP), places_E, contexts)
-        bases, sights = torch.from_numpy(bases_E), torch.from_numpy(entries.sights_E)
-        return EntryAttention(self.cache, torch.from_numpy(tables_EP), places_E, bases, sights)
+        places_E = torch.from_numpy(pages_E * self.page_size + positions_E % self.page_size)
+        tables, contexts_E = torch.from_numpy(tables_EP), positions_E + 1
+        if self.batch_invariant:
+            return PerTokenAttention(self.cache, tables, places_E, contexts_E.tolist())
+        return EntryAttention(self.cache, tables, places_E, torch.from_numpy(contexts_E))
 
     def _draw(self, logits_EV: Tensor, slots_E: np.ndarray, positions_E: Tensor) -> tuple[Tensor, Tensor]:
         table = self.table

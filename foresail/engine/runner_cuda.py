@@ -18,23 +18,24 @@ from torch import Tensor
 
 from foresail.engine.advance import Drawn
 from foresail.engine.cache_cuda import CudaKVCache
-from foresail.engine.chunk import Chunk, pack_chunks
 from foresail.engine.entries import Entries
-from foresail.engine.graph import Graph, GraphKind, Plan, Reading, bucket_of, buckets
+from foresail.engine.graph import Graph, GraphKind, Plan, Readback, bucket_of, buckets
 from foresail.engine.kernels.attention import attend_entries, choose_splits
 from foresail.engine.kernels.drawing import draw
 from foresail.engine.kernels.packs import attend_packs, most_packed
 from foresail.engine.kernels.rows import advance, locate
 from foresail.engine.noise import uniforms
 from foresail.engine.packs import plan_packs, tokens_saved
+from foresail.engine.prefill import PrefillChunk, pack_prefill
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
 from foresail.engine.table_cuda import DeviceTable, upload
 from foresail.model import linear
 from foresail.model.decoder import Decoder
 from foresail.model.kernels.chunks import attend_chunks, cut_tiles
+from foresail.model.readouts import logits
 
-READINGS = 4  # buffers for outcomes on their way to the host; at most two are in use
+READBACKS = 4  # buffers for outcomes on their way to the host; at most two are in use
 WORTH_PACKING = 24 * 2**20  # bytes of keys and values that packing must save a layer: it takes a kernel more
 PACK_SPLITS = 1
 
@@ -43,7 +44,7 @@ class CudaRunner:
     """What the engine asks of a device; see `runner.Runner`."""
 
     steps_ahead = 1
-    worth_filling = 4096
+    efficient_prefill_tokens = 4096
 
     def __init__(
         self,
@@ -60,24 +61,24 @@ class CudaRunner:
         self.group = shape.num_heads // shape.num_kv_heads
         self.cache = CudaKVCache(shape, num_pages + 1, page_size, kv_dtype, model.device)
         self.table = DeviceTable(table, scratch_page=num_pages, device=model.device)
-        self.seat, self.add_pages = self.table.seat, self.table.add_pages
+        self.update_rows, self.add_pages = self.table.update_rows, self.table.add_pages
         self.give_back_memory, self.take_memory = self.cache.give_back_memory, self.cache.take_memory
         self.cache_bytes = self.cache.memory.reserved_bytes
-        self.batch_invariant, self.takes_trees = batch_invariant, not batch_invariant
+        self.batch_invariant = batch_invariant
         self.products = partial(linear.batch_invariant, batch_invariant)
         self.multiprocessors = torch.cuda.get_device_properties(self.device).multi_processor_count
         self.graphs: dict[GraphKind, Graph] = {}
         self.graph_memory = torch.cuda.graph_pool_handle()
         self.capturing = torch.cuda.Stream(self.device)
-        self.readings = [Reading() for _ in range(READINGS)]
+        self.readbacks = [Readback() for _ in range(READBACKS)]
         self.last_plan: Plan | None = None
 
     # Prefill.
 
-    def fill(self, chunks: Sequence[Chunk]) -> None:
+    def fill(self, chunks: Sequence[PrefillChunk]) -> None:
         """Compute and keep the keys and values of these tokens."""
         assert self.cache.memory.taken, "the cache's memory is lent: engine.take_memory() first"
-        packed = pack_chunks(chunks, self.page_size)
+        packed = pack_prefill(chunks, self.page_size)
         ids_T, positions_T, places_T = upload(
             np.stack((packed.ids_T, packed.positions_T, packed.places_T)), self.device
         )
@@ -90,22 +91,22 @@ class CudaRunner:
             tiles=upload(cut_tiles(packed.lengths_C, self.group), self.device),
         )
         with self.products():
-            self.model.fill(ids_T, positions_T, WriteAndAttend(self.cache, places_T, attend))
+            self.model(ids_T, positions_T, WriteAndAttend(self.cache, places_T, attend), None)
 
     # Decoding.
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
-        """Launch a step. The reading, when asked for, waits for it to end."""
+        """Launch a step. The readback, when asked for, waits for it to end."""
         assert self.cache.memory.taken, "the cache's memory is lent: engine.take_memory() first"
         if not self.graphs:
             self._capture_plain_steps()
         plan = self._plan(block)
         graph = self._graph(plan.kind)
         graph.replay(plan)
-        reading = self.readings.pop(0)
-        self.readings.append(reading)
-        reading.begin(graph.drawn_5E)
-        return partial(reading.end, block.shape[1])
+        readback = self.readbacks.pop(0)
+        self.readbacks.append(readback)
+        readback.begin(graph.drawn_4E)
+        return partial(readback.end, block.shape[1])
 
     def _plan(self, block: np.ndarray) -> Plan:
         """Mostly the entries are those of the step before, and so is what can be packed of them."""
@@ -136,50 +137,45 @@ class CudaRunner:
         return self.graphs[kind]
 
     def _step(self, entries: Entries, packs_3E: Tensor, kind: GraphKind) -> Tensor:
-        """From the table's lines to tokens, and the table moved on: int32 of 5 x E, see `advance`."""
+        """From the table's lines to tokens, and the table moved on: int32 of 4 x E, see `advance`."""
         table = self.table
-        ids_E, positions_E, places_E, bases_E = locate(
+        ids_E, positions_E, places_E, contexts_E = locate(
             table.last_S, table.lengths_S, table.pages_SP, entries, page_size=self.page_size
         )
         if self.batch_invariant:
-            attend = self._attend_alike(entries, bases_E)
+            attend = self._attend_batch_invariant(entries, contexts_E)
         elif kind.packed:
-            attend = self._attend_packs(entries, bases_E, packs_3E)
+            attend = self._attend_packs(entries, contexts_E, packs_3E)
         else:
-            attend = self._attend(entries, bases_E)
-        hidden_ED = self.model(ids_E, positions_E, WriteAndAttend(self.cache, places_E, attend))
+            attend = self._attend(entries, contexts_E)
+        logits_EV = self.model(ids_E, positions_E, WriteAndAttend(self.cache, places_E, attend), logits).value
         draw_tokens = self._draw_truncated if kind.truncates else self._draw
-        tokens_E, logprobs_E = draw_tokens(self.model.logits(hidden_ED), entries.slots_E, positions_E)
+        tokens_E, logprobs_E = draw_tokens(logits_EV, entries.slots_E, positions_E)
         rows = (table.last_S, table.lengths_S, table.left_S, table.stops_SX)
         return advance(*rows, entries, tokens_E, logprobs_E)
 
-    def _attend(self, entries: Entries, bases_E: Tensor) -> Callable[..., Tensor]:
+    def _attend(self, entries: Entries, contexts_E: Tensor) -> Callable[..., Tensor]:
         return partial(
             attend_entries,
             tables_SP=self.table.pages_SP,
             slots_E=entries.slots_E,
-            bases_E=bases_E,
-            nodes_E=entries.nodes_E,
-            sights_E=entries.sights_E,
+            contexts_E=contexts_E,
             splits=choose_splits(len(entries), self.model.shape.num_kv_heads, self.multiprocessors),
         )
 
-    def _attend_packs(self, entries: Entries, bases_E: Tensor, packs_3E: Tensor) -> Callable[..., Tensor]:
-        plain = self._attend(entries, bases_E)
+    def _attend_packs(self, entries: Entries, contexts_E: Tensor, packs_3E: Tensor) -> Callable[..., Tensor]:
+        plain = self._attend(entries, contexts_E)
         return partial(attend_packs, **plain.keywords, packs=packs_3E, pack_splits=PACK_SPLITS)  # type: ignore[attr-defined]
 
-    def _attend_alike(self, entries: Entries, bases_E: Tensor) -> Callable[..., Tensor]:
-        """Each entry as prefill and the trainer attend it, bit for bit: one new token at the end of a context.
-
-        A context has no branches, so drafts must be paths.
-        """
+    def _attend_batch_invariant(self, entries: Entries, contexts_E: Tensor) -> Callable[..., Tensor]:
+        """Each entry as prefill and the trainer attend it, bit for bit: one new token at the end of a context."""
         numbers_E1 = torch.arange(len(entries) + 1, dtype=torch.int32, device=self.device)
         return partial(
             attend_chunks,
             tables_SP=self.table.pages_SP,
             slots_C=entries.slots_E,
             starts_C1=numbers_E1,
-            contexts_C=bases_E + entries.nodes_E + 1,
+            contexts_C=contexts_E,
             tiles=torch.stack((numbers_E1[:-1], torch.zeros_like(numbers_E1[:-1]))),
         )
 
@@ -207,14 +203,14 @@ class CudaRunner:
 
 
 class WriteAndAttend:
-    """What the model calls in each layer: keep the new keys and values, then look back over the cache."""
+    """What the model calls in each layer: write the new keys and values, then attend over the cache."""
 
     def __init__(self, cache: CudaKVCache, places_T: Tensor, attend: Callable[..., Tensor]) -> None:
         self.cache, self.places_T, self.attend = cache, places_T, attend
 
-    def keep(self, layer: int, k_TKd: Tensor, v_TKd: Tensor) -> None:
+    def write(self, layer: int, k_TKd: Tensor, v_TKd: Tensor) -> None:
         self.cache.write(layer, self.places_T, k_TKd, v_TKd)
 
     def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
-        self.keep(layer, k_TKd, v_TKd)
+        self.write(layer, k_TKd, v_TKd)
         return self.attend(q_THd, self.cache.keys[layer], self.cache.values[layer])

@@ -22,7 +22,7 @@ class Table:
             return np.zeros((num_slots, *size), dtype=np.int64)
 
         self.last_S, self.lengths_S, self.left_S, self.keys_S = (integers() for _ in range(4))
-        self.seats_S = integers()  # how often the slot changed hands: tells a row from its successor
+        self.reuses_S = integers()  # how often the slot changed hands: tells a row from its successor
         self.num_pages_S, self.drawn_S = integers(), integers()
         self.groups_S, self.shared_S = integers(), integers()  # rows of a group share that many cached tokens
         self.temperature_S, self.top_p_S, self.min_p_S = np.ones((3, num_slots), dtype=np.float32)
@@ -32,7 +32,7 @@ class Table:
         self.tokens_SL = np.zeros((num_slots, 64), dtype=np.int64)
         self.logprobs_SL = np.zeros((num_slots, 64), dtype=np.float32)
 
-    def seat(self, slot: int, request: Request, ids: tuple[int, ...], pages: list[int], limit: int) -> None:
+    def assign(self, slot: int, request: Request, ids: tuple[int, ...], pages: list[int], limit: int) -> None:
         """Put a request into an empty slot: all but the last of `ids` are cached in `pages`."""
         self.last_S[slot], self.lengths_S[slot], self.left_S[slot] = ids[-1], len(ids), limit
         self.keys_S[slot], self.drawn_S[slot] = request.key, 0
@@ -44,12 +44,12 @@ class Table:
         self.num_pages_S[slot] = len(pages)
         self.pages_SP[slot, : len(pages)] = pages
         self.groups_S[slot] = self.shared_S[slot] = 0
-        self._make_room(limit)
+        self._widen(limit)
 
     def renew(self, slot: int, limit: int) -> None:
         """The row may draw so many more."""
         self.left_S[slot] = limit
-        self._make_room(int(self.drawn_S[slot]) + limit)
+        self._widen(int(self.drawn_S[slot]) + limit)
 
     def join(self, slot: int, group: int, shared: int) -> None:
         """The row's first `shared` tokens are cached in the same pages as those of all rows of the group."""
@@ -76,7 +76,7 @@ class Table:
         self.last_S[slots_R] = tokens_N[counts_R.cumsum() - 1]
 
     def drawn(self, slot: int) -> tuple[list[int], list[float]]:
-        """Tokens and log-probabilities recorded in this slot since it was seated."""
+        """Tokens and log-probabilities recorded in this slot since it was assigned."""
         count = self.drawn_S[slot]
         return self.tokens_SL[slot, :count].tolist(), self.logprobs_SL[slot, :count].tolist()
 
@@ -88,7 +88,7 @@ class Table:
             or (self.min_p_S[slots] > 0).any()
         )
 
-    def _make_room(self, width: int) -> None:
+    def _widen(self, width: int) -> None:
         """For so many drawn tokens of a row; grows by doubling so that it happens rarely."""
         if width <= self.tokens_SL.shape[1]:
             return

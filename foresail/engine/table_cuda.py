@@ -22,7 +22,7 @@ def upload(array: np.ndarray, device: torch.device) -> Tensor:
 
 
 class DeviceTable:
-    """Lines are copied from the host when a row is seated; from then on `advance` moves them.
+    """Lines are copied from the host when a row gets its slot; from then on `advance` moves them.
 
     The last slot is a scratch row on a scratch page: entries that only fill up a batch point to it.
     """
@@ -39,7 +39,7 @@ class DeviceTable:
         self.temperature_S, self.top_p_S, self.min_p_S = self.floats
         self.lengths_S[self.scratch] = 1
 
-    def seat(self, slots: np.ndarray) -> None:
+    def update_rows(self, slots: np.ndarray) -> None:
         table, rows = self.table, upload(slots, self.device)
         integers = np.stack([getattr(table, name)[slots] for name in INTEGERS])
         floats = np.stack([getattr(table, name)[slots] for name in FLOATS])

@@ -20,10 +20,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from foresail.model.checksum import checksum
 from foresail.model.decoder import Decoder
 from foresail.model.hf_names import weight_parts
 from foresail.model.lora import LowRankLinear, attach, base_of
+from foresail.model.weights import checksum
+from foresail.recipe.hf_files import AdapterConfig, read_typed
 from foresail.recipe.parts import Lora
 from foresail.recipe.projections import projections_of
 
@@ -56,14 +57,14 @@ class Adapters:
             with safe_open(file, framework="pt") as found:
                 expected = (found.metadata() or {}).get("base_checksum")
             theirs = load_file(file)
-            config = json.loads((trainer / FOLDER / CONFIG).read_text(encoding="utf-8"))
+            config = read_typed(trainer / FOLDER / CONFIG, AdapterConfig)
         except (OSError, ValueError, SafetensorError) as error:
             raise ValueError(
                 f"{file.parent} cannot be read ({error}); remove {trainer.parent} to resume from the checkpoint "
                 "before it"
             ) from error
         sizes = [{name: tensor.shape for name, tensor in pairs.items()} for pairs in (theirs, ours)]
-        if sizes[0] != sizes[1] or config.get("lora_alpha") != self.settings.alpha:
+        if sizes[0] != sizes[1] or config.lora_alpha != self.settings.alpha:
             raise ValueError(
                 f"{file} has other pairs than [lora] asks for; set its rank, alpha and targets as they were"
             )

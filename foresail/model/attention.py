@@ -2,7 +2,7 @@
 
 On CUDA a flash kernel reads the packed layout as it is (`flash.py`). Elsewhere the tokens are spread into a padded
 rectangle for this one operation; everything else in the model stays packed. A segment may also go on after another,
-its parent, and see all of it (`family.py`).
+its parent, and see all of it (`shared_prompts.py`).
 
 Inside `linear.batch_invariant()` the engine's kernel attends on CUDA, and what a sequence gets has the same bits
 as in the engine, alone or packed with any others. On a CPU it has them up to the rounding of padded products.
@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from foresail.model import linear
-from foresail.model.family import Family
 from foresail.model.flash import FlashAttention
 from foresail.model.kernels import available
-from foresail.model.rectangle import Rectangle
+from foresail.model.padded import PaddedAttention
+from foresail.model.shared_prompts import SharedPromptAttention
 
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
 
@@ -53,8 +53,8 @@ class PackedAttention:
         if q_THd.is_cuda and q_THd.dtype in FLASH_DTYPES and q_THd.shape[-1] % 8 == 0:
             return self.flash.attend(q_THd, k_TKd, v_TKd)
         if self.parents_S is not None:
-            return self.family.attend(q_THd, k_TKd, v_TKd)
-        return self.rectangle.attend(q_THd, k_TKd, v_TKd)
+            return self.shared_prompts.attend(q_THd, k_TKd, v_TKd)
+        return self.padded.attend(q_THd, k_TKd, v_TKd)
 
     def attend_as_engine(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         """The packed tokens as a cache with pages of one token, in order."""
@@ -92,13 +92,13 @@ class PackedAttention:
         return FlashAttention(self.starts.long(), self.parents_S, self.starts_S1.device)
 
     @cached_property
-    def rectangle(self) -> Rectangle:
-        return Rectangle(self.lengths, self.starts_S1.device)
+    def padded(self) -> PaddedAttention:
+        return PaddedAttention(self.lengths, self.starts_S1.device)
 
     @cached_property
-    def family(self) -> Family:
+    def shared_prompts(self) -> SharedPromptAttention:
         assert self.parents_S is not None
-        return Family(self.starts.long(), self.parents_S, self.starts_S1.device)
+        return SharedPromptAttention(self.starts.long(), self.parents_S, self.starts_S1.device)
 
 
 class InvariantAttention(torch.autograd.Function):

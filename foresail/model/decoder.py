@@ -1,27 +1,38 @@
 """The dense decoder: what the trainer differentiates is what the engine runs.
 
+    output = model(ids_T, positions_T, attend, logits)   # output.value is what the readout made
+    model(ids_T, positions_T, attend, None)              # fills a cache with keys and values, reads nothing
+
 Tokens are flat: no batch axis, no padding. The only place where one token meets another is `attend`,
 which the caller brings: the trainer's keeps packed sequences apart, the engine's reads the paged cache.
 Query, key and value share one matrix, and so do gate and up, because both sides are faster that way.
 
-Legend: T tokens, D hidden size, I inner width of the MLP, V vocabulary, H query heads, K key/value heads,
+Weights are used inside `forward` alone, the model's and its blocks': where they are sharded, that is where they are
+gathered.
+
+Legend: T tokens, D hidden size, V vocabulary, H query heads, K key/value heads,
 d head size, X all heads of a projection.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from foresail.model.gated import silu_mul
-from foresail.model.linear import Linear, wide_linear
+from foresail.model.linear import Linear
+from foresail.model.mlp import MLP
 from foresail.model.norm import RMSNorm
-from foresail.model.remade import Remade, kept, remade
+from foresail.model.output import Output, add_up
+from foresail.model.readouts import Readout
+from foresail.model.recomputed import Recompute, kept, recomputed
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
 from foresail.recipe.shape import ModelShape
+
+R = TypeVar("R")
 
 
 class Attend(Protocol):
@@ -30,10 +41,10 @@ class Attend(Protocol):
     def __call__(self, layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor: ...
 
 
-class Keep(Attend, Protocol):
-    """Attention over a cache, which can also take in keys and values that nothing looks at yet."""
+class CachedAttend(Attend, Protocol):
+    """Attention over a cache; `write` puts keys and values there that no token of this pass looks at."""
 
-    def keep(self, layer: int, k_TKd: Tensor, v_TKd: Tensor) -> None: ...
+    def write(self, layer: int, k_TKd: Tensor, v_TKd: Tensor) -> None: ...
 
 
 class Attention(nn.Module):
@@ -54,11 +65,11 @@ class Attention(nn.Module):
         q_THd, k_TKd, v_TKd = self._split(self.qkv(normed_TD), self.shape.num_heads, cos_Td, sin_Td)
         return self.out.add_to(x_TD, attend(self.layer, q_THd, k_TKd, v_TKd).flatten(1))
 
-    def keep(self, normed_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Keep) -> None:
-        """Hand over keys and values and look at nothing; their rows of the matrix are the last ones."""
+    def write(self, normed_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: CachedAttend) -> None:
+        """Keys and values into the cache, and no attention; their rows of the matrix are the last ones."""
         kv_TX = self.qkv.tail(normed_TD, self.shape.num_heads * self.shape.head_dim)
         _, k_TKd, v_TKd = self._split(kv_TX, 0, cos_Td, sin_Td)
-        attend.keep(self.layer, k_TKd, v_TKd)
+        attend.write(self.layer, k_TKd, v_TKd)
 
     def _split(
         self, qkv_TX: Tensor, queries: int, cos_Td: Tensor, sin_Td: Tensor
@@ -78,44 +89,32 @@ class Attention(nn.Module):
         return q_THd, k_TKd, v_TKd
 
 
-class MLP(nn.Module):
-    """x + what each token makes of itself; the sum may take the place of x."""
-
-    def __init__(self, shape: ModelShape) -> None:
-        super().__init__()
-        self.gate_up = Linear(shape.hidden_size, 2 * shape.intermediate_size, bias=False)
-        self.down = Linear(shape.intermediate_size, shape.hidden_size, bias=False)
-
-    def forward(self, x_TD: Tensor, normed_TD: Tensor, remade: Remade) -> Tensor:
-        gate_up_T2I = self.gate_up(normed_TD)
-        inner_TI = silu_mul(gate_up_T2I)
-        with remade(inner_TI, silu_mul, gate_up_T2I):
-            return self.down.add_to(x_TD, inner_TI)
-
-
 class Block(nn.Module):
     def __init__(self, shape: ModelShape, layer: int) -> None:
         super().__init__()
-        self.remade: Remade = remade
+        self.recomputed: Recompute = recomputed
         self.attention_norm = RMSNorm(shape.hidden_size, shape.norm_eps)
         self.attention = Attention(shape, layer)
         self.mlp_norm = RMSNorm(shape.hidden_size, shape.norm_eps)
         self.mlp = MLP(shape)
 
-    def forward(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend) -> Tensor:
-        x_TD, normed_TD = self.attention_norm.beside(x_TD)
-        with self.remade(normed_TD, self.attention_norm, x_TD):
+    def forward(
+        self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend, fill: bool = False
+    ) -> Output[Tensor]:
+        """With `fill` only keys and values are computed, and x is handed back as it came."""
+        if fill:
+            self.attention.write(self.attention_norm(x_TD), cos_Td, sin_Td, cast(CachedAttend, attend))
+            return Output(x_TD)
+        x_TD, normed_TD = self.attention_norm.branch(x_TD)
+        with self.recomputed(normed_TD, self.attention_norm, x_TD):
             x_TD = self.attention(x_TD, normed_TD, cos_Td, sin_Td, attend)
-        x_TD, normed_TD = self.mlp_norm.beside(x_TD)
-        with self.remade(normed_TD, self.mlp_norm, x_TD):
-            return self.mlp(x_TD, normed_TD, self.remade)
-
-    def keep(self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Keep) -> None:
-        self.attention.keep(self.attention_norm(x_TD), cos_Td, sin_Td, attend)
+        x_TD, normed_TD = self.mlp_norm.branch(x_TD)
+        with self.recomputed(normed_TD, self.mlp_norm, x_TD):
+            return self.mlp(x_TD, normed_TD, self.recomputed)
 
 
 class Decoder(nn.Module):
-    """ids and positions in, hidden states out; `logits` turns the ones you need into scores."""
+    """ids and positions in; out comes what `readout` makes of the hidden states and the head's matrix."""
 
     cos: Tensor
     sin: Tensor
@@ -136,43 +135,33 @@ class Decoder(nn.Module):
         self.recompute = True
         for block in self.blocks:
             assert isinstance(block, Block)
-            block.remade = kept  # what is remade needs its sources kept, and nothing is
+            block.recomputed = kept  # what is recomputed needs its sources kept, and nothing is
 
-    def forward(self, ids_T: Tensor, positions_T: Tensor, attend: Attend) -> Tensor:
-        x_TD = self._begin(ids_T)
-        turns = self._turns(positions_T)
+    def forward(
+        self, ids_T: Tensor, positions_T: Tensor, attend: Attend, readout: Readout[R] | None
+    ) -> Output[R | None]:
+        """Without a readout the cache of `attend` is filled: the last block writes keys and values, and no more."""
+        # The residual stream, float32 whatever the weights are: rounded in every layer, it would drift apart in
+        # engine and trainer. It is memory of this pass alone, so that blocks may add to it in place.
+        x_TD = self.embed(ids_T).float()
+        rotary = self.cos[positions_T].to(self.dtype), self.sin[positions_T].to(self.dtype)
+        fill_block = self.blocks[-1] if readout is None else None
+        losses: list[Mapping[str, Tensor]] = []
+        statistics: list[Mapping[str, Tensor]] = []
         for block in self.blocks:
             if self.recompute and torch.is_grad_enabled():
-                x_TD = checkpoint(block, x_TD, *turns, attend, use_reentrant=False, preserve_rng_state=False)
+                output = checkpoint(
+                    block, x_TD, *rotary, attend, use_reentrant=False, preserve_rng_state=False
+                )
             else:
-                x_TD = block(x_TD, *turns, attend)
-        return self.norm(x_TD)
-
-    def fill(self, ids_T: Tensor, positions_T: Tensor, attend: Keep) -> None:
-        """Keys and values of every layer, into what `attend` keeps them in; the last block does no more."""
-        x_TD = self._begin(ids_T)
-        turns = self._turns(positions_T)
-        *blocks, last = self.blocks
-        for block in blocks:
-            x_TD = block(x_TD, *turns, attend)
-        assert isinstance(last, Block)
-        last.keep(x_TD, *turns, attend)
-
-    def _begin(self, ids_T: Tensor) -> Tensor:
-        """The residual stream, float32 whatever the weights are: rounded in every layer, it would drift apart in
-        engine and trainer. It is memory of this pass alone, so that blocks may add to it in place.
-        """
-        return self.embed(ids_T).float()
-
-    def _turns(self, positions_T: Tensor) -> tuple[Tensor, Tensor]:
-        return self.cos[positions_T].to(self.dtype), self.sin[positions_T].to(self.dtype)
-
-    def logits(self, hidden_TD: Tensor) -> Tensor:
-        return wide_linear(hidden_TD, self.head_weight)
-
-    @property
-    def head_weight(self) -> Tensor:
-        return self.embed.weight if self.head is None else self.head.weight
+                output = block(x_TD, *rotary, attend, block is fill_block)
+            x_TD = output.value
+            losses.append(output.losses)
+            statistics.append(output.statistics)
+        if readout is None:
+            return Output(None)
+        value = readout(self.norm(x_TD), self.embed.weight if self.head is None else self.head.weight)
+        return Output(value, add_up(losses), add_up(statistics))
 
     @property
     def device(self) -> torch.device:
@@ -181,21 +170,3 @@ class Decoder(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         return self.embed.weight.dtype
-
-
-@torch.no_grad()
-def init_weights(model: Decoder, seed: int) -> None:
-    """Fresh weights from one seed, the same on every device: what enters a layer leaves it at the same scale.
-
-    The embedding too: a smaller one would drown in what the first layer adds to it.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    depth_scale = (2 * model.shape.num_layers) ** -0.5
-    for name, parameter in model.named_parameters():
-        if parameter.ndim == 1:
-            parameter.fill_(0.0 if name.endswith("bias") else 1.0)
-            continue
-        std = parameter.shape[1] ** -0.5
-        if name.endswith(("attention.out.weight", "mlp.down.weight")):
-            std *= depth_scale
-        parameter.copy_(torch.randn(parameter.shape, generator=generator) * std)

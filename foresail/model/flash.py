@@ -2,7 +2,7 @@
 
 Every segment sees itself. Segments may also go on after others, their parents: these come first in the batch, their
 children last and in the same order, so that one more call lets all children see their parents, and the two results
-are joined by their log-sums. The backward pass hands the joined output and log-sums to the kernel, and each call
+are merged by their log-sums. The backward pass hands the merged output and log-sums to the kernel, and each call
 gives its own part of the exact gradient. There every child gets a copy of its parent's keys, unless that would be
 too many: the kernel works on as many keys at once as there are, and a few prompts alone leave most of a GPU idle.
 
@@ -45,7 +45,7 @@ class Kernel(Protocol):
 
 
 class TorchKernel:
-    """PyTorch's own, by its operators: they hand out log-sums, and take joined ones in the backward pass."""
+    """PyTorch's own, by its operators: they hand out log-sums, and take merged ones in the backward pass."""
 
     def __init__(self, device: torch.device) -> None:
         # what dropout would need
@@ -79,13 +79,13 @@ class FlashAttention:
         self.kernel = kernel or TorchKernel(device)
         lengths_S = starts_S1.diff()
         self.own = make_spans(lengths_S, lengths_S, device, causal=True)
-        self.up = None if parents_S is None else Upwards(starts_S1, parents_S, device)
+        self.up = None if parents_S is None else ParentSpans(starts_S1, parents_S, device)
 
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         return Attention.apply(q_THd, k_TKd, v_TKd, self)
 
 
-class Upwards:
+class ParentSpans:
     """How children see their parents: of which tokens, in which spans."""
 
     def __init__(self, starts_S1: Tensor, parents_S: Tensor, device: torch.device) -> None:
@@ -94,18 +94,18 @@ class Upwards:
         self.children = slice(int(starts_S1[first]), int(starts_S1[-1]))
         parents_C, lengths_C = parents_S[first:], lengths_S[first:]
         families_P = torch.zeros(above, dtype=lengths_S.dtype).index_add_(0, parents_C, lengths_C)
-        self.forth = self.back = make_spans(families_P, lengths_S[:above], device, causal=False)
+        self.forward = self.backward = make_spans(families_P, lengths_S[:above], device, causal=False)
         self.copies_J: Tensor | None = None
         if int(lengths_S[parents_C].sum()) <= MOST_COPIES * int(starts_S1[-1]):
-            self.back = make_spans(lengths_C, lengths_S[parents_C], device, causal=False)
+            self.backward = make_spans(lengths_C, lengths_S[parents_C], device, causal=False)
             copies = [torch.arange(int(starts_S1[p]), int(starts_S1[p + 1])) for p in parents_C.tolist()]
             self.copies_J = torch.cat(copies).to(device, non_blocking=True)
 
     def copy(self, x_TKd: Tensor) -> Tensor:
-        """The parents' keys or values, in the spans of `back`."""
+        """The parents' keys or values, in the spans of `backward`."""
         return x_TKd[self.parents] if self.copies_J is None else x_TKd[self.copies_J]
 
-    def add_up(self, grad: Tensor) -> Tensor:
+    def sum_copies(self, grad: Tensor) -> Tensor:
         """The gradient of the parents' tokens from that of `copy`, summed in float32."""
         if self.copies_J is None:
             return grad
@@ -143,8 +143,8 @@ class Attention(torch.autograd.Function):
         out_THd, sums_HT = packed.kernel.forward(q_THd, k_TKd, v_TKd, packed.own)
         if (up := packed.up) is not None:
             q_CHd, k_PKd, v_PKd = q_THd[up.children], k_TKd[up.parents], v_TKd[up.parents]
-            more_CHd, more_HC = packed.kernel.forward(q_CHd, k_PKd, v_PKd, up.forth)
-            join(out_THd[up.children], sums_HT[:, up.children], more_CHd, more_HC)
+            more_CHd, more_HC = packed.kernel.forward(q_CHd, k_PKd, v_PKd, up.forward)
+            merge(out_THd[up.children], sums_HT[:, up.children], more_CHd, more_HC)
         ctx.save_for_backward(q_THd, k_TKd, v_TKd, out_THd, sums_HT)
         ctx.packed = packed
         return out_THd
@@ -165,22 +165,22 @@ class Attention(torch.autograd.Function):
                 up.copy(v_TKd),
                 out_THd[up.children],
                 sums_HT[:, up.children].contiguous(),
-                up.back,
+                up.backward,
             )
             for_q[up.children].add_(more_q)
-            for_k[up.parents].add_(up.add_up(more_k))
-            for_v[up.parents].add_(up.add_up(more_v))
+            for_k[up.parents].add_(up.sum_copies(more_k))
+            for_v[up.parents].add_(up.sum_copies(more_v))
         return for_q, for_k, for_v, None
 
 
-def join(out_CHd: Tensor, sums_HC: Tensor, more_CHd: Tensor, more_HC: Tensor) -> None:
+def merge(out_CHd: Tensor, sums_HC: Tensor, more_CHd: Tensor, more_HC: Tensor) -> None:
     """In place: attention over some keys becomes that over more, each result weighing by its sum."""
     if available.can_fuse(out_CHd):
-        from foresail.model.kernels import joined
+        from foresail.model.kernels import merge_attention
 
-        joined.join(out_CHd, sums_HC, more_CHd, more_HC)
+        merge_attention.merge(out_CHd, sums_HC, more_CHd, more_HC)
     else:
-        joined_HC = torch.logaddexp(sums_HC, more_HC)
-        share_CH1 = (sums_HC - joined_HC).exp().t()[..., None]
+        merged_HC = torch.logaddexp(sums_HC, more_HC)
+        share_CH1 = (sums_HC - merged_HC).exp().t()[..., None]
         out_CHd.copy_(torch.lerp(more_CHd.float(), out_CHd.float(), share_CH1))
-        sums_HC.copy_(joined_HC)
+        sums_HC.copy_(merged_HC)

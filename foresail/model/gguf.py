@@ -20,7 +20,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.gguf_tokenizer import save_tokenizer, special_ids
 from foresail.model.hf import check_names, empty_model, fill, save_model
 from foresail.model.hf_names import weight_parts
-from foresail.model.rotary import stretch
+from foresail.model.rotary import scale_frequencies
 from foresail.recipe.shape import Family, ModelShape, RopeScaling
 
 FAMILIES: dict[str, Family] = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
@@ -140,7 +140,7 @@ def read_shape(metadata: dict[str, Any], tensors: dict[str, Any], file: Path) ->
         num_kv_heads=read("attention.head_count_kv", heads),
         head_dim=head_dim,
         max_context=read("context_length"),
-        norm_eps=shorten(read("attention.layer_norm_rms_epsilon")),
+        norm_eps=round_float(read("attention.layer_norm_rms_epsilon")),
         rope_theta=theta,
         rope_scaling=None if freqs is None else recover_scaling(dequantize(freqs), theta, file),
         qkv_bias=family == "qwen2",
@@ -159,7 +159,7 @@ def recover_scaling(factors: Tensor, theta: float, file: Path) -> RopeScaling:
     )
     size = 2 * factors.numel()
     frequencies = 1.0 / theta ** (torch.arange(0, size, 2, dtype=torch.float32) / size)
-    if not torch.allclose(frequencies / stretch(frequencies, scaling), factors, rtol=1e-4):
+    if not torch.allclose(frequencies / scale_frequencies(frequencies, scaling), factors, rtol=1e-4):
         raise ValueError(f"{file}: rope_freqs.weight is not Llama 3's scaling; start from the HF checkpoint")
     return scaling
 
@@ -194,6 +194,6 @@ def unpermute(weight: Tensor, heads: int) -> Tensor:
     return weight.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
 
 
-def shorten(number: float) -> float:
+def round_float(number: float) -> float:
     """The short decimal a float32 was written as: 9.999999747378752e-06 -> 1e-05."""
     return float(str(np.float32(number)))

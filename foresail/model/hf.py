@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,20 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from foresail.model.decoder import Decoder, init_weights
+from foresail.model.decoder import Decoder
 from foresail.model.hf_names import Part, weight_parts
 from foresail.model.lora import LowRankLinear
 from foresail.model.rotary import rotary_table
+from foresail.model.weights import init_weights
 from foresail.recipe.hf_config import (
     NO_SPECIAL_IDS,
     SpecialIds,
     check_family,
     config_from_shape,
     generation_config,
-    read_json,
     read_shape,
 )
+from foresail.recipe.hf_files import WeightIndex, read_typed
 from foresail.recipe.shape import ModelShape
 
 SINGLE_FILE = "model.safetensors"
@@ -63,8 +64,12 @@ def load_model(
     shape = read_shape(directory, context=context)
     files = locate_tensors(directory)
     check_names(shape, files, directory)
-    model = empty_model(shape, dtype=dtype, device=device)
     parts = {part.hf_name: part for part in weight_parts(shape)}
+    for file in sorted(set(files.values())):  # before memory is taken for what the config claims
+        with open_weights(file) as weights:
+            for name in (name for name in parts if files[name] == file):
+                check_sizes(parts[name], weights.get_slice(name).get_shape(), file)
+    model = empty_model(shape, dtype=dtype, device=device)
     for file in sorted(set(files.values())):
         with open_weights(file) as weights:
             for name in (name for name in parts if files[name] == file):
@@ -101,9 +106,7 @@ def locate_tensors(directory: Path) -> dict[str, Path]:
         with open_weights(single) as weights:
             return dict.fromkeys(weights.keys(), single)
     if index.is_file():
-        names = read_json(index).get("weight_map")
-        if not isinstance(names, dict):
-            raise ValueError(f"{index} has no weight_map; restore or download it again")
+        names = read_typed(index, WeightIndex).weight_map
         if absent := sorted({file for file in names.values() if not (directory / file).is_file()}):
             raise FileNotFoundError(
                 f"{directory} lacks {some(absent)}, named in {INDEX_FILE}; fetch the rest"
@@ -148,14 +151,18 @@ def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
         )
 
 
+def check_sizes(part: Part, sizes: Sequence[int], source: Path) -> None:
+    if tuple(sizes) != part.sizes:
+        raise ValueError(
+            f"{source}: {part.hf_name} has shape {list(sizes)}, but the config asks for "
+            f"{list(part.sizes)}; use the config.json that came with these weights"
+        )
+
+
 @torch.no_grad()
 def fill(model: Decoder, part: Part, tensor: Tensor, source: Path) -> None:
     """Copy one Hugging Face tensor to its rows of our parameter."""
-    if tuple(tensor.shape) != part.sizes:
-        raise ValueError(
-            f"{source}: {part.hf_name} has shape {list(tensor.shape)}, but the config asks for "
-            f"{list(part.sizes)}; use the config.json that came with these weights"
-        )
+    check_sizes(part, tensor.shape, source)
     rows(model, part).copy_(tensor)
 
 
@@ -175,47 +182,50 @@ def save_model(
     directory: str | Path,
     *,
     special: SpecialIds = NO_SPECIAL_IDS,
+    dtype: torch.dtype | None = None,
     max_shard_bytes: int = 5_000_000_000,
 ) -> None:
-    """Write what `load_model`, transformers and vLLM read, in its dtype, to a new folder."""
-    directory = Path(directory)
-    config = config_from_shape(model.shape, dtype=str(model.dtype).removeprefix("torch."), special=special)
+    """Write what `load_model`, transformers and vLLM read, in its dtype or another one, to a new folder."""
+    directory, dtype = Path(directory), dtype or model.dtype
+    config = config_from_shape(model.shape, dtype=str(dtype).removeprefix("torch."), special=special)
     directory.mkdir(parents=True, exist_ok=True)
     if old := [file.name for file in directory.glob("*.safetensors*")]:
         # A stale model.safetensors would win over the new shards in every loader.
         raise ValueError(f"{directory} already holds weights ({some(old)}); save into an empty folder")
     write_json(config, directory / "config.json")
     write_json(generation_config(special), directory / "generation_config.json")
-    save_tensors(model, directory, max_shard_bytes)
+    save_tensors(model, directory, dtype, max_shard_bytes)
 
 
-def save_tensors(model: Decoder, directory: Path, max_shard_bytes: int) -> None:
-    shards = split_shards(model, max_shard_bytes)
+def save_tensors(model: Decoder, directory: Path, dtype: torch.dtype, max_shard_bytes: int) -> None:
+    shards = split_shards(model, dtype, max_shard_bytes)
     files = [SINGLE_FILE]
     if len(shards) > 1:
         files = [f"model-{i:05}-of-{len(shards):05}.safetensors" for i in range(1, len(shards) + 1)]
     for file, parts in zip(files, shards, strict=True):
-        tensors = {part.hf_name: merged_rows(model, part).detach().to("cpu", copy=True) for part in parts}
+        tensors = {
+            part.hf_name: merged_rows(model, part).detach().to("cpu", dtype, copy=True) for part in parts
+        }
         save_file(tensors, directory / file, metadata={"format": "pt"})
         # safetensors leaves files only their owner can read; give them the mode other files get here.
         shutil.copymode(directory / "config.json", directory / file)
     if len(shards) > 1:
         weight_map = {part.hf_name: file for file, parts in zip(files, shards, strict=True) for part in parts}
-        total = sum(num_bytes(model, part) for parts in shards for part in parts)
+        total = sum(num_bytes(model, part, dtype) for parts in shards for part in parts)
         write_json({"metadata": {"total_size": total}, "weight_map": weight_map}, directory / INDEX_FILE)
 
 
-def split_shards(model: Decoder, max_shard_bytes: int) -> list[list[Part]]:
+def split_shards(model: Decoder, dtype: torch.dtype, max_shard_bytes: int) -> list[list[Part]]:
     """Consecutive tensors, as many to a shard as fit; a tensor too big for any has one to itself."""
     shards: list[list[Part]] = [[]]
-    room = max_shard_bytes
+    left = max_shard_bytes
     for part in weight_parts(model.shape):
-        size = num_bytes(model, part)
-        if shards[-1] and size > room:
+        size = num_bytes(model, part, dtype)
+        if shards[-1] and size > left:
             shards.append([])
-            room = max_shard_bytes
+            left = max_shard_bytes
         shards[-1].append(part)
-        room -= size
+        left -= size
     return shards
 
 
@@ -233,9 +243,8 @@ def merged_rows(model: Decoder, part: Part) -> Tensor:
     return rows(model, part)
 
 
-def num_bytes(model: Decoder, part: Part) -> int:
-    tensor = rows(model, part)
-    return tensor.numel() * tensor.element_size()
+def num_bytes(model: Decoder, part: Part, dtype: torch.dtype) -> int:
+    return rows(model, part).numel() * dtype.itemsize
 
 
 def write_json(content: Mapping[str, Any], file: Path) -> None:

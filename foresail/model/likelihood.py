@@ -52,7 +52,7 @@ class TokenLikelihood(torch.autograd.Function):
         weight_grad_VD = torch.zeros_like(weight_VD) if for_weight else None
         for part in chunks(len(ids_M), weight_VD):
             logits_CV = wide_linear(hidden_MD[part], weight_VD)
-            slopes_CV = slopes(
+            gradients_CV = logit_gradients(
                 logits_CV,
                 ids_M[part],
                 log_sums_M[part],
@@ -61,9 +61,9 @@ class TokenLikelihood(torch.autograd.Function):
                 hidden_MD.dtype,
             )
             if hidden_grad_MD is not None:
-                torch.mm(slopes_CV, weight_VD, out=hidden_grad_MD[part])
+                torch.mm(gradients_CV, weight_VD, out=hidden_grad_MD[part])
             if weight_grad_VD is not None:
-                weight_grad_VD.addmm_(slopes_CV.t(), hidden_MD[part])
+                weight_grad_VD.addmm_(gradients_CV.t(), hidden_MD[part])
         return hidden_grad_MD, weight_grad_VD, None, None
 
 
@@ -88,7 +88,7 @@ def score(logits_CV: Tensor, ids_C: Tensor, temperature: float) -> Tensor:
     return torch.stack((chosen_C - sums_C.log(), entropy_C, top_C1.squeeze(1) + sums_C.log()))
 
 
-def slopes(
+def logit_gradients(
     logits_CV: Tensor,
     ids_C: Tensor,
     log_sums_C: Tensor,
@@ -100,7 +100,7 @@ def slopes(
     if available.can_fuse(logits_CV):
         from foresail.model.kernels import likelihood
 
-        return likelihood.slopes(logits_CV, ids_C, log_sums_C, scale_C, temperature, dtype)
+        return likelihood.logit_gradients(logits_CV, ids_C, log_sums_C, scale_C, temperature, dtype)
     logits_CV = logits_CV.div_(temperature) if temperature != 1.0 else logits_CV
-    slopes_CV = logits_CV.sub_(log_sums_C[:, None]).exp_().mul_(-scale_C[:, None])
-    return slopes_CV.scatter_add_(1, ids_C[:, None], scale_C[:, None]).to(dtype)
+    gradients_CV = logits_CV.sub_(log_sums_C[:, None]).exp_().mul_(-scale_C[:, None])
+    return gradients_CV.scatter_add_(1, ids_C[:, None], scale_C[:, None]).to(dtype)

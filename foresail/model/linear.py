@@ -1,7 +1,7 @@
 """Products with the model's matrices: as fast as the library can, or the same bits in any batch.
 
     with batch_invariant():
-        hidden_TD = model(ids_T, positions_T, attend)
+        logits_TV = model(ids_T, positions_T, attend, logits).value
 
 Legend: M rows, N outputs, K inputs.
 """

@@ -38,11 +38,11 @@ class LowRankLinear(Linear):
         self.places, self.rank = dict(places), rank
         self.A = nn.Parameter(base.weight.new_empty(len(places) * rank, base.in_features))
         self.B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
-        share_NP = base.weight.new_zeros(base.out_features, len(places), dtype=torch.float32)
+        scale_NP = base.weight.new_zeros(base.out_features, len(places), dtype=torch.float32)
         for pair, (start, count) in enumerate(places.items()):
-            share_NP[start : start + count, pair] = scale
-        self.share_NP: Tensor
-        self.register_buffer("share_NP", share_NP, persistent=False)
+            scale_NP[start : start + count, pair] = scale
+        self.scale_NP: Tensor
+        self.register_buffer("scale_NP", scale_NP, persistent=False)
 
     def forward(self, x_MK: Tensor) -> Tensor:
         return self._add_pairs(super().forward(x_MK), x_MK)
@@ -59,7 +59,7 @@ class LowRankLinear(Linear):
 
     def _spread(self, start: int) -> Tensor:
         """B as (N, R), scaled, in float32: each output reads the r columns of its own pair, and zeros elsewhere."""
-        return (self.B[start:, None] * self.share_NP[start:, :, None]).flatten(1)
+        return (self.B[start:, None] * self.scale_NP[start:, :, None]).flatten(1)
 
     def pair(self, start: int) -> tuple[Tensor, Tensor] | None:
         """A and B, in place, for the outputs that begin at `start`."""
@@ -78,7 +78,7 @@ class LowRankLinear(Linear):
 def attach(model: Decoder, settings: Lora, *, seed: int) -> None:
     """Freeze the model and put pairs beside its targets. B is zero, so it computes what it did before, bit for bit.
 
-    A is drawn as PEFT draws it, from one seed, the same on every device.
+    A is initialised as PEFT does it, from one seed, the same on every device.
     """
     model.requires_grad_(False)
     generator = torch.Generator().manual_seed(seed)
@@ -96,12 +96,12 @@ def attach(model: Decoder, settings: Lora, *, seed: int) -> None:
                 base = block.get_submodule(path)
                 assert isinstance(base, Linear) and not isinstance(base, LowRankLinear)
                 low_rank = LowRankLinear(base, places, settings.rank, settings.alpha / settings.rank)
-                draw(low_rank.A, generator)
+                init_a(low_rank.A, generator)
                 setattr(block.get_submodule(owner), name, low_rank)
 
 
 @torch.no_grad()
-def draw(a_RK: Tensor, generator: torch.Generator) -> None:
+def init_a(a_RK: Tensor, generator: torch.Generator) -> None:
     noise_RK = 2 * torch.rand(a_RK.shape, generator=generator) - 1
     a_RK.copy_(noise_RK * a_RK.shape[1] ** -0.5)
 

@@ -23,10 +23,10 @@ class RMSNorm(nn.Module):
         out_TD = F.rms_norm(x_TD, self.weight.shape, self.weight.to(x_TD.dtype), self.eps)
         return out_TD.to(self.weight.dtype)
 
-    def beside(self, x_TD: Tensor) -> tuple[Tensor, Tensor]:
-        """x, to go on with, and its norm; on a GPU their gradients meet in one kernel."""
+    def branch(self, x_TD: Tensor) -> tuple[Tensor, Tensor]:
+        """x, for the residual stream, and its norm; on a GPU one kernel adds up their gradients."""
         if available.can_fuse(x_TD):
             from foresail.model.kernels import norm
 
-            return norm.norm_beside(x_TD, self.weight, self.eps)
+            return norm.branch(x_TD, self.weight, self.eps)
         return x_TD, self(x_TD)

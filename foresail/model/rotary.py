@@ -17,13 +17,13 @@ def rotary_table(shape: ModelShape) -> tuple[Tensor, Tensor]:
     exponents = torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim
     frequencies = 1.0 / shape.rope_theta**exponents
     if shape.rope_scaling is not None:
-        frequencies = stretch(frequencies, shape.rope_scaling)
+        frequencies = scale_frequencies(frequencies, shape.rope_scaling)
     angles = torch.outer(torch.arange(shape.max_context, dtype=torch.float32), frequencies)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
 
 
-def stretch(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
+def scale_frequencies(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
     """Llama 3: long wavelengths are slowed by `factor`, short ones kept, those between blended."""
     wavelengths = 2 * math.pi / frequencies
     turns = scaling.original_context / wavelengths

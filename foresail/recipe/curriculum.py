@@ -55,3 +55,11 @@ def length_mistakes(stages: Sequence[CurriculumStage], steps: int) -> Iterator[s
             f"the curriculum's stages have {given} steps in all and the run has {steps}; set steps = {given}, "
             "or leave steps out of the last stage"
         )
+
+
+def mix_in_words(mix: Sequence[float] | None) -> str:
+    """mix_in_words((0, 3, 2, 0, 0)) -> "levels 2 (60 %), 3 (40 %)"."""
+    if mix is None:
+        return "problems of any level"
+    shares = {level: weight / sum(mix) for level, weight in enumerate(mix, start=1) if weight}
+    return "levels " + ", ".join(f"{level} ({100 * share:.0f} %)" for level, share in shares.items())

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
-from foresail.recipe.stages import Recipe
+from foresail.recipe.keys import one_or_more
+from foresail.recipe.reward_function import name_of
+from foresail.recipe.stage import Stage
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 
-def to_toml(recipe: Recipe) -> str:
+def to_toml(recipe: Stage) -> str:
     """Plain keys first, then one table each: `steps = 20  # rollout-and-update rounds`."""
     return "\n".join(table_lines(recipe, path="")) + "\n"
 
@@ -25,6 +27,7 @@ def to_toml(recipe: Recipe) -> str:
 def table_lines(table: BaseModel, path: str) -> Iterator[str]:
     fields = type(table).model_fields
     values = {name: getattr(table, name) for name in fields}
+    values = {name: in_short(value, fields[name]) for name, value in values.items()}
     for name, value in values.items():
         if not tables_of(value):
             yield key_line(name, value, fields[name])
@@ -34,6 +37,17 @@ def table_lines(table: BaseModel, path: str) -> Iterator[str]:
             yield ""
             yield f"{head}  # {(type(inner).__doc__ or '').strip().splitlines()[0]}"
             yield from table_lines(inner, path=f"{path}{name}.")
+
+
+def in_short(value: Any, field: FieldInfo) -> Any:
+    """Where one table or several may stand: none, one, or a text that says all of it."""
+    if (several := one_or_more(field)) is None or len(value) > 1:
+        return value
+    if not value:
+        return None
+    (table,) = value
+    given = table.model_dump(exclude_defaults=True)
+    return given[several.short] if several.short is not None and list(given) == [several.short] else table
 
 
 def tables_of(value: Any) -> Sequence[BaseModel]:
@@ -60,6 +74,8 @@ def toml_value(value: Any) -> str:
     if isinstance(value, str):
         # TOML's basic strings are JSON's, except that TOML wants DEL escaped too.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if callable(value):  # a reward function that a Python program gave
+        return toml_value(name_of(value))
     if isinstance(value, tuple):
         return f"[{', '.join(map(toml_value, value))}]"
     return repr(value)

@@ -7,12 +7,12 @@ never ignored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
+from foresail.recipe.hf_files import GenerationConfig, ModelConfig, Rope, parse, read_typed
 from foresail.recipe.shape import Family, ModelShape, RopeScaling
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -23,10 +23,8 @@ ARCHITECTURES: dict[Family, str] = {
     "qwen3": "Qwen3ForCausalLM",
 }
 RELATIVES: dict[str, Family] = {"mimo": "qwen2"}  # the same blocks, and layers beside them that are not read
-# What transformers assumes where the file is silent.
-DEFAULT_MISTRAL_WINDOW = 4096
-DEFAULT_QWEN3_HEAD_DIM = 128
-DEFAULT_QWEN_FIRST_WINDOW_LAYER = 28
+DEFAULT_QWEN3_HEAD_DIM = 128  # what transformers assumes where the file is silent
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,23 +43,23 @@ def read_shape(directory: str | Path, *, context: int | None = None) -> ModelSha
     """The shape of the checkpoint in `directory`; for `context` see `shape_from_config`."""
     config = read_config(directory)
     try:
-        return shape_from_config(config, context=context)
+        return build_shape(config, context=context)
     except ValueError as error:
         raise ValueError(f"{Path(directory) / 'config.json'}: {error}") from error
 
 
 def read_special_ids(directory: str | Path) -> SpecialIds:
     """Ids from generation_config.json, which chat models keep right, else from config.json."""
-    ids = dict(read_config(directory))
-    generation = Path(directory) / "generation_config.json"
-    if generation.is_file():
-        ids |= {key: value for key, value in read_json(generation).items() if value is not None}
-    eos = ids.get("eos_token_id")
-    eos = eos if isinstance(eos, list) else [] if eos is None else [eos]
-    return SpecialIds(bos=ids.get("bos_token_id"), eos=tuple(eos), pad=ids.get("pad_token_id"))
+    config, file = read_config(directory), Path(directory) / "generation_config.json"
+    better = read_typed(file, GenerationConfig) if file.is_file() else GenerationConfig()
+    return SpecialIds(
+        bos=config.bos_token_id if better.bos_token_id is None else better.bos_token_id,
+        eos=better.eos_token_id or config.eos_token_id,
+        pad=config.pad_token_id if better.pad_token_id is None else better.pad_token_id,
+    )
 
 
-def read_config(directory: str | Path) -> dict[str, Any]:
+def read_config(directory: str | Path) -> ModelConfig:
     directory = Path(directory)
     if not directory.is_dir():
         raise FileNotFoundError(
@@ -73,17 +71,7 @@ def read_config(directory: str | Path) -> dict[str, Any]:
             f"{directory} has no config.json; give a Hugging Face model directory "
             "(config.json beside *.safetensors)"
         )
-    return read_json(directory / "config.json")
-
-
-def read_json(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{file} is not valid JSON ({error}); restore or download it again") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{file} holds no JSON object; restore or download it again")
-    return content
+    return read_typed(directory / "config.json", ModelConfig)
 
 
 def shape_from_config(config: Mapping[str, Any], *, context: int | None = None) -> ModelShape:
@@ -92,67 +80,79 @@ def shape_from_config(config: Mapping[str, Any], *, context: int | None = None) 
     `context` is the longest sequence that will be run. It matters only to models with a sliding window:
     one no longer than the window never notices it, and the shape's `max_context` becomes the window.
     """
-    family = read_family(config)
+    return build_shape(parse(config, ModelConfig), context=context)
+
+
+def build_shape(config: ModelConfig, *, context: int | None) -> ModelShape:
+    family = read_family(config.model_type)
     refuse_unsupported(config, family)
     theta, scaling = read_rope(config)
-    heads, hidden = required(config, "num_attention_heads"), required(config, "hidden_size")
+    heads = required("num_attention_heads", config.num_attention_heads)
+    hidden = required("hidden_size", config.hidden_size)
+    head_dim = config.head_dim or (DEFAULT_QWEN3_HEAD_DIM if family == "qwen3" else hidden // heads)
+    if head_dim == 0:
+        raise ValueError(f"hidden_size {hidden} is less than num_attention_heads {heads}; one is mistaken")
+    kv_heads = config.num_key_value_heads or heads
+    if heads % kv_heads:
+        raise ValueError(f"num_attention_heads {heads} is not a multiple of num_key_value_heads {kv_heads}")
+    if head_dim % 2:
+        raise ValueError(f"heads are {head_dim} wide, but rotary positions need an even width; see head_dim")
     return ModelShape(
         family=family,
-        vocab_size=required(config, "vocab_size"),
+        vocab_size=required("vocab_size", config.vocab_size),
         hidden_size=hidden,
-        intermediate_size=required(config, "intermediate_size"),
-        num_layers=required(config, "num_hidden_layers"),
+        intermediate_size=required("intermediate_size", config.intermediate_size),
+        num_layers=required("num_hidden_layers", config.num_hidden_layers),
         num_heads=heads,
-        num_kv_heads=config.get("num_key_value_heads") or heads,
-        head_dim=config.get("head_dim") or (DEFAULT_QWEN3_HEAD_DIM if family == "qwen3" else hidden // heads),
+        num_kv_heads=kv_heads,
+        head_dim=head_dim,
         max_context=usable_context(config, family, context),
-        norm_eps=config.get("rms_norm_eps", 1e-6),
+        norm_eps=config.rms_norm_eps,
         rope_theta=theta,
         rope_scaling=scaling,
         qkv_bias=family == "qwen2",
         qk_norm=family == "qwen3",
-        tied=config.get("tie_word_embeddings", False),
+        tied=config.tie_word_embeddings,
     )
 
 
-def required(config: Mapping[str, Any], key: str) -> int:
-    if config.get(key) is None:
+def required(key: str, value: Value | None) -> Value:
+    if value is None:
         raise ValueError(f"{key} is missing; add it, or use the config.json that came with the weights")
-    return config[key]
+    return value
 
 
-def read_family(config: Mapping[str, Any]) -> Family:
-    name = config.get("model_type")
-    name = RELATIVES.get(str(name), name)
+def read_family(model_type: str | None) -> Family:
+    name = RELATIVES.get(str(model_type), model_type)
     for family in FAMILIES:
         if name == family:
             return family
     raise ValueError(f"model_type {name!r} is not supported; use one of {', '.join(FAMILIES)} (dense)")
 
 
-def refuse_unsupported(config: Mapping[str, Any], family: Family) -> None:
+def refuse_unsupported(config: ModelConfig, family: Family) -> None:
     """Options that change the arithmetic in ways the decoder does not follow."""
-    if config.get("quantization_config"):
+    if config.quantization_config:
         raise ValueError("the weights are quantised; start from the original bf16 or fp32 checkpoint")
-    if config.get("attention_bias") and family != "qwen2":
+    if config.attention_bias and family != "qwen2":
         raise ValueError(f"attention_bias is not supported for {family}; only qwen2 has biases (q, k and v)")
-    if config.get("mlp_bias"):
+    if config.mlp_bias:
         raise ValueError("mlp_bias is not supported; choose a model without it")
-    if (activation := config.get("hidden_act", "silu")) not in ("silu", "swish"):
-        raise ValueError(f"hidden_act {activation!r} is not supported; choose a model with silu")
+    if config.hidden_act not in ("silu", "swish"):
+        raise ValueError(f"hidden_act {config.hidden_act!r} is not supported; choose a model with silu")
 
 
-def read_rope(config: Mapping[str, Any]) -> tuple[float, RopeScaling | None]:
+def read_rope(config: ModelConfig) -> tuple[float, RopeScaling | None]:
     """theta and scaling: transformers 5 keeps both in `rope_parameters`, 4 in two keys of their own.
 
     Where a file has both, `rope_scaling` wins, as it does in transformers 5.
     """
-    rope = config.get("rope_scaling") or config.get("rope_parameters") or {}
-    theta = rope.get("rope_theta") or config.get("rope_theta") or 10_000.0
-    turned = rope.get("partial_rotary_factor") or config.get("partial_rotary_factor") or 1.0
+    rope = filled(config.rope_scaling) or filled(config.rope_parameters) or Rope()
+    theta = rope.rope_theta or config.rope_theta or 10_000.0
+    turned = rope.partial_rotary_factor or config.partial_rotary_factor or 1.0
     if turned != 1.0:
         raise ValueError(f"partial_rotary_factor {turned} is not supported; choose a model that turns all")
-    kind = rope.get("rope_type") or rope.get("type") or "default"
+    kind = rope.rope_type or rope.type or "default"
     if kind == "default":
         return theta, None
     if kind != "llama3":
@@ -161,15 +161,22 @@ def read_rope(config: Mapping[str, Any]) -> tuple[float, RopeScaling | None]:
             "original context, remove rope_scaling (or set its rope_type to default) in config.json"
         )
     keys = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
-    factor, low, high, original = (required(rope, key) for key in keys)
+    factor, low, high, original = (required(key, getattr(rope, key)) for key in keys)
+    if high <= low:
+        raise ValueError(f"high_freq_factor {high:g} is not above low_freq_factor {low:g}; one is mistaken")
     return theta, RopeScaling(
         factor=factor, low_freq_factor=low, high_freq_factor=high, original_context=original
     )
 
 
-def usable_context(config: Mapping[str, Any], family: Family, context: int | None) -> int:
+def filled(rope: Rope | None) -> Rope | None:
+    """`"rope_scaling": {}` says as little as null."""
+    return rope if rope is not None and rope.model_fields_set else None
+
+
+def usable_context(config: ModelConfig, family: Family, context: int | None) -> int:
     """Positions the decoder may use: all of the model's, or its window if nothing longer is run."""
-    longest = required(config, "max_position_embeddings")
+    longest = required("max_position_embeddings", config.max_position_embeddings)
     window = sliding_window(config, family)
     if window is None or window >= longest:
         return longest
@@ -183,18 +190,17 @@ def usable_context(config: Mapping[str, Any], family: Family, context: int | Non
     return window
 
 
-def sliding_window(config: Mapping[str, Any], family: Family) -> int | None:
+def sliding_window(config: ModelConfig, family: Family) -> int | None:
     """The window in tokens, or None if every layer sees the whole past."""
     if family == "llama":
         return None
     if family == "mistral":
-        return config.get("sliding_window", DEFAULT_MISTRAL_WINDOW)
-    if not config.get("use_sliding_window"):
+        return config.sliding_window
+    if not config.use_sliding_window:
         return None
-    first = config.get("max_window_layers", DEFAULT_QWEN_FIRST_WINDOW_LAYER)
-    kinds = config.get("layer_types")
-    slides = "sliding_attention" in kinds if kinds else first < required(config, "num_hidden_layers")
-    return config.get("sliding_window", DEFAULT_MISTRAL_WINDOW) if slides else None
+    kinds, layers = config.layer_types, required("num_hidden_layers", config.num_hidden_layers)
+    slides = "sliding_attention" in kinds if kinds else config.max_window_layers < layers
+    return config.sliding_window if slides else None
 
 
 def config_from_shape(

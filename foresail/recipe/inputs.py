@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from importlib.util import find_spec
+from netrc import NetrcParseError, netrc
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
+from foresail.recipe.hf_files import WeightIndex, read_typed
 from foresail.recipe.shape import ModelShape
 
 # Above these a look would cost the second that a check may take.
@@ -26,9 +30,9 @@ def check_weights(directory: Path) -> Iterator[str]:
         files = [single]
     elif index.is_file():
         try:
-            shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()
-        except (ValueError, KeyError, TypeError, AttributeError):
-            yield f"{index} is not a safetensors index; download it again"
+            shards = read_typed(index, WeightIndex).weight_map.values()
+        except ValueError as error:
+            yield str(error)
             return
         files = sorted({directory / shard for shard in shards})
     else:
@@ -50,19 +54,21 @@ def is_whole_safetensors(file: Path) -> bool:
         try:
             header = json.loads(stream.read(length))
             ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
             return False
+    if not all(type(end) is int for end in ends):
+        return False
     return file.stat().st_size == 8 + length + max(ends, default=0)
 
 
-def check_tokenizer(directory: Path, shape: ModelShape | None) -> Iterator[str]:
+def check_tokenizer(directory: Path, shape: ModelShape | None, template: str | None = None) -> Iterator[str]:
     file = directory / "tokenizer.json"
     if not file.is_file():
         yield f"{directory} has no tokenizer.json; set model.tokenizer to a directory that has one"
         return
     try:
         size = tokenizer_size(file)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         yield f"{file} is not a tokenizer in JSON; restore it, or set model.tokenizer to another directory"
         return
     if size is not None and shape is not None and size > shape.vocab_size:
@@ -70,7 +76,10 @@ def check_tokenizer(directory: Path, shape: ModelShape | None) -> Iterator[str]:
             f"{file} has ids up to {size - 1}, but the model's vocabulary is {shape.vocab_size}; "
             "set model.tokenizer to the tokenizer the model was trained with"
         )
-    if not has_chat_template(directory):
+    if template is not None:
+        if not Path(template).is_file():
+            yield f"model.chat_template {template} is no file; name one with a chat template in Jinja"
+    elif not has_chat_template(directory):
         yield (
             f"{directory} has no chat template, and prompts are messages; put one in chat_template.jinja there, as "
             "an instruct model of the same family has it"
@@ -88,7 +97,7 @@ def has_chat_template(directory: Path) -> bool:
         )
     except KeyError:
         return False
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return True
 
 
@@ -100,7 +109,37 @@ def tokenizer_size(file: Path) -> int | None:
     vocab = content["model"]["vocab"]  # Unigram lists its tokens, the others map them to ids
     ids = vocab.values() if isinstance(vocab, dict) else range(len(vocab))
     added = [token["id"] for token in content.get("added_tokens") or ()]
+    if not all(type(number) is int for number in (*ids, *added)):
+        raise ValueError(f"{file} has ids that are no whole numbers")
     return max([*ids, *added], default=-1) + 1
+
+
+def check_wandb() -> Iterator[str]:
+    """Installed, and logged in or offline: else it asks on the terminal, or fails, once the run has begun."""
+    if find_spec("wandb") is None:
+        yield "run.wandb is set, but Weights & Biases is not installed; pip install 'foresail[wandb]'"
+    elif not (os.environ.get("WANDB_API_KEY") or wandb_is_offline() or wandb_is_logged_in()):
+        yield (
+            "run.wandb is set, but nobody is logged in to Weights & Biases; run `wandb login`, set "
+            "WANDB_API_KEY, set WANDB_MODE=offline to log into the run's folder, or leave run.wandb out"
+        )
+
+
+def wandb_is_offline() -> bool:
+    return os.environ.get("WANDB_MODE", "").lower() in ("offline", "disabled", "dryrun")
+
+
+def wandb_is_logged_in() -> bool:
+    """Where `wandb login` writes: a netrc file with an entry for the service's host."""
+    host = urlparse(os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai")).hostname
+    files = (os.environ.get("NETRC"), "~/.netrc", "~/_netrc")
+    for file in (Path(name).expanduser() for name in files if name):
+        try:
+            if host and netrc(file).authenticators(host):
+                return True
+        except (OSError, NetrcParseError):
+            continue
+    return False
 
 
 def check_source(key: str, source: str) -> Iterator[str]:
@@ -183,3 +222,22 @@ def count_records(source: str) -> int | None:
         return None
     with file.open("rb") as stream:
         return sum(1 for line in stream if line.strip())
+
+
+def default_name(source: str) -> str:
+    """default_name("data/gsm8k/train.jsonl.gz") -> "train"; of "reasoning-gym:chain_sum,size=9" -> "chain_sum"."""
+    name, _, rest = source.partition(":")
+    if name in BUILT_IN_SOURCES:
+        return rest.partition(",")[0] if name == "reasoning-gym" else name
+    return Path(source).name.partition(".")[0]
+
+
+def reach(columns: Any, key: str, missing: Any = None) -> Any:
+    """A column of a row, also inside another: reach({"model": {"answer": "4"}}, "model.answer") -> "4"."""
+    if isinstance(columns, Mapping) and key in columns:
+        return columns[key]
+    for part in key.split("."):
+        if not isinstance(columns, Mapping) or part not in columns:
+            return missing
+        columns = columns[part]
+    return columns

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from foresail.recipe.columns import reach
-from foresail.recipe.inputs import LARGEST_COUNTED, first_line
-from foresail.recipe.parts import NUM_LEVELS, Problems
-from foresail.recipe.stages import Rl
+from foresail.recipe.inputs import LARGEST_COUNTED, first_line, reach
+from foresail.recipe.parts import NUM_LEVELS, Mix, Problems
+from foresail.recipe.sources import named
 
 
 def to_level(value: Any) -> int | None:
@@ -55,26 +54,26 @@ def read_entry(line: str, place: str) -> tuple[str, int | None]:
         raise ValueError(f"{place}: {error}") from None
 
 
-def level_refusals(recipe: Rl) -> Iterator[str]:
-    """Levels that cannot be read, and weights on levels of which there is no problem."""
-    try:
-        counts = count_levels(recipe.data)
-    except (OSError, ValueError) as error:
-        key = "data.difficulty" if recipe.data.difficulty is not None else "data.difficulty_key"
-        yield f"{key}: {error}"
-        return
-    if counts is None:
-        return
-    for number, phase in enumerate(recipe.phases, start=1):
-        where = f"curriculum stage {number}: " if recipe.curriculum else ""
-        yield from (
-            where + line for line in mix_refusals(phase.mix, counts, phase.prompts_per_step) if phase.mix
-        )
+def level_refusals(data: Sequence[Problems], mixes: Mapping[str, tuple[Mix, int]]) -> Iterator[str]:
+    """Levels that cannot be read, and weights on levels of which there is no problem.
+
+    `mixes` are the weights and a step's prompts, by the words that say where they hold.
+    """
+    counts: Counter[int] = Counter()
+    for place, source in named("data", data):
+        try:
+            found = count_levels(source)
+        except (OSError, ValueError) as error:
+            yield f"{place}.{'difficulty' if source.difficulty is not None else 'difficulty_key'}: {error}"
+            return
+        if found is None:
+            return
+        counts += found
+    for where, (mix, prompts_per_step) in mixes.items():
+        yield from (where + line for line in mix_refusals(mix, counts, prompts_per_step))
 
 
-def mix_refusals(
-    mix: tuple[float, ...] | None, counts: Mapping[int, int], prompts_per_step: int
-) -> Iterator[str]:
+def mix_refusals(mix: Mix | None, counts: Mapping[int, int], prompts_per_step: int) -> Iterator[str]:
     """mix_refusals((1, 1, 0, 0, 0), {1: 30}, 64) -> level 2 has none; 30 are too few for a step of 64."""
     wanted = [level for level, weight in enumerate(mix or (), start=1) if weight]
     there = ", ".join(f"{level}: {counts[level]}" for level in sorted(counts)) or "none"
@@ -110,15 +109,16 @@ def count_column(file: Path, key: str, limit: int | None) -> Counter[int]:
     """Lines that are no objects are told of by others."""
     counts: Counter[int] = Counter()
     with file.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(islice((line for line in lines if line.strip()), limit), start=1):
+        filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+        for number, line in islice(filled, limit):
             try:
                 value = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             try:
                 level = to_level(reach(value, key))
             except ValueError as error:
-                raise ValueError(f"{file}, row {number}: {error}") from None
+                raise ValueError(f"{file}:{number}: {error}") from None
             if level is not None:
                 counts[level] += 1
     return counts

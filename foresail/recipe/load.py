@@ -7,6 +7,7 @@ Relative paths inside a recipe stay as written: they count from the folder the c
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -15,26 +16,43 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 
-from foresail.recipe.keys import hint, known_keys, leaves, table_type
-from foresail.recipe.plain_words import in_plain_words
-from foresail.recipe.stages import STAGES, Recipe, Stage
+from foresail.recipe.elsewhere import sentence_for_value
+from foresail.recipe.keys import hint, known_keys, leaves, one_or_more, table_type
+from foresail.recipe.parts import Part
+from foresail.recipe.stage import Stage
+from foresail.recipe.stages import STAGES, recipe_type
+from foresail.recipe.validation_errors import explain_errors, show
 
-Table = TypeVar("Table", bound=Stage)
+# LaTeX commands that begin with n, without it
+LATEX = "abla|cong|e|earrow|eg|eq|ewline|exists|geq|i|leq|mid|onumber|ot|otin|parallel|rightarrow|u|warrow"
+NEWLINE = re.compile(rf"\\\\n|\\n(?!(?:{LATEX})(?![A-Za-z]))")
+Table = TypeVar("Table", bound=Part)
 
 
 class RecipeError(ValueError):
     """A recipe cannot be used; the message lists what to mend, one mistake a line."""
 
 
-def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> Stage:
     """The recipe in a file, with the overrides laid over it."""
     given = read_toml(Path(path))
     settings, mistakes = split_overrides(overrides)
     stage_name = settings.get("stage", given.get("stage"))
-    stage = STAGES.get(str(stage_name))
-    if stage is None:
+    if str(stage_name) not in STAGES:
         raise complaint(path, [*mistakes, stage_mistake(stage_name)])
-    return check_table(path, given, settings, mistakes, stage)
+    return check_table(path, given, settings, mistakes, recipe_type(str(stage_name)))
+
+
+def build_recipe(given: dict[str, Any], name: str = "recipe") -> Stage:
+    """The recipe that nested dicts describe, as TOML would; `name` is what to call it in messages."""
+    return check_table(name, given, {}, [], check_stage(given.get("stage"), name))
+
+
+def check_stage(stage: Any, name: str) -> type[Stage]:
+    """The type of recipes of that stage."""
+    if str(stage) not in STAGES:
+        raise complaint(name, [stage_mistake(stage)])
+    return recipe_type(str(stage))
 
 
 def load_table(path: str | Path, overrides: Sequence[str], kind: type[Table]) -> Table:
@@ -49,13 +67,16 @@ def check_table(
     """Lay the settings over what is given; a value of that kind, or one error with all mistakes."""
     known = dict(known_keys(kind))
     for key, text in settings.items():
-        put(given, key, parse_value(text, known.get(key)))
+        try:
+            put(given, key, parse_value(text, known.get(re.sub(r"#\d+", "", key))), kind)
+        except ValueError as error:
+            mistakes.append(str(error))
     unknown = [key for key, _ in leaves(given) if key not in known]
-    mistakes += [key_mistake(key, known) for key in unknown]
+    mistakes += [key_mistake(key, value, known) for key, value in leaves(given) if key not in known]
     try:
         table = kind.model_validate(without(given, unknown))
     except ValidationError as error:
-        raise complaint(path, [*mistakes, *in_plain_words(error, kind, told=unknown)]) from None
+        raise complaint(path, [*mistakes, *explain_errors(error, kind, given, told=unknown)]) from None
     if mistakes:
         raise complaint(path, mistakes)
     return table
@@ -76,6 +97,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"{path} is not valid TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists in …
+        raise RecipeError(f"{path} cannot be read: {error}") from None
 
 
 def split_overrides(overrides: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -99,21 +122,54 @@ def parse_value(text: str, wanted: Any) -> Any:
         return None
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
+    except (ValueError, RecursionError):  # no TOML, or nothing that it could hold
+        return with_newlines(text)
     value = parsed["value"] if len(parsed) == 1 else text
     takes_text = wanted is str or (str in get_args(wanted) and get_origin(wanted) is not tuple)
-    return text if takes_text and not isinstance(value, str | dict) else value
+    return with_newlines(text) if takes_text and not isinstance(value, str | dict) else value
 
 
-def put(given: dict[str, Any], key: str, value: Any) -> None:
-    """put({}, "run.seed", 1) makes {"run": {"seed": 1}}."""
+def with_newlines(text: str) -> str:
+    r"""A shell passes on \n as two characters: r"\nThink." -> a new line and "Think.".
+
+    LaTeX commands that begin so (\neq, \nu, …) stay, and \\n is a backslash and an n.
+    """
+    return NEWLINE.sub(lambda found: "\n" if found[0] == r"\n" else r"\n", text)
+
+
+def put(given: dict[str, Any], key: str, value: Any, kind: type[Part]) -> None:
+    """put({}, "run.seed", 1, Rl) makes {"run": {"seed": 1}}; "data#2.weight" means the second [[data]]."""
     *tables, last = key.split(".")
-    for name in tables:
+    if tables:
+        first, number, place = tables[0].partition("#")
+        given = open_table(given, first, int(place) if number and place.isdigit() else None, kind)
+    for name in tables[1:]:
         if not isinstance(given.get(name), dict):
             given[name] = {}
         given = given[name]
     given[last] = value
+
+
+def open_table(given: dict[str, Any], name: str, number: int | None, kind: type[Part]) -> dict[str, Any]:
+    """The table to put into, made where there is none; of several under one name, that number."""
+    there = given.get(name)
+    if isinstance(there, list) and there and all(isinstance(entry, dict) for entry in there):
+        if number is None and len(there) > 1:
+            raise ValueError(
+                f"there are {len(there)} tables [[{name}]]; say which: {name}#1 to {name}#{len(there)}"
+            )
+        if not 1 <= (number or 1) <= len(there):
+            raise ValueError(f"{name}#{number}: there are {len(there)} tables [[{name}]]")
+        found: dict[str, Any] = there[(number or 1) - 1]
+        return found
+    field = kind.model_fields.get(name)
+    several = one_or_more(field) if field is not None else None
+    if isinstance(there, str) and several is not None and several.short is not None:
+        given[name] = {several.short: there}
+    elif not isinstance(there, dict):
+        given[name] = {}
+    table: dict[str, Any] = given[name]
+    return table
 
 
 def without(given: dict[str, Any], unknown: Sequence[str], prefix: str = "") -> dict[str, Any]:
@@ -129,13 +185,13 @@ def without(given: dict[str, Any], unknown: Sequence[str], prefix: str = "") -> 
     return left
 
 
-def key_mistake(key: str, known: dict[str, Any]) -> str:
+def key_mistake(key: str, value: Any, known: dict[str, Any]) -> str:
     names = key.split(".")
     for depth in range(1, len(names)):
         above = ".".join(names[:depth])
         if above in known and table_type(known[above]) is None:
             return f"{key}: {above} takes a single value in this stage, not a table; write {above} = …"
-    return f"{key}: unknown key; {hint(key, list(known))}"
+    return f"{key}: unknown key; {hint(key, list(known), value)}"
 
 
 def stage_mistake(stage: Any) -> str:
@@ -144,8 +200,9 @@ def stage_mistake(stage: Any) -> str:
         return (
             f"stage is missing; put stage = {stages} at the top of the file (`foresail simulate` needs none)"
         )
-    near = get_close_matches(str(stage), STAGES, n=1, cutoff=0.0)[0]
-    return f'stage: there is no stage "{stage}"; the stages are {stages}; did you mean "{near}"?'
+    near = get_close_matches(str(stage), STAGES, n=1)
+    meant = sentence_for_value("stage", stage) or (f'did you mean "{near[0]}"?' if near else "choose one")
+    return f"stage: there is no stage {show(stage)}; the stages are {stages}; {meant}"
 
 
 def complaint(path: str | Path, mistakes: list[str]) -> RecipeError:

@@ -1,4 +1,4 @@
-"""The memory a recipe needs on its device, by part, reckoned from the model's shape without torch.
+"""The memory a recipe needs on its device, by part, estimated from the model's shape without torch.
 
 Weights stand in the model's dtype; AdamW keeps two float32 values for each, and a float32 master copy where
 they have 16 bits; its 8-bit states are two bytes, with the low half of the master four. Gradients are summed in
@@ -26,10 +26,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from foresail.recipe import parts
-from foresail.recipe.batches import count_batches
-from foresail.recipe.projections import count_adapters
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.stages import Recipe, Rl
 
 Device = Literal["cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -75,54 +72,19 @@ class Memory:
         return self.weights + self.optimizer + self.critic
 
 
-def estimate(
-    shape: ModelShape, recipe: Recipe, device: Device, critic_shape: ModelShape | None = None
-) -> Memory:
-    """For SmolLM2-135M in bfloat16: 0.27 GB of weights, 0.54 GB of gradients, 1.61 GB of optimiser.
+@dataclass(frozen=True, kw_only=True)
+class ExtraMemory:
+    """What a stage holds besides its model: bytes by part, and the shapes of models that learn in turn with it."""
 
-    Of policy and critic, which learn in turn, the larger one's gradients and activations count. The critic's shape
-    is the policy's unless it is said.
-    """
-    dtype = dtype_of(recipe, device)
-    value_bytes, tokens = VALUE_BYTES[dtype], count_batches(recipe).micro_batch.tokens
-    critic = recipe.critic if isinstance(recipe, Rl) else None
-    learners = [shape]
-    if critic is not None and critic.kind == "model":
-        learners.append((critic_shape or shape).model_copy(update={"tied": True}))
-    pairs = 0 if recipe.lora is None else count_adapters(shape, recipe.lora.rank, recipe.lora.targets)
-    trained = pairs or shape.num_parameters
-    weights = (shape.num_parameters + pairs) * value_bytes
-    gradients = max(trained, *(learner.num_parameters for learner in learners[1:]), 0) * FLOAT32
-    activations = tokens * max(
-        token_bytes(learner, value_bytes, device, recompute=recipe.recompute) for learner in learners
-    )
-    logits = logits_bytes(shape, tokens, value_bytes, device)
-    kv_cache = kv_bytes(shape, recipe, value_bytes) if isinstance(recipe, Rl) else 0
-    return Memory(
-        weights=weights,
-        gradients=gradients,
-        optimizer=round(trained * state_bytes(recipe.optimizer.states, dtype)),
-        activations=activations,
-        logits=logits,
-        kv_cache=kv_cache,
-        reference=weights if isinstance(recipe, Rl) and recipe.loss.kl_weight > 0 and not pairs else 0,
-        critic=0 if critic is None else critic_bytes(critic, learners[-1], dtype),
-        shared=min(kv_cache, gradients + activations + logits) if device == "cuda" else 0,
-    )
+    kv_cache: int = 0
+    reference: int = 0
+    critic: int = 0
+    learners: tuple[ModelShape, ...] = ()
 
 
-def kv_bytes(shape: ModelShape, recipe: Rl, value_bytes: int) -> int:
-    tokens = kv_pages(recipe.engine_room, recipe.max_length) * recipe.engine.page_size
-    return tokens * shape.kv_values_per_token * (1 if recipe.engine.kv_dtype == "fp8" else value_bytes)
-
-
-def critic_bytes(critic: parts.Critic, shape: ModelShape, dtype: Dtype) -> int:
-    """Weights and optimiser of its layer, which is float32, and of its model where it has one."""
-    states = critic.optimizer.states
-    layer = (shape.hidden_size + 1) * (FLOAT32 + state_bytes(states, "float32"))
-    if critic.kind == "head":
-        return round(layer)
-    return round(layer + shape.num_parameters * (VALUE_BYTES[dtype] + state_bytes(states, dtype)))
+def kv_bytes(shape: ModelShape, engine: parts.Engine, max_length: int, value_bytes: int) -> int:
+    tokens = kv_pages(engine, max_length) * engine.page_size
+    return tokens * shape.kv_values_per_token * (1 if engine.kv_dtype == "fp8" else value_bytes)
 
 
 def state_bytes(states: States, dtype: Dtype) -> float:
@@ -132,10 +94,10 @@ def state_bytes(states: States, dtype: Dtype) -> float:
     return 2 * FLOAT32 + (0 if dtype == "float32" else FLOAT32)
 
 
-def dtype_of(recipe: Recipe, device: Device) -> Dtype:
-    """The `auto` of model.dtype made plain."""
-    if recipe.model.dtype != "auto":
-        return recipe.model.dtype
+def dtype_of(wanted: Literal["auto"] | Dtype, device: Device) -> Dtype:
+    """What model.dtype comes to: `auto` is bfloat16 on a GPU, float32 on a CPU."""
+    if wanted != "auto":
+        return wanted
     return "bfloat16" if device == "cuda" else "float32"
 
 
@@ -144,11 +106,11 @@ def pages_per_sample(page_size: int, max_length: int) -> int:
     return -(-max_length // page_size) + 1
 
 
-def kv_pages(room: parts.Engine, max_length: int) -> int:
+def kv_pages(engine: parts.Engine, max_length: int) -> int:
     """Pages of an engine's cache: as set, or enough for all that may run at once, at full length."""
-    if room.kv_tokens is not None:
-        return room.kv_tokens // room.page_size
-    return room.max_running * pages_per_sample(room.page_size, max_length)
+    if engine.kv_tokens is not None:
+        return engine.kv_tokens // engine.page_size
+    return engine.max_running * pages_per_sample(engine.page_size, max_length)
 
 
 def token_bytes(shape: ModelShape, value_bytes: int, device: Device, *, recompute: bool = False) -> int:
@@ -198,3 +160,8 @@ def qk_norm_bytes(width: int, value_bytes: int, device: Device) -> int:
     """The input is the projection, kept already; the CPU keeps a float32 copy of it and the output as well."""
     copy = FLOAT32 if value_bytes != FLOAT32 else 0
     return width * (value_bytes + copy) if device == "cpu" else 0
+
+
+def gigabytes(count: int) -> str:
+    """gigabytes(269_030_016) -> "0.27 GB"; small things in MB."""
+    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1e6:.2f} MB"

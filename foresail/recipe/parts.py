@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, Strict, model_validator
+from pydantic_core import PydanticCustomError
 
+from foresail.recipe.inputs import default_name
 from foresail.recipe.projections import check_targets
+from foresail.recipe.reward_function import Function, name_of, split_name
 from foresail.recipe.shape import ModelShape
 
 GRADERS = ("math", "exact", "code")
+NO_GRADER = "none"  # of a reward that has terms only
 NUM_LEVELS = 5  # of difficulty, from easy to hard
 
 
@@ -36,9 +44,28 @@ class Part(BaseModel):
         return given | tables
 
 
+class CheckedPart(Part):
+    """A table with checks across its keys, all of which are reported at once."""
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if mistakes := list(self.mistakes()):
+            raise ValueError("\n".join(mistakes))
+        return self
+
+    def mistakes(self) -> Iterator[str]:
+        raise NotImplementedError
+
+
 def check_name(name: str) -> str:
     if not name.strip(".") or "/" in name:
         raise ValueError(f'"{name}" is no name of a folder; write it like first-try, its place is run.root')
+    return name
+
+
+def check_source_name(name: str) -> str:
+    if not name.strip() or "/" in name:
+        raise ValueError(f'"{name}" is no name for curves and counts; use one without a slash, like gsm8k')
     return name
 
 
@@ -57,11 +84,43 @@ def check_window(bounds: tuple[float, ...]) -> tuple[float, ...]:
     return bounds
 
 
+def check_function_name(grader: Any) -> Function:
+    """Text as a recipe has it, or the function itself, as a Python program may give it."""
+    if grader is None:  # what the override reward.grader=none comes to
+        return NO_GRADER
+    if not isinstance(grader, str) and not callable(grader):
+        raise PydanticCustomError("string_type", "text is wanted")
+    return grader
+
+
+def check_options(options: tuple[str, ...]) -> tuple[str, ...]:
+    read_options(options)
+    return options
+
+
+def read_options(options: tuple[str, ...]) -> dict[str, Any]:
+    """read_options(["enable_thinking=false"]) -> {"enable_thinking": False}; values as in TOML, else text."""
+    found: dict[str, Any] = {}
+    for option in options:
+        name, equals, text = (part.strip() for part in option.partition("="))
+        if not equals or not name.isidentifier():
+            raise ValueError(f'"{option}" is not of the form name=value, like enable_thinking=false')
+        try:
+            found[name] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name] = text
+    return found
+
+
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
 Mix = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_mix)]
 Window = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_window)]
 Targets = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_targets)]
+Options = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_options)]
 Name = Annotated[str, AfterValidator(check_name)]
+GraderName = Annotated[Function, PlainValidator(check_function_name)]
+SourceName = Annotated[str, AfterValidator(check_source_name)]
+TooLong = Literal["error", "drop"]
 
 
 class Run(Part):
@@ -74,6 +133,10 @@ class Run(Part):
     deterministic: bool = Field(False, description="two runs on one machine are equal bit for bit; slower")
     wandb: str | None = Field(None, description="Weights & Biases project to log to as well")
 
+    @property
+    def folder(self) -> Path:
+        return Path(self.root) / self.name
+
 
 class Model(Part):
     """The starting point: a checkpoint, or a shape for fresh weights."""
@@ -81,6 +144,12 @@ class Model(Part):
     path: str | None = Field(None, description="Hugging Face directory to start from")
     shape: ModelShape | None = Field(None, description="train from fresh weights of this shape")
     tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
+    chat_template: str | None = Field(
+        None, description="file with a chat template in Jinja; default: the tokenizer's"
+    )
+    template_options: Options = Field(
+        (), description='what the chat template is told besides, like ["enable_thinking=false"]'
+    )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="auto: bfloat16 on CUDA; float16 rounds eight times finer, within a smaller range"
     )
@@ -96,10 +165,25 @@ class Lora(Part):
     )
 
 
+# Keys that stages share.
+OptionalLora = Annotated[Lora | None, Field(description="train low-rank pairs only; none: every weight")]
+MicroBatchTokens = Annotated[int, Field(gt=0, description="tokens per packed micro-batch")]
+Recompute = Annotated[
+    bool,
+    Field(
+        description="compute a block's activations anew in the backward pass: less memory, one more forward pass"
+    ),
+]
+
+
 class Problems(Part):
     """Problems with checkable answers."""
 
     source: str = Field(description="file.jsonl, file.parquet, or a generator such as arithmetic:…")
+    name: SourceName | None = Field(
+        None, description="what its curves and counts are called; default: the file's or generator's name"
+    )
+    grader: str | None = Field(None, description="its own grader, as reward.grader; default: that one")
     prompt_key: str | None = Field(None, description="column of the prompt; default: the usual names")
     answer_key: str | None = Field(None, description="column of the answer; default: the usual names")
     system: str | None = Field(None, description="system message put before every prompt")
@@ -108,10 +192,17 @@ class Problems(Part):
         None, description="file of conversations put before every prompt, as turns: worked examples"
     )
     limit: int | None = Field(None, gt=0, description="use only the first so many")
+    too_long: TooLong = Field(
+        "error", description="prompts longer than max_prompt_tokens: refuse to run, or leave them out"
+    )
     difficulty: str | None = Field(
         None, description="file of levels by problem, as `foresail data grade-difficulty` writes it"
     )
     difficulty_key: str | None = Field(None, description="column of the level, 1 (easy) to 5 (hard)")
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
 
 
 class Sampling(Part):
@@ -163,17 +254,33 @@ class Checkpoints(Part):
     """What survives a kill."""
 
     every: int = Field(1, gt=0, description="steps between checkpoints; 1 loses at most the current step")
-    keep: int = Field(2, gt=0, description="checkpoints kept; the newest always is")
+    keep: int = Field(2, gt=0, description="checkpoints kept, the best one not counted; the newest always is")
+    resumable: int = Field(
+        2, gt=0, description="newest of them that keep the optimiser's state; older ones hold weights only"
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto",
+        description="of the weights others load; auto: the model's; what going on needs is kept exactly",
+    )
+    best: str | None = Field(
+        None, description="metric whose best step is kept as checkpoints/best; the end of its name is enough"
+    )
+    best_is: Literal["max", "min"] = Field("max", description="which value of it is best")
+    patience: int | None = Field(
+        None,
+        gt=0,
+        description="end the run after so many measurements of it without a better one; none: never",
+    )
 
 
 class Engine(Part):
-    """The rollout engine's room."""
+    """The size of the rollout engine."""
 
     max_running: int = Field(512, gt=0, description="samples decoded at once")
     page_size: int = Field(16, gt=0, description="tokens per KV page")
     kv_tokens: int | None = Field(None, gt=0, description="tokens the KV cache holds; default: all it needs")
     kv_dtype: Literal["model", "fp8"] = Field(
-        "model", description="fp8: half the room, rounder keys; CUDA only"
+        "model", description="fp8: half the memory, rounded more; CUDA only"
     )
     prefill_tokens: int = Field(16_384, gt=0, description="prompt tokens computed between two decode steps")
     batch_invariant: bool = Field(
@@ -241,7 +348,10 @@ class Loss(Part):
         "token-mean", description="from token losses to one; constant: Dr. GRPO's"
     )
     kl: Literal["k1", "k3"] = Field("k3", description="estimator, when kl_weight > 0")
-    kl_weight: float = Field(0.0, ge=0, description="pull towards the starting model; off by default")
+    kl_weight: float = Field(0.0, ge=0, description="pull towards the reference model; off by default")
+    reference: str | None = Field(
+        None, description="checkpoint that the KL term pulls towards; default: the starting model"
+    )
     old_logprobs: Literal["engine", "trainer"] = Field(
         "engine", description="engine: as sampled, free; trainer: one more forward pass"
     )
@@ -263,10 +373,46 @@ class Code(Part):
     )
 
 
+class Term(Part):
+    """A score that is added to the reward, and has a curve of its own."""
+
+    grader: GraderName = Field(description="file.py:function, module:function, math, exact or code")
+    weight: float = Field(1.0, description="what its score is multiplied by; below 0 it is a penalty")
+    name: str | None = Field(None, description="in metrics and rollouts; default: the function's")
+
+    @property
+    def label(self) -> str:
+        return self.name or split_name(name_of(self.grader))[1]
+
+    @property
+    def own_function(self) -> bool:
+        return self.grader not in GRADERS
+
+    @model_validator(mode="after")
+    def check_term(self) -> Self:
+        check_grader_name(self.grader)
+        if not self.label.strip() or "/" in self.label:
+            raise ValueError(f'"{self.label}" is no name for a metric; write it like brevity')
+        return self
+
+
+def check_grader_name(grader: Function) -> None:
+    if grader in GRADERS or not isinstance(grader, str):
+        return
+    place, colon, function = grader.rpartition(":")
+    if not (colon and place and function.isidentifier()):
+        near = get_close_matches(grader, GRADERS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(GRADERS)}."
+        raise ValueError(f'unknown grader "{grader}"; {hint} A function is named like rewards.py:score')
+
+
 class Reward(Part):
     """From verdicts to rewards."""
 
-    grader: str = Field("math", description="math, exact, code, or a function of one's own: file.py:function")
+    grader: GraderName = Field(
+        "math",
+        description="math, exact, code, or a function of one's own: file.py:function; none: terms only",
+    )
     wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
     correct: float = Field(1.0, gt=0, description="reward of a right answer")
     accept: Literal["boxed", "stated", "any"] = Field(
@@ -293,26 +439,43 @@ class Reward(Part):
     language_weight: float = Field(
         0.0, ge=0, description="penalty times the share of letters not in the prompt's script; 0: off"
     )
+    terms: tuple[Term, ...] = Field(
+        (), strict=False, description="further rewards, added by their weights, [[reward.terms]]"
+    )
 
     @property
     def own_function(self) -> bool:
-        """Whether `grader` names a function: its scores are the rewards, as they are."""
-        return self.grader not in GRADERS
+        """Whether `grader` is a function: its scores are the rewards, as they are."""
+        return self.grader not in (*GRADERS, NO_GRADER)
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """All functions of one's own, by the key that has them."""
+        main = {"reward.grader": self.grader} if self.own_function else {}
+        return main | {
+            f"reward.terms#{number}.grader": term.grader
+            for number, term in enumerate(self.terms, start=1)
+            if term.own_function
+        }
 
     @model_validator(mode="after")
     def check_grader(self) -> Self:
-        place, colon, function = self.grader.rpartition(":")
-        if self.own_function and not (colon and place and function.isidentifier()):
-            near = get_close_matches(self.grader, GRADERS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(GRADERS)}."
+        if self.grader == NO_GRADER:
+            if not self.terms:
+                raise ValueError('grader "none" leaves no reward; add [[reward.terms]], or name a grader')
+        else:
+            check_grader_name(self.grader)
+        if self.grader not in GRADERS and (self.wrong, self.correct) != (0.0, 1.0):
+            gives = "a reward of terms" if self.grader == NO_GRADER else name_of(self.grader)
             raise ValueError(
-                f'unknown grader "{self.grader}"; {hint} A function is named like rewards.py:score'
-            )
-        if self.own_function and (self.wrong, self.correct) != (0.0, 1.0):
-            raise ValueError(
-                f"wrong and correct are what verdicts of {', '.join(GRADERS)} are worth; {self.grader} gives "
+                f"wrong and correct are what verdicts of {', '.join(GRADERS)} are worth; {gives} gives "
                 "rewards of its own, so remove them"
             )
+        for label, count in Counter(term.label for term in self.terms).items():
+            if count > 1:
+                raise ValueError(
+                    f'{count} terms are named "{label}"; give each a name of its own with name = "…"'
+                )
         return self
 
 

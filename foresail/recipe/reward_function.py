@@ -1,37 +1,79 @@
 """Reward functions of one's own, as a recipe names them: `rewards.py:score` or `package.module:score`.
 
-They come in the shapes of verl, TRL, OpenRLHF and AReaL, told apart by the names of their parameters. Here they
-are looked at without running them, for the preflight; `foresail.rewards.peers` calls them.
+They come in the shapes of verl, TRL, OpenRLHF and AReaL, or as a plain `score(response, answer)`, told apart by the
+names of their parameters. Here they are looked at without running them, for the preflight;
+`foresail.rewards.foreign_rewards` calls them. A program may give the function itself in the place of its name.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-Shape = Literal["verl", "trl", "openrlhf", "areal"]
+Shape = Literal["verl", "trl", "openrlhf", "areal", "plain"]
+Function = str | Callable[..., Any]  # by its name, or itself
+
+# What the two parameters of a plain function may be called; of several, the first is meant.
+RESPONSE_NAMES = ("response", "completion", "solution", "text")
+ANSWER_NAMES = ("answer", "label", "ground_truth", "target", "gold")
+IN_PROGRAM = "python"  # the place of a function that no file or module has: python:score
 
 SHAPES: dict[Shape, str] = {
     "verl": "f(data_source, solution_str, ground_truth, extra_info=None) -> a number, or a dict with score",
     "trl": "f(prompts, completions, completion_ids, COLUMNS…, **kwargs) -> a list of numbers or None",
     "openrlhf": "f(queries, prompts, labels, **kwargs) -> numbers, or a dict with rewards",
     "areal": "f(prompt, completions, prompt_ids, completion_ids, COLUMNS…, **data) -> a number",
+    "plain": "f(response, answer, COLUMNS…) -> a number",
 }
 
 
 def recognise(names: Collection[str]) -> Shape | None:
-    """recognise(["completions", "answer", "kwargs"]) -> "trl"; recognise(["response", "answer"]) -> None."""
+    """recognise(["completions", "answer", "kwargs"]) -> "trl"; recognise(["response"]) -> None."""
     if "solution_str" in names:
         return "verl"
     if "queries" in names:
         return "openrlhf"
     if "completions" in names:
         return "areal" if {"prompt", "prompt_ids"} & set(names) else "trl"
+    if first_of(names, RESPONSE_NAMES) and first_of(names, ANSWER_NAMES):
+        return "plain"
     return None
+
+
+def first_of(names: Collection[str], meant: Collection[str]) -> str | None:
+    """first_of(["text", "gold", "solution"], RESPONSE_NAMES) -> "text"."""
+    return next((name for name in names if name in meant), None)
+
+
+def name_of(function: Function) -> str:
+    """`module:function` of what other processes can import; `python:NAME` of a lambda, a method, a notebook's."""
+    if isinstance(function, str):
+        return function
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", None)
+    if module not in (None, "__main__") and getattr(sys.modules.get(module), name, None) is function:
+        return f"{module}:{name}"
+    return f"{IN_PROGRAM}:{re.sub(r'[^0-9a-zA-Z_]+', '_', name.rpartition('.')[2]).strip('_')}"
+
+
+def can_travel(function: Function) -> bool:
+    """Whether a process of its own can load it."""
+    return not name_of(function).startswith(f"{IN_PROGRAM}:")
+
+
+def file_of(function: Function) -> Path | None:
+    """The file that a named function stands in; None where no file has it."""
+    place, _ = split_name(name_of(function))
+    if place == IN_PROGRAM:
+        return None
+    file = Path(place) if is_file(place) else find_module(place)
+    return file if file is not None and file.is_file() else None
 
 
 def explain_shapes(name: str, names: Collection[str]) -> str:
@@ -55,6 +97,11 @@ def is_file(place: str) -> bool:
 def check_function(key: str, grader: str) -> Iterator[str]:
     """Refusals: no such file, module or function, text that is not Python, or an unknown shape."""
     place, function = split_name(grader)
+    if place == IN_PROGRAM:
+        yield (
+            f"{key} {grader} was given by a Python program; go on from there, or name a file: a.py:{function}"
+        )
+        return
     file = Path(place) if is_file(place) else find_module(place)
     if file is None:
         yield f"{key} {grader}: there is no module {place} here; check its name, or name a file: a.py:{function}"

@@ -5,25 +5,22 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from foresail.recipe.keys import leaves
 from foresail.recipe.load import RecipeError, load_recipe
 from foresail.recipe.machine import nearest_existing
-from foresail.recipe.stages import Recipe
+from foresail.recipe.stage import Stage
 
 MOST_KEYS = 4  # that a message names
 
 
-def run_folder(recipe: Recipe) -> Path:
-    return Path(recipe.run.root) / recipe.run.name
-
-
-def check_new_run(recipe: Recipe) -> str | None:
+def check_new_run(recipe: Stage) -> str | None:
     """Why a new run cannot begin there, with the mend; None if it can.
 
     A run that failed before its first step has nothing to lose: its folder may be used again.
     """
-    folder = run_folder(recipe)
+    folder = recipe.run.folder
     if not has_begun(folder):
         return check_place(folder)
     if (refusal := check_folder(recipe)) is not None:
@@ -31,9 +28,9 @@ def check_new_run(recipe: Recipe) -> str | None:
     return f"{folder} already holds this run; go on with it: foresail resume {folder}, or choose another run.name"
 
 
-def check_folder(recipe: Recipe) -> str | None:
+def check_folder(recipe: Stage) -> str | None:
     """Why this recipe can neither begin nor go on there, with the mend; None if it can."""
-    folder = run_folder(recipe)
+    folder = recipe.run.folder
     if (refusal := check_place(folder)) is not None:
         return refusal
     if not (folder / "recipe.toml").is_file():
@@ -82,12 +79,22 @@ def is_before_steps(line: bytes) -> bool:
         return False
 
 
-def differing_keys(one: Recipe, other: Recipe) -> list[str]:
+def written(recipe: Stage) -> dict[str, Any]:
+    """The recipe's values, a lone source as a table: keys as one writes them."""
+    return {
+        name: entry[0]
+        if isinstance(entry, tuple) and len(entry) == 1 and isinstance(entry[0], dict)
+        else entry
+        for name, entry in recipe.model_dump().items()
+    }
+
+
+def differing_keys(one: Stage, other: Stage) -> list[str]:
     """differing_keys(rl, rl with another rate) -> ["optimizer.lr"]; "…" stands for those beyond a few.
 
     Where the run lies does not count: a moved folder holds the same run.
     """
-    ours, theirs = dict(leaves(one.model_dump())), dict(leaves(other.model_dump()))
+    ours, theirs = dict(leaves(written(one))), dict(leaves(written(other)))
     places = ("run.root", "run.name")
     unlike = [key for key in ours | theirs if key not in places and ours.get(key) != theirs.get(key)]
     return unlike[:MOST_KEYS] + ["…"] * (len(unlike) > MOST_KEYS)

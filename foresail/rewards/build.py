@@ -1,39 +1,63 @@
 """The grading a recipe asks for: at once in this process, or in a pool of others.
 
     with open_grading(Reward(grader="rewards.py:score")) as grading:
-        verdict = grading.submit(problem, response).result()
+        verdict = grading.submit(problem, trajectory).result()
 
 `math` and `exact` take microseconds, less than sending a response elsewhere; code and functions of one's own may
-hang or die, so they run where they can be killed.
+hang or die, so they run where they can be killed. A lambda, a method or a notebook's function stays in this
+process.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from foresail.recipe.parts import Reward
+from foresail.recipe.parts import NO_GRADER, Reward
+from foresail.recipe.reward_function import can_travel, name_of
 from foresail.rewards.grader import find_grader
-from foresail.rewards.grading import Grading, HereAndNow
+from foresail.rewards.grading import Grading, InlineGrading
 from foresail.rewards.pool import GradingPool
-from foresail.rewards.shared import SharedGrading
+from foresail.rewards.print_log import PrintLog
+from foresail.rewards.verdict_cache import CachedGrading
 
-QUICK = ("math", "exact")
+QUICK = ("math", "exact", NO_GRADER)
 
 
-def open_grading(settings: Reward) -> Grading:
-    """Ready when it returns; a ValueError where its grader cannot be loaded."""
-    grader, workers = find_grader(settings), settings.workers
-    if workers is None:
-        workers = 0 if settings.grader in QUICK else count_cores()
-    usual = 3600.0 if settings.grader == "code" else 60.0  # the tests of a program have limits of their own
+def open_grading(settings: Reward, *, prints: Path | None = None) -> Grading:
+    """Ready when it returns; a ValueError where its grader cannot be loaded.
+
+    `prints` is the file for what reward functions print; without it, stderr or, in this process, as ever.
+    """
+    grader, workers = find_grader(settings), choose_workers(settings)
+    graders = (settings.grader, *(term.grader for term in settings.terms))
+    usual = 3600.0 if "code" in graders else 60.0  # the tests of a program have limits of their own
     seconds = settings.time_limit or usual
-    grading = GradingPool(grader, workers=workers, seconds=seconds) if workers else HereAndNow(grader)
+    log = PrintLog(prints) if prints is not None and settings.functions else None
+    grading: Grading = InlineGrading(grader, prints=log)
+    if workers:
+        grading = GradingPool(grader, workers=workers, seconds=seconds, prints=log)
     try:
         grading.check()
     except BaseException:
         grading.close()
         raise
-    return SharedGrading(grading) if settings.grader == "code" else grading
+    # terms may tell two responses apart that hold the same program
+    return CachedGrading(grading) if settings.grader == "code" and not settings.terms else grading
+
+
+def choose_workers(settings: Reward) -> int:
+    """Processes to grade in; none for what is quick, and for functions that only this one has."""
+    stay = [name_of(function) for function in settings.functions.values() if not can_travel(function)]
+    if stay and settings.workers:
+        raise ValueError(
+            f"reward.workers = {settings.workers}: no other process can import {', '.join(stay)}; define it in a "
+            "module or a file of its own, or set reward.workers = 0"
+        )
+    if settings.workers is not None:
+        return settings.workers
+    graders = (settings.grader, *(term.grader for term in settings.terms))
+    return 0 if stay or all(grader in QUICK for grader in graders) else count_cores()
 
 
 def count_cores() -> int:

@@ -1,28 +1,100 @@
-"""Where verdicts are made: a response in, a future out. `build.open_grading` opens the one a recipe asks for."""
+"""Where verdicts are made: a trajectory in, a future out. `build.open_grading` opens the one a recipe asks for.
+
+    grading.submit(problem, trajectory)        the verdict on one response alone
+    grading.submit_early(problem, trajectory)  what can be said of it before its siblings have ended
+    grading.submit_group(pairs)                what needs them all; `group_verdicts` puts the two together
+
+A grader that raises still gives a verdict: `crashed`, with the error in one line. A failure is never a score.
+"""
 
 from __future__ import annotations
 
+import logging
+import traceback
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Literal, NamedTuple, Self
 
-from foresail.records import Problem, Verdict
-from foresail.rewards.guard import Grader, grade_guarded, tell
+from foresail.records import FAILURES, Problem, Trajectory, Verdict
+from foresail.rewards.loading import (
+    LOADING_SECONDS,
+    LoadingTooLong,
+    explain_loading,
+    in_one_line,
+    loading_limit,
+)
+from foresail.rewards.print_log import PrintLog
+
+# Judges one trajectory. A wrong answer is a verdict; a grader that breaks raises or says so by status. Graders
+# travel to other processes by pickle, so each is a function of a module or a small record. One that has something
+# to load (a library, a model) has a method `load`, called once a process before the first verdict; one that wants
+# whole groups has `duties`, `grade_early` and `grade_group`.
+Grader = Callable[[Problem, Trajectory], Verdict]
+Pair = tuple[Problem, Trajectory]
+Part = Literal["whole", "early", "group"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """The columns a reward function must get, and the file and line that say so."""
+
+    function: str
+    place: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duties:
+    """What a grader tells once it is loaded: which parts of a verdict come early, and which with the group."""
+
+    early: bool = True
+    group: bool = False
+    main_in_group: bool = False  # who says right or wrong
+    wishes: tuple[Wish, ...] = ()
+
+
+def load_grader(grader: Any) -> Duties:
+    if (load := getattr(grader, "load", None)) is not None:
+        load()
+    return grader.duties() if hasattr(grader, "duties") else Duties()
 
 
 class Grading(ABC):
-    """with … as grading: grading.submit(problem, response).result()"""
+    """with … as grading: grading.submit(problem, trajectory).result()"""
+
+    failure_logged = False
+    duties = Duties()  # known after `check`
+    prints: PrintLog | None = None  # where reward functions print to; None: where everybody does
 
     @abstractmethod
-    def submit(self, problem: Problem, response: str) -> Future[Verdict]: ...
+    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]: ...
+
+    def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        raise NotImplementedError("this grading knows no groups")
+
+    def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
+        raise NotImplementedError("this grading knows no groups")
 
     @abstractmethod
     def check(self) -> None:
         """Load the grader now: one that cannot be is a ValueError, not a crash for every response."""
 
-    def close(self) -> None:  # noqa: B027, some have opened nothing
+    def log_first_failure(self, trace: str) -> None:
+        """Put a traceback where the user sees it, once: the same error may come with every response."""
+        if trace and not self.failure_logged:
+            self.failure_logged = True
+            log.error("a grader failed; further failures are only counted.\n%s", trace)
+
+    def close(self) -> None:
         """Those who still wait for a verdict get an error."""
+        if self.prints is not None:
+            self.prints.close()
 
     def __enter__(self) -> Self:
         return self
@@ -33,21 +105,137 @@ class Grading(ABC):
         self.close()
 
 
-class HereAndNow(Grading):
+class InlineGrading(Grading):
     """Grades in the caller's thread: the future is done when it is given. There is no time limit."""
 
-    def __init__(self, grader: Grader) -> None:
-        self.grader, self.told = grader, False
+    def __init__(self, grader: Grader, *, prints: PrintLog | None = None) -> None:
+        self.grader, self.prints = grader, prints
 
     def check(self) -> None:
-        if (load := getattr(self.grader, "load", None)) is not None:
-            load()
+        try:
+            with self._diverting(), loading_limit(LOADING_SECONDS):
+                self.duties = load_grader(self.grader)
+        except (Exception, SystemExit, LoadingTooLong) as error:
+            raise ValueError(f"the grader cannot be loaded: {explain_loading(error)}") from error
 
-    def submit(self, problem: Problem, response: str) -> Future[Verdict]:
-        verdict, trace = grade_guarded(self.grader, problem, response)
-        if trace and not self.told:
-            self.told = True
-            tell(trace)
-        future: Future[Verdict] = Future()
-        future.set_result(verdict)
-        return future
+    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return settled(self._grade("whole", [(problem, trajectory)])[0])
+
+    def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return settled(self._grade("early", [(problem, trajectory)])[0])
+
+    def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
+        return settled(self._grade("group", pairs))
+
+    def _grade(self, part: Part, pairs: Sequence[Pair]) -> list[Verdict]:
+        with self._diverting():
+            verdicts, trace = grade_guarded(self.grader, part, pairs)
+        self.log_first_failure(trace)
+        return verdicts
+
+    def _diverting(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.prints is None else self.prints.diverting()
+
+
+def settled(result: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(result)
+    return future
+
+
+# From early verdicts and the group's to whole ones.
+
+NOTHING_YET = settled(Verdict(status="scored", score=0.0))  # early, where all functions want the group
+
+
+def group_verdicts(
+    grading: Grading, pairs: Sequence[Pair], early: Sequence[Future[Verdict]]
+) -> Sequence[Future[Verdict]]:
+    """The verdicts on all responses to a problem, once the last of them has ended; most graders have said all."""
+    if not grading.duties.group:
+        return early
+    late = grading.submit_group(pairs)
+    if isinstance(grading, InlineGrading):  # all is said
+        both = zip(early, late.result(), strict=True)
+        return [settled(merge(first.result(), last, grading.duties)) for first, last in both]
+    return [join(grading.duties, number, future, late) for number, future in enumerate(early)]
+
+
+def join(duties: Duties, number: int, early: Future[Verdict], late: Future[list[Verdict]]) -> Future[Verdict]:
+    """Done when both are. Cancelled, it takes the batch with it: nobody wants a part of a group."""
+    own: Future[Verdict] = Future()
+
+    def finish(_: object) -> None:
+        if early.cancelled() or late.cancelled():
+            own.cancel()
+        elif own.set_running_or_notify_cancel():
+            try:
+                own.set_result(merge(early.result(), late.result()[number], duties))
+            except BaseException as error:
+                own.set_exception(error)
+
+    def pass_on(ended: Future[Verdict]) -> None:
+        if ended.cancelled():
+            early.cancel()
+            late.cancel()
+
+    own.add_done_callback(pass_on)
+    early.add_done_callback(lambda _: late.add_done_callback(finish))
+    return own
+
+
+def merge(early: Verdict, late: Verdict, duties: Duties) -> Verdict:
+    """One verdict of two parts; a failure of either is the failure of both."""
+    for part in (early, late):
+        if part.status in FAILURES:
+            return part
+    if not duties.early:
+        return applied(late)
+    main, other = (late, early) if duties.main_in_group else (early, late)
+    return applied(
+        replace(
+            main,
+            terms={**other.terms, **main.terms},
+            extra={**other.extra, **main.extra},
+            metrics={**other.metrics, **main.metrics},
+        )
+    )
+
+
+def applied(verdict: Verdict) -> Verdict:
+    """A whole verdict; one that no grader and no term has anything to say of is no score."""
+    if verdict.status == "scored" and not verdict.terms:
+        return Verdict(status="ungradable", score=0.0, detail="no reward term applies to this response")
+    return verdict
+
+
+# Graders that raise.
+
+
+class Graded(NamedTuple):
+    """Verdicts, and the traceback of the error behind them if there was one."""
+
+    verdicts: list[Verdict]
+    trace: str = ""
+
+
+def grade_guarded(grader: Any, part: Part, pairs: Sequence[Pair]) -> Graded:
+    """What the grader says, or that it crashed. `sys.exit()` inside a reward function is a crash like any other."""
+    try:
+        if part == "group":
+            verdicts = grader.grade_group(pairs)
+        else:
+            judge = grader if part == "whole" else grader.grade_early
+            verdicts = [judge(problem, trajectory) for problem, trajectory in pairs]
+    except (Exception, SystemExit) as error:
+        return crashed(error, len(pairs))
+    return Graded(verdicts)
+
+
+def crashed(error: BaseException, count: int = 1) -> Graded:
+    """crashed(KeyError("x")) -> a verdict with the detail "KeyError: 'x' (rewards.py:12)"."""
+    return Graded([failure(in_one_line(error))] * count, "".join(traceback.format_exception(error)))
+
+
+def failure(detail: str) -> Verdict:
+    return Verdict(status="crashed", score=0.0, detail=detail)

@@ -1,10 +1,10 @@
 """Grading off the caller's thread, in processes that can be killed.
 
     with GradingPool(grader, workers=8, seconds=60) as pool:
-        future = pool.submit(problem, response)      # from any thread; `await asyncio.wrap_future(future)` too
+        future = pool.submit(problem, trajectory)    # from any thread; `await asyncio.wrap_future(future)` too
         verdict = future.result()
 
-One thread hands out items and collects verdicts; each worker (`worker.py`) is a fresh interpreter, never a
+One thread hands out jobs and collects verdicts; each worker (`worker.py`) is a fresh interpreter, never a
 fork of a process with CUDA in it. Whatever a grader does, its future gets a verdict:
 
     it raises                          crashed, with the error's last line
@@ -29,45 +29,47 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from typing import Any
 
-from foresail.records import Problem, Verdict
-from foresail.rewards.grading import Grading
-from foresail.rewards.guard import Graded, Grader, failure, tell
+from foresail.records import Problem, Trajectory, Verdict
+from foresail.rewards.grading import Duties, Graded, Grader, Grading, Pair, Part, failure
+from foresail.rewards.loading import LOADING_SECONDS
+from foresail.rewards.print_log import PrintLog
 from foresail.rewards.time_limit import TimeLimit
 
-LOADING_SECONDS = 300.0  # a grader may import a large library, or read a model
+LOADING_GRACE = 30.0  # seconds beyond the worker's own limit: what holds Python's lock can only be killed
 LOADED = Verdict(status="correct", score=1.0, detail="the grader is loaded")
 BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-BOOT += "from foresail.rewards.worker import serve; serve(int(sys.argv[2]))"
+BOOT += "from foresail.rewards.worker import serve; serve(int(sys.argv[2]), float(sys.argv[3]))"
 
 
 class PoolClosed(RuntimeError):
     """The pool was closed before the verdict came."""
 
 
-Item = tuple[Problem, str]
-
-
 @dataclass
 class Job:
-    """Items that travel together, mostly one; without any it only asks whether a worker can load the grader."""
+    """Responses to grade; without any the job only asks whether a worker can load the grader."""
 
-    items: Sequence[Item]
-    futures: list[Future[Verdict]]
-    deaths: int = 0
+    part: Part
+    pairs: Sequence[Pair] = ()
+    future: Future[Any] = field(default_factory=Future)  # of a verdict; of a list of them for a group
+    deaths: int = 0  # of workers that had it
 
-    def split(self) -> list[Job]:
-        """A job for each item, so that one which kills or delays a worker costs the others nothing."""
-        pairs = zip(self.items, self.futures, strict=True)
-        return [Job([item], [future]) for item, future in pairs if not future.cancelled()]
+    def settle(self, verdicts: Sequence[Verdict]) -> None:
+        """With fewer verdicts than responses there is one, a failure, which is that of all."""
+        if self.part == "group":
+            self.future.set_result([*verdicts] * (len(self.pairs) // len(verdicts)))
+        else:
+            self.future.set_result(verdicts[0])
 
 
 class Worker:
     """A grading process, its socket, and the job it has; `loading` until it says that it has its grader."""
 
-    def __init__(self, grader: bytes, job: Job) -> None:
+    def __init__(self, grader: bytes, job: Job, prints: PrintLog | None) -> None:
         self.job: Job | None = job
         self.loading = True
         ours, theirs = socket.socketpair()
@@ -78,20 +80,24 @@ class Worker:
                 self.process = subprocess.Popen(
                     [
                         sys.executable,
+                        "-u",  # a worker that is killed has printed what it printed
                         "-c",
                         BOOT,
                         json.dumps([str(folder) for folder in sys.path]),
                         str(place),
+                        str(LOADING_SECONDS),
                     ],
                     pass_fds=[place],
                     stdin=subprocess.DEVNULL,
-                    stdout=2,  # what a reward function prints must not mix with what a command prints
+                    # what a reward function prints must not mix with what a command prints
+                    stdout=2 if prints is None else prints.descriptor(),
+                    stderr=None if prints is None else prints.descriptor(),
                     start_new_session=True,
                 )
             except BaseException:
                 self.connection.close()
                 raise
-        self.limit = TimeLimit(self.process.pid, LOADING_SECONDS)
+        self.limit = TimeLimit(self.process.pid, LOADING_SECONDS + LOADING_GRACE)
         with suppress(OSError):  # it is dead already; its end of the socket tells so
             self.connection.send_bytes(grader)
 
@@ -106,84 +112,88 @@ class Worker:
 class GradingPool(Grading):
     """`submit` gives a future at once; `close` kills everything."""
 
-    def __init__(self, grader: Grader, *, workers: int, seconds: float) -> None:
+    def __init__(
+        self, grader: Grader, *, workers: int, seconds: float, prints: PrintLog | None = None
+    ) -> None:
         if workers < 1:
             raise ValueError(f"a pool of {workers} workers grades nothing; give it at least 1")
-        self._grader = pickle.dumps(grader)
-        self._most, self._seconds = workers, seconds
+        self._grader, self.prints = pickle.dumps(grader), prints
+        self._max_workers, self._seconds = workers, seconds
         self._lock = threading.Lock()  # over the queue and `_closed`; workers belong to the thread alone
         self._queue: deque[Job] = deque()
         self._closed = False
         self._workers: list[Worker] = []
         self._thread: threading.Thread | None = None
-        self._told = False
 
-    def submit(self, problem: Problem, response: str) -> Future[Verdict]:
-        return self.submit_batch([(problem, response)])[0]
+    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return self._enqueue(Job("whole", [(problem, trajectory)]))
 
-    def submit_batch(self, items: Sequence[Item]) -> list[Future[Verdict]]:
-        """Many short items in one journey, for graders that take less time than the way to them."""
-        return self._enqueue(Job(items, [Future() for _ in items]))
+    def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return self._enqueue(Job("early", [(problem, trajectory)]))
+
+    def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
+        return self._enqueue(Job("group", pairs))
 
     def check(self) -> None:
         """Wait until a worker has loaded the grader; a ValueError says why it cannot be."""
-        verdict = self._enqueue(Job([], [Future()]))[0].result()
+        verdict = self._enqueue(Job("whole")).result()
         if verdict is not LOADED:
             raise ValueError(f"the grader cannot be loaded: {verdict.detail}")
 
     def close(self) -> None:
         with self._lock:
             thread, was_open = self._thread, not self._closed
-            self._closed = True  # before the bell: whoever hears it must see why
+            self._closed = True  # before waking the thread, which must see why it was woken
             if thread is not None and was_open:
-                self._ring()
+                self._wake()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+        super().close()
 
-    def _enqueue(self, job: Job) -> list[Future[Verdict]]:
+    def _enqueue(self, job: Job) -> Future[Any]:
         with self._lock:
             if self._closed:
                 raise PoolClosed("the grading pool is closed; open a new one")
             self._queue.append(job)
             if self._thread is None:
-                self._bell, self._rung = socket.socketpair()
-                self._bell.setblocking(False)
+                self._waker, self._woken = socket.socketpair()
+                self._waker.setblocking(False)
                 self._thread = threading.Thread(target=self._run, name="grading", daemon=True)
                 self._thread.start()
-            self._ring()
-        return job.futures
+            self._wake()
+        return job.future
 
-    def _ring(self) -> None:
-        with suppress(BlockingIOError):  # so many rings wait to be heard that one more is not needed
-            self._bell.send(b"!")
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):  # so many wake-ups wait to be read that one more is not needed
+            self._waker.send(b"!")
 
     # The thread.
 
     def _run(self) -> None:
         try:
             while not self._closed:
-                self._hand_out()
-                self._collect()
+                self._dispatch()
+                self._wait()
             reason: BaseException = PoolClosed("the grading pool was closed before this verdict")
         except BaseException as error:  # ours; whoever waits for a verdict must hear of it
             reason = error
         self._end(reason)
 
-    def _hand_out(self) -> None:
+    def _dispatch(self) -> None:
         """Give queued jobs to idle workers, then to new ones while there may be more."""
         idle = [worker for worker in self._workers if worker.job is None]
-        while idle or len(self._workers) < self._most:
+        while idle or len(self._workers) < self._max_workers:
             job = self._next_job()
             if job is None:
                 return
             if idle:
-                self._give(idle.pop(), job)
+                self._send(idle.pop(), job)
             else:
                 self._workers.append(self._start_worker(job))
 
     def _start_worker(self, job: Job) -> Worker:
         try:
-            return Worker(self._grader, job)
+            return Worker(self._grader, job, self.prints)
         except BaseException:
             self._put_back(job)  # so that `_end` finds it
             raise
@@ -195,88 +205,78 @@ class GradingPool(Grading):
                 if not self._queue:
                     return None
                 job = self._queue.popleft()
-            wanted = [wants_verdict(future) for future in job.futures]
-            if any(wanted):
+            if wants_verdict(job.future):
                 return job
 
-    def _give(self, worker: Worker, job: Job) -> None:
+    def _send(self, worker: Worker, job: Job) -> None:
         worker.job = job
-        worker.limit = TimeLimit(worker.process.pid, self._seconds * max(1, len(job.items)))
-        if not job.items:
-            self._settle(worker, [Graded(LOADED)])
+        worker.limit = TimeLimit(worker.process.pid, self._seconds)
+        if not job.pairs:
+            self._settle(worker, Graded([LOADED]))
             return
         with suppress(OSError):  # it died while idle; the end of its socket is read next
-            worker.connection.send(job.items)
+            worker.connection.send((job.part, job.pairs))
 
-    def _collect(self) -> None:
+    def _wait(self) -> None:
         """Wait for answers, deaths, limits or new jobs, and deal with all there are."""
         patience = min(
             (worker.limit.left() for worker in self._workers if worker.job is not None), default=None
         )
-        ready = wait([self._rung, *(worker.connection for worker in self._workers)], patience)
-        if self._rung in ready:
-            self._rung.recv(4096)
+        ready = wait([self._woken, *(worker.connection for worker in self._workers)], patience)
+        if self._woken in ready:
+            self._woken.recv(4096)
         for worker in list(self._workers):
             if worker.connection in ready:
-                self._hear(worker)
+                self._receive(worker)
             elif worker.job is not None and worker.limit.left() <= 0:
-                self._give_up(worker)
+                self._handle_timeout(worker)
 
-    def _hear(self, worker: Worker) -> None:
+    def _receive(self, worker: Worker) -> None:
         try:
-            answers: list[Graded] | Graded | None = worker.connection.recv()
+            answer: Graded | Duties = worker.connection.recv()
         except Exception:  # its end, or something else than an answer: it is of no more use
-            self._bury(worker)
+            self._handle_death(worker)
             return
         job = worker.job
         assert job is not None, "a worker speaks only when it was asked"
-        if isinstance(answers, list):
-            self._settle(worker, answers)
-        elif answers is None:
-            worker.loading = False
-            self._give(worker, job)
-        else:  # no worker will be able to load it: spare those who wait a process each
+        if isinstance(answer, Duties):
+            worker.loading, self.duties = False, answer
+            self._send(worker, job)
+            return
+        if worker.loading:  # no worker will be able to load it: spare those who wait a process each
             self._remove(worker)
-            self._settle(worker, [answers] * len(job.futures))
-            while (job := self._next_job()) is not None:
-                settle(job, [answers] * len(job.futures))
+        self._settle(worker, answer)
+        while worker.loading and (waiting := self._next_job()) is not None:
+            waiting.settle(answer.verdicts)
 
-    def _settle(self, worker: Worker, answers: Sequence[Graded]) -> None:
+    def _settle(self, worker: Worker, answer: Graded) -> None:
         job, worker.job = worker.job, None
         assert job is not None
-        trace = next((answer.trace for answer in answers if answer.trace), "")
-        if trace and not self._told:
-            self._told = True
-            tell(trace)
-        settle(job, answers)
+        self.log_first_failure(answer.trace)
+        job.settle(answer.verdicts)
 
-    def _give_up(self, worker: Worker) -> None:
+    def _handle_timeout(self, worker: Worker) -> None:
         self._remove(worker)
-        if worker.job is not None and len(worker.job.items) > 1:
-            self._put_back(*worker.job.split())
-            return
         limit = LOADING_SECONDS if worker.loading else self._seconds
         doing = "loading the grader" if worker.loading else "grading"
         detail = f"{doing} took longer than {limit:g} s and was stopped"
-        self._settle(worker, [Graded(Verdict(status="timeout", score=0.0, detail=detail))])
+        self._settle(worker, Graded([Verdict(status="timeout", score=0.0, detail=detail)]))
 
-    def _bury(self, worker: Worker) -> None:
+    def _handle_death(self, worker: Worker) -> None:
         """A worker is dead: its job gets one more chance."""
         how = describe_exit(self._remove(worker))
         job = worker.job
         if job is None:
             return
         job.deaths += 1
-        if len(job.items) > 1:
-            self._put_back(*job.split())
-        elif job.deaths == 1:
+        if job.deaths == 1:
             self._put_back(job)
         else:
-            self._settle(worker, [Graded(failure(f"the grading process died twice; {how}"))])
+            self._settle(worker, Graded([failure(f"the grading process died twice; {how}")]))
 
-    def _put_back(self, *jobs: Job) -> None:
+    def _put_back(self, job: Job) -> None:
         with self._lock:
-            self._queue.extendleft(reversed(jobs))
+            self._queue.appendleft(job)
 
     def _remove(self, worker: Worker) -> int:
         self._workers.remove(worker)
@@ -287,24 +287,18 @@ class GradingPool(Grading):
             self._closed = True
             jobs = list(self._queue)
             self._queue.clear()
-            self._bell.close()
-            self._rung.close()
+            self._waker.close()
+            self._woken.close()
         jobs += [worker.job for worker in self._workers if worker.job is not None]
         for worker in self._workers:
             worker.end()
         self._workers.clear()
-        for future in (future for job in jobs for future in job.futures):
-            if not future.done() and wants_verdict(future):
-                future.set_exception(reason)
+        for job in jobs:
+            if wants_verdict(job.future):
+                job.future.set_exception(reason)
 
 
-def settle(job: Job, answers: Sequence[Graded]) -> None:
-    for future, answer in zip(job.futures, answers, strict=True):
-        if not future.cancelled():
-            future.set_result(answer.verdict)
-
-
-def wants_verdict(future: Future[Verdict]) -> bool:
+def wants_verdict(future: Future[Any]) -> bool:
     """Whether nobody cancelled it; from now on nobody can."""
     return future.running() or future.set_running_or_notify_cancel()
 

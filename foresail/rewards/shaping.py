@@ -1,11 +1,11 @@
 """Terms that are added to a reward and say nothing about the answer. All are off unless a recipe asks.
 
-All are penalties: no shape that a response may take is worth more than a right answer.
+All are penalties: no form of a response gets more than a right answer does.
 """
 
 from __future__ import annotations
 
-from foresail.rewards.scripts import dominant_script, foreign_share
+from foresail.rewards.unicode_scripts import dominant_script, foreign_share
 
 
 def overlong_penalty(num_tokens: int, *, limit: int, buffer: int, factor: float) -> float:

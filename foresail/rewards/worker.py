@@ -1,10 +1,10 @@
-"""A grading process: it loads one grader and judges one response at a time, for `GradingPool`.
+"""A grading process: it loads one grader and does one job at a time, for `GradingPool`.
 
 It is a fresh interpreter that imports what the grader imports and nothing else: no torch, no CUDA context,
 no copy of the caller's memory. Pickles go over the socket it inherits:
 
-    <- the grader                     -> None once it is loaded, or the Graded that tells why it cannot be
-    <- [(problem, response), …]       -> [Graded, …], any time
+    <- the grader                     -> its Duties once it is loaded, or the Graded that tells why it cannot be
+    <- (part, pairs)                  -> Graded, any time
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ import signal
 import threading
 from multiprocessing.connection import Connection
 
-from foresail.rewards.guard import Graded, crashed, grade_guarded
+from foresail.rewards.grading import Graded, Grader, crashed, failure, grade_guarded, load_grader
+from foresail.rewards.loading import LoadingTooLong, explain_loading, loading_limit
 
 
-def serve(descriptor: int) -> None:
+def serve(descriptor: int, loading_seconds: float) -> None:
     threading.Thread(target=die_with_parent, args=(descriptor,), daemon=True).start()
-    os.set_inheritable(
-        descriptor, False
-    )  # else a program it starts would keep the socket open after its death
+    os.set_inheritable(descriptor, False)  # else what it starts would keep the socket open after its death
     # There is a worker per core, so each must do with one thread where a library would take all.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     parent = Connection(descriptor)
     try:
-        grader = pickle.loads(parent.recv_bytes())
-        load = getattr(grader, "load", None)
-        if load is not None:
-            load()
-    except (Exception, SystemExit) as error:
-        parent.send(crashed(error))
+        with loading_limit(loading_seconds):
+            grader = pickle.loads(parent.recv_bytes())
+            duties = load_grader(grader)
+    except (Exception, SystemExit, LoadingTooLong) as error:
+        # of these two the line says all
+        trace = "" if isinstance(error, ModuleNotFoundError | LoadingTooLong) else crashed(error).trace
+        parent.send(Graded([failure(explain_loading(error))], trace))
         return
-    parent.send(None)
+    parent.send(duties)
     while True:
         try:
-            items = parent.recv_bytes()
+            item = parent.recv_bytes()
         except EOFError:
             return
-        parent.send(grade_items(grader, items))
+        parent.send(grade_item(grader, item))
 
 
-def grade_items(grader: object, items: bytes) -> list[Graded]:
+def grade_item(grader: Grader, item: bytes) -> Graded:
     try:
-        pairs = pickle.loads(items)
+        part, pairs = pickle.loads(item)
     except Exception as error:  # a column of a type that this process cannot import
-        return [crashed(error)]
-    return [grade_guarded(grader, problem, response) for problem, response in pairs]  # type: ignore[arg-type]
+        return crashed(error)
+    return grade_guarded(grader, part, pairs)
 
 
 def die_with_parent(descriptor: int) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foresail.engine.engine import Engine
-from foresail.recipe.parts import Rollout
+from foresail.engine.engine import build_engine
+from foresail.model.decoder import Decoder
+from foresail.recipe import parts
+from foresail.recipe.memory import kv_pages
 from foresail.rollout.drafts.compiled import numba
 from foresail.rollout.drafts.warm_up import compile_beside
 from foresail.rollout.fleet import Fleet
@@ -14,57 +16,72 @@ from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.policies import build_policy
+from foresail.rollout.requirements import choose_chunk
 from foresail.rollout.worker import WorkerInstance
 
 GB = 10**9
-CHUNK = 64  # tokens; a shorter one would cost more than the room it saves
 
 
-def build_fleet(engine: Engine, settings: Rollout, *, max_length: int) -> Fleet:
-    """Samples are at most `max_length` tokens long, prompt and all."""
-    instances = start_workers(engine, settings) if settings.workers else [start_here(engine, settings)]
-    fits = all(one.state.kv_tokens >= one.state.max_running * max_length for one in instances)
-    chunk_tokens = settings.chunk_tokens or (None if fits else CHUNK)
-    pool = KVPool(max_bytes=int(settings.host_gb * GB))
-    return Fleet(instances, build_policy(choose_policy(settings, instances)), pool, chunk_tokens=chunk_tokens)
+def build_fleet(model: Decoder, engine: parts.Engine, rollout: parts.Rollout, *, max_length: int) -> Fleet:
+    """Engines on the model's own weights. Samples are at most `max_length` tokens long, prompt and all."""
+    if rollout.workers:
+        instances = start_workers(model, engine, rollout, max_length)
+    else:
+        instances = [start_here(model, engine, rollout, max_length)]
+    return gather(instances, rollout, max_length=max_length)
 
 
-def choose_policy(settings: Rollout, instances: Sequence[Instance]) -> str:
+def gather(instances: Sequence[Instance], rollout: parts.Rollout, *, max_length: int) -> Fleet:
+    """Instances of any backend under the scheduler that the settings ask for."""
+    return Fleet(
+        instances,
+        build_policy(choose_policy(rollout, instances)),
+        KVPool(max_bytes=int(rollout.host_gb * GB)),
+        chunk_tokens=choose_chunk(rollout, instances, max_length),
+    )
+
+
+def choose_policy(rollout: parts.Rollout, instances: Sequence[Instance]) -> str:
     """One engine does best with a queue of its own: its cache is filled, and siblings share their prompts."""
-    if settings.policy != "auto":
-        return settings.policy
+    if rollout.policy != "auto":
+        return rollout.policy
     return "context" if len(instances) > 1 else "group"
 
 
-def start_here(engine: Engine, settings: Rollout) -> Instance:
-    if not drafts(engine, settings):
-        return NativeInstance("engine", engine)
-    if settings.drafts == "on":
-        return DraftingInstance("engine", engine)
-    return DraftingInstance("engine", engine, ready=compile_beside())
+def start_here(model: Decoder, engine: parts.Engine, rollout: parts.Rollout, max_length: int) -> Instance:
+    built = build_engine(model, engine, max_length=max_length)
+    if not with_drafts(model, rollout):
+        return NativeInstance("engine", built)
+    if rollout.drafts == "on":
+        return DraftingInstance("engine", built)
+    return DraftingInstance("engine", built, ready=compile_beside())
 
 
-def start_workers(engine: Engine, settings: Rollout) -> Sequence[Instance]:
-    """Each has its share of the engine's rows and pages, and reads its weights."""
-    if engine.model.device.type != "cpu":
+def start_workers(
+    model: Decoder, engine: parts.Engine, rollout: parts.Rollout, max_length: int
+) -> Sequence[Instance]:
+    """Each has its share of the rows and pages that one engine would have, and reads the same weights."""
+    if model.device.type != "cpu":
         raise ValueError(
             "rollout.workers are processes on a CPU; one GPU is served by one engine: set it to 0"
         )
+    if engine.kv_dtype == "fp8":
+        raise ValueError('engine.kv_dtype = "fp8" needs a CUDA device; leave it at "model" on a CPU')
     options = {
-        "num_pages": max(1, engine.num_pages // settings.workers),
+        "num_pages": max(1, kv_pages(engine, max_length) // rollout.workers),
         "page_size": engine.page_size,
-        "max_running": -(-len(engine.table.lengths_S) // settings.workers),
-        "prefill_tokens": engine.entrance.prefill_tokens,
+        "max_running": -(-engine.max_running // rollout.workers),
+        "prefill_tokens": engine.prefill_tokens,
         "batch_invariant": engine.batch_invariant,
     }
     return [
-        WorkerInstance(f"worker {number}", engine.model, options, drafts=drafts(engine, settings))
-        for number in range(settings.workers)
+        WorkerInstance(f"worker {number}", model, options, drafts=with_drafts(model, rollout))
+        for number in range(rollout.workers)
     ]
 
 
-def drafts(engine: Engine, settings: Rollout) -> bool:
+def with_drafts(model: Decoder, rollout: parts.Rollout) -> bool:
     """On a CPU a step's time grows with every guess, and without machine code finding them takes too long."""
-    if settings.drafts == "auto":
-        return engine.model.device.type == "cuda" and numba is not None
-    return settings.drafts == "on"
+    if rollout.drafts == "auto":
+        return model.device.type == "cuda" and numba is not None
+    return rollout.drafts == "on"

@@ -1,4 +1,4 @@
-"""The groups one step learns from: launched, drawn, graded, and replaced while they teach nothing.
+"""The groups one step learns from: launched, generated, graded, and replaced while they teach nothing.
 
 A sample is handed to the judge when it ends, and the engines go on with the others. A group whose rewards are
 all equal gives no gradient; the controller launches more as soon as it knows, and closes the step on the first
@@ -13,17 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from foresail.algorithms.advantages import has_spread
 from foresail.data.prompts import PromptedProblem
 from foresail.records import FAILURES, Group, RunStopped, Verdict
-from foresail.rollout.controller import Closing, Controller, Outcome, outcome_of
+from foresail.rewards.group_rewards import right_or_wrong
+from foresail.rollout.controller import Closing, Controller
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import Draw
+from foresail.rollout.groups import GroupSpec
 from foresail.rollout.leftovers import CarryingStream, Leftovers
-from foresail.rollout.stream import Judge, Stream, nap
+from foresail.rollout.stream import GroupJudge, Judge, RewardsOf, Stream, keep_verdicts, nap
 
 
 @dataclass(frozen=True, kw_only=True)
-class Harvest:
+class Collected:
     """All groups up to the one that closed the step, and those to learn from, both in launch order.
 
     Which later groups were under way depends on the machine, so they are only counted.
@@ -42,52 +44,52 @@ class Harvest:
 
 
 class NoSignal(RunStopped):
-    """No group of the step had two different rewards; `harvest` holds what was drawn, for the log."""
+    """No group of the step had two different rewards; `collected` holds what was generated, for the log."""
 
-    def __init__(self, message: str, harvest: Harvest) -> None:
+    def __init__(self, message: str, collected: Collected) -> None:
         super().__init__(message)
-        self.harvest = harvest
+        self.collected = collected
 
 
 def collect(
     fleet: Fleet,
     problem_of: Callable[[int], PromptedProblem],
-    draw: Draw,
+    group_spec: GroupSpec,
     judge: Judge,
     *,
     controller: Controller,
     usable: Callable[[Group], bool],
+    judge_group: GroupJudge = keep_verdicts,
+    rewards_of: RewardsOf = right_or_wrong,
     wait: Callable[[], None] = nap,
     leftovers: Leftovers | None = None,
-) -> Harvest:
-    """Draw until the controller has enough groups that are `usable`; raises if there is none.
+) -> Collected:
+    """Generate and judge until the controller has enough groups that are `usable`; raises if there is none.
 
-    `problem_of` says which problem the step's first, second, … launch draws; `wait` passes time when there is
-    nothing to do. With `leftovers` nothing that was drawn is lost to the next step.
+    `problem_of` says which problem the step's first, second, … launch takes; `wait` passes time when there is
+    nothing to do. With `leftovers` nothing that was generated is lost to the next step.
     """
-
-    def worth(group: Group) -> Outcome:
-        return Outcome(valid=usable(group), solved=group.pass_rate == 1, failed=group.failed)
-
     kind = Stream if leftovers is None else partial(CarryingStream, leftovers=leftovers)
     stream = kind(
         fleet=fleet,
         problem_of=problem_of,
-        draw=draw,
+        group_spec=group_spec,
         judge=judge,
+        judge_group=judge_group,
+        rewards_of=rewards_of,
         controller=controller,
-        worth=worth,
+        usable=usable,
         wait=wait,
     )
-    harvest = reap(dict(stream), controller.closing())
-    if not harvest.chosen and not harvest.solved:
-        raise NoSignal(explain(harvest.launched, draw.num_samples), harvest)
-    return harvest
+    collected = to_collected(dict(stream), controller.closing())
+    if not collected.chosen and not collected.solved:
+        raise NoSignal(explain(collected.launched, group_spec.num_samples), collected)
+    return collected
 
 
-def reap(groups: Mapping[int, Group], closing: Closing | None) -> Harvest:
+def to_collected(groups: Mapping[int, Group], closing: Closing | None) -> Collected:
     assert closing is not None, "a stream ends with its step"
-    return Harvest(
+    return Collected(
         launched=tuple(groups[number] for number in closing.prefix),
         chosen=tuple(groups[number] for number in closing.chosen),
         num_surplus=len(closing.surplus),
@@ -101,7 +103,8 @@ def gradable(group: Group) -> bool:
 
 
 def teaches(group: Group) -> bool:
-    return outcome_of(group).valid
+    """Rewards [1, 0, 1] teach, [1, 1, 1] and [0, 0, 0] do not; nothing does where a verdict failed."""
+    return not group.failed and has_spread([reward for reward in group.rewards if reward is not None])
 
 
 def explain(groups: Sequence[Group], num_samples: int) -> str:
@@ -130,8 +133,8 @@ def failures(groups: Sequence[Group]) -> list[Verdict]:
 def describe_failures(groups: Sequence[Group]) -> str:
     """describe_failures(…) -> "40 of 48 (crashed 40, wrong 8); the first: crashed: KeyError: 'x' (a.py:3)"."""
     failed = failures(groups)
-    drawn = sum(len(group.verdicts) for group in groups)
-    return f"{len(failed)} of {drawn} ({count_statuses(groups)}); the first: {failed[0].status}: {failed[0].detail}"
+    total = sum(len(group.verdicts) for group in groups)
+    return f"{len(failed)} of {total} ({count_statuses(groups)}); the first: {failed[0].status}: {failed[0].detail}"
 
 
 def count_statuses(groups: Sequence[Group]) -> str:

@@ -11,7 +11,7 @@ Events in, decisions out: no torch, no clock, no engine. The loop of a step:
         for _ in range(controller.next_launches()):
             …                                     # number it, tell the scheduler, controller.launched(group)
         …                                         # wait for something to end; when a group's verdicts are in:
-        controller.scored(group, outcome)
+        controller.scored(group, valid=…)
 """
 
 from __future__ import annotations
@@ -20,19 +20,7 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from foresail.algorithms.filtering import has_spread
-from foresail.records import Group
-
 ROUNDING = 1e-9  # 21 / 0.7 must ask for 30 launches, whatever the last bit says
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What became of a group: worth learning from, solved by every sample, or not gradable."""
-
-    valid: bool
-    solved: bool = False
-    failed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +73,7 @@ class Controller:
         if not self.weight_before > 0:
             raise ValueError(f"weight_before {weight_before} lets no estimate start; use a number above 0")
         self._order: list[int] = []
-        self._outcomes: dict[int, Outcome | None] = {}  # None while it runs or is graded
+        self._valid: dict[int, bool | None] = {}  # None while it runs or is graded
         self._num_scored = self._num_valid = 0
         self._prefix_length = 0
         self._chosen: list[int] = []
@@ -112,29 +100,28 @@ class Controller:
         return max(0, min(min(enough, self.at_once) - self.num_active, self.cap - len(self._order)))
 
     def launched(self, group: int) -> None:
-        assert group not in self._outcomes, f"group {group} is launched twice"
+        assert group not in self._valid, f"group {group} is launched twice"
         assert not self._closes and len(self._order) < self.cap, f"group {group} is launched without need"
         self._order.append(group)
-        self._outcomes[group] = None
+        self._valid[group] = None
 
-    def scored(self, group: int, outcome: Outcome) -> None:
+    def scored(self, group: int, *, valid: bool) -> None:
         """A group's last verdict is in. One that comes after the closing is too late to change it."""
-        assert self._outcomes[group] is None, f"group {group} is scored twice"
-        self._outcomes[group] = outcome
+        assert self._valid[group] is None, f"group {group} is scored twice"
+        self._valid[group] = valid
         self._num_scored += 1
-        self._num_valid += outcome.valid
+        self._num_valid += valid
         self._advance()
 
     def closing(self) -> Closing | None:
         """The step's end, once it is certain; the same from then on."""
         if self._closing is None and self._closes:
             later = self._order[self._prefix_length :]
-            outcomes = {group: self._outcomes[group] for group in later}
             self._closing = Closing(
                 prefix=tuple(self._order[: self._prefix_length]),
                 chosen=tuple(self._chosen),
-                surplus=tuple(group for group, outcome in outcomes.items() if outcome and outcome.valid),
-                cancelled=tuple(group for group, outcome in outcomes.items() if outcome is None),
+                surplus=tuple(group for group in later if self._valid[group]),
+                cancelled=tuple(group for group in later if self._valid[group] is None),
                 share=self._smooth(len(self._chosen), self._prefix_length),
             )
         return self._closing
@@ -147,11 +134,11 @@ class Controller:
         """Move the prefix's end over scored groups; each group is passed once in a step."""
         while not self._closes and self._prefix_length < len(self._order):
             group = self._order[self._prefix_length]
-            outcome = self._outcomes[group]
-            if outcome is None:
+            valid = self._valid[group]
+            if valid is None:
                 break
             self._prefix_length += 1
-            if outcome.valid:
+            if valid:
                 self._chosen.append(group)
 
     def _smooth(self, valid: int, scored: int) -> float:
@@ -161,11 +148,3 @@ class Controller:
 def launches_for(missing: int, share: float) -> int:
     """How many groups should give `missing` valid ones: launches_for(8, 0.5) -> 16; launches_for(0, 0.5) -> 0."""
     return max(0, math.ceil(missing / share - ROUNDING))
-
-
-def outcome_of(group: Group) -> Outcome:
-    """Rewards [1, 0, 1] are valid, [1, 1, 1] and [0, 0, 0] are not; nothing is where a verdict failed."""
-    rewards = [reward for reward in group.rewards if reward is not None]
-    return Outcome(
-        valid=not group.failed and has_spread(rewards), solved=group.pass_rate == 1, failed=group.failed
-    )

@@ -1,36 +1,46 @@
-"""The instances of a run under one scheduler: requests go in by groups, finished ones come out.
+"""The engines of a run under one scheduler: requests go in by groups, finished ones come out.
 
-A request lives in chunks. Between two of them it waits in the pool, with its keys and values as long as there
-is room; when an instance dies, what it ran is begun again from the last chunk that was reported. Tokens do not
+A request lives in chunks. Between two of them it waits in the pool, with its keys and values as long as they
+fit; when an instance dies, what it ran is begun again from the last chunk that was reported. Tokens do not
 depend on any of this: the noise is keyed by position.
+
+    with fleet.at_work():                            # the caches have their memory
+        fleet.launch(specs, requests)
+        while fleet.busy:
+            for spec, completion in fleet.work(): ...
+
+An episode of several turns is launched with `hold`: each turn comes out of `work`, and the request stays open until
+`extend` appends what the world answered, or `release` says that this was the last turn. Answers may come late and
+in any order; no token depends on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from statistics import fmean
 from typing import NamedTuple
 
-from foresail.engine.request import Completion, Parked
+from foresail.engine.request import Completion, Parked, Request
 from foresail.records import RunStopped
-from foresail.rollout.diary import Diary
-from foresail.rollout.instance import Instance, InstanceLost, Order, Report, Work
+from foresail.rollout.event_log import EventLog
+from foresail.rollout.groups import behind_prompt, continue_request
+from foresail.rollout.instance import ChunkOrder, Instance, InstanceLost, Report, Work
 from foresail.rollout.kv_pool import KVPool
-from foresail.rollout.plan import Ask, Dispatch
+from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.policies import Policy
 from foresail.rollout.scheduler import Scheduler
 
 
 class Ended(NamedTuple):
-    """A request that has drawn its last token."""
+    """A request that has generated the last token, of its turn if it is held."""
 
-    ask: Ask
+    spec: SampleSpec
     completion: Completion
 
 
 class Fleet:
-    """launch and cancel groups; `work` until they have ended."""
+    """launch and cancel groups; `work` until they have ended; `update_weights` between steps."""
 
     def __init__(
         self,
@@ -39,21 +49,22 @@ class Fleet:
         pool: KVPool,
         *,
         chunk_tokens: int | None,
-        diary: Diary | None = None,
+        event_log: EventLog | None = None,
     ) -> None:
         self.instances: dict[str, Instance] = {}
         self.version: int | None = None  # of the weights, once somebody has said it
-        self.diary, self.pool = diary or Diary(), pool
-        self.scheduler = Scheduler(policy, chunk_tokens=chunk_tokens, record=self.diary)
+        self.event_log, self.pool = event_log or EventLog(), pool
+        self.scheduler = Scheduler(policy, chunk_tokens=chunk_tokens, record=self.event_log)
         for instance in instances:
             self.add(instance)
         self.next_group = 0  # groups are numbered in launch order, over all steps
         self.open: dict[str, Work] = {}  # without keys and values: where to begin again after a loss
         self.resting: dict[str, str] = {}  # request -> the instance that keeps its place for a moment
+        self.held: dict[str, Completion] = {}  # request -> the turn that it has ended
 
     @property
     def busy(self) -> bool:
-        return bool(self.open)
+        return bool(self.open or self.held)
 
     @property
     def only_waits(self) -> bool:
@@ -68,36 +79,64 @@ class Fleet:
             with self._minding_loss():
                 instance.update_weights(self.version)
 
-    def launch(self, asks: Sequence[Ask], works: Sequence[Work]) -> None:
-        self.next_group = asks[0].group + 1
-        self.open |= {ask.id: work for ask, work in zip(asks, works, strict=True)}
-        self.scheduler.launch(asks)
+    @property
+    def cache_bytes(self) -> int:
+        """Of the device's memory, beside what PyTorch allocates, while the fleet is at work."""
+        return sum(instance.cache_bytes for instance in self.instances.values())
 
-    def cancel(self, group: int, asks: Sequence[Ask]) -> None:
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Caches have their memory inside; afterwards the trainer has it."""
+        with ExitStack() as stack:
+            for instance in self.instances.values():
+                stack.enter_context(instance.at_work())
+            yield
+
+    def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
+        """All of them to their end on one instance, by plain steps: for self-tests and single answers."""
+        assert not self.busy, "nothing else runs meanwhile"
+        return next(iter(self.instances.values())).generate(requests)
+
+    def launch(self, specs: Sequence[SampleSpec], works: Sequence[Work], *, hold: bool = False) -> None:
+        self.next_group = specs[0].group + 1
+        self.open |= {spec.id: work for spec, work in zip(specs, works, strict=True)}
+        self.scheduler.launch(specs, hold=hold)
+
+    def extend(self, request_id: str, appended: Sequence[int]) -> None:
+        """A held request goes on behind these tokens, in its next turn."""
+        self.scheduler.extend(request_id, len(appended))
+        self.open[request_id] = continue_request(self.held.pop(request_id), appended)
+
+    def release(self, request_id: str) -> None:
+        """A held request has ended for good."""
+        self.scheduler.release(request_id)
+        self._forget(request_id)
+
+    def cancel(self, group: int, specs: Sequence[SampleSpec]) -> None:
         for dispatch, instance in self._stopped(group):
             with self._minding_loss():
-                instance.cancel(dispatch.ask.id)
-        for ask in asks:
-            self._forget(ask.id)
+                instance.cancel(dispatch.spec.id)
+        for spec in specs:
+            self._forget(spec.id)
 
-    def withdraw(self, group: int, asks: Sequence[Ask]) -> dict[int, Parked]:
-        """Cancel a group, and keep what its samples have drawn, by their numbers; without keys and values."""
+    def withdraw(self, group: int, specs: Sequence[SampleSpec]) -> dict[int, Parked]:
+        """Cancel a group, and keep what its samples have so far, by their numbers; without keys and values."""
         for dispatch, instance in self._stopped(group):
             with self._minding_loss():
-                parked = instance.park(dispatch.ask.id)
+                parked = instance.park(dispatch.spec.id)
                 if parked is None:  # it works elsewhere: what it last reported must do
-                    instance.cancel(dispatch.ask.id)
+                    instance.cancel(dispatch.spec.id)
                 else:
-                    self.open[dispatch.ask.id] = parked.without_kv()
-        found = {ask.sample: self.open.get(ask.id) for ask in asks}
-        for ask in asks:
-            self._forget(ask.id)
+                    self.open[dispatch.spec.id] = parked.without_kv()
+        found = {spec.sample: self.open.get(spec.id) for spec in specs}
+        for spec in specs:
+            self._forget(spec.id)
         return {sample: work for sample, work in found.items() if isinstance(work, Parked) and work.ids}
 
     def work(self) -> list[Ended]:
         """Ask every instance once, hand out what fits now, return what has ended."""
         ended = [
-            Ended(report.event.ask, report.completion) for report in self._reports() if self._note(report)
+            Ended(report.event.spec, report.completion) for report in self._reports() if self._note(report)
         ]
         while dispatches := self.scheduler.next_dispatches():  # again if one of them found its instance gone
             for dispatch in dispatches:
@@ -137,7 +176,7 @@ class Fleet:
                 yield dispatch, self.instances[dispatch.instance]
 
     def _submit(self, dispatch: Dispatch) -> None:
-        name = dispatch.ask.id
+        name = dispatch.spec.id
         if dispatch.instance not in self.instances:  # lost by the order before; the scheduler knows
             return
         if self.resting.get(name) == dispatch.instance:
@@ -145,7 +184,7 @@ class Fleet:
         self._take_out(name)
         work = self.pool.take(name) if name in self.pool else self.open[name]
         try:
-            self.instances[dispatch.instance].submit(Order(dispatch=dispatch, work=work))
+            self.instances[dispatch.instance].submit(ChunkOrder(dispatch=dispatch, work=work))
         except InstanceLost as lost:
             if isinstance(work, Parked):
                 self.pool.put(work)  # its keys and values are still here
@@ -162,17 +201,21 @@ class Fleet:
 
     def _note(self, report: Report) -> bool:
         """Tell the scheduler; whether the request has ended."""
-        ask, completion = report.event.ask, report.completion
+        spec, completion = report.event.spec, report.completion
         if not self.scheduler.chunk_ended(report.event):  # cancelled in the moment it ended, or heard before
             return False
         self._tell_others(report)
-        if report.event.finished:
-            self._forget(ask.id)
+        if report.state == "finished":
+            holds = self.scheduler.holds(spec.id)
+            self._forget(spec.id)
+            if holds:
+                self.held[spec.id] = completion
             return True
-        self.open[ask.id] = to_parked(completion)
-        if report.parked is None:
-            self.resting[ask.id] = report.event.instance
+        self.open[spec.id] = to_parked(completion)
+        if report.state == "resting":
+            self.resting[spec.id] = report.event.instance
         else:
+            assert report.parked is not None, "a report that says parked has what was parked"
             self.pool.put(report.parked)
         return False
 
@@ -187,10 +230,11 @@ class Fleet:
 
     def _tell_others(self, report: Report) -> None:
         """Siblings may run anywhere, and draft from what this one said."""
+        spec, completion = report.event.spec, report.completion
         for name, instance in [*self.instances.items()]:
             if name != report.event.instance:
                 with self._minding_loss():
-                    instance.learn(report.event.ask, report.completion.ids)
+                    instance.learn(spec, behind_prompt(spec, completion.request, completion.ids))
 
     @contextmanager
     def _minding_loss(self) -> Iterator[None]:
@@ -208,6 +252,7 @@ class Fleet:
     def _forget(self, request_id: str) -> None:
         self.open.pop(request_id, None)
         self.resting.pop(request_id, None)
+        self.held.pop(request_id, None)
         self.pool.drop(request_id)
 
 
@@ -219,4 +264,5 @@ def to_parked(completion: Completion) -> Parked:
         logprobs=completion.logprobs,
         versions=completion.versions,
         policy_version=completion.versions[-1] if completion.versions else 0,
+        side=completion.side,
     )

@@ -1,19 +1,27 @@
-"""From a problem to the requests of its group, and from what was drawn to samples."""
+"""From a problem to the requests of its group, and from what was generated to samples.
+
+A request may come back with more prompt: after a step that ended before it did (`leftovers.py`), or with what a
+tool answered. Then the next part of it is a request of its own, made by `continue_request`, and `to_sample` makes
+one flat record of all parts.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.noise import noise_key
-from foresail.engine.request import Completion, Request
+from foresail.engine.request import Completion, Parked, Request
 from foresail.recipe.parts import Sampling
 from foresail.records import Sample
+from foresail.rollout.plan import SampleSpec
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
-    """What to draw for every problem, and the part of the noise key they have in common."""
+class GroupSpec:
+    """What to generate for every problem, and the part of the noise key they have in common."""
 
     sampling: Sampling
     num_samples: int
@@ -28,30 +36,75 @@ class Draw:
         return (self.sampling,) * self.num_samples + self.besides
 
 
-def requests(problem: PromptedProblem, draw: Draw, group: int) -> list[Request]:
+def requests(problem: PromptedProblem, group_spec: GroupSpec, group: int) -> list[Request]:
     """All samples of one problem, named "group.sample"."""
     return [
         Request(
             id=f"{group}.{number}",
             prompt=problem.ids,
-            key=noise_key(draw.seed, draw.step, problem.problem.id, number),
+            key=noise_key(group_spec.seed, group_spec.step, problem.problem.id, number),
             sampling=sampling,
-            stop_ids=draw.stop_ids,
+            stop_ids=group_spec.stop_ids,
         )
-        for number, sampling in enumerate(draw.samplings)
+        for number, sampling in enumerate(group_spec.samplings)
     ]
 
 
-def to_sample(completion: Completion) -> Sample:
-    """Prompt and response as one flat record."""
-    prompt = completion.request.prompt
-    zeros = [0] * len(prompt)
-    num_tokens = len(prompt) + len(completion.ids)
-    return Sample(
-        ids=[*prompt, *completion.ids],
-        loss_mask=zeros + [1] * len(completion.ids),
-        logprobs=[0.0] * len(prompt) + [*completion.logprobs],
-        versions=[*zeros, *completion.versions],
-        turns=[0] * num_tokens,
-        finish=completion.finish,
+def to_spec(request: Request, group: int, sample: int) -> SampleSpec:
+    return SampleSpec(
+        id=request.id,
+        group=group,
+        sample=sample,
+        prompt_tokens=len(request.prompt),
+        max_tokens=request.sampling.max_new_tokens,
     )
+
+
+def continue_request(before: Parked | Completion, appended: Sequence[int] = ()) -> Request:
+    """The rest of a request as one of its own: what it has, and what is appended, is its prompt.
+
+    The noise goes on, since it is keyed by position, and the limit is of the whole: a request of at most 100 new
+    tokens that has generated 60 and gets 10 appended may generate 30 more.
+    """
+    request, behind = before.request, (*before.ids, *appended)
+    left = request.sampling.max_new_tokens - len(behind)
+    return replace(
+        request,
+        prompt=request.prompt + behind,
+        sampling=request.sampling.model_copy(update={"max_new_tokens": left}),
+    )
+
+
+def behind_prompt(spec: SampleSpec, request: Request, ids: Sequence[int]) -> Sequence[int]:
+    """All that follows the first prompt of a sample: earlier turns, what was appended, and `ids`."""
+    earlier = request.prompt[spec.prompt_tokens :]
+    return [*earlier, *ids] if earlier else ids
+
+
+def to_sample(*parts: Parked | Completion) -> Sample:
+    """Prompt and response as one flat record; of several parts, each continues the one before.
+
+    What a later part's prompt has beyond the part before is the world's: it begins a turn, with loss mask 0.
+    Prompt 1 2, generated 3, appended 4, generated 5: ids 1 2 3 4 5, loss mask 0 0 1 0 1, turns 0 0 0 1 1.
+    """
+    last = parts[-1]
+    assert isinstance(last, Completion), "the last part has ended"
+    side: dict[str, list[Any]] = {}
+    sample = Sample(ids=[], loss_mask=[], logprobs=[], versions=[], turns=[], finish=last.finish, side=side)
+    turn = 0
+    for part in parts:
+        prompt, known = part.request.prompt, len(sample.ids)
+        assert prompt[:known] == tuple(sample.ids), (
+            f"request {part.request.id} does not continue its last part"
+        )
+        turn += 0 < known < len(prompt)
+        zeros = [0] * (len(prompt) - known)
+        sample.ids.extend((*prompt[known:], *part.ids))
+        sample.loss_mask.extend((*zeros, *[1] * len(part.ids)))
+        sample.logprobs.extend((*map(float, zeros), *part.logprobs))
+        sample.versions.extend((*zeros, *part.versions))
+        sample.turns.extend([turn] * (len(zeros) + len(part.ids)))
+        for name in side.keys() | part.side.keys():
+            column = side.setdefault(name, [None] * known)
+            column.extend((*[None] * len(zeros), *part.side.get(name, [None] * len(part.ids))))
+    return sample

@@ -1,22 +1,37 @@
-"""An engine as the scheduler sees it: chunks go in, tokens come out, and nobody asks where it runs.
+"""An engine as the scheduler sees it: chunks go in, tokens come out, wherever it runs.
 
-Backends: `native` (an engine in this process), `worker` (an engine in a process of its own), `simulated`.
+Backends: `native` (an engine in this process), `worker` (an engine in a process of its own), and simulated ones
+(simulate/). A new backend is one class with these methods that says in its `capabilities` what it can do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from foresail.engine.request import Completion, Parked, Request
-from foresail.rollout.plan import Ask, ChunkEnded, Dispatch, InstanceState
+from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 
 Work = Request | Parked  # to begin with, or to go on with
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class Capabilities:
+    """What a backend can do. What it cannot is refused or worked around by name: see `requirements.py`."""
+
+    keyed_noise: (
+        bool  # a token's noise follows from its request's key and its position, so it can be repeated
+    )
+    parking: bool  # a request can stop after a chunk and go on from there, here or elsewhere
+    drafts: bool  # it checks drafts that are copied from siblings
+    memory_lending: bool  # its cache has memory only inside `at_work`; else it keeps it all the time
+    logprobs: bool  # it tells the log-probability of every token; else they are 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkOrder:
     """A chunk to run: the request when it starts, or what was parked of it by its last chunk."""
 
     dispatch: Dispatch
@@ -25,14 +40,20 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A chunk that ended, for the scheduler, and what was drawn so far, for the next chunk or the grader.
+    """A chunk that ended, for the scheduler, and what was generated so far, for the next chunk or the grader.
 
-    Of a request that is not finished, its keys and values come too, or none: then it rests where it ran.
+    A request that is not finished rests where it ran, until the next poll or order, or was parked: then
+    `parked` has its keys and values.
     """
 
     event: ChunkEnded
     completion: Completion
+    state: Literal["finished", "resting", "parked"]
     parked: Parked | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.state == "finished") == self.event.finished, f"{self.event} is not {self.state}"
+        assert (self.state == "parked") == (self.parked is not None), f"{self.event}: {self.state}"
 
 
 class InstanceLost(Exception):
@@ -50,25 +71,38 @@ class Instance(Protocol):
 
     @property
     def state(self) -> InstanceState:
-        """Its name and its room."""
+        """Its name and its capacity."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def cache_bytes(self) -> int:
+        """Of the device's memory, beside what PyTorch allocates, while it is at work."""
 
     @property
     def load(self) -> int:
         """How many chunks it has, running or queued."""
 
-    def submit(self, order: Order) -> None: ...
+    def submit(self, order: ChunkOrder) -> None: ...
 
-    def cancel(self, ask_id: str) -> None:
-        """Forget a chunk; what it drew is of no use to anybody. Fine if it has just ended."""
+    def cancel(self, request_id: str) -> None:
+        """Forget a chunk; what it generated is of no use to anybody. Fine if it has just ended."""
 
     def poll(self) -> list[Report]:
         """What ended since the last call. An engine in this process works here; others work by themselves."""
 
-    def park(self, ask_id: str) -> Parked | None:
+    def park(self, request_id: str) -> Parked | None:
         """Take out a request that rests here, or runs. None where that cannot be done, or it is gone."""
 
-    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
-        """What a request has drawn so far, elsewhere: text that its siblings here may be about to say."""
+    def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
+        """All behind a request's prompt so far, elsewhere: text that its siblings here may be about to say."""
+
+    def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
+        """All of them to their end, by plain steps, while nothing else runs: for checks and single answers."""
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Its cache has its memory inside; afterwards the trainer has it, where it can be lent."""
 
     def take_figures(self) -> dict[str, float]:
         """Metrics of its work since the last call."""

@@ -1,6 +1,6 @@
 """Keys and values of requests between two chunks: in host memory, up to a bound, the rest is computed again.
 
-Strictly a convenience: whoever finds a request's pages gone recomputes them and draws the same tokens.
+Strictly a convenience: whoever finds a request's pages gone recomputes them and gets the same tokens.
 """
 
 from __future__ import annotations

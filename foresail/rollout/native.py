@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from foresail.engine.engine import Engine
-from foresail.engine.request import Completion, Parked
-from foresail.rollout.instance import Order, Report
-from foresail.rollout.plan import Ask, ChunkEnded, Dispatch, InstanceState
+from foresail.engine.request import Completion, Parked, Request
+from foresail.rollout.instance import Capabilities, ChunkOrder, Report
+from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 
 
 class NativeInstance:
     """One engine step per poll; see `instance.Instance`."""
 
     works_by_itself = False
+    capabilities = Capabilities(
+        keyed_noise=True, parking=True, drafts=True, memory_lending=True, logprobs=True
+    )
 
     def __init__(self, name: str, engine: Engine) -> None:
         self.engine = engine
@@ -29,33 +33,43 @@ class NativeInstance:
     def load(self) -> int:
         return len(self.running)
 
-    def submit(self, order: Order) -> None:
+    @property
+    def cache_bytes(self) -> int:
+        return self.engine.cache_bytes
+
+    def submit(self, order: ChunkOrder) -> None:
         dispatch, work = order.dispatch, order.work
-        if self.engine.holds(dispatch.ask.id):
-            self.engine.go_on(dispatch.ask.id, chunk_tokens=dispatch.max_tokens)
+        if self.engine.holds(dispatch.spec.id):
+            self.engine.go_on(dispatch.spec.id, chunk_tokens=dispatch.max_tokens)
         elif isinstance(work, Parked):
             self.engine.resume(work, chunk_tokens=dispatch.max_tokens)
         else:
             self.engine.add(work, chunk_tokens=dispatch.max_tokens)
-        self.running[dispatch.ask.id] = dispatch
+        self.running[dispatch.spec.id] = dispatch
 
-    def cancel(self, ask_id: str) -> None:
-        if self.running.pop(ask_id, None) is not None:
-            self.engine.cancel(ask_id)
+    def cancel(self, request_id: str) -> None:
+        if self.running.pop(request_id, None) is not None:
+            self.engine.cancel(request_id)
 
     def poll(self) -> list[Report]:
         ended = self.step() if self.engine.busy else []
         # One that was cancelled in the moment it ended is nobody's any more.
         return [self._report(completion) for completion in ended if completion.request.id in self.running]
 
-    def park(self, ask_id: str) -> Parked | None:
-        self.running.pop(ask_id, None)
-        return self.engine.park(ask_id)
+    def park(self, request_id: str) -> Parked | None:
+        self.running.pop(request_id, None)
+        return self.engine.park(request_id)
 
     def step(self) -> list[Completion]:
         return self.engine.step()
 
-    def learn(self, ask: Ask, ids: Sequence[int]) -> None: ...
+    def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None: ...
+
+    def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
+        return tuple(self.engine.generate(requests))
+
+    def at_work(self) -> AbstractContextManager[None]:
+        return self.engine.at_work()
 
     def take_figures(self) -> dict[str, float]:
         return {}
@@ -65,16 +79,18 @@ class NativeInstance:
         self.engine.weights_changed(version)
 
     def close(self) -> None:
-        for ask_id in list(self.running):
-            self.cancel(ask_id)
+        for request_id in list(self.running):
+            self.cancel(request_id)
 
     def _report(self, completion: Completion) -> Report:
         dispatch = self.running.pop(completion.request.id)
+        generated = len(completion.request.prompt) - dispatch.spec.prompt_tokens + len(completion.ids)
+        finished = completion.finish != "chunk"
         event = ChunkEnded(
-            ask=dispatch.ask,
+            spec=dispatch.spec,
             instance=self.state.name,
             generated=dispatch.generated,
-            new_tokens=len(completion.ids) - dispatch.generated,
-            finished=completion.finish != "chunk",
+            new_tokens=generated - dispatch.generated,
+            finished=finished,
         )
-        return Report(event=event, completion=completion)
+        return Report(event=event, completion=completion, state="finished" if finished else "resting")

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Parked
 from foresail.rollout.drafts.speculation import Speculation, Tally
-from foresail.rollout.instance import Order
+from foresail.rollout.groups import behind_prompt
+from foresail.rollout.instance import ChunkOrder
 from foresail.rollout.native import NativeInstance
-from foresail.rollout.plan import Ask
+from foresail.rollout.plan import SampleSpec
 
 
 class DraftingInstance(NativeInstance):
@@ -22,36 +23,36 @@ class DraftingInstance(NativeInstance):
         super().__init__(name, engine)
         self.speculation = Speculation(engine)
         self.ready, self.awake = ready, False
-        # of whom speculation will hear when it begins: the prompt, and what was drawn before
-        self.untold: list[tuple[Ask, Sequence[int], Sequence[int]]] = []
+        # of whom speculation will hear when it begins: the prompt, and what was generated before
+        self.untold: list[tuple[SampleSpec, Sequence[int], Sequence[int]]] = []
 
-    def submit(self, order: Order) -> None:
+    def submit(self, order: ChunkOrder) -> None:
         super().submit(order)
-        work = order.work
-        request, drawn = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
-        self.untold.append((order.dispatch.ask, request.prompt, drawn))
+        spec, work = order.dispatch.spec, order.work
+        request, ids = (work.request, work.ids) if isinstance(work, Parked) else (work, ())
+        self.untold.append((spec, request.prompt[: spec.prompt_tokens], behind_prompt(spec, request, ids)))
 
     def step(self) -> list[Completion]:
         if not self._wake():
             return super().step()
         ended = self.speculation.step()
         if ended:
-            self.speculation.listener.make_room({dispatch.ask.group for dispatch in self.running.values()})
+            self.speculation.listener.make_room({dispatch.spec.group for dispatch in self.running.values()})
         return ended
 
     def _wake(self) -> bool:
         """Whether speculation is at work; then it knows of all that run."""
         self.awake = self.awake or self.ready()
         if self.awake:
-            for ask, prompt, drawn in self.untold:
-                if ask.id in self.running:
-                    self.speculation.listener.begin(ask, prompt, drawn)
+            for spec, prompt, ids in self.untold:
+                if spec.id in self.running:
+                    self.speculation.listener.begin(spec, prompt, ids)
             self.untold.clear()
         return self.awake
 
-    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
+    def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
         if self._wake():
-            self.speculation.listener.learn(ask, ids)
+            self.speculation.listener.learn(spec, ids)
 
     def take_figures(self) -> dict[str, float]:
         tally, self.speculation.tally = self.speculation.tally, Tally()

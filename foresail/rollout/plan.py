@@ -1,6 +1,7 @@
-"""What passes between the controller, the scheduler and the instances: who asks, who runs where, what ended.
+"""What passes between the controller, the scheduler and the instances: what to sample, who runs where, what ended.
 
-A group is all samples of one problem, numbered in launch order. A request is one sample; it runs in chunks.
+A group is all samples of one problem, numbered in launch order. A request is one sample; it runs in chunks, and
+an episode of several turns is one request that comes back with more prompt.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ask:
-    """One sample to draw: Ask(id="17.3", group=17, sample=3, prompt_tokens=120, max_tokens=2048)."""
+class SampleSpec:
+    """One sample to generate: SampleSpec(id="17.3", group=17, sample=3, prompt_tokens=120, max_tokens=2048).
+
+    `max_tokens` bounds all that may follow the first prompt: what is generated, and what is appended to it.
+    """
 
     id: str
     group: int
@@ -21,9 +25,9 @@ class Ask:
 
 @dataclass(frozen=True, kw_only=True)
 class Dispatch:
-    """A chunk to run: at most `max_tokens` more of a request that has `generated` already."""
+    """A chunk to run: at most `max_tokens` more of a request that has `generated` behind its prompt already."""
 
-    ask: Ask
+    spec: SampleSpec
     instance: str
     generated: int
     max_tokens: int
@@ -36,7 +40,7 @@ class ChunkEnded:
     `generated` is what the chunk began with: news that comes twice is not taken for that of the next chunk.
     """
 
-    ask: Ask
+    spec: SampleSpec
     instance: str
     generated: int
     new_tokens: int
@@ -45,7 +49,7 @@ class ChunkEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceState:
-    """The room an instance has: tokens its KV cache holds, and rows it decodes at once."""
+    """The capacity of an instance: tokens its KV cache holds, and rows it decodes at once."""
 
     name: str
     kv_tokens: int

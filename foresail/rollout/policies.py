@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
-from foresail.rollout.estimates import Estimates
-from foresail.rollout.plan import Ask
+from foresail.rollout.plan import SampleSpec
 from foresail.rollout.ranking import Rank, Ranking
 
 POLICIES = ("fifo", "group", "context", "oracle")
@@ -27,7 +26,7 @@ GUARD_EVERY = 16
 class Pick(NamedTuple):
     """A waiting request, what it has generated, and why it is its turn."""
 
-    ask: Ask
+    spec: SampleSpec
     generated: int
     why: str
 
@@ -39,7 +38,7 @@ class Policy(Protocol):
     def whole_groups(self) -> bool:
         """Whether samples of a group stay together, undivided, and queue at their instance."""
 
-    def push(self, ask: Ask, generated: int) -> None:
+    def push(self, spec: SampleSpec, generated: int) -> None:
         """A request waits: for its first chunk, or its next."""
 
     def peek(self) -> Pick | None:
@@ -48,23 +47,21 @@ class Policy(Protocol):
     def pop(self, tokens: int) -> Pick:
         """Whose turn it was: it now runs for up to so many tokens."""
 
-    def finished(self, ask: Ask, length: int) -> None:
+    def finished(self, spec: SampleSpec, length: int) -> None:
         """A response ended at this length."""
 
     def drop(self, group: int) -> None:
         """Forget a group, and those of it that wait."""
 
 
-def build_policy(
-    name: str, *, estimates: Estimates | None = None, true_length: Callable[[Ask], int] | None = None
-) -> Policy:
+def build_policy(name: str, *, true_length: Callable[[SampleSpec], int] | None = None) -> Policy:
     """build_policy("context"); `oracle` must be told the lengths, as the simulator and replays can."""
     if name == "fifo":
         return FixedOrder(launch_order, why="fifo")
     if name == "group":
         return FixedOrder(launch_order, why="group", whole_groups=True)
     if name == "context":
-        return Context(estimates or Estimates())
+        return Context()
     if name == "oracle" and true_length is not None:
         return FixedOrder(longest_first(true_length), why="oracle")
     if name == "oracle":
@@ -74,28 +71,28 @@ def build_policy(
     raise ValueError(f"there is no policy {name!r}; choose one of {', '.join(POLICIES)}")
 
 
-def launch_order(ask: Ask) -> Rank:
-    return ask.group, ask.sample
+def launch_order(spec: SampleSpec) -> Rank:
+    return spec.group, spec.sample
 
 
-def longest_first(true_length: Callable[[Ask], int]) -> Callable[[Ask], Rank]:
-    return lambda ask: (-true_length(ask), ask.group, ask.sample)
+def longest_first(true_length: Callable[[SampleSpec], int]) -> Callable[[SampleSpec], Rank]:
+    return lambda spec: (-true_length(spec), spec.group, spec.sample)
 
 
 class FixedOrder:
     """Every request has its rank from the start and keeps it from chunk to chunk."""
 
-    def __init__(self, rank: Callable[[Ask], Rank], *, why: str, whole_groups: bool = False) -> None:
+    def __init__(self, rank: Callable[[SampleSpec], Rank], *, why: str, whole_groups: bool = False) -> None:
         self.whole_groups = whole_groups
         self._rank, self._why = rank, why
         self._waiting: dict[str, Pick] = {}
         self._order: Ranking[str] = Ranking()
         self._groups: dict[int, set[str]] = {}
 
-    def push(self, ask: Ask, generated: int) -> None:
-        self._waiting[ask.id] = Pick(ask, generated, self._why)
-        self._order.put(ask.id, self._rank(ask))
-        self._groups.setdefault(ask.group, set()).add(ask.id)
+    def push(self, spec: SampleSpec, generated: int) -> None:
+        self._waiting[spec.id] = Pick(spec, generated, self._why)
+        self._order.put(spec.id, self._rank(spec))
+        self._groups.setdefault(spec.group, set()).add(spec.id)
 
     def peek(self) -> Pick | None:
         first = self._order.first()
@@ -104,11 +101,11 @@ class FixedOrder:
     def pop(self, tokens: int) -> Pick:
         pick = self.peek()
         assert pick is not None, "pop follows a peek that found somebody"
-        self._remove(pick.ask.id)
-        self._groups[pick.ask.group].remove(pick.ask.id)
+        self._remove(pick.spec.id)
+        self._groups[pick.spec.group].remove(pick.spec.id)
         return pick
 
-    def finished(self, ask: Ask, length: int) -> None:
+    def finished(self, spec: SampleSpec, length: int) -> None:
         """Nothing is learned from it."""
 
     def drop(self, group: int) -> None:
@@ -122,42 +119,50 @@ class FixedOrder:
 
 @dataclass(kw_only=True)
 class Siblings:
-    """A group's requests: its probe, the others that wait (a heap), and the tokens all were given to run."""
+    """A group's requests: its probe, the others that wait (a heap), and the tokens all were given to run.
 
-    probe: str | None
-    waiting_probe: tuple[Ask, int] | None = None
-    rest: list[tuple[int, int, Ask]] = field(default_factory=list)
+    `length` is how long its responses seem: `max_tokens` at first, since to start a long group late costs more than
+    to start a short one early; then that of the longest response that ended.
+    """
+
+    probe: str
+    length: int
+    known: bool = False
+    waiting_probe: tuple[SampleSpec, int] | None = None
+    rest: list[tuple[int, int, SampleSpec]] = field(default_factory=list)
     scheduled: int = 0
 
 
 class Context:
     """Probes first, the one with the fewest tokens before others; then the group that seems longest.
 
-    The first sample of a group is its probe, unless an earlier step tells the length. Probes come before all
-    others, so every group is soon known to be short or long. Each 16th pick among the others goes to the group
-    that was given the fewest tokens, so that a wrong estimate starves nobody.
+    The first sample of a group is its probe. Probes come before all others, so every group is soon known to be
+    short or long. Each 16th pick among the others goes to the group that was given the fewest tokens, so that a
+    wrong estimate starves nobody.
 
     Ties: the group launched first; in a group the request with most tokens, so that few are half-way.
     """
 
     whole_groups = False
 
-    def __init__(self, estimates: Estimates, *, guard_every: int = GUARD_EVERY) -> None:
-        self._estimates, self._guard_every = estimates, guard_every
+    def __init__(self, *, guard_every: int = GUARD_EVERY) -> None:
+        self._guard_every = guard_every
         self._groups: dict[int, Siblings] = {}
         self._probes: Ranking[int] = Ranking()  # groups whose probe waits
         self._longest: Ranking[int] = Ranking()  # groups of which others wait; the same in both of these
         self._underserved: Ranking[int] = Ranking()
         self._picks_of_rest = 0
 
-    def push(self, ask: Ask, generated: int) -> None:
-        siblings = self._groups.get(ask.group) or self._open(ask)
-        if ask.id == siblings.probe:
-            siblings.waiting_probe = ask, generated
-            self._probes.put(ask.group, (generated, ask.group))
+    def push(self, spec: SampleSpec, generated: int) -> None:
+        siblings = self._groups.get(spec.group)
+        if siblings is None:
+            siblings = self._groups[spec.group] = Siblings(probe=spec.id, length=spec.max_tokens)
+        if spec.id == siblings.probe:
+            siblings.waiting_probe = spec, generated
+            self._probes.put(spec.group, (generated, spec.group))
         else:
-            heappush(siblings.rest, (-generated, ask.sample, ask))
-            self._place(ask.group, siblings)
+            heappush(siblings.rest, (-generated, spec.sample, spec))
+            self._place(spec.group, siblings)
 
     def peek(self) -> Pick | None:
         group = self._probes.first()
@@ -169,13 +174,13 @@ class Context:
         group = (self._underserved if guarded else self._longest).first()
         if group is None:
             return None
-        minus_generated, _, ask = self._groups[group].rest[0]
-        return Pick(ask, -minus_generated, "underserved" if guarded else "longest")
+        minus_generated, _, spec = self._groups[group].rest[0]
+        return Pick(spec, -minus_generated, "underserved" if guarded else "longest")
 
     def pop(self, tokens: int) -> Pick:
         pick = self.peek()
         assert pick is not None, "pop follows a peek that found somebody"
-        group = pick.ask.group
+        group = pick.spec.group
         siblings = self._groups[group]
         if pick.why == "probe":
             siblings.waiting_probe = None
@@ -187,26 +192,21 @@ class Context:
         self._place(group, siblings)
         return pick
 
-    def finished(self, ask: Ask, length: int) -> None:
-        self._estimates.finished(ask.group, length)
-        self._place(ask.group, self._groups[ask.group])
+    def finished(self, spec: SampleSpec, length: int) -> None:
+        siblings = self._groups[spec.group]
+        siblings.length = max(siblings.length, length) if siblings.known else length
+        siblings.known = True
+        self._place(spec.group, siblings)
 
     def drop(self, group: int) -> None:
         if self._groups.pop(group, None) is not None:
-            self._estimates.forget(group)
             for ranking in (self._probes, self._longest, self._underserved):
                 ranking.remove(group)
-
-    def _open(self, ask: Ask) -> Siblings:
-        self._estimates.open(ask.group, ask.max_tokens)
-        known = self._estimates.is_known(ask.group)
-        siblings = self._groups[ask.group] = Siblings(probe=None if known else ask.id)
-        return siblings
 
     def _place(self, group: int, siblings: Siblings) -> None:
         """Where the group now stands among those of which others than the probe wait."""
         if siblings.rest:
-            self._longest.put(group, (-self._estimates.length(group), group))
+            self._longest.put(group, (-siblings.length, group))
             self._underserved.put(group, (siblings.scheduled, group))
         else:
             self._longest.remove(group)

@@ -8,7 +8,9 @@ chunk under a new version each worker proves by a checksum that it sees what the
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -17,15 +19,15 @@ import torch
 import torch.multiprocessing as processes
 
 from foresail.engine.engine import Engine
-from foresail.engine.request import Parked
-from foresail.model.checksum import checksum
+from foresail.engine.request import Completion, Parked, Request
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
+from foresail.model.weights import checksum
 from foresail.records import RunStopped
-from foresail.rollout.instance import InstanceLost, Order, Report
+from foresail.rollout.instance import Capabilities, ChunkOrder, InstanceLost, Report
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
-from foresail.rollout.plan import Ask, Dispatch, InstanceState
+from foresail.rollout.plan import Dispatch, InstanceState, SampleSpec
 
 PATIENCE = 600.0  # seconds for a worker to start, or to read its weights
 
@@ -34,10 +36,27 @@ class WeightsDiffer(RunStopped):
     """A worker sees other weights than the trainer."""
 
 
+@contextlib.contextmanager
+def hidden_main() -> Iterator[None]:
+    """A process that starts meanwhile does not run the user's script again, whether it has a main guard or not."""
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    main.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        main.update(hidden)
+
+
 class WorkerInstance:
     """Works by itself; polling only listens. See `instance.Instance`."""
 
     works_by_itself = True
+    # No lending: its cache is its process's own memory.
+    capabilities = Capabilities(
+        keyed_noise=True, parking=True, drafts=True, memory_lending=False, logprobs=True
+    )
+    cache_bytes = 0
 
     def __init__(
         self, name: str, model: Decoder, engine_options: Mapping[str, Any], *, drafts: bool = False
@@ -48,7 +67,8 @@ class WorkerInstance:
         kind = DraftingInstance if drafts else NativeInstance
         arguments = (kind, name, self.model, self.engine_options, theirs)
         self.process = processes.get_context("spawn").Process(target=work, args=arguments, daemon=True)
-        self.process.start()
+        with hidden_main():
+            self.process.start()
         theirs.close()
         self.running: dict[str, Dispatch] = {}
         self.name = name
@@ -58,13 +78,13 @@ class WorkerInstance:
     def load(self) -> int:
         return len(self.running)
 
-    def submit(self, order: Order) -> None:
-        self.running[order.dispatch.ask.id] = order.dispatch
+    def submit(self, order: ChunkOrder) -> None:
+        self.running[order.dispatch.spec.id] = order.dispatch
         self._send("submit", order)
 
-    def cancel(self, ask_id: str) -> None:
-        if self.running.pop(ask_id, None) is not None:
-            self._send("cancel", ask_id)
+    def cancel(self, request_id: str) -> None:
+        if self.running.pop(request_id, None) is not None:
+            self._send("cancel", request_id)
 
     def poll(self) -> list[Report]:
         reports: list[Report] = []
@@ -73,17 +93,25 @@ class WorkerInstance:
                 reports += self.pipe.recv()
         except (EOFError, ConnectionError) as gone:
             raise InstanceLost(self.name) from gone
-        mine = [report for report in reports if report.event.ask.id in self.running]
+        mine = [report for report in reports if report.event.spec.id in self.running]
         for report in mine:
-            del self.running[report.event.ask.id]
+            del self.running[report.event.spec.id]
         return mine
 
-    def park(self, ask_id: str) -> Parked | None:
+    def park(self, request_id: str) -> Parked | None:
         """Nothing rests over there: the next order may be long in coming."""
         return None
 
-    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
-        self._send("learn", (ask, ids))
+    def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
+        self._send("learn", (spec, ids))
+
+    def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
+        self._send("generate", requests)
+        answer: Sequence[Completion] = self._answer()
+        return answer
+
+    def at_work(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def take_figures(self) -> dict[str, float]:
         return {}
@@ -150,6 +178,8 @@ def work(
                     instance.cancel(content)
                 case "learn":
                     instance.learn(*content)
+                case "generate":
+                    pipe.send(instance.generate(content))
                 case "weights":
                     instance.update_weights(content)
                     pipe.send(checksum(model))
@@ -162,6 +192,6 @@ def work(
 
 def take_out(instance: NativeInstance, report: Report) -> Report:
     """A request whose chunk has ended, with its keys and values."""
-    if report.event.finished:
+    if report.state != "resting":
         return report
-    return replace(report, parked=instance.park(report.event.ask.id))
+    return replace(report, state="parked", parked=instance.park(report.event.spec.id))

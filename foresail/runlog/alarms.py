@@ -2,7 +2,7 @@
 
 Each check is a function of the run's history, oldest record first, and gives an alarm or None. It looks at means
 over a few steps, since single steps are noise, and is silent where its metrics are missing. When an alarm is
-raised, and when it may be raised again, is the lookout's business (`lookout.py`).
+raised, and when it may be raised again, is for `alarm_monitor.py` to say.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Any
+from typing import Any, NamedTuple
 
-from foresail.runlog.headlines import as_number
+from foresail.runlog.key_metrics import accuracy_tells, as_number
 
 Record = Mapping[str, Any]
 History = Sequence[Record]
 
 RECENT = 5  # steps that a mean is taken over
 ACCURACY, LENGTH = "rollout/accuracy", "response_length/mean"
+GROUPS = ("groups/useful", "groups/solved", "groups/unsolved")
 FAILURES = ("verdict/timeout", "verdict/crashed", "verdict/ungradable")
 
 
@@ -36,7 +37,7 @@ class Alarm:
 
 def entropy_collapse(history: History) -> Alarm | None:
     """Entropy falls as errors do: who is right may be certain. Five times faster, the policy stops exploring."""
-    entropy, accuracy = journey(history, "actor/entropy"), journey(history, ACCURACY)
+    entropy, accuracy = first_and_last(history, "actor/entropy"), first_and_last(history, ACCURACY)
     if entropy is None or accuracy is None or accuracy[1] > 0.95:
         return None
     errors = (1 - accuracy[1]) / max(1 - accuracy[0], 0.05)
@@ -52,10 +53,10 @@ def entropy_collapse(history: History) -> Alarm | None:
 
 def length_explosion(history: History) -> Alarm | None:
     """Longer responses that are right more often are what one hopes for; here they are not."""
-    length, accuracy = mean(history[-RECENT:], LENGTH), mean(history[-RECENT:], ACCURACY)
-    if length is None or accuracy is None:
+    if (now := last_means(history, LENGTH, ACCURACY)) is None:
         return None
-    as_good = [then for then in earlier(history) if then.accuracy >= accuracy - 0.01]
+    length, accuracy = now
+    as_good = [then for then in earlier_steps(history) if then.accuracy >= accuracy - 0.01]
     shortest = min(as_good, key=lambda then: then.length, default=None)
     if shortest is None or not length > 2 * shortest.length:
         return None
@@ -69,10 +70,11 @@ def length_explosion(history: History) -> Alarm | None:
 
 def length_collapse(history: History) -> Alarm | None:
     """Half the tokens, and a tenth of all answers lost with them."""
-    length, accuracy = mean(history[-RECENT:], LENGTH), mean(history[-RECENT:], ACCURACY)
-    best = max(earlier(history), key=lambda then: then.accuracy, default=None)
-    if length is None or accuracy is None or best is None:
+    now = last_means(history, LENGTH, ACCURACY)
+    best = max(earlier_steps(history), key=lambda then: then.accuracy, default=None)
+    if now is None or best is None:
         return None
+    length, accuracy = now
     if not (length < best.length / 2 and accuracy < best.accuracy - 0.1):
         return None
     return Alarm(
@@ -86,14 +88,15 @@ def length_collapse(history: History) -> Alarm | None:
 def reward_without_accuracy(history: History) -> Alarm | None:
     """With plain verdicts the two rise together; apart, the rest of the reward is being collected."""
     window = history[-5 * RECENT :]
-    reward, accuracy = journey(window, "rollout/reward"), journey(window, ACCURACY)
+    reward, accuracy = first_and_last(window, "rollout/reward"), first_and_last(window, ACCURACY)
     if reward is None or accuracy is None or len(window) < 3 * RECENT:
         return None
-    span = max(numbers(window, "critic/rewards/max"), default=0.0) - min(
-        numbers(window, "critic/rewards/min"), default=0.0
-    )
+    greatest = max(numbers(window, "critic/rewards/max"), default=0.0)
+    span = greatest - min(numbers(window, "critic/rewards/min"), default=0.0)
     rise = (reward[1] - reward[0]) / span if span else 0.0
     if not (rise > 0.1 and accuracy[1] - accuracy[0] < 0.1 * rise):
+        return None
+    if not any(accuracy_tells(record) for record in window):
         return None
     return Alarm(
         name="reward without accuracy",
@@ -105,31 +108,31 @@ def reward_without_accuracy(history: History) -> Alarm | None:
 
 
 def too_easy(history: History) -> Alarm | None:
-    groups = group_shares(history)
-    if groups is None or groups.useful > 0.05 or groups.solved < groups.unsolved:
+    useful, solved, unsolved = last_means(history, *GROUPS) or (1.0, 0.0, 0.0)
+    if useful > 0.05 or solved < unsolved:
         return None
     return Alarm(
         name="groups too easy",
-        text=f"{groups.useful:.0%} of the groups teach something; in {groups.solved:.0%} every sample is right",
-        advice="Bring harder problems, or set dynamic_sampling.easy_pool to draw solved ones rarely; if these are "
+        text=f"{useful:.0%} of the groups teach something; in {solved:.0%} every sample is right",
+        advice="Bring harder problems, or set dynamic_sampling.easy_pool to take solved ones rarely; if these are "
         "all there are, the run is done",
     )
 
 
 def too_hard(history: History) -> Alarm | None:
-    groups = group_shares(history)
-    if groups is None or groups.useful > 0.1 or groups.solved >= groups.unsolved:
+    useful, solved, unsolved = last_means(history, *GROUPS) or (1.0, 0.0, 0.0)
+    if useful > 0.1 or solved >= unsolved:
         return None
     return Alarm(
         name="groups too hard",
-        text=f"{groups.useful:.0%} of the groups teach something; in {groups.unsolved:.0%} no sample is right",
+        text=f"{useful:.0%} of the groups teach something; in {unsolved:.0%} no sample is right",
         advice="Bring easier problems, begin with fine-tuning, or raise samples_per_prompt or "
         "sampling.max_new_tokens; look in RUN/rollouts whether the grader finds the answers",
     )
 
 
 def mismatch_rising(history: History) -> Alarm | None:
-    kl = journey(history, "rollout/logprob_kl")
+    kl = first_and_last(history, "rollout/logprob_kl")
     if kl is None or not (kl[1] > 1e-3 and kl[1] > 5 * kl[0]):
         return None
     return Alarm(
@@ -159,8 +162,8 @@ def gradient_spikes(history: History) -> Alarm | None:
 
 
 def clip_fraction(history: History) -> Alarm | None:
-    share = mean(history[-RECENT:], "actor/pg_clipfrac")
-    if len(history) < RECENT or share is None or not share > 0.25:
+    (share,) = last_means(history, "actor/pg_clipfrac") or (0.0,)
+    if not share > 0.25:
         return None
     return Alarm(
         name="clip fraction",
@@ -170,8 +173,8 @@ def clip_fraction(history: History) -> Alarm | None:
 
 
 def truncated_responses(history: History) -> Alarm | None:
-    share = mean(history[-RECENT:], "response_length/clip_ratio")
-    if len(history) < RECENT or share is None or not share > 0.3:
+    (share,) = last_means(history, "response_length/clip_ratio") or (0.0,)
+    if not share > 0.3:
         return None
     return Alarm(
         name="truncated responses",
@@ -213,24 +216,33 @@ CHECKS: tuple[Callable[[History], Alarm | None], ...] = (
 # What the checks read from a history.
 
 
+def column(records: Iterable[Record], name: str) -> list[float | None]:
+    return [as_number(record.get(name)) for record in records]
+
+
 def numbers(records: Iterable[Record], name: str) -> list[float]:
-    found = (as_number(record.get(name)) for record in records)
-    return [value for value in found if value is not None]
+    return [value for value in column(records, name) if value is not None]
 
 
-def mean(records: Iterable[Record], name: str) -> float | None:
-    values = numbers(records, name)
-    return fmean(values) if values else None
+def mean(values: Iterable[float | None]) -> float | None:
+    """Of those that are there."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
-def journey(history: History, name: str) -> tuple[float, float] | None:
+def last_means(history: History, *names: str) -> list[float] | None:
+    """Means over the last few steps; None before there are as many, or where a metric is missing."""
+    known = [value for name in names if (value := mean(column(history[-RECENT:], name))) is not None]
+    return known if len(history) >= RECENT and len(known) == len(names) else None
+
+
+def first_and_last(history: History, name: str) -> tuple[float, float] | None:
     """Means over the first and the last few steps; None while they overlap."""
-    first, last = mean(history[:RECENT], name), mean(history[-RECENT:], name)
+    first, last = mean(column(history[:RECENT], name)), mean(column(history[-RECENT:], name))
     return None if len(history) < 2 * RECENT or first is None or last is None else (first, last)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Then:
+class EarlierSteps(NamedTuple):
     """A few steps of the past, around `step`."""
 
     step: int
@@ -238,30 +250,13 @@ class Then:
     length: float
 
 
-def earlier(history: History) -> list[Then]:
+def earlier_steps(history: History) -> list[EarlierSteps]:
     """Every run of a few steps that ended before the last few began."""
+    accuracies, lengths = column(history, ACCURACY), column(history, LENGTH)
     found = []
     for start in range(len(history) - 2 * RECENT + 1):
-        block = history[start : start + RECENT]
-        accuracy, length = mean(block, ACCURACY), mean(block, LENGTH)
+        block = slice(start, start + RECENT)
+        accuracy, length = mean(accuracies[block]), mean(lengths[block])
         if accuracy is not None and length is not None:
-            found.append(Then(step=block[RECENT // 2]["step"], accuracy=accuracy, length=length))
+            found.append(EarlierSteps(history[start + RECENT // 2]["step"], accuracy, length))
     return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class Groups:
-    """Shares of the groups that were launched."""
-
-    useful: float
-    solved: float
-    unsolved: float
-
-
-def group_shares(history: History) -> Groups | None:
-    useful, solved, unsolved = (
-        mean(history[-RECENT:], f"groups/{kind}") for kind in ("useful", "solved", "unsolved")
-    )
-    if len(history) < RECENT or useful is None or solved is None or unsolved is None:
-        return None
-    return Groups(useful=useful, solved=solved, unsolved=unsolved)

@@ -22,19 +22,14 @@ NO_SPACE = "free some space there or move the run to another disk, then resume; 
 NOT_ALLOWED = "make the folder writable, or choose another one with run.root=…"
 IN_THE_WAY = "a file stands where a folder is needed; move it away, or choose another run.name or run.root"
 ADVICE = {
-    errno.ENOSPC: NO_SPACE,
-    errno.EDQUOT: NO_SPACE,
-    errno.EFBIG: NO_SPACE,
-    errno.EACCES: NOT_ALLOWED,
-    errno.EPERM: NOT_ALLOWED,
-    errno.EROFS: NOT_ALLOWED,
-    errno.ENOTDIR: IN_THE_WAY,
-    errno.EEXIST: IN_THE_WAY,
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), NO_SPACE),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), NOT_ALLOWED),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), IN_THE_WAY),
     errno.EIO: "the disk itself fails; move the run to another one, then resume",
 }
 
 
-def write_aside(path: Path, write: Callable[[Path], None]) -> None:
+def write_aside(path: Path, write: Callable[[Path], object]) -> None:
     """Put a file in place in one move: `write_aside(run / "curves.png", figure.savefig)`."""
     with hidden_sibling(path) as aside:
         write(aside)
@@ -44,11 +39,7 @@ def write_aside(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    write_aside(path, lambda aside: write_utf8(aside, text))
-
-
-def write_utf8(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+    write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
 
 
 @contextmanager
@@ -115,7 +106,7 @@ def hidden_sibling(final: Path) -> Iterator[Path]:
     # the suffix stays last, for writers that choose a format by it
     aside = final.with_name(f"{ASIDE}{os.getpid()}-{final.name}")
     try:
-        # explained first, removed after: a full disk must be seen before room is made on it
+        # explained first, removed after: a full disk must be seen before space is freed on it
         with explained(final.parent):
             yield aside
     finally:

@@ -1,6 +1,6 @@
 """What all pictures have in common: colours, quiet axes, a figure that opens no window, a file that is whole.
 
-with drawing((8, 3), title="Accuracy") as figure:
+with new_figure((8, 3), title="Accuracy") as figure:
     axes = figure.add_subplot()
     quiet(axes)
 save_figure(figure, path)
@@ -24,10 +24,10 @@ NAVY, TEAL, CORAL, GOLD, PLUM = "#1d4e89", "#0f9d8f", "#ef6f53", "#e0a526", "#7a
 
 
 @contextmanager
-def drawing(
+def new_figure(
     size: tuple[float, float], *, title: str = "", pads: Mapping[str, Any] | None = None
 ) -> Iterator[Figure]:
-    """A figure of so many inches; what is drawn inside has its fonts. `pads` are a constrained layout's."""
+    """A figure of so many inches; what is plotted inside has its fonts. `pads` are a constrained layout's."""
     try:
         from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg

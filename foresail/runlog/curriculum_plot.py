@@ -1,4 +1,4 @@
-"""What a run drew, over time: shares and pass rates of difficulty levels, pools and windows, stages between.
+"""What a run launched, over time: shares and pass rates of difficulty levels, pools and windows, and stages.
 
 Which panels there are follows from which metrics there are; a run without levels, pools and stages has none.
 """
@@ -6,10 +6,9 @@ Which panels there are follows from which metrics there are; a run without level
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foresail.runlog.canvas import CORAL, FAINT, INK, NAVY, PLUM, TEAL, drawing, quiet, save_figure
+from foresail.runlog.canvas import CORAL, FAINT, INK, NAVY, PLUM, TEAL, new_figure, quiet
 from foresail.runlog.plots import Record, points
 
 if TYPE_CHECKING:
@@ -27,22 +26,18 @@ POOLS = {
 }
 
 
-def draw_curriculum(metrics: Sequence[Record], path: Path, *, title: str = "") -> None:
-    save_figure(make_figure(metrics, title), path)
-
-
 def has_curriculum(metrics: Sequence[Record]) -> bool:
     return any(name.startswith((SHARES, "pool/")) for record in metrics for name in record)
 
 
-def make_figure(metrics: Sequence[Record], title: str = "") -> Figure:
+def plot_curriculum(metrics: Sequence[Record], title: str = "") -> Figure:
     levelled = any(points(metrics, f"{SHARES}{level}")[0] for level in LEVELS)
     pooled = any(points(metrics, name)[0] for name in POOLS)
-    panels = [draw_shares, draw_accuracies] * levelled + [draw_pools] * pooled
-    with drawing((8.6, 2.5 * len(panels) + 0.4), title=title) as figure:
-        for place, draw in enumerate(panels, start=1):
+    panels = [plot_shares, plot_accuracies] * levelled + [plot_pools] * pooled
+    with new_figure((8.6, 2.5 * len(panels) + 0.4), title=title) as figure:
+        for place, plot in enumerate(panels, start=1):
             axes = figure.add_subplot(len(panels), 1, place)
-            draw(axes, metrics)
+            plot(axes, metrics)
             mark_stages(axes, metrics)
             axes.locator_params(axis="x", integer=True, nbins=8)
             axes.legend(
@@ -52,18 +47,18 @@ def make_figure(metrics: Sequence[Record], title: str = "") -> Figure:
     return figure
 
 
-def draw_shares(axes: Axes, metrics: Sequence[Record]) -> None:
+def plot_shares(axes: Axes, metrics: Sequence[Record]) -> None:
     """Stacked: what is left above the top are problems without a level."""
     steps = [record["step"] for record in metrics if any(name.startswith(SHARES) for name in record)]
-    drawn = [record for record in metrics if record["step"] in set(steps)]
-    shares = [[record.get(f"{SHARES}{level}", 0.0) for record in drawn] for level in LEVELS]
+    launched = [record for record in metrics if record["step"] in set(steps)]
+    shares = [[record.get(f"{SHARES}{level}", 0.0) for record in launched] for level in LEVELS]
     labels = [f"level {level}" for level in LEVELS]
     axes.stackplot(steps, *shares, colors=LEVEL_COLOURS, labels=labels, linewidth=0)
     axes.set_ylim(0, 1)
-    quiet(axes, title="Problems drawn, by level")
+    quiet(axes, title="Problems launched, by level")
 
 
-def draw_accuracies(axes: Axes, metrics: Sequence[Record]) -> None:
+def plot_accuracies(axes: Axes, metrics: Sequence[Record]) -> None:
     for level, colour in zip(LEVELS, LEVEL_COLOURS, strict=True):
         steps, values = points(metrics, f"{ACCURACIES}{level}")
         if steps:
@@ -72,7 +67,7 @@ def draw_accuracies(axes: Axes, metrics: Sequence[Record]) -> None:
     quiet(axes, title="Right answers, by level")
 
 
-def draw_pools(axes: Axes, metrics: Sequence[Record]) -> None:
+def plot_pools(axes: Axes, metrics: Sequence[Record]) -> None:
     for metric, (label, colour) in POOLS.items():
         steps, values = points(metrics, metric)
         if steps:

@@ -3,10 +3,11 @@
     recipe.toml            every value that was used
     metrics.jsonl          one record a step
     rollouts/              step_000012.jsonl.gz: every sample of step 12, with its verdict
+    reward.log             what reward functions of one's own print
     timeline.jsonl         what each instance and grader did when
     checkpoints/step_12/   written by the trainer, with `replacing_directory(run.checkpoint_path(12))`
 
-Nothing here is ever torn under its final name: files are written aside and renamed, and a line that was
+No file here is ever incomplete under its final name: files are written aside and renamed, and a line that was
 not finished does not count. Loading and saving weights is the trainer's business.
 """
 
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from foresail.runlog.atomic import clean_leftovers, explained, write_aside, write_text
-from foresail.runlog.journal import Journal, encode
+from foresail.runlog.jsonl_log import JsonlLog, encode
 
 # What a run writes before its first step is done; the recipe last, so that half-cleared it is still a run.
 FALSE_START = ("metrics.jsonl", "timeline.jsonl", "rollouts", "tensorboard", "wandb_id", "recipe.toml")
@@ -33,8 +34,8 @@ class RunDirectory:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.recipe_path = self.path / "recipe.toml"
-        self.metrics = Journal(self.path / "metrics.jsonl")
-        self.timeline = Journal(self.path / "timeline.jsonl")
+        self.metrics = JsonlLog(self.path / "metrics.jsonl")
+        self.timeline = JsonlLog(self.path / "timeline.jsonl")
         self.rollouts_path = self.path / "rollouts"
         self.checkpoints_path = self.path / "checkpoints"
 

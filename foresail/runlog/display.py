@@ -1,18 +1,22 @@
 """What one watches while a stage runs: a live view on a terminal, plain lines anywhere else.
 
     with Display("rl", total=20) as display:
+        display.begin("rollout", total=512)
+        display.advance()
         display.update(12, {"critic/rewards/mean": 0.81, "response_length/mean": 21.3})
 
-prints, when piped, `rl 12/20 reward 0.81 length 21.3 left 0:08`, without any control codes.
+prints, when piped, `rl 12/20 reward 0.81 length 21.3 left 0:08`, without any control codes, and in long steps every
+30 seconds what it is at: `rl 12/20 rollout 312/512 left 0:21`.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
+from concurrent.futures import Future
 from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
@@ -22,10 +26,23 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from foresail.runlog.headlines import DETAILS, HEADLINES, Headline, held_out, held_out_label
+from foresail.runlog.key_metrics import (
+    ACCURACY,
+    DETAIL_METRICS,
+    KEY_METRICS,
+    KeyMetric,
+    accuracy_tells,
+    as_number,
+    held_out,
+    held_out_label,
+    term_label,
+    term_names,
+)
+from foresail.runlog.phase import Phase
 
 BARS = "▁▂▃▄▅▆▇█"
-TALL = 32  # lines of a terminal that has room for the details
+TALL = 32  # lines of a terminal that also shows the details
+QUIET = 30.0  # seconds after which a piped run says what it is at
 RECENT = 20  # updates that the time left is reckoned from: steps grow slower as responses grow longer
 
 
@@ -50,29 +67,58 @@ class Display:
         self.latest: dict[str, str] = {}
         self.histories: dict[str, list[float]] = {}
         self.alarms: Sequence[str] = ()  # those that stand, a line each
+        self.phase = Phase("starting")
+        self.steps_began: float | None = None  # when the first step did
+        self.written = self.began  # when the last plain line was
+        self.ended = threading.Event()
         self.console = console or Console(force_terminal=sys.stdout.isatty())
         self.live: Live | None = None
         if self.console.is_terminal and not self.console.is_dumb_terminal:
-            # drawn anew four times a second, so that the clock goes on through a long step
-            self.live = Live(console=self.console, get_renderable=self.draw, refresh_per_second=4)
+            # rendered anew four times a second, so that the clock goes on through a long step
+            self.live = Live(console=self.console, get_renderable=self.render, refresh_per_second=4)
 
     def __enter__(self) -> Self:
         if self.live:
             self.live.start()
+        else:
+            threading.Thread(target=self.speak_up, name="display", daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # also on Ctrl-C and errors: the cursor comes back and the last view stays above what follows
+        self.ended.set()
         if self.live:
             self.live.stop()
 
+    # Inside a step.
+
+    def begin(self, phase: str, total: int = 0, *, span: tuple[float, float] = (0.0, 0.0)) -> None:
+        """A new phase, with so many things to do; `span`: see `Phase`."""
+        if span[1] and self.steps_began is None:
+            self.steps_began = self.clock()
+            self.ticks[0] = self.steps_began, self.step  # what came before was no step
+        self.phase = Phase(phase, total, span=span)
+
+    def advance(self, verdict: Future[Any] | None = None) -> None:
+        """One more is done, but for the verdict it may wait for."""
+        self.phase.advance(verdict)
+
+    def speak_up(self) -> None:
+        while not self.ended.wait(QUIET / 10):
+            self.speak_if_quiet()
+
+    def speak_if_quiet(self) -> None:
+        """What a piped run is at, when it has not said anything for long."""
+        if self.clock() - self.written >= QUIET:
+            self.write_line(f"{self.title} {self.step}/{self.total} {self.phase} left {self.time_left()}")
+
+    # After a step.
+
     def update(self, step: int, metrics: Mapping[str, Any]) -> None:
-        self.step = step
+        self.step, self.phase = step, Phase("next step")
         self.ticks.append((self.clock(), step))
         shown = readings(metrics)
-        for label, (value, text) in (shown | readings(metrics, DETAILS)).items():
+        for label, (value, text) in (shown | readings(metrics, DETAIL_METRICS)).items():
             self.latest[label] = text
             if value is not None:
                 self.histories.setdefault(label, []).append(value)
@@ -99,18 +145,22 @@ class Display:
             if line.startswith(" "):
                 self.note(line)
             else:
-                self.note(
-                    f"sample of step {step}: {line}", style="green" if line.startswith("right") else "red"
-                )
+                style = "green" if line.startswith("right") else "red"
+                self.note(f"sample of step {step}: {line}", style)
 
     def encodable(self, text: str) -> str:
         """What the terminal cannot write becomes a question mark: a model's words must not end a run."""
         return text.encode(self.console.encoding, errors="replace").decode(self.console.encoding)
 
     def time_left(self) -> str:
+        """From the pace of the latest steps; in the first one, from how far that is."""
         (then, first), (now, last) = self.ticks[0], self.ticks[-1]
         if last <= first:
-            return "?"
+            share = self.phase.share_of_step
+            if self.steps_began is None or not share:
+                return "?"
+            step = (self.clock() - self.steps_began) / share
+            return f"about {clock_time(step * (self.total - last - share))}"
         # counted from the last update, so it runs down while the next step is on its way
         waited = self.clock() - now
         left = (now - then) / (last - first) * (self.total - last) - waited
@@ -120,22 +170,23 @@ class Display:
         # straight to the file: rich would wrap at its width, and a line must stay a line
         self.console.file.write(self.encodable(text) + "\n")
         self.console.file.flush()
+        self.written = self.clock()
 
-    def draw(self) -> Panel:
+    def render(self) -> Panel:
         """The live view; called from rich's refreshing thread, so it reads and never writes."""
         pretty = self.console.encoding.startswith("utf")
         rows = Table.grid(padding=(0, 2))
         rows.add_column(style="dim")
         rows.add_column(justify="right", style="bold", min_width=7)
         rows.add_column(style="cyan", no_wrap=True)
-        details = set() if self.console.height >= TALL else {headline.label for headline in DETAILS}
+        details = set() if self.console.height >= TALL else {metric.label for metric in DETAIL_METRICS}
         latest = [(label, text) for label, text in list(self.latest.items()) if label not in details]
         # what borders, gaps, label and value leave over; a longer curve would lose its newest end
         width = max(self.console.width - max((len(label) for label, _ in latest), default=0) - 20, 1)
         for label, text in latest:
             curve = sparkline(self.histories.get(label, []), width) if pretty else ""
             rows.add_row(label, text, curve)
-        parts: list[RenderableType] = [self.draw_progress()]
+        parts: list[RenderableType] = [self.render_progress()]
         if self.latest:
             parts += ["", rows]
         if self.alarms:
@@ -148,28 +199,37 @@ class Display:
             padding=(0, 1),
         )
 
-    def draw_progress(self) -> Table:
+    def render_progress(self) -> Table:
         line = Table.grid(padding=(0, 2), expand=True)
         line.add_column(no_wrap=True)
         line.add_column(ratio=1)
         line.add_column(no_wrap=True, style="dim")
         line.add_row(
-            f"{self.step}/{self.total}",
-            ProgressBar(total=self.total, completed=self.step, complete_style="green"),
+            f"{self.step}/{self.total}  {self.phase}",
+            ProgressBar(
+                total=self.total,
+                completed=self.step + self.phase.share_of_step,
+                complete_style="green",
+                pulse=self.step == 0 and not self.phase.share_of_step,
+            ),
             f"{clock_time(self.clock() - self.began)} gone, {self.time_left()} left",
         )
         return line
 
 
 def readings(
-    metrics: Mapping[str, Any], headlines: Sequence[Headline] = HEADLINES
+    metrics: Mapping[str, Any], wanted: Sequence[KeyMetric] = KEY_METRICS
 ) -> dict[str, tuple[float | None, str]]:
-    """readings({"actor/entropy": 0.412}) -> {"entropy": (0.412, "0.41")}, in the order of the headlines."""
+    """readings({"actor/entropy": 0.412}) -> {"entropy": (0.412, "0.41")}, in the order of `wanted`."""
     shown: dict[str, tuple[float | None, str]] = {}
-    for headline in headlines:
-        if any(name in metrics for name in headline.names):
-            value = headline.find(metrics)
-            shown[headline.label] = value, headline.show(value)
+    for metric in wanted:
+        if ACCURACY in metric.names and not accuracy_tells(metrics):
+            continue
+        if any(name in metrics for name in metric.names):
+            value = metric.find(metrics)
+            shown[metric.label] = value, metric.show(value)
+    for name in term_names(metrics):
+        shown[term_label(name)] = as_number(metrics[name]), f"{metrics[name]:.2f}"
     for name, value in held_out(metrics).items():
         shown[held_out_label(name)] = value, f"{value:.2f}"
     return shown

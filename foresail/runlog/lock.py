@@ -44,3 +44,16 @@ def lock_folder(folder: Path) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process is at work there; False where the system cannot say."""
+    try:
+        with (folder / NAME).open() as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go again as the file is closed
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,7 +1,8 @@
-"""A run's curves in one picture, drawn from the metrics alone.
+"""A run's curves in one picture, from the metrics alone.
 
 Which panels there are follows from which metrics there are: a reinforced run shows accuracy, length,
-entropy and speed; a fine-tuned one loss, entropy, learning rate and speed.
+entropy and speed; a fine-tuned one loss, entropy, learning rate and speed. Where scores are more than right or
+wrong, or there is no accuracy, the reward comes first; terms of a reward have a panel of their own.
 """
 
 from __future__ import annotations
@@ -10,23 +11,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from foresail.runlog.canvas import (
-    CORAL,
-    FAINT,
-    GOLD,
-    INK,
-    NAVY,
-    PAPER,
-    PLUM,
-    TEAL,
-    drawing,
-    quiet,
-    save_figure,
+from foresail.runlog.canvas import CORAL, FAINT, GOLD, INK, NAVY, PAPER, PLUM, TEAL, new_figure, quiet
+from foresail.runlog.key_metrics import (
+    ACCURACY,
+    as_number,
+    has_own_scores,
+    held_out_label,
+    is_held_out,
+    is_held_out_reward,
+    term_label,
+    term_names,
 )
-from foresail.runlog.headlines import as_number, held_out_label, is_held_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +32,10 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 Points = tuple[list[int], list[float]]
 Unit = Literal["share", "count", "decimal", "tiny"]
-Story = Literal["journey", "mean", "peak"]
+Digest = Literal["first to last", "mean", "peak"]
 
 HELD_OUT_COLOURS = (NAVY, CORAL, PLUM)
+LINE_COLOURS = (TEAL, CORAL, PLUM, GOLD)
 MOST_PANELS = 4
 CLOSE_LOOK = 0.4  # shares that stay below it would hardly be seen to climb on an axis up to 1
 SMOOTH_FROM = 60  # points from which the eye wants a running mean over the raw curve
@@ -45,82 +43,82 @@ SMOOTH_FROM = 60  # points from which the eye wants a running mean over the raw 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """A small plot of one metric, which appears when that has points and `unless` has none.
+    """A small plot of one metric, which appears when that has points.
 
-    `unit` says how numbers are written, `story` which of them stand in the corner; `held_out` adds the
-    accuracies on problems kept from training.
+    `unit` says how numbers are written, `digest` which of them stand in the corner; `held_out` adds the
+    accuracies on problems kept from training, or their rewards. `lines` are several metrics in one panel.
     """
 
     title: str
     name: str
     colour: str
     unit: Unit = "decimal"
-    story: Story = "journey"
-    unless: str = ""
-    held_out: bool = False
+    digest: Digest = "first to last"
+    held_out: Literal["", "accuracy", "reward"] = ""
+    lines: tuple[str, ...] = ()
 
 
+ACCURACY_PANEL = Panel(title="Accuracy", name=ACCURACY, colour=TEAL, unit="share", held_out="accuracy")
+REWARD_PANEL = Panel(title="Reward", name="critic/rewards/mean", colour=TEAL, held_out="reward")
 PANELS = (
-    Panel(title="Accuracy", name="rollout/accuracy", colour=TEAL, unit="share", held_out=True),
-    # mostly a stretched copy of the accuracy, so it waits for runs that have none
-    Panel(title="Reward", name="critic/rewards/mean", colour=TEAL, unless="rollout/accuracy"),
     Panel(title="Loss", name="train/loss", colour=TEAL),
     Panel(title="Response length, tokens", name="response_length/mean", colour=CORAL, unit="count"),
     Panel(title="Entropy, nats per token", name="actor/entropy", colour=PLUM),
-    Panel(title="Learning rate", name="train/lr", colour=GOLD, unit="tiny", story="peak"),
-    Panel(title="Speed, tokens per second", name="perf/throughput", colour=NAVY, unit="count", story="mean"),
-    Panel(title="Gradient norm", name="actor/grad_norm", colour=GOLD, story="mean"),
+    Panel(title="Learning rate", name="train/lr", colour=GOLD, unit="tiny", digest="peak"),
+    Panel(title="Speed, tokens per second", name="perf/throughput", colour=NAVY, unit="count", digest="mean"),
+    Panel(title="Gradient norm", name="actor/grad_norm", colour=GOLD, digest="mean"),
     Panel(title="Policy loss", name="actor/pg_loss", colour=CORAL, unit="tiny"),
-    Panel(title="Seconds per step", name="timing_s/step", colour=FAINT, story="mean"),
+    Panel(title="Seconds per step", name="timing_s/step", colour=FAINT, digest="mean"),
 )
 
 
-def draw_curves(metrics: Sequence[Record], path: Path, *, title: str = "") -> None:
+def plot_curves(metrics: Sequence[Record], title: str = "") -> Figure:
     """The panels that the records have points for."""
-    save_figure(make_figure(metrics, title), path)
-
-
-def make_figure(metrics: Sequence[Record], title: str = "") -> Figure:
     panels = choose_panels(metrics)
     if not panels:
-        raise ValueError("there is nothing to draw yet: no step has logged any of the plotted metrics")
+        raise ValueError("there is nothing to plot yet: no step has logged any of the plotted metrics")
+    metrics = [record for record in metrics if is_plotted(record, panels)]
     columns = min(len(panels), 2)
     rows = math.ceil(len(panels) / columns)
     pads = {"w_pad": 0.14, "h_pad": 0.12, "hspace": 0.04, "wspace": 0.04}
-    with drawing((4.9 * columns, 2.75 * rows + 0.3), title=title, pads=pads) as figure:
+    with new_figure((4.9 * columns, 2.75 * rows + 0.3), title=title, pads=pads) as figure:
         for place, panel in enumerate(panels, start=1):
             axes = figure.add_subplot(rows, columns, place)
-            draw_panel(axes, panel, metrics)
+            plot_panel(axes, panel, metrics)
             if place > len(panels) - columns:
                 axes.set_xlabel("step", color=FAINT)
     return figure
 
 
-def draw_panel(axes: Axes, panel: Panel, metrics: Sequence[Record]) -> None:
-    dress(axes, panel)
-    told, colour = draw_curve(axes, panel, *points(metrics, panel.name)), panel.colour
-    if panel.held_out and (held_out := held_out_names(metrics)):
-        draw_held_out(axes, held_out, metrics)
+def plot_panel(axes: Axes, panel: Panel, metrics: Sequence[Record]) -> None:
+    style_axes(axes, panel)
+    if panel.lines:
+        told, colour = plot_lines(axes, panel.lines, metrics), panel.colour
+    else:
+        told, colour = plot_curve(axes, panel, *points(metrics, panel.name)), panel.colour
+    if held_out := held_out_names(metrics, panel):
+        plot_held_out(axes, held_out, metrics)
         told, colour = points(metrics, held_out[0])[1], HELD_OUT_COLOURS[0]
         axes.legend(frameon=False, labelcolor=INK, loc="best", handlelength=1.6)
 
     first, last = metrics[0]["step"], metrics[-1]["step"]
     margin = 0.03 * max(last - first, 1)
-    axes.set_xlim(first - margin, last + margin)
+    # where nothing was measured before the first step, the axis begins with it
+    axes.set_xlim(first - (0 if 0 < first < last else margin), last + margin)
     if panel.unit == "share" and axes.dataLim.y1 > CLOSE_LOOK:
         axes.set_ylim(0, 1.04)
     elif min(told) >= 0:
         axes.set_ylim(bottom=0)
-    corner = tell(told, panel.story, panel.unit)
+    corner = "" if panel.lines else sum_up(told, panel.digest, panel.unit)
     axes.set_title(corner, loc="right", color=colour, fontsize=10.5, fontweight="bold", pad=8)
 
 
-def draw_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) -> list[float]:
+def plot_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) -> list[float]:
     """The curve, with its running mean in front when it is long; gives the values that stand out."""
     if not steps:
         return []
     told = values
-    if panel.story != "peak" and len(values) >= SMOOTH_FROM:
+    if panel.digest != "peak" and len(values) >= SMOOTH_FROM:
         told = running_mean(values, len(values) // 30)
         axes.plot(steps, values, color=panel.colour, alpha=0.25, linewidth=0.9)
     axes.plot(
@@ -141,8 +139,19 @@ def draw_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) 
     return told
 
 
-def draw_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> None:
-    """Held-out accuracies as diamonds: few and far between, and what the run is judged by."""
+def plot_lines(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> list[float]:
+    """Terms of a reward side by side, each by its name; gives all their values."""
+    told: list[float] = []
+    for name, colour in zip(names, cycle(LINE_COLOURS), strict=False):
+        steps, values = points(metrics, name)
+        axes.plot(steps, values, color=colour, linewidth=1.8, label=term_label(name), solid_capstyle="round")
+        told += values
+    axes.legend(frameon=False, labelcolor=INK, loc="best", handlelength=1.6)
+    return told
+
+
+def plot_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> None:
+    """Held-out accuracies or rewards as diamonds: few and far between, and what the run is judged by."""
     for name, colour in zip(names, cycle(HELD_OUT_COLOURS), strict=False):
         steps, values = points(metrics, name)
         axes.plot(
@@ -161,7 +170,7 @@ def draw_held_out(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -
         )
 
 
-def dress(axes: Axes, panel: Panel) -> None:
+def style_axes(axes: Axes, panel: Panel) -> None:
     """Quiet axes with few numbers, at whole steps."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -173,18 +182,43 @@ def dress(axes: Axes, panel: Panel) -> None:
 
 
 def choose_panels(metrics: Sequence[Record]) -> list[Panel]:
-    return [panel for panel in PANELS if appears(panel, metrics)][:MOST_PANELS]
+    panels = (*first_panels(metrics), *PANELS)
+    return [panel for panel in panels if appears(panel, metrics)][:MOST_PANELS]
+
+
+def first_panels(metrics: Sequence[Record]) -> list[Panel]:
+    """What a reinforced run is judged by: accuracy, or the reward where that says more, and the reward's terms."""
+    names = tuple(name for name in term_names(all_names(metrics)) if points(metrics, name)[0])
+    terms = [Panel(title="Reward terms", name=names[0], colour=TEAL, lines=names)] if names else []
+    if appears(ACCURACY_PANEL, metrics) and not any(map(has_own_scores, metrics)):
+        return [ACCURACY_PANEL, *terms]  # of these the reward is mostly a stretched copy
+    accuracies = [ACCURACY, *held_out_names(metrics, ACCURACY_PANEL)]
+    tells = any(value > 0 for name in accuracies for value in points(metrics, name)[1])
+    return [REWARD_PANEL, *terms, *([ACCURACY_PANEL] if tells else [])]
 
 
 def appears(panel: Panel, metrics: Sequence[Record]) -> bool:
-    if panel.unless and points(metrics, panel.unless)[0]:
-        return False
-    return bool(points(metrics, panel.name)[0] or (panel.held_out and held_out_names(metrics)))
+    return bool(points(metrics, panel.name)[0] or held_out_names(metrics, panel))
 
 
-def held_out_names(metrics: Sequence[Record]) -> list[str]:
-    names = dict.fromkeys(name for record in metrics for name in record if is_held_out(name))
-    return [name for name in names if points(metrics, name)[0]]
+def is_plotted(record: Record, panels: Sequence[Panel]) -> bool:
+    """Whether a record has a point in any of the panels: the axes begin with the first and end with the last."""
+    return any(
+        as_number(record.get(name)) is not None
+        for panel in panels
+        for name in (panel.name, *panel.lines, *held_out_names([record], panel))
+    )
+
+
+def held_out_names(metrics: Sequence[Record], panel: Panel) -> list[str]:
+    if not panel.held_out:
+        return []
+    wanted = is_held_out if panel.held_out == "accuracy" else is_held_out_reward
+    return [name for name in all_names(metrics) if wanted(name) and points(metrics, name)[0]]
+
+
+def all_names(metrics: Sequence[Record]) -> dict[str, None]:
+    return dict.fromkeys(name for record in metrics for name in record)
 
 
 def points(metrics: Sequence[Record], name: str) -> Points:
@@ -201,11 +235,11 @@ def running_mean(values: list[float], reach: int) -> list[float]:
     return [sum(window) / len(window) for window in windows]
 
 
-def tell(values: list[float], story: Story, unit: Unit) -> str:
-    """tell([9, 12, 31], "journey", "count") -> "9 → 31"."""
-    if story == "mean":
+def sum_up(values: list[float], digest: Digest, unit: Unit) -> str:
+    """sum_up([9, 12, 31], "first to last", "count") -> "9 → 31"."""
+    if digest == "mean":
         return f"{write_number(sum(values) / len(values), unit)} on average"
-    if story == "peak":
+    if digest == "peak":
         return f"{write_number(max(values), unit)} at most"
     return " → ".join(write_number(value, unit) for value in dict.fromkeys((values[0], values[-1])))
 

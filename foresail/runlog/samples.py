@@ -1,5 +1,7 @@
 """Two responses of a step to look at, one right and one wrong: numbers alone hide what a model has learned.
 
+`foresail show RUN --samples` prints them:
+
     for line in sample_lines(run.read_rollouts(12)):
         print(line)
 
@@ -15,11 +17,30 @@ Both are of one problem where there is one with both kinds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from foresail.runlog.summary import find_run
 
 Row = Mapping[str, Any]
 
 LONGEST_PROBLEM, LONGEST_RESPONSE = 200, 480  # characters: a few lines of a terminal
+
+
+def show_samples(path: Path, step: int | None = None, console: Console | None = None) -> None:
+    """Print a right and a wrong response of one step, by default the last that has any."""
+    run, console = find_run(path), console or Console()
+    steps = run.rollout_steps()
+    if not steps:
+        raise ValueError(f"{run.path} has no rollouts; give the folder of an RL run")
+    chosen = steps[-1] if step is None else step
+    lines = sample_lines(run.read_rollouts(chosen)) or ["no verdict came about"]
+    console.print(Text(f"{run.path}, step {chosen}", style="bold"))
+    for line in lines:
+        console.print(Text(line))
 
 
 def sample_lines(rows: Sequence[Row]) -> list[str]:
@@ -39,15 +60,15 @@ def pick_pair(rows: Sequence[Row]) -> list[Row]:
             return [first_right[problem], first_wrong[problem]]
     if not judged:
         return []
-    best, worst = max(judged, key=worth), min(judged, key=worth)
-    return [best] if worth(best) == worth(worst) else [best, worst]
+    best, worst = max(judged, key=rank), min(judged, key=rank)
+    return [best] if rank(best) == rank(worst) else [best, worst]
 
 
 def is_right(row: Row) -> bool:
     return bool(row["status"] == "correct")
 
 
-def worth(row: Row) -> tuple[bool, float]:
+def rank(row: Row) -> tuple[bool, float]:
     return is_right(row), row["reward"]
 
 

@@ -14,28 +14,38 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from foresail.runlog.curriculum_plot import draw_curriculum, has_curriculum
+from foresail.runlog.alarm_monitor import AlarmMonitor
+from foresail.runlog.canvas import save_figure
+from foresail.runlog.curriculum_plot import has_curriculum, plot_curriculum
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import clock_time
-from foresail.runlog.headlines import DETAILS, HEADLINES, as_number, is_held_out
-from foresail.runlog.lookout import Lookout
-from foresail.runlog.plots import choose_panels, draw_curves
+from foresail.runlog.key_metrics import (
+    ACCURACY,
+    DETAIL_METRICS,
+    KEY_METRICS,
+    accuracy_tells,
+    as_number,
+    is_held_out,
+    term_label,
+    term_names,
+)
+from foresail.runlog.plots import choose_panels, plot_curves
 
 STAGE_ORDER = ("sft", "rl")
 TIMING, VERDICT = "timing_s/", "verdict/"
 
 
 def show(path: Path, console: Console | None = None) -> None:
-    """Print the summary of a run and draw its curves anew: what `foresail show RUN` does."""
+    """Print the summary of a run and plot its curves anew: what `foresail show RUN` does."""
     path, console = Path(path), console or Console()
     console.print(render(summarize(path)))
     try:
-        drawn = draw_runs(path)
+        pictures = plot_runs(path)
     except (ImportError, OSError) as error:
         # a run on a read-only disk, or a machine without matplotlib, can still be read
         console.print(Text(f"no curves drawn: {error}"))
         return
-    for picture in drawn:
+    for picture in pictures:
         console.print(Text(f"curves: {picture}"))
 
 
@@ -53,7 +63,9 @@ def summarize(path: Path) -> dict[str, Any]:
         "last": last_values(metrics),
         "best_accuracy": best_accuracies(metrics),
         "seconds": sum_by_name(metrics, TIMING),
-        "verdicts": mean_by_name(metrics, VERDICT),
+        "verdicts": {
+            name: sum(shares) / len(shares) for name, shares in values_by_name(metrics, VERDICT).items()
+        },
         "alarms": list_alarms(metrics),
         "checkpoints": RunDirectory(path).checkpoint_steps(),
         "summary": read_summary(path / "summary.json"),
@@ -71,11 +83,15 @@ def find_runs(path: Path) -> list[Path]:
             f"{path} is no run: it has neither recipe.toml nor metrics.jsonl, nor a folder that has; "
             "give the folder that holds them"
         )
-    return sorted(inner, key=lambda run: (stage_rank(run.name), run.name))
+    return sorted(inner, key=lambda run: ([*STAGE_ORDER, run.name].index(run.name), run.name))
 
 
-def stage_rank(name: str) -> int:
-    return STAGE_ORDER.index(name) if name in STAGE_ORDER else len(STAGE_ORDER)
+def find_run(path: Path) -> RunDirectory:
+    """The run itself; in a folder of runs that of `rl`, or the last that has a timeline, as with the curves."""
+    inner = [run for run in find_runs(path) if RunDirectory(run).timeline.path.exists()]
+    if RunDirectory(path).exists() or not inner:
+        return RunDirectory(path)
+    return RunDirectory(path / "rl" if path / "rl" in inner else inner[-1])
 
 
 def last_values(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -88,12 +104,17 @@ def last_values(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def best_accuracies(metrics: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """best_accuracies([…]) -> {"rollout/accuracy": {"value": 0.99, "step": 18}}, the first step with it."""
+    """best_accuracies([…]) -> {"rollout/accuracy": {"value": 0.99, "step": 18}}, the first step with it.
+
+    An accuracy of 0 beside scores of a function of one's own is left out: nobody said what is right.
+    """
     best: dict[str, dict[str, float]] = {}
     for record in metrics:
         for name in record:
             value = as_number(record[name])
-            if value is None or not (name == "rollout/accuracy" or is_held_out(name)):
+            if value is None or not (name == ACCURACY or is_held_out(name)):
+                continue
+            if name == ACCURACY and not accuracy_tells(record):
                 continue
             if name not in best or value > best[name]["value"]:
                 best[name] = {"value": value, "step": record["step"]}
@@ -104,10 +125,6 @@ def sum_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, 
     """Sums of all metrics of one prefix, the greatest first."""
     sums = {name: sum(values) for name, values in values_by_name(metrics, prefix).items()}
     return dict(sorted(sums.items(), key=lambda entry: -entry[1]))
-
-
-def mean_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, float]:
-    return {name: sum(values) / len(values) for name, values in values_by_name(metrics, prefix).items()}
 
 
 def values_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[str, list[float]]:
@@ -121,8 +138,8 @@ def values_by_name(metrics: Sequence[Mapping[str, Any]], prefix: str) -> dict[st
 
 def list_alarms(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Every alarm of the run, in order: `{"step", "name", "text", "standing"}`."""
-    lookout = Lookout(metrics)
-    standing = list(lookout.standing.values())
+    monitor = AlarmMonitor(metrics)
+    standing = list(monitor.standing.values())
     return [
         {
             "step": raised.step,
@@ -130,7 +147,7 @@ def list_alarms(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "text": str(raised.alarm),
             "standing": raised in standing,
         }
-        for raised in lookout.raised
+        for raised in monitor.raised
     ]
 
 
@@ -159,9 +176,12 @@ def render(summary: Mapping[str, Any]) -> RenderableType:
 def render_run(summary: Mapping[str, Any]) -> RenderableType:
     steps = str(summary["steps"]) if summary["last"] else "none yet"
     rows = [("steps", steps)]
-    for headline in (*HEADLINES, *DETAILS):
-        if (value := headline.find(summary["last"])) is not None:
-            rows.append((headline.label, headline.show(value)))
+    for metric in (*KEY_METRICS, *DETAIL_METRICS):
+        tells = ACCURACY not in metric.names or ACCURACY in summary["best_accuracy"]
+        if tells and (value := metric.find(summary["last"])) is not None:
+            rows.append((metric.label, metric.show(value)))
+    for name in term_names(summary["last"]):
+        rows.append((f"reward, {term_label(name)}", write(summary["last"][name])))
     for name, best in summary["best_accuracy"].items():
         now = summary["last"][name]
         rows.append((name, f"{write(now)}, best {write(best['value'])} at step {best['step']}"))
@@ -203,20 +223,20 @@ def write(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def draw_runs(path: Path) -> list[Path]:
-    """Draw curves.png of a run, or of every run inside; a folder of runs also gets that of `rl`, or the last."""
-    drawn = []
+def plot_runs(path: Path) -> list[Path]:
+    """Write curves.png of a run, or of every run inside; a folder of runs also gets that of `rl`, or the last."""
+    pictures = []
     for run in [path, *find_runs(path)]:
         metrics = RunDirectory(run).read_metrics()
         if choose_panels(metrics):
-            draw_curves(metrics, run / "curves.png", title=run.name)
-            drawn.append(run / "curves.png")
+            save_figure(plot_curves(metrics, run.name), run / "curves.png")
+            pictures.append(run / "curves.png")
         if has_curriculum(metrics):
-            draw_curriculum(metrics, run / "curriculum.png", title=run.name)
-            drawn.append(run / "curriculum.png")
-    if drawn and drawn[0].parent != path:
-        inner = [picture.parent for picture in drawn]
+            save_figure(plot_curriculum(metrics, run.name), run / "curriculum.png")
+            pictures.append(run / "curriculum.png")
+    if pictures and pictures[0].parent != path:
+        inner = [picture.parent for picture in pictures]
         chosen = path / "rl" if path / "rl" in inner else inner[-1]
-        draw_curves(RunDirectory(chosen).read_metrics(), path / "curves.png", title=path.name)
-        drawn.append(path / "curves.png")
-    return drawn
+        save_figure(plot_curves(RunDirectory(chosen).read_metrics(), path.name), path / "curves.png")
+        pictures.append(path / "curves.png")
+    return pictures

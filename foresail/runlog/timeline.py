@@ -41,29 +41,30 @@ class Part(Span):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chunk(Span):
-    """A request's time on an instance, and how it ended; `open` if nothing tells."""
+class RequestSpan(Span):
+    """A time of one request: that of "17.3" is of group 17."""
 
     request: str
+
+    @property
+    def group(self) -> int:
+        return int(self.request.partition(".")[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunk(RequestSpan):
+    """A request's time on an instance, and how it ended; `open` if nothing tells."""
+
     instance: str
     tokens: int
     how: How
 
-    @property
-    def group(self) -> int:
-        return group_of(self.request)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Wait(Span):
+class Wait(RequestSpan):
     """A sample with the judge; `dropped` is the status of one whose group was given up."""
 
-    request: str
     status: str
-
-    @property
-    def group(self) -> int:
-        return group_of(self.request)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +104,8 @@ class Timeline:
         return ran
 
     @property
-    def drawing(self) -> list[Timeline]:
-        """The parts in which something was drawn, rollout or eval, each with what began in it."""
+    def generating(self) -> list[Timeline]:
+        """The parts in which something was generated, rollout or eval, each with what began in it."""
         alone = [self.within(part) for part in self.parts]
         return [timeline for timeline in alone if timeline.chunks]
 
@@ -144,12 +145,12 @@ class Reader:
 
     def read(self, events: Sequence[Event]) -> Timeline:
         for event in events:
-            self.hear(event, event["start"] - self.began, event["end"] - self.began)
+            self.take(event, event["start"] - self.began, event["end"] - self.began)
         for request in [*self.running]:
             self.end_chunk(request, self.timeline.seconds, "open")
         return self.timeline
 
-    def hear(self, event: Event, start: float, end: float) -> None:
+    def take(self, event: Event, start: float, end: float) -> None:
         timeline = self.timeline
         match event["what"]:
             case name if name in PARTS:
@@ -185,11 +186,6 @@ class Reader:
 
 def is_part(event: Event) -> bool:
     return event["what"] in PARTS
-
-
-def group_of(request: str) -> int:
-    """group_of("17.3") -> 17."""
-    return int(request.partition(".")[0])
 
 
 def natural(name: str) -> tuple[str, int]:

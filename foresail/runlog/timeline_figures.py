@@ -9,9 +9,9 @@ from itertools import accumulate
 from statistics import fmean
 from typing import Literal
 
-from foresail.runlog.timeline import Chunk, Part, Span, Timeline, Wait
+from foresail.runlog.timeline import Chunk, Part, RequestSpan, Span, Timeline, Wait
 
-Fate = Literal["chosen", "equal", "surplus", "cancelled", "held out", "open"]
+GroupOutcome = Literal["chosen", "equal", "surplus", "cancelled", "held out", "open"]
 
 TAIL = 0.1  # of the requests, those that end last
 
@@ -50,30 +50,30 @@ def measure_grading(waits: Iterable[Wait]) -> Grading:
     return Grading(verdicts=len(seconds), mean=fmean(seconds or [0.0]), longest=max(seconds, default=0.0))
 
 
-def find_fates(timeline: Timeline) -> dict[int, Fate]:
+def group_outcomes(timeline: Timeline) -> dict[int, GroupOutcome]:
     """What became of every group, by the closing that came after its launch; `open` where none did.
 
     Groups that are neither chosen nor surplus nor cancelled taught nothing: their rewards were all equal, or
     they could not be graded.
     """
-    fates: dict[int, Fate] = dict.fromkeys(timeline.launches, "open")
+    outcomes: dict[int, GroupOutcome] = dict.fromkeys(timeline.launches, "open")
     evaluations = [part for part in timeline.parts if part.name == "eval"]
     for closing in sorted(timeline.closings, key=lambda closing: -closing.at):
         before = [group for group, at in timeline.launches.items() if at <= closing.at]
         if any(part.holds(closing.at) for part in evaluations):
-            fates |= dict.fromkeys(before, "held out")
+            outcomes |= dict.fromkeys(before, "held out")
         else:
-            fates |= dict.fromkeys(before, "equal")
-            fates |= dict.fromkeys(closing.chosen, "chosen")
-            fates |= dict.fromkeys(closing.surplus, "surplus")
-            fates |= dict.fromkeys(closing.cancelled, "cancelled")
-    return fates
+            outcomes |= dict.fromkeys(before, "equal")
+            outcomes |= dict.fromkeys(closing.chosen, "chosen")
+            outcomes |= dict.fromkeys(closing.surplus, "surplus")
+            outcomes |= dict.fromkeys(closing.cancelled, "cancelled")
+    return outcomes
 
 
 def groups_under_way(timeline: Timeline) -> list[Span]:
     """Every group from its launch until its last verdict, or until it was cancelled."""
     ends: dict[int, float] = {}
-    seen: list[Chunk | Wait] = [*timeline.chunks, *timeline.waits]
+    seen: list[RequestSpan] = [*timeline.chunks, *timeline.waits]
     for span in seen:
         ends[span.group] = max(span.end, ends.get(span.group, span.end))
     ends |= timeline.cancels

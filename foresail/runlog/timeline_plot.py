@@ -10,27 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from foresail.runlog.canvas import (
-    CORAL,
-    FAINT,
-    GOLD,
-    INK,
-    NAVY,
-    PAPER,
-    PLUM,
-    TEAL,
-    drawing,
-    quiet,
-    save_figure,
-)
+from foresail.runlog.canvas import CORAL, FAINT, GOLD, INK, NAVY, PAPER, PLUM, TEAL, new_figure, quiet
 from foresail.runlog.timeline import Chunk, Span, Timeline
 from foresail.runlog.timeline_figures import (
-    Fate,
+    GroupOutcome,
     count_over_time,
-    find_fates,
+    group_outcomes,
     groups_under_way,
     measure_grading,
     measure_work,
@@ -43,7 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PART_COLOURS = {"rollout": TEAL, "update": NAVY, "eval": PLUM, "save": FAINT}
-FATES: dict[Fate, tuple[str, str]] = {
+Outcomes = Mapping[int, GroupOutcome]
+OUTCOMES: dict[GroupOutcome, tuple[str, str]] = {
     "chosen": (TEAL, "learned from"),
     "equal": ("#aebac6", "taught nothing"),
     "surplus": (GOLD, "surplus"),
@@ -51,8 +39,8 @@ FATES: dict[Fate, tuple[str, str]] = {
     "held out": (PLUM, "held out"),
     "open": (FAINT, "unknown"),
 }
-SHADES = (1.0, 0.7, 0.85)  # neighbouring groups of one fate can be told apart
-MOST_BARS, MOST_ROWS = 3000, 160  # of single requests that a picture has room for
+SHADES = (1.0, 0.7, 0.85)  # neighbouring groups of one outcome can be told apart
+MOST_BARS, MOST_ROWS = 3000, 160  # of single requests that a picture can show
 WIDTH, ROW, LANE = 11.0, 0.034, 0.75  # inches
 
 
@@ -62,27 +50,23 @@ class Lane(NamedTuple):
     name: str
     figures: str
     height: float
-    draw: Callable[[Axes], None]
+    plot: Callable[[Axes], None]
 
 
-def draw_timeline(timeline: Timeline, path: Path, *, title: str = "") -> None:
-    save_figure(make_figure(timeline, title), path)
-
-
-def make_figure(timeline: Timeline, title: str = "") -> Figure:
+def plot_timeline(timeline: Timeline, title: str = "") -> Figure:
     lanes = choose_lanes(timeline)
     heights = [lane.height for lane in lanes]
     size, pads = (WIDTH, sum(heights) + 0.1 * len(lanes) + 1.2), {"w_pad": 0.1, "h_pad": 0.05, "hspace": 0.0}
-    with drawing(size, title=title, pads=pads) as figure:
+    with new_figure(size, title=title, pads=pads) as figure:
         rows = figure.subplots(len(lanes), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         for axes, lane in zip(rows, lanes, strict=True):
-            dress(axes, lane)
-            lane.draw(axes)
+            style_axes(axes, lane)
+            lane.plot(axes)
             for closing in timeline.closings:
                 axes.axvline(closing.at, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=4)
         rows[-1].set_xlim(0, timeline.seconds or 1.0)
         rows[-1].set_xlabel("seconds since the step began", color=FAINT)
-        add_legend(figure, find_fates(timeline))
+        add_legend(figure, group_outcomes(timeline))
     return figure
 
 
@@ -91,81 +75,81 @@ def make_figure(timeline: Timeline, title: str = "") -> Figure:
 
 def choose_lanes(timeline: Timeline) -> list[Lane]:
     """Those that have something to show; the figures are of the rollout, where there is one."""
-    main = (timeline.drawing or [timeline])[0]
-    lanes = [Lane("step", write_seconds(timeline.seconds), 0.34, partial(draw_parts, timeline=timeline))]
+    main = (timeline.generating or [timeline])[0]
+    lanes = [Lane("step", write_seconds(timeline.seconds), 0.34, partial(plot_parts, timeline=timeline))]
     if timeline.launches:
         figures = f"{len(main.launches)} launched"
-        lanes.append(Lane("groups\nunder way", figures, LANE, partial(draw_groups, timeline=timeline)))
+        lanes.append(Lane("groups\nunder way", figures, LANE, partial(plot_groups, timeline=timeline)))
     if timeline.chunks:
         lanes.extend(instance_lanes(timeline, main))
     if timeline.waits:
         grading = measure_grading(main.waits)
         figures = f"{grading.verdicts}, mean\n{write_seconds(grading.mean)}"
-        draw = partial(draw_count, spans=timeline.waits, colour=GOLD)
-        lanes.append(Lane("verdicts\nawaited", figures, LANE, draw))
+        plot = partial(plot_count, spans=timeline.waits, colour=GOLD)
+        lanes.append(Lane("verdicts\nawaited", figures, LANE, plot))
     return lanes
 
 
 def instance_lanes(timeline: Timeline, main: Timeline) -> list[Lane]:
-    """Single requests if there is room for all of them, else how many there were."""
+    """Single requests if all of them fit, else how many there were."""
     ran = timeline.instances
     rows = {name: stack(chunks) for name, chunks in ran.items()}
     heights = {name: max(rows[name], default=0) + 1 for name in ran}
     fits = sum(heights.values()) <= MOST_ROWS and len(timeline.chunks) <= MOST_BARS
-    fates, lanes = find_fates(timeline), []
+    outcomes, lanes = group_outcomes(timeline), []
     for name, chunks in ran.items():
         work = measure_work(main.instances.get(name, []), main.parts[0])
-        draw: Callable[[Axes], None] = partial(draw_areas, chunks=chunks, fates=fates)
+        plot: Callable[[Axes], None] = partial(plot_areas, chunks=chunks, outcomes=outcomes)
         height = max(0.3, min(2.4, 8 / len(ran)))
         if fits:
-            draw = partial(draw_bars, chunks=chunks, rows=rows[name], fates=fates)
+            plot = partial(plot_bars, chunks=chunks, rows=rows[name], outcomes=outcomes)
             height = max(0.4, ROW * heights[name])
         if name in timeline.losses:
-            draw = partial(draw_with_loss, draw=draw, at=timeline.losses[name])
-        lanes.append(Lane(name, f"{work.busy:.0%} busy\n{work.rows:.3g} rows", height, draw))
+            plot = partial(plot_with_loss, plot=plot, at=timeline.losses[name])
+        lanes.append(Lane(name, f"{work.busy:.0%} busy\n{work.rows:.3g} rows", height, plot))
     return lanes
 
 
-def draw_parts(axes: Axes, timeline: Timeline) -> None:
+def plot_parts(axes: Axes, timeline: Timeline) -> None:
     axes.set_yticks([])
     for part in timeline.parts:
         axes.barh(0, part.seconds, left=part.start, color=PART_COLOURS[part.name], edgecolor=PAPER)
-        if part.seconds > 0.06 * timeline.seconds:  # its name has room
+        if part.seconds > 0.06 * timeline.seconds:  # its name fits
             middle = (part.start + part.end) / 2
             axes.text(middle, 0, part.name, ha="center", va="center", color=PAPER, fontweight="bold")
     for closing in timeline.closings:
         write_above(axes, closing.at, "closed", INK)
 
 
-def draw_groups(axes: Axes, timeline: Timeline) -> None:
-    draw_count(axes, groups_under_way(timeline), NAVY)
-    for at, count in waves(timeline.launches.values(), reach=0.02 * timeline.seconds):
+def plot_groups(axes: Axes, timeline: Timeline) -> None:
+    plot_count(axes, groups_under_way(timeline), NAVY)
+    for at, count in clusters(timeline.launches.values(), reach=0.02 * timeline.seconds):
         write_above(axes, at, f"+{count}", NAVY)
 
 
-def draw_count(axes: Axes, spans: Sequence[Span], colour: str) -> None:
+def plot_count(axes: Axes, spans: Sequence[Span], colour: str) -> None:
     moments, counts = count_over_time(spans)
     axes.fill_between(moments, counts, step="post", color=colour, alpha=0.25, linewidth=0)
     axes.step(moments, counts, where="post", color=colour, linewidth=1)
     axes.set_ylim(0, 1.1 * max([*counts, 1]))
 
 
-def draw_bars(axes: Axes, chunks: Sequence[Chunk], rows: Sequence[int], fates: Mapping[int, Fate]) -> None:
+def plot_bars(axes: Axes, chunks: Sequence[Chunk], rows: Sequence[int], outcomes: Outcomes) -> None:
     from matplotlib.colors import to_rgba
 
-    colours = [to_rgba(colour_of(chunk, fates), SHADES[chunk.group % len(SHADES)]) for chunk in chunks]
+    colours = [to_rgba(colour_of(chunk, outcomes), SHADES[chunk.group % len(SHADES)]) for chunk in chunks]
     starts, widths = [chunk.start for chunk in chunks], [chunk.seconds for chunk in chunks]
     axes.barh(rows, widths, left=starts, height=0.8, color=colours, linewidth=0)
     axes.set_ylim(max(rows, default=0) + 0.6, -0.6)
     axes.set_yticks([])
 
 
-def draw_areas(axes: Axes, chunks: Sequence[Chunk], fates: Mapping[int, Fate]) -> None:
+def plot_areas(axes: Axes, chunks: Sequence[Chunk], outcomes: Outcomes) -> None:
     """Rows that ran, one above the other by what became of their group."""
     moments = sorted({moment for chunk in chunks for moment in (chunk.start, chunk.end)})
     below = [0] * len(moments)
-    for colour, _ in FATES.values():
-        ours = dict(zip(*count_over_time(c for c in chunks if colour_of(c, fates) == colour), strict=True))
+    for colour, _ in OUTCOMES.values():
+        ours = dict(zip(*count_over_time(c for c in chunks if colour_of(c, outcomes) == colour), strict=True))
         count, above = 0, []
         for moment, base in zip(moments, below, strict=True):
             count = ours.get(moment, count)
@@ -175,23 +159,23 @@ def draw_areas(axes: Axes, chunks: Sequence[Chunk], fates: Mapping[int, Fate]) -
     axes.set_ylim(0, 1.05 * max([*below, 1]))
 
 
-def draw_with_loss(axes: Axes, draw: Callable[[Axes], None], at: float) -> None:
-    draw(axes)
+def plot_with_loss(axes: Axes, plot: Callable[[Axes], None], at: float) -> None:
+    plot(axes)
     axes.axvline(at, color=CORAL, linewidth=1.6)
     axes.text(
         at, 0.5, "  lost", transform=axes.get_xaxis_transform(), va="center", color=CORAL, fontweight="bold"
     )
 
 
-# What they are drawn with.
+# What they are plotted with.
 
 
-def colour_of(chunk: Chunk, fates: Mapping[int, Fate]) -> str:
-    return FATES[fates.get(chunk.group, "open")][0]
+def colour_of(chunk: Chunk, outcomes: Outcomes) -> str:
+    return OUTCOMES[outcomes.get(chunk.group, "open")][0]
 
 
-def waves(moments: Iterable[float], reach: float) -> list[tuple[float, int]]:
-    """Moments closer than `reach` as one, with their number: waves([0, 0.1, 5], 1) -> [(0, 2), (5, 1)]."""
+def clusters(moments: Iterable[float], reach: float) -> list[tuple[float, int]]:
+    """Moments closer than `reach` as one, with their number: clusters([0, 0.1, 5], 1) -> [(0, 2), (5, 1)]."""
     found: list[tuple[float, int]] = []
     for moment in sorted(moments):
         if found and moment - found[-1][0] < reach:
@@ -215,7 +199,7 @@ def write_above(axes: Axes, at: float, text: str, colour: str) -> None:
     )
 
 
-def dress(axes: Axes, lane: Lane) -> None:
+def style_axes(axes: Axes, lane: Lane) -> None:
     """The lane's name on the left and its figures on the right."""
     from matplotlib.ticker import MaxNLocator
 
@@ -226,14 +210,14 @@ def dress(axes: Axes, lane: Lane) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=3))
 
 
-def add_legend(figure: Figure, fates: Mapping[int, Fate]) -> None:
+def add_legend(figure: Figure, outcomes: Outcomes) -> None:
     from matplotlib.patches import Patch
 
-    counts = Counter(fates.values())
+    counts = Counter(outcomes.values())
     patches = [
-        Patch(color=colour, label=f"{label}: {counts[fate]}")
-        for fate, (colour, label) in FATES.items()
-        if counts[fate]
+        Patch(color=colour, label=f"{label}: {counts[outcome]}")
+        for outcome, (colour, label) in OUTCOMES.items()
+        if counts[outcome]
     ]
     if patches:
         figure.legend(

@@ -108,9 +108,15 @@ class WeightsAndBiases:
             raise ImportError(
                 "run.wandb is set but wandb is missing; install it with: pip install 'foresail[wandb]'"
             ) from error
-        self.run = wandb.init(
-            project=project, name=run.name, id=read_or_make_id(run), resume="allow", dir=run
-        )
+        try:
+            self.run = wandb.init(
+                project=project, name=run.name, id=read_or_make_id(run), resume="allow", dir=run
+            )
+        except wandb.errors.Error as error:  # no login, no network, no such entity: all of its own kinds
+            raise OSError(
+                f"Weights & Biases does not begin: {error}; run `wandb login`, set WANDB_MODE=offline, or leave "
+                "run.wandb out"
+            ) from error
 
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
         # steps done again after a resume are passed over by the service: they repeat what it already has

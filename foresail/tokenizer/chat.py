@@ -7,7 +7,7 @@ Templates are Jinja and come from strangers' checkpoints, so they run in a sandb
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn
 
@@ -22,13 +22,19 @@ from foresail.records import Message
 class ChatTemplate:
     """A compiled template with the special tokens it may name (`{{ eos_token }}`)."""
 
-    def __init__(self, source: str, special_tokens: dict[str, str]) -> None:
+    def __init__(
+        self, source: str, special_tokens: dict[str, str], options: Mapping[str, Any] | None = None
+    ) -> None:
+        """`options` is what the template is told besides, such as enable_thinking."""
         self.source = source
         self.special_tokens = special_tokens
+        self.options = dict(options or {})
         try:
             self._compiled = sandbox().from_string(source)
         except TemplateSyntaxError as error:
             raise ValueError(f"the chat template is not valid Jinja, line {error.lineno}: {error}") from error
+        except Exception as error:  # too deeply nested, a constant part that cannot be computed, …
+            raise ValueError(f"the chat template cannot be compiled: {describe(error)}") from error
 
     def render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
         """The conversation as text; with `add_generation_prompt` up to where the assistant would go on."""
@@ -39,11 +45,13 @@ class ChatTemplate:
                 tools=None,
                 documents=None,
                 add_generation_prompt=add_generation_prompt,
-                **self.special_tokens,
+                **(self.special_tokens | self.options),
             )
-        except TemplateError as error:
+        except Exception as error:  # its own refusal, or whatever a stranger's code runs into
             roles = ", ".join(message.role for message in messages)
-            raise ValueError(f"the chat template refuses a conversation of ({roles}): {error}") from error
+            raise ValueError(
+                f"the chat template refuses a conversation of ({roles}): {describe(error)}"
+            ) from error
 
     def locate(self, messages: Sequence[Message]) -> tuple[str, list[int]]:
         """The whole text, and for each assistant message the character where its own part begins.
@@ -72,6 +80,11 @@ class ChatTemplate:
             return self.render(trial, add_generation_prompt=False).partition(words)[2]
         except ValueError:
             return ""
+
+
+def describe(error: Exception) -> str:
+    """A template's own words as they are; of other errors their kind as well: "TypeError: …"."""
+    return str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
 
 
 def explain_mismatch(text: str, prompt: str, index: int) -> str:

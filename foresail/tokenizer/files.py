@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from foresail.recipe.hf_files import GenerationConfig, Kind, TokenizerConfig, parse, read_json, token_text
+
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerFiles:
@@ -21,8 +23,8 @@ class TokenizerFiles:
 
     def special_token(self, name: str) -> str | None:
         """special_token("eos_token") -> "</s>", whether the config says "</s>" or {"content": "</s>", …}."""
-        token = self.config.get(name)
-        return token.get("content") if isinstance(token, dict) else token
+        text: str | None = token_text(self.config.get(name))
+        return text
 
 
 def read_files(directory: Path) -> TokenizerFiles:
@@ -33,17 +35,15 @@ def read_files(directory: Path) -> TokenizerFiles:
         definition = definition_path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{definition_path} is not UTF-8 text ({error}); fetch it again") from error
-    config = read_json(directory / "tokenizer_config.json")
-    generation = read_json(directory / "generation_config.json")
-    model = read_json(directory / "config.json")
-    jinja_path = directory / "chat_template.jinja"
-    jinja = jinja_path.read_text(encoding="utf-8") if jinja_path.is_file() else None
+    config, typed = read_both(directory / "tokenizer_config.json", TokenizerConfig)
+    generation, ids = read_both(directory / "generation_config.json", GenerationConfig)
+    _, model_ids = read_both(directory / "config.json", GenerationConfig)
     return TokenizerFiles(
         definition=definition,
         config=config,
         generation=generation,
-        chat_template=jinja or inline_template(config, directory),
-        model_eos=(*listed(generation.get("eos_token_id")), *listed(model.get("eos_token_id"))),
+        chat_template=read_template(directory) or inline_template(typed, directory),
+        model_eos=(*ids.eos_token_id, *model_ids.eos_token_id),
     )
 
 
@@ -61,37 +61,34 @@ def write_files(files: TokenizerFiles, eos_ids: tuple[int, ...], directory: Path
     (directory / "chat_template.jinja").unlink(missing_ok=True)
 
 
-def inline_template(config: Mapping[str, Any], directory: Path) -> str | None:
-    """`chat_template` is a text, or several by name of which `default` is the one for plain chat."""
-    template = config.get("chat_template")
-    if not isinstance(template, list):
-        return template
-    by_name = {entry["name"]: entry["template"] for entry in template}
-    if "default" not in by_name:
+def read_template(directory: Path) -> str | None:
+    file = directory / "chat_template.jinja"
+    try:
+        return file.read_text(encoding="utf-8") if file.is_file() else None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not UTF-8 text ({error}); fetch it again") from error
+
+
+def inline_template(config: TokenizerConfig, directory: Path) -> str | None:
+    """One template, or several by name of which `default` is the one for plain chat."""
+    by_name = config.chat_template
+    if by_name and "default" not in by_name:
         raise ValueError(
             f"{directory / 'tokenizer_config.json'} holds chat templates {sorted(by_name)} but none named "
             "'default'; put the wanted one in chat_template.jinja"
         )
-    return by_name["default"]
+    return by_name.get("default")
 
 
-def listed(ids: int | list[int] | None) -> list[int]:
-    """listed(None) -> []; listed(2) -> [2]; listed([2, 3]) -> [2, 3]."""
-    if ids is None:
-        return []
-    return [ids] if isinstance(ids, int) else list(ids)
-
-
-def read_json(path: Path) -> dict[str, Any]:
+def read_both(path: Path, kind: type[Kind]) -> tuple[dict[str, Any], Kind]:
+    """A file as it is, to be written again, and what we read of it by type; one that is not there says nothing."""
     if not path.is_file():
-        return {}
+        return {}, kind()
+    content = read_json(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return content, parse(content, kind)
     except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON ({error}); fetch it again") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} holds a {type(content).__name__}, not an object; fetch it again")
-    return content
+        raise ValueError(f"{path}: {error}") from error
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

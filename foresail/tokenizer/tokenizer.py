@@ -7,9 +7,10 @@ tokenizer's offsets. Pieces are never tokenised on their own: " 4" alone and " 4
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import tokenizers
 
@@ -18,7 +19,7 @@ from foresail.tokenizer.chat import ChatTemplate
 from foresail.tokenizer.files import TokenizerFiles, read_files, write_files
 
 SPECIAL_NAMES = ("bos_token", "eos_token", "pad_token", "unk_token")
-AT_ONCE = 1000  # texts
+TEXTS_PER_CALL = 1000
 
 
 class Tokenizer:
@@ -28,7 +29,7 @@ class Tokenizer:
     assistant's words (base checkpoints often name only the end of a document).
     """
 
-    def __init__(self, files: TokenizerFiles) -> None:
+    def __init__(self, files: TokenizerFiles, options: Mapping[str, Any] | None = None) -> None:
         self.files = files
         self._core = parse_definition(files.definition)
         self._unknown_id = unknown_id(self._core)
@@ -37,7 +38,7 @@ class Tokenizer:
         # which hides where a token that begins with a space begins.
         self._core.post_processor = None
         specials = {name: token for name in SPECIAL_NAMES if (token := files.special_token(name))}
-        self.chat = ChatTemplate(files.chat_template, specials) if files.chat_template else None
+        self.chat = ChatTemplate(files.chat_template, specials, options) if files.chat_template else None
         self.eos_ids = self._find_eos_ids(specials.get("eos_token"))
         self.bos_id: int | None = self._core.token_to_id(specials.get("bos_token", ""))
         pad_id = self._core.token_to_id(specials.get("pad_token", ""))
@@ -46,10 +47,22 @@ class Tokenizer:
         self.vocab_size: int = max(self._core.get_vocab(with_added_tokens=True).values()) + 1
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
-        """Read tokenizer.json and what stands beside it."""
+    def load(
+        cls,
+        directory: str | Path,
+        *,
+        template: str | Path | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Read tokenizer.json and what stands beside it.
+
+        `template`, a file, takes the place of the chat template there; `options` is what either is told besides.
+        """
         try:
-            return cls(read_files(Path(directory)))
+            files = read_files(Path(directory))
+            if template is not None:
+                files = replace(files, chat_template=Path(template).read_text(encoding="utf-8"))
+            return cls(files, options)
         except ValueError as error:
             raise ValueError(f"tokenizer in {directory}: {error}") from error
 
@@ -73,8 +86,12 @@ class Tokenizer:
         chat = self._require_chat()
         texts = [chat.render(messages, add_generation_prompt=True) for messages in conversations]
         found: list[list[int]] = []
-        for first in range(0, len(texts), AT_ONCE):
-            some = self._core.encode_batch_fast(texts[first : first + AT_ONCE], add_special_tokens=False)
+        for text in texts:
+            check_text(text)
+        for first in range(0, len(texts), TEXTS_PER_CALL):
+            some = self._core.encode_batch_fast(
+                texts[first : first + TEXTS_PER_CALL], add_special_tokens=False
+            )
             found += [encoding.ids for encoding in some]
         return [
             self.encode(text) if self._unknown_id in ids else ids  # which is an error that says where
@@ -116,6 +133,7 @@ class Tokenizer:
         return ids, [0] + [1] * (len(ids) - 1)  # nothing predicts the first token
 
     def _encode(self, text: str) -> tokenizers.Encoding:
+        check_text(text)
         encoding = self._core.encode(text, add_special_tokens=False)
         if self._unknown_id is not None and self._unknown_id in encoding.ids:
             start, end = encoding.offsets[encoding.ids.index(self._unknown_id)]
@@ -177,10 +195,13 @@ class Tokenizer:
 def parse_definition(definition: str) -> tokenizers.Tokenizer:
     try:
         core = tokenizers.Tokenizer.from_str(definition)
-    except Exception as error:  # the library raises bare Exception
+        core.no_truncation()
+        core.no_padding()
+        core.encode("a")
+    except BaseException as error:  # the library raises bare Exception, and where it panics not even that
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise ValueError(f"tokenizer.json is not a tokenizer definition ({error}); fetch it again") from error
-    core.no_truncation()
-    core.no_padding()
     return core
 
 
@@ -195,6 +216,15 @@ def unknown_id(core: tokenizers.Tokenizer) -> int | None:
     """The id that stands for what the tokenizer cannot write; byte-level ones rarely have one."""
     token = getattr(core.model, "unk_token", None)
     return core.token_to_id(token) if token else None
+
+
+def check_text(text: str) -> None:
+    """JSON can name half a pair of surrogates, which is no character, so that no tokenizer knows it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise ValueError(f"{half} in {excerpt(text, error.start)!r} is half a character; remove it") from None
 
 
 def squeeze(text: str) -> str:

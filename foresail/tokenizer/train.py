@@ -53,7 +53,7 @@ def train_bpe(
         first_symbols = sorted({symbol for piece in pieces for symbol in byte_symbols(piece)})
     else:
         first_symbols = sorted(pre_tokenizers.ByteLevel.alphabet())
-    check_room(vocab_size, len(specials), len(wholes), len(first_symbols))
+    check_vocab_size(vocab_size, len(specials), len(wholes), len(first_symbols))
     core = tokenizers.Tokenizer(models.BPE(unk_token=UNKNOWN if alphabet == "seen" else None))
     core.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -83,7 +83,7 @@ def split_out(texts: Iterable[str], tokens: Sequence[str]) -> list[str]:
     return [piece for text in texts for piece in pattern.split(text) if piece]
 
 
-def check_room(vocab_size: int, specials: int, wholes: int, symbols: int) -> None:
+def check_vocab_size(vocab_size: int, specials: int, wholes: int, symbols: int) -> None:
     if vocab_size < specials + wholes + symbols:
         raise ValueError(
             f"vocab_size {vocab_size} is too small: {specials} special tokens, {wholes} whole tokens and "

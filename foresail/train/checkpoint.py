@@ -1,30 +1,36 @@
 """Checkpoints: a Hugging Face directory with the trainer's state beside it, whole or not there at all.
 
 checkpoints/step_12/   config.json, model.safetensors, tokenizer.json, …: loads anywhere
-checkpoints/step_12/trainer/   optimizer.safetensors, progress.json, critic/, adapter/: what going on exactly needs
+checkpoints/step_12/trainer/   optimizer.safetensors, progress.json, critic/, adapter/: what going on exactly needs;
+                               manifest.json: checksums
+checkpoints/best               a link to the best step, with checkpoints.best
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from foresail.model.decoder import Decoder
-from foresail.model.hf import load_model, save_model
-from foresail.recipe.hf_config import SpecialIds
+from foresail.recipe.parts import Checkpoints
+from foresail.recipe.validation_errors import explain_errors
 from foresail.runlog.atomic import ASIDE, discard, explained, replacing_directory
 from foresail.runlog.directory import RunDirectory
-from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.optimizer import AdamW
+from foresail.train.best import Best
+from foresail.train.learner import OPTIMIZER, TRAINER, Learner
+from foresail.train.manifest import PROGRESS, damages, renew, write_manifest
+
+BEST = "best"
+SMALL = (
+    PROGRESS,
+    "manifest.json",
+    "adapter",
+)  # of the trainer's folder: kept beside weights without their state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,41 +47,65 @@ class Progress:
     ahead: int = 0  # steps of the curriculum left out, for every answer was right before they came
     data: str = ""  # what the problems or conversations were: how many, and a checksum of them
     reference: str = ""  # a checksum of the model that a KL term pulls towards
+    rewards: dict[str, str] = field(default_factory=dict)  # checksums of the files of reward functions
+    best: Best | None = None  # by checkpoints.best
     finished: bool = False
 
 
-class Companion(Protocol):
-    """What a stage trains beside its model; every checkpoint holds it as well."""
-
-    def save(self, trainer: Path) -> None: ...
-
-
 def save_checkpoint(
-    run: RunDirectory,
-    progress: Progress,
-    model: Decoder,
-    tokenizer: Tokenizer,
-    optimizer: AdamW,
-    *,
-    companions: Sequence[Companion] = (),
-    keep: int,
+    run: RunDirectory, progress: Progress, learners: Iterable[Learner[Any]], settings: Checkpoints
 ) -> Path:
-    """Write aside, rename, then remove the oldest beyond `keep`."""
+    """Write aside, rename, then remove what is not to be kept: older steps, and the trainer's state of some."""
     path = run.checkpoint_path(progress.step)
     with explained(run.checkpoints_path):
         run.checkpoints_path.mkdir(parents=True, exist_ok=True)
     with replacing_directory(path) as aside:
-        save_weights(model, tokenizer, aside)
-        trainer = aside / "trainer"
-        trainer.mkdir()
-        tensors = {name: tensor.contiguous() for name, tensor in optimizer.state().items()}
-        save_file(tensors, trainer / "optimizer.safetensors")
-        for companion in companions:
-            companion.save(trainer)
-        (trainer / "progress.json").write_text(json.dumps(asdict(progress)) + "\n", encoding="utf-8")
-    for step in run.checkpoint_steps()[:-keep]:
-        remove_checkpoint(run.checkpoint_path(step))
+        for learner in learners:
+            learner.save(aside)
+        write_progress(aside, progress)
+        write_manifest(aside)
+    best = None if progress.best is None else progress.best.step
+    name_best(run, best)
+    steps = run.checkpoint_steps()
+    for step in steps[: -settings.keep]:
+        if step != best:
+            remove_checkpoint(run.checkpoint_path(step))
+    for step in run.checkpoint_steps()[: -min(settings.keep, settings.resumable)]:
+        keep_weights_only(run.checkpoint_path(step))
     return path
+
+
+def name_best(run: RunDirectory, step: int | None) -> None:
+    """`checkpoints/best` is a link to the best step's folder, where there is one."""
+    link = run.checkpoints_path / BEST
+    there = step is not None and run.checkpoint_path(step).is_dir()
+    with explained(run.checkpoints_path):
+        if not there:
+            link.unlink(missing_ok=True)
+        elif not link.is_symlink() or os.readlink(link) != f"step_{step}":
+            aside = link.with_name(f"{ASIDE}{BEST}")
+            aside.unlink(missing_ok=True)
+            aside.symlink_to(f"step_{step}")
+            os.replace(aside, link)
+
+
+def is_resumable(checkpoint: Path) -> bool:
+    return (checkpoint / TRAINER / OPTIMIZER).is_file()
+
+
+def keep_weights_only(checkpoint: Path) -> None:
+    """Take out what only going on needs. The optimiser goes first: without it nobody takes the rest for whole."""
+    if not is_resumable(checkpoint):
+        return
+    trainer = checkpoint / TRAINER
+    with explained(checkpoint):
+        (trainer / OPTIMIZER).unlink()
+        renew(checkpoint, [f"{TRAINER}/{OPTIMIZER}"])
+        for path in sorted(trainer.iterdir()):
+            if path.name not in SMALL:
+                names = [str(file.relative_to(checkpoint)) for file in [path, *path.rglob("*")]]
+                discard(path)
+                renew(checkpoint, names)
 
 
 def remove_checkpoint(path: Path) -> None:
@@ -86,49 +116,51 @@ def remove_checkpoint(path: Path) -> None:
     discard(hidden)
 
 
-def save_weights(model: Decoder, tokenizer: Tokenizer, directory: Path) -> None:
-    """A directory that transformers and vLLM load as it is."""
-    special = SpecialIds(bos=tokenizer.bos_id, eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
-    save_model(model, directory, special=special)
-    tokenizer.save(directory)
-
-
 def latest_checkpoint(run: RunDirectory) -> Path | None:
     steps = run.checkpoint_steps()
     return run.checkpoint_path(steps[-1]) if steps else None
 
 
+class DamagedCheckpoint(ValueError):
+    """A file of the checkpoint is not what was written; the message says how to go on."""
+
+
+def check_whole(run: RunDirectory, checkpoint: Path) -> None:
+    """Read every file once, before any is trusted."""
+    found = list(damages(checkpoint))
+    if not found and is_resumable(checkpoint):
+        return
+    told = found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else "") if found else ""
+    told = told or f"{checkpoint} holds weights only, without the trainer's state"
+    older = [step for step in run.checkpoint_steps() if run.checkpoint_path(step) != checkpoint]
+    for step in reversed(older):
+        there = run.checkpoint_path(step)
+        if is_resumable(there) and not any(damages(there)):
+            raise DamagedCheckpoint(
+                f"{told}; step {step} is whole: foresail resume {run.path} --from-step {step}"
+            )
+    raise DamagedCheckpoint(
+        f"{told}; no other checkpoint there can be resumed: restore the file, or start a new run with model.path "
+        "set to a checkpoint whose weights are whole"
+    )
+
+
+def write_progress(checkpoint: Path, progress: Progress) -> None:
+    text = json.dumps(asdict(progress)) + "\n"
+    (checkpoint / TRAINER / PROGRESS).write_text(text, encoding="utf-8")
+
+
 def read_progress(checkpoint: Path) -> Progress:
-    path = checkpoint / "trainer" / "progress.json"
+    path = checkpoint / TRAINER / PROGRESS
     try:
-        return Progress(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        text = path.read_text(encoding="utf-8")
+        if unknown := sorted(dict(json.loads(text)).keys() - {entry.name for entry in fields(Progress)}):
+            raise ValueError(f"unknown {', '.join(unknown)}")
+        return TypeAdapter(Progress).validate_json(text, strict=True)
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        words: object = error
+        if isinstance(error, ValidationError):
+            words = "; ".join(explain_errors(error, BaseModel, {}, told=()))
         raise ValueError(
-            f"{path} cannot be read ({error}); remove {checkpoint} to resume from the checkpoint before it"
-        ) from error
-
-
-def load_weights(checkpoint: Path, *, dtype: torch.dtype, device: torch.device) -> tuple[Decoder, Tokenizer]:
-    return load_model(checkpoint, dtype=dtype, device=device), Tokenizer.load(checkpoint)
-
-
-def read_state(checkpoint: Path, file: str) -> dict[str, Tensor]:
-    path = checkpoint / "trainer" / file
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise ValueError(
-            f"{path} cannot be read ({error}); remove {checkpoint} to resume from the checkpoint before it"
-        ) from error
-
-
-def load_optimizer(checkpoint: Path, optimizer: AdamW, *, file: str = "optimizer.safetensors") -> None:
-    path, tensors = checkpoint / "trainer" / file, read_state(checkpoint, file)
-    try:
-        optimizer.load_state(tensors)
-    except ValueError as error:
-        raise ValueError(
-            f"{path} does not fit: {error}; set optimizer.states and [lora] in the run's recipe.toml as they were, "
-            "and model.dtype to that of the machine the run came from (auto is bfloat16 on CUDA, else float32), or "
-            f"remove {checkpoint}"
+            f"{path} cannot be read ({words}); remove {checkpoint} to resume from the checkpoint before it"
         ) from error

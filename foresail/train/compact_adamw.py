@@ -11,30 +11,46 @@ Legend: N numbers of one weight.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
 from foresail.model.kernels import available
 from foresail.recipe.parts import Optimizer
 from foresail.train.gradients import GradientSums
-from foresail.train.masters import draw_low, join, split
-from foresail.train.moments import MEAN, SQUARE, Moments, Rates, lengthen, shorten, zero_moments
+from foresail.train.masters import WHOLE, Shard, join, random_low_bits, split
+from foresail.train.moments import MEAN, SQUARE, Moments, Rates, dequantize, quantize, zero_moments
+from foresail.world import ONE_PROCESS, World
 
 
 class CompactAdamW:
-    """Backward passes, then clip() and update(): gradients are summed in float32 meanwhile."""
+    """Backward passes, then clip() and update(): gradients are summed in float32 meanwhile.
 
-    def __init__(self, model: nn.Module, settings: Optimizer, seed: int = 0) -> None:
+    `shards` says by a weight's name which part of it this process holds.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: Optimizer,
+        seed: int = 0,
+        world: World = ONE_PROCESS,
+        shards: Mapping[str, Shard] = WHOLE,
+    ) -> None:
         self.settings, self.steps = settings, 0
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self.names, self.weights = list(trained), list(trained.values())
         if any(weight.dtype == torch.float16 for weight in self.weights):
             raise ValueError('8-bit states do not go with float16; set model.dtype = "bfloat16"')
-        self.gradients = GradientSums(self.weights)
+        self.gradients = GradientSums(self.weights, world)
         self.lows = [
-            None if weight.dtype == torch.float32 else draw_low(weight.detach(), seed, name)
+            None
+            if weight.dtype == torch.float32
+            else random_low_bits(weight.detach(), seed, name, shards.get(name), world)
             for name, weight in trained.items()
         ]
+        self.offsets = [shards[name].offset if name in shards else 0 for name in self.names]
         self.moments = [zero_moments(weight) for weight in self.weights]
 
     def clip(self) -> float:
@@ -47,8 +63,9 @@ class CompactAdamW:
         for number, weight in enumerate(self.weights):
             if (gradient := self.gradients[number]) is not None:
                 rates = self._rates(learning_rate, decays=weight.ndim > 1)
-                apply(weight, self.lows[number], gradient, self.moments[number], rates)
-        self.forget()
+                state = self.lows[number], gradient, self.moments[number]
+                apply(weight, *state, rates, self.offsets[number])
+        self.zero_grad()
 
     def _rates(self, learning_rate: float, *, decays: bool) -> Rates:
         settings, step = self.settings, self.steps
@@ -62,9 +79,9 @@ class CompactAdamW:
             square_correction=1 / (1 - settings.beta2**step),
         )
 
-    def forget(self) -> None:
+    def zero_grad(self) -> None:
         """Drop gradients without using them."""
-        self.gradients.forget()
+        self.gradients.zero_grad()
 
     def state(self) -> dict[str, Tensor]:
         """Everything needed to go on exactly."""
@@ -81,24 +98,29 @@ class CompactAdamW:
             raise ValueError(
                 "it is the state of another model, of other optimizer.states, or in another dtype"
             )
+        for name, tensor in own.items():
+            if tensors[name].shape != tensor.shape:
+                raise ValueError(f"{name} has shape {list(tensors[name].shape)}, not {list(tensor.shape)}")
         self.steps = int(tensors["steps"])
         for name, tensor in own.items():
             tensor.copy_(tensors[name])
 
 
-def apply(weight: Tensor, low: Tensor | None, gradient: Tensor, moments: Moments, rates: Rates) -> None:
-    """One update of one weight, in place."""
+def apply(
+    weight: Tensor, low: Tensor | None, gradient: Tensor, moments: Moments, rates: Rates, offset: int = 0
+) -> None:
+    """One update of one weight, in place; a shard of one begins at `offset`."""
     if available.can_fuse(gradient):
         from foresail.train.kernels import compact_adamw
 
-        compact_adamw.apply(weight, low, gradient, moments, rates)
+        compact_adamw.apply(weight, low, gradient, moments, rates, offset)
         return
     gradient_N = gradient.flatten()
-    mean_N = torch.lerp(lengthen(moments.mean_N, moments.mean_scale_B, MEAN), gradient_N, 1 - rates.beta1)
-    square_N = lengthen(moments.square_N, moments.square_scale_B, SQUARE) * rates.beta2
+    mean_N = torch.lerp(dequantize(moments.mean_N, moments.mean_scale_B, MEAN), gradient_N, 1 - rates.beta1)
+    square_N = dequantize(moments.square_N, moments.square_scale_B, SQUARE) * rates.beta2
     square_N += (1 - rates.beta2) * gradient_N**2
-    moments.mean_N, moments.mean_scale_B = shorten(mean_N, MEAN, rates.step)
-    moments.square_N, moments.square_scale_B = shorten(square_N, SQUARE, rates.step)
+    moments.mean_N, moments.mean_scale_B = quantize(mean_N, MEAN, rates.step, offset)
+    moments.square_N, moments.square_scale_B = quantize(square_N, SQUARE, rates.step, offset)
     root_N = (square_N * rates.square_correction).sqrt() + rates.eps
     master_N = (weight.float() if low is None else join(weight, low)).flatten()
     master_N = master_N * rates.decay - rates.rate * mean_N / root_N

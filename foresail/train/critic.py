@@ -21,42 +21,44 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from foresail.algorithms.advantages import gae, whiten
-from foresail.algorithms.value_loss import explained_variance, value_loss
-from foresail.model.attention import PackedAttention
+from foresail.algorithms.batch_losses import explained_variance, value_loss
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
 from foresail.model.hf import load_model, save_model
+from foresail.model.output import Output
+from foresail.model.readouts import hidden_states
 from foresail.recipe import parts
 from foresail.recipe.hf_config import NO_SPECIAL_IDS
-from foresail.recipe.stages import Rl
+from foresail.recipe.rl import Rl
 from foresail.records import PackedBatch
-from foresail.train.checkpoint import latest_checkpoint, load_optimizer, read_state
+from foresail.train.learner import TRAINER, Learner, read_state
 from foresail.train.optimizer import build_optimizer
-from foresail.train.rl_metrics import mean_over_updates
+from foresail.train.rl_metrics import mean_of, mean_over_updates
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Session
 from foresail.train.starting_point import load_model_and_tokenizer
-from foresail.train.step import NonFiniteLoss, descend
+from foresail.train.step import BatchLoss, NonFiniteLoss, named, run_packed, train_step
+from foresail.world import ONE_PROCESS, World
 
 Updates = Sequence[Sequence[PackedBatch]]  # the micro-batches of every update of a step
-FOLDER = "critic"  # beside the policy's optimiser in a checkpoint
+FOLDER = f"{TRAINER}/critic"
 
 
-def open_critic(session: Session, recipe: Rl) -> Critic | None:
-    """Fresh, or as the run's newest checkpoint has it; from now on every checkpoint holds it."""
+def open_critic(session: Session[Rl]) -> Critic | None:
+    """Fresh, or as the checkpoint has it that the run goes on from; from now on every checkpoint holds it."""
+    recipe = session.recipe
     if recipe.critic is None:
         return None
-    checkpoint = latest_checkpoint(session.run) if session.saved is not None else None
     if recipe.critic.kind == "head":
-        trunk = session.model
+        trunk = session.policy.model
     else:
-        trunk = load_trunk(checkpoint, recipe.critic, recipe, session.device)
+        trunk = load_trunk(session.start, recipe.critic, recipe, session.device)
         if recipe.recompute:
             trunk.recompute_blocks()
-    critic = Critic(trunk, recipe.critic)
-    if checkpoint is not None:
-        critic.load(checkpoint)
-    session.companions.append(critic)
+    critic = Critic(trunk, recipe.critic, session.world)
+    if session.start is not None:
+        critic.load(session.start)
+    session.learners[critic.learner.name] = critic.learner
     return critic
 
 
@@ -64,7 +66,7 @@ def load_trunk(checkpoint: Path | None, settings: parts.Critic, recipe: Rl, devi
     """A model of the critic's own, without the head that would speak."""
     if checkpoint is not None:
         dtype = choose_dtype(recipe.model.dtype, device)
-        return load_model(checkpoint / "trainer" / FOLDER, dtype=dtype, device=device)
+        return load_model(checkpoint / FOLDER, dtype=dtype, device=device)
     start = recipe.model
     if settings.path is not None:
         tokenizer = start.tokenizer or start.path
@@ -76,26 +78,39 @@ def load_trunk(checkpoint: Path | None, settings: parts.Critic, recipe: Rl, devi
     return trunk
 
 
-class Critic:
+class ValueModel(nn.Module):
     """A trunk that reads and one layer that judges. The trunk is its own, or the policy's, and then only read."""
 
-    def __init__(self, trunk: Decoder, settings: parts.Critic) -> None:
-        self.settings, self.trunk = settings, trunk
+    def __init__(self, trunk: Decoder, *, own: bool) -> None:
+        super().__init__()
         # float32 and zero: at first nothing is expected of any token, whatever the seed
         self.head = nn.Linear(trunk.shape.hidden_size, 1, device=trunk.device)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
-        self.trained = nn.ModuleDict({"head": self.head})
-        if settings.kind == "model":
-            self.trained["trunk"] = trunk
-        self.optimizer = build_optimizer(self.trained, settings.optimizer)
+        if own:
+            self.trunk = trunk
+        self.own, self.reads = own, (trunk,)  # in a tuple: the policy's parameters are none of this module's
 
-    def values(self, batch: PackedBatch) -> Tensor:
-        """What the critic expects before each token with a loss."""
-        with torch.set_grad_enabled(torch.is_grad_enabled() and "trunk" in self.trained):
-            attend = PackedAttention(batch.starts_S1, batch.parents_S)
-            hidden_TD = self.trunk(batch.ids_T, batch.positions_T, attend)
-        return self.head(hidden_TD[batch.sources_M].float()).squeeze(-1)
+    def forward(self, batch: PackedBatch) -> Output[Tensor]:
+        """What is to be expected before each token with a loss."""
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.own):
+            hidden_TD, *side = run_packed(self.reads[0], batch, hidden_states)
+        values_M = self.head(hidden_TD[batch.sources_M].float()).squeeze(-1)
+        return Output(values_M, *side) if self.own else Output(values_M)
+
+
+class Critic:
+    """Appraises a step's samples, then learns from what became of them."""
+
+    def __init__(self, trunk: Decoder, settings: parts.Critic, world: World = ONE_PROCESS) -> None:
+        self.settings, self.model = settings, ValueModel(trunk, own=settings.kind == "model")
+        self.learner = Learner(
+            name="critic",
+            model=self.model,
+            optimizer=build_optimizer(self.model, settings.optimizer, world=world),
+            folder=FOLDER,
+            save_weights=self.save_weights,
+        )
 
     @torch.no_grad()
     def appraise(self, updates: Updates) -> tuple[list[list[PackedBatch]], dict[str, float]]:
@@ -103,10 +118,10 @@ class Critic:
         appraised = [[self._appraise(batch) for batch in batches] for batches in updates]
         values_M, returns_M = join(appraised, "values_M"), join(appraised, "returns_M")
         row = join(appraised, "advantages_M")[None]
-        whitened_M = whiten(row, torch.ones_like(row))[0]
+        whitened_M = whiten(row, torch.ones_like(row), self.learner.world)[0]
         metrics = {
-            "critic/values/mean": values_M.mean().item(),
-            "critic/returns/mean": returns_M.mean().item(),
+            "critic/values/mean": mean_of(values_M, self.learner.world),
+            "critic/returns/mean": mean_of(returns_M, self.learner.world),
             "critic/vf_explained_var": explained_variance(values_M, returns_M),
         }
         sizes = [batch.targets_M.numel() for batches in updates for batch in batches]
@@ -115,7 +130,7 @@ class Critic:
 
     def _appraise(self, batch: PackedBatch) -> PackedBatch:
         assert batch.rewards_M is not None, "a critic judges rewards"
-        values_M, settings = self.values(batch), self.settings
+        values_M, settings = self.model(batch).value, self.settings
         advantages_M = gae(
             batch.rewards_M, values_M, batch.sequence_M, gamma=settings.gamma, lam=settings.lam
         )
@@ -126,31 +141,34 @@ class Critic:
         results = []
         for number, batches in enumerate(updates, start=before + 1):
             rate = learning_rate(number, total, self.settings.optimizer)
-            num_tokens = sum(batch.targets_M.numel() for batch in batches)
+            num_tokens = self.learner.world.sum(sum(batch.targets_M.numel() for batch in batches))
+            batch_loss = partial(value_batch_loss, clip=self.settings.clip, num_tokens=num_tokens)
             try:
-                descent = descend(self.optimizer, batches, partial(self._share, num_tokens=num_tokens), rate)
+                found = train_step(self.learner, batches, batch_loss, learning_rate=rate)
             except NonFiniteLoss as error:
                 raise NonFiniteLoss(f"the critic's {error}; its rate is critic.optimizer.lr") from error
-            found = {"critic/vf_loss": descent.loss, "critic/grad_norm": descent.norm, "critic/lr": rate}
-            results.append(found | descent.means)
+            results.append(named("critic", {"vf_loss": found.pop("loss"), **found, "lr": rate}))
         return mean_over_updates(results)
 
-    def _share(self, batch: PackedBatch, *, num_tokens: int) -> tuple[Tensor, dict[str, Tensor]]:
-        return value_loss(self.values(batch), batch, clip=self.settings.clip, num_tokens=num_tokens)
-
-    def save(self, trainer: Path) -> None:
-        """What `load` needs: the layer, the optimiser, and the trunk where it is the critic's own."""
-        folder = trainer / FOLDER
-        folder.mkdir()
-        if self.settings.kind == "model":
-            save_model(self.trunk, folder, special=NO_SPECIAL_IDS)
-        save_file(self.head.state_dict(), folder / "head.safetensors")
-        tensors = {name: tensor.contiguous() for name, tensor in self.optimizer.state().items()}
-        save_file(tensors, folder / "optimizer.safetensors")
+    def save_weights(self, checkpoint: Path) -> None:
+        """The layer, and the trunk where it is the critic's own."""
+        if self.model.own:
+            save_model(self.model.trunk, checkpoint / FOLDER, special=NO_SPECIAL_IDS)
+        save_file(self.model.head.state_dict(), checkpoint / FOLDER / "head.safetensors")
 
     def load(self, checkpoint: Path) -> None:
-        self.head.load_state_dict(read_state(checkpoint, f"{FOLDER}/head.safetensors"))
-        load_optimizer(checkpoint, self.optimizer, file=f"{FOLDER}/optimizer.safetensors")
+        try:
+            self.model.head.load_state_dict(read_state(checkpoint, f"{FOLDER}/head.safetensors"))
+        except RuntimeError as error:
+            raise ValueError(f"{checkpoint / FOLDER} holds the layer of another critic: {error}") from error
+        self.learner.load(checkpoint)
+
+
+def value_batch_loss(
+    model: ValueModel, batch: PackedBatch, *, clip: float | None, num_tokens: int
+) -> BatchLoss:
+    values_M, *side = model(batch)
+    return BatchLoss(*value_loss(values_M, batch, clip=clip, num_tokens=num_tokens), *side)
 
 
 def join(updates: Updates, field: str) -> Tensor:

@@ -1,4 +1,9 @@
-"""Gradients of an update's backward passes, summed in float32."""
+"""Gradients of an update's backward passes, summed in float32.
+
+For a float16 model the loss is made larger before its backward pass, so that float16 can hold the gradients: it has
+no number between 0 and 6e-8, and a gradient of one token among many is smaller than that. What grows beyond 65,504
+in turn shows as infinity: then the pass is done again with less.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
-from foresail.train.loss_scale import LossScale
+from foresail.world import ONE_PROCESS, World
+
+MOST = 2.0**24
+SMALLER, LARGER = 16.0, 2.0
+LARGER_AFTER = 200  # updates in a row without an infinity
 
 
 class GradientSums:
@@ -19,8 +28,8 @@ class GradientSums:
     until `clip` makes them plain.
     """
 
-    def __init__(self, weights: Sequence[Tensor]) -> None:
-        self.weights = weights
+    def __init__(self, weights: Sequence[Tensor], world: World = ONE_PROCESS) -> None:
+        self.weights, self.world = weights, world
         self.scale = LossScale() if any(weight.dtype == torch.float16 for weight in weights) else None
         self.wide: list[Tensor | None] = [None] * len(weights)
         for number, weight in enumerate(weights):
@@ -44,16 +53,45 @@ class GradientSums:
 
     @torch.no_grad()
     def clip(self, limit: float) -> float:
-        """Scale all to the largest allowed norm; their norm before."""
+        """Scale all to the largest allowed norm; their norm before, over the shards of all ranks.
+
+        Where one rank's is not finite, that of all is not: whoever decides by it decides alike.
+        """
         found = [self[number] for number in range(len(self.weights))]
         sums = [total for total in found if total is not None]
         factor = 1.0 if self.scale is None else self.scale.factor
         norm = get_total_norm(sums) / factor
+        if self.world.size > 1:
+            norm = self.world.sum(norm.double() ** 2).sqrt().float()
         torch._foreach_mul_(sums, (limit / (norm + 1e-6)).clamp(max=1.0) / factor)
         return float(norm)
 
-    def forget(self) -> None:
+    def zero_grad(self) -> None:
         """Drop them without using them."""
         self.wide = [None] * len(self.weights)
         for weight in self.weights:
             weight.grad = None
+
+
+class LossScale:
+    """`factor` for the next backward passes; lower() after an infinity, count() after an update."""
+
+    def __init__(self, factor: float = 2.0**16) -> None:
+        self.factor, self.updates = factor, 0
+
+    def lower(self) -> bool:
+        """Whether there was something to lower: a gradient that is infinite at 1 is so by itself."""
+        lowered, self.updates = self.factor > 1, 0
+        self.factor = max(1.0, self.factor / SMALLER)
+        return lowered
+
+    def count(self) -> None:
+        self.updates += 1
+        if self.updates == LARGER_AFTER and self.factor < MOST:
+            self.factor, self.updates = self.factor * LARGER, 0
+
+    def state(self) -> Tensor:
+        return torch.tensor([self.factor, self.updates], dtype=torch.float64)
+
+    def load_state(self, state: Tensor) -> None:
+        self.factor, self.updates = float(state[0]), int(state[1])

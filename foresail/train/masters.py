@@ -10,25 +10,45 @@ Legend: N numbers of one weight.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
+from types import MappingProxyType
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from foresail.world import ONE_PROCESS, World
+
 HALF = {torch.bfloat16: 2**15, torch.float16: 2**12}  # way to a neighbour, in bits of a float32
 
 
-def draw_low(weight: Tensor, seed: int, name: str) -> Tensor:
+class Shard(NamedTuple):
+    """The numbers of a weight that this process holds: Shard(512, 2048) begins at number 512 of 2048."""
+
+    offset: int
+    whole: int
+
+
+WHOLE: Mapping[str, Shard] = MappingProxyType({})  # no weight is sharded
+
+
+def random_low_bits(
+    weight: Tensor, seed: int, name: str, shard: Shard | None = None, world: World = ONE_PROCESS
+) -> Tensor:
     """Of a float32, what lies beyond the weight's bits: as likely below as above. Zeros stay what they are.
 
     Other weights get other bits, also those of the same name that a stage before has trained: else the same few
-    would show the first update of every stage.
+    would show the first update of every stage. A shard gets its part of the whole weight's bits.
     """
-    half, content = HALF[weight.dtype], weight.view(torch.int16).sum().item()
-    dice = blake2b(f"{seed} {name} {content}".encode(), digest_size=8).digest()
-    generator = torch.Generator(weight.device).manual_seed(int.from_bytes(dice))
-    low = torch.empty_like(weight, dtype=torch.int16).random_(1 - half, half, generator=generator)
-    return low.masked_fill_((weight == 0) | weight.isinf(), 0)
+    offset, whole = shard or (0, weight.numel())
+    half, content = HALF[weight.dtype], world.sum(int(weight.view(torch.int16).sum()))
+    key = blake2b(f"{seed} {name} {content}".encode(), digest_size=8).digest()
+    generator = torch.Generator(weight.device).manual_seed(int.from_bytes(key))
+    bits = torch.empty(whole, dtype=torch.int16, device=weight.device)
+    bits.random_(1 - half, half, generator=generator)
+    low = bits[offset : offset + weight.numel()].view(weight.shape)
+    return low.masked_fill((weight == 0) | weight.isinf(), 0)
 
 
 def join(weight: Tensor, low: Tensor) -> Tensor:

@@ -3,9 +3,9 @@
     mean     sign, 4 bits of exponent, 3 of mantissa   ┐ in blocks of 256 that share a float32 scale
     square   5 bits of exponent, 3 of mantissa         ┘
 
-They are rounded up or down by chance, in proportion, so that small changes add up; with the nearest, a square that
-falls by 5 % a step would never fall. The chance is a pure function of step and place: a resumed run goes on bit for
-bit.
+They are rounded up or down at random, in proportion, so that small changes add up; rounded to the nearest, a
+square that falls by 5 % a step would never fall. The random bits are a pure function of the step and the place in
+the whole weight: a resumed run goes on bit for bit, and shards that begin at a block get the bits of the whole.
 
 Legend: N numbers of one weight, B blocks of them, L numbers of a block.
 """
@@ -21,7 +21,7 @@ from foresail.recipe.memory import STATE_BLOCK as BLOCK
 
 TOP = 1.875  # what a block's greatest number is scaled to: the last code
 MEAN_EXPONENTS, SQUARE_EXPONENTS = 16, 32
-MEAN, SQUARE = 0, 1  # which moment, for the chance
+MEAN, SQUARE = 0, 1  # which moment, for the random bits
 
 
 @dataclass(kw_only=True)
@@ -62,22 +62,26 @@ def zero_moments(weight: Tensor) -> Moments:
 # A block of numbers as bytes and a scale. A code is the top of a float's own bits: exponent and three of mantissa.
 
 
-def shorten(values_N: Tensor, moment: int, step: int) -> tuple[Tensor, Tensor]:
-    """Codes and scales. A mean's sign is its first bit; a square that is not 0 is never made 0."""
+def quantize(values_N: Tensor, moment: int, step: int, offset: int = 0) -> tuple[Tensor, Tensor]:
+    """Codes and scales. A mean's sign is its first bit; a square that is not 0 is never made 0.
+
+    `offset` is the place of the first number in the whole weight, where this is a shard of it.
+    """
     values_BL = pad(values_N).view(-1, BLOCK)
     scale_B = values_BL.abs().amax(1) / TOP
     sizes_BL = values_BL.abs() / torch.where(scale_B > 0, scale_B, 1.0)[:, None]
     bits_N = sizes_BL.flatten()[: len(values_N)].view(torch.int32)
     exponents, least = (MEAN_EXPONENTS, 0) if moment == MEAN else (SQUARE_EXPONENTS, 1)
     lowest = (128 - exponents) << 3
-    codes_N = ((bits_N + chance(len(values_N), moment, step, values_N.device)) >> 20) - lowest
+    random_N = rounding_bits(offset, len(values_N), moment, step, values_N.device)
+    codes_N = ((bits_N + random_N) >> 20) - lowest
     codes_N = torch.where(bits_N > 0, codes_N.clamp(least, 8 * exponents - 1), 0)
     if moment == MEAN:
         codes_N = torch.where(values_N < 0, codes_N + 128, codes_N)
     return codes_N.to(torch.uint8), scale_B
 
 
-def lengthen(codes_N: Tensor, scale_B: Tensor, moment: int) -> Tensor:
+def dequantize(codes_N: Tensor, scale_B: Tensor, moment: int) -> Tensor:
     codes_N = codes_N.to(torch.int32)
     exponents = MEAN_EXPONENTS if moment == MEAN else SQUARE_EXPONENTS
     size_N = codes_N & 127 if moment == MEAN else codes_N
@@ -90,10 +94,10 @@ def pad(values_N: Tensor) -> Tensor:
     return torch.nn.functional.pad(values_N, (0, -len(values_N) % BLOCK))
 
 
-def chance(count: int, moment: int, step: int, device: torch.device) -> Tensor:
-    """Twenty random bits for each place."""
+def rounding_bits(offset: int, count: int, moment: int, step: int, device: torch.device) -> Tensor:
+    """Twenty random bits for each of `count` places from `offset` on."""
     mask = 0xFFFFFFFF
-    bits_N = torch.arange(count, dtype=torch.int64, device=device) * 2 + moment
+    bits_N = torch.arange(offset, offset + count, dtype=torch.int64, device=device) * 2 + moment
     bits_N = (bits_N ^ (step * 0x9E3779B9 & mask)) & mask
     bits_N = (bits_N ^ (bits_N >> 16)) * 0x85EBCA6B & mask
     bits_N = (bits_N ^ (bits_N >> 13)) * 0xC2B2AE35 & mask

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
 from foresail.recipe.parts import Optimizer
 from foresail.train.compact_adamw import CompactAdamW
 from foresail.train.gradients import GradientSums
-from foresail.train.masters import draw_low, join
+from foresail.train.masters import WHOLE, Shard, join, random_low_bits
+from foresail.world import ONE_PROCESS, World
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
 SCALE = "loss scale"  # of a float16 model
 
 
 class MasterAdamW:
-    """Backward passes, then clip() and update(): gradients are summed in float32 meanwhile."""
+    """Backward passes, then clip() and update(): gradients are summed in float32 meanwhile.
 
-    def __init__(self, model: nn.Module, settings: Optimizer, seed: int = 0) -> None:
+    `shards` says by a weight's name which part of it this process holds.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: Optimizer,
+        seed: int = 0,
+        world: World = ONE_PROCESS,
+        shards: Mapping[str, Shard] = WHOLE,
+    ) -> None:
         self.settings = settings
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self.names, self.weights = list(trained), list(trained.values())
-        self.gradients = GradientSums(self.weights)
-        self.masters = [master_of(weight, seed, name) for name, weight in trained.items()]
+        self.gradients = GradientSums(self.weights, world)
+        self.masters = [
+            master_of(weight, seed, name, shards.get(name), world) for name, weight in trained.items()
+        ]
         decay = [master for master in self.masters if master.ndim > 1]
         plain = [master for master in self.masters if master.ndim <= 1]
         groups = [
@@ -48,11 +63,11 @@ class MasterAdamW:
                 weight.copy_(master)
         if self.gradients.scale is not None:
             self.gradients.scale.count()
-        self.forget()
+        self.zero_grad()
 
-    def forget(self) -> None:
+    def zero_grad(self) -> None:
         """Drop gradients without using them."""
-        self.gradients.forget()
+        self.gradients.zero_grad()
         self.adam.zero_grad(set_to_none=True)
 
     def state(self) -> dict[str, Tensor]:
@@ -76,6 +91,7 @@ class MasterAdamW:
             raise ValueError(
                 "it is the state of another model, of other optimizer.states, or in another dtype"
             )
+        check_sizes(tensors, dict(zip(self.names, self.weights, strict=True)))
         for name, weight, master in pairs:
             if weight is not master:
                 master.copy_(tensors[f"master:{name}"])
@@ -85,15 +101,29 @@ class MasterAdamW:
             scale.load_state(tensors[SCALE])
 
 
-def master_of(weight: Tensor, seed: int, name: str) -> Tensor:
+def check_sizes(tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    """Every state is of its weight's shape, but for the counters."""
+    for key, tensor in tensors.items():
+        kind, _, name = key.partition(":")
+        if name in weights and kind != "step" and tensor.shape != weights[name].shape:
+            raise ValueError(f"{key} has shape {list(tensor.shape)}, its weight {list(weights[name].shape)}")
+
+
+def master_of(weight: Tensor, seed: int, name: str, shard: Shard | None, world: World) -> Tensor:
     if weight.dtype == torch.float32:
         return weight
-    return join(weight.detach(), draw_low(weight.detach(), seed, name))
+    return join(weight.detach(), random_low_bits(weight.detach(), seed, name, shard, world))
 
 
 AdamW = MasterAdamW | CompactAdamW
 
 
-def build_optimizer(model: nn.Module, settings: Optimizer, seed: int = 0) -> AdamW:
-    """The seed is for what 16-bit weights do not say of their masters."""
-    return (CompactAdamW if settings.states == "8bit" else MasterAdamW)(model, settings, seed)
+def build_optimizer(
+    model: nn.Module,
+    settings: Optimizer,
+    seed: int = 0,
+    world: World = ONE_PROCESS,
+    shards: Mapping[str, Shard] = WHOLE,
+) -> AdamW:
+    """The seed is for the bits of the masters that 16-bit weights do not hold."""
+    return (CompactAdamW if settings.states == "8bit" else MasterAdamW)(model, settings, seed, world, shards)

@@ -20,12 +20,15 @@ from typing import Any, Literal
 
 from foresail.data.arithmetic import direct, make_problems, worked
 from foresail.data.problems import load_problems
-from foresail.evaluate.checkpoint import evaluate_checkpoint
-from foresail.evaluate.results import ProblemResult, summarise
+from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.results import ProblemResult, summarise
 from foresail.recipe import parts
-from foresail.recipe.run_folder import check_folder, run_folder
+from foresail.recipe.rl import Rl
+from foresail.recipe.run_folder import check_folder
+from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.stages import Rl, Sft
+from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
+from foresail.recipe.stage import Stage
 from foresail.records import Problem
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
@@ -142,11 +145,11 @@ def write_tokenizer(folder: Path) -> Tokenizer:
 # Stages.
 
 
-def run_stage(run: Callable[..., Outcome], recipe: Sft | Rl) -> Outcome:
+def run_stage(run: Callable[..., Outcome], recipe: Stage) -> Outcome:
     """Start the stage, or go on with it; a folder with another recipe (another seed, say) is refused."""
     if (other := check_folder(recipe)) is not None:
         raise ValueError(other)
-    return run(recipe, resume=RunDirectory(run_folder(recipe)).exists())
+    return run(recipe, resume=RunDirectory(recipe.run.folder).exists())
 
 
 def sft_recipe(folder: Path, seed: int, vocab_size: int) -> Sft:
@@ -165,7 +168,7 @@ def sft_recipe(folder: Path, seed: int, vocab_size: int) -> Sft:
     return Sft(
         run=parts.Run(name="sft", root=str(folder), seed=seed),
         model=parts.Model(shape=shape, tokenizer=str(folder / "tokenizer"), dtype=DTYPE),
-        data=str(folder / "data" / "sft.jsonl"),
+        data=(Conversations(source=str(folder / "data" / "sft.jsonl")),),
         steps=1600,
         batch_size=32,
         max_length=64,
@@ -178,8 +181,8 @@ def rl_recipe(folder: Path, seed: int, checkpoint: Path) -> Rl:
     return Rl(
         run=parts.Run(name="rl", root=str(folder), seed=seed),
         model=parts.Model(path=str(checkpoint), dtype=DTYPE),
-        data=parts.Problems(source=str(folder / "data" / "train.jsonl")),
-        eval=test_set(folder),
+        data=(ProblemSource(source=str(folder / "data" / "train.jsonl")),),
+        eval=(test_set(folder),),
         eval_every=5,
         steps=30,
         prompts_per_step=32,
@@ -196,8 +199,8 @@ def rl_recipe(folder: Path, seed: int, checkpoint: Path) -> Rl:
 # Before and after.
 
 
-def test_set(folder: Path) -> parts.Problems:
-    return parts.Problems(source=str(folder / "data" / "test.jsonl"))
+def test_set(folder: Path) -> HeldOut:
+    return HeldOut(source=str(folder / "data" / "test.jsonl"))
 
 
 def evaluate_stage(stage: Outcome, folder: Path, seed: int) -> list[ProblemResult]:

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from foresail.runlog.canvas import save_figure
 from foresail.runlog.directory import RunDirectory
-from foresail.runlog.plots import draw_curves
+from foresail.runlog.plots import plot_curves
 
 
 def report(folder: Path, summary: Mapping[str, Any], console: Console, program: str) -> None:
@@ -26,7 +27,7 @@ def report(folder: Path, summary: Mapping[str, Any], console: Console, program: 
     seconds = summary["seconds"]
     spent = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items() if value >= 1)
     console.print(Text(f"\ntime: {spent}"))
-    console.print(Text(draw(folder)))
+    console.print(Text(save_curves(folder)))
     console.print(Text(f"summary: {folder / 'summary.json'}\n\nTo go on:"))
     for command in next_commands(folder, summary):
         console.print(Text(f"  {program} {command}"), soft_wrap=True)
@@ -43,11 +44,12 @@ def accuracy_table(summary: Mapping[str, Any]) -> Table:
     return table
 
 
-def draw(folder: Path) -> str:
+def save_curves(folder: Path) -> str:
     """curves.png of the reinforcement; without matplotlib the run is still a success."""
     try:
         metrics = RunDirectory(folder / "rl").read_metrics()
-        draw_curves(metrics, folder / "curves.png", title="Reinforcement discovers that thinking pays")
+        figure = plot_curves(metrics, "Reinforcement discovers that thinking pays")
+        save_figure(figure, folder / "curves.png")
     except ImportError as error:
         return f"no curves drawn: {error}"
     return f"curves: {folder / 'curves.png'}"

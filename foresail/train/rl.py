@@ -12,134 +12,158 @@ Old log-probabilities come from the engine. A critic, with a recipe that asks fo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import fmean
 
 import torch
-from torch import Tensor
 
+from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.mismatch import mismatch, per_fresh_token
-from foresail.algorithms.policy_loss import policy_loss
-from foresail.data.problems import load_problems
-from foresail.data.prompts import PromptedProblem, encode_problems
-from foresail.engine.engine import Engine, build_engine
-from foresail.evaluate.run import Examiner, Judged, evaluate, hand_over, response_text
+from foresail.data.mixture import describe_dropped, load_mixture
+from foresail.data.prompts import PromptedProblem
+from foresail.data.selection.selection import (
+    check_supply,
+    describe_selection,
+    name_sources,
+    open_selection,
+)
+from foresail.data.selection.supply import Supply, open_supply
 from foresail.model.decoder import Decoder
 from foresail.model.determinism import deterministic
+from foresail.model.hf import check_vocabulary
 from foresail.model.linear import batch_invariant
 from foresail.model.lora import base_of
 from foresail.recipe import parts
 from foresail.recipe.curriculum import steps_left
-from foresail.recipe.stages import Rl
-from foresail.records import Group, PackedBatch, Problem, RunStopped, Sample
-from foresail.rewards.build import open_grading
-from foresail.rewards.grader import reward
-from foresail.rewards.grading import Grading
+from foresail.recipe.rl import Rl
+from foresail.recipe.sources import reward_for
+from foresail.records import Group, PackedBatch, Problem, RunStopped, Sample, Verdict
+from foresail.rewards.by_source import RewardsBySource
+from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.build import build_fleet
-from foresail.rollout.collect import (
-    Harvest,
-    NoSignal,
-    collect,
-    gradable,
-    teaches,
-)
+from foresail.rollout.collect import Collected, NoSignal, collect, gradable, teaches
 from foresail.rollout.controller import Controller
-from foresail.rollout.decks import by_level
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import Draw
+from foresail.rollout.groups import GroupSpec
 from foresail.rollout.leftovers import Leftovers
+from foresail.rollout.requirements import require
+from foresail.rollout.stream import Judge
+from foresail.runlog.display import Display
 from foresail.runlog.samples import sample_lines
-from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import Critic, join, open_critic
-from foresail.train.effort import PeakMemory, describe_pace, describe_updates
-from foresail.train.origins import describe_problem, same_data, same_reference
-from foresail.train.rl_metrics import describe_advantages, describe_harvest, mean_over_updates, rollout_rows
+from foresail.train.fingerprints import describe_problem, same_data, same_reference
+from foresail.train.flops import PeakMemory, describe_pace, describe_updates
+from foresail.train.held_out import HeldOutSet, held_out_accuracy, load_held_out
+from foresail.train.learner import Learner
+from foresail.train.rl_metrics import describe_advantages, describe_collected, mean_over_updates, rollout_rows
+from foresail.train.run_rewards import Gradings, keep_rewards, open_rewards, tell_of_prints
 from foresail.train.schedule import learning_rate
-from foresail.train.selection import check_supply, describe_selection, open_selection
 from foresail.train.selftest import self_test
 from foresail.train.session import Outcome, Session
-from foresail.train.starting_point import load_model_and_tokenizer
-from foresail.train.step import token_logprobs, train_step
+from foresail.train.starting_point import open_model
+from foresail.train.step import BatchLoss, named, score_tokens, token_logprobs, train_step
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.updates import compute_advantages, pack_groups, split
 
+ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended
 
-def run_rl(recipe: Rl, *, resume: bool = False) -> Outcome:
+
+def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) -> Outcome:
+    """`changed_reward`: go on although the file of a reward function is not as it was."""
     with (
         deterministic(recipe.run.deterministic),
-        open_grading(recipe.reward) as grading,
+        open_rewards(recipe) as gradings,
         Session(recipe, resume=resume) as session,
         batch_invariant(recipe.engine.batch_invariant),
     ):
-        setup = prepare(session, grading, recipe)
+        keep_rewards(session, gradings, changed=changed_reward)
+        session.display.begin("reading the data")
+        setup = prepare(session, gradings)
         with closing(setup.fleet):
-            check_start(session, setup, recipe)
+            check_start(session, setup)
             memory = PeakMemory(session.device)
             for step in session.steps():
                 watch, now = Stopwatch(), recipe.at(step + session.progress.ahead)  # the curriculum's stage
                 with watch("rollout"):
-                    harvest, progress = roll_out(session, setup, now, step)
-                memory.note(beside=setup.engine.cache_bytes)
-                if not harvest.chosen:
-                    log_rollouts(session, step, harvest, recipe)
+                    collected, progress = roll_out(session, setup, now, step)
+                if not collected.launched:
+                    end_early(session, step)
+                    continue
+                memory.note(beside=setup.fleet.cache_bytes)
+                if not collected.chosen:
+                    log_rollouts(session, step, collected)
                     log_timeline(session, step, watch, setup.fleet)
                     setup.fleet.take_figures()  # they are of no step that learns
-                    leave_stage(session, recipe, step)
+                    leave_stage(session, step)
                     continue
                 with watch("update"):
-                    metrics = reinforce(session, harvest.chosen, setup, now)
+                    metrics = update_policy(session, collected.chosen, setup, now)
                 memory.note()
-                metrics |= describe_harvest(harvest, watch.seconds) | setup.fleet.take_figures()
+                metrics |= describe_collected(collected, watch.seconds) | setup.fleet.take_figures()
                 tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
                 metrics |= describe_pace(session.device, tflop, seconds) | memory.metrics()
-                metrics |= describe_selection(harvest.launched, progress, recipe)
+                metrics |= describe_selection(collected.launched, progress, recipe)
+                metrics |= {"data/dropped": setup.num_dropped} if setup.num_dropped else {}
                 if recipe.eval_every and step % recipe.eval_every == 0:
                     with watch("eval"):
-                        metrics |= held_out_accuracy(session, setup, recipe, step)
-                log_rollouts(session, step, harvest, recipe)
+                        metrics |= measure(session, setup, step)
+                log_rollouts(session, step, collected)
                 log_timeline(session, step, watch, setup.fleet)
                 session.end_step(progress, metrics | watch.metrics())
+                tell_of_prints(session, gradings)
     return session.outcome
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What the loop works with besides the session: problems, the engine over the session's own weights, …"""
+    """What the loop works with besides the session: problems, engines over the session's own weights, …"""
 
     problems: list[PromptedProblem]
-    members: dict[int, list[int]]  # of each difficulty level, by their indices
-    held_out: list[PromptedProblem]
-    engine: Engine
+    num_dropped: int  # too long
+    supply: Supply
+    held_out: list[HeldOutSet]
     fleet: Fleet
-    grading: Grading
-    reference: Decoder | None
+    rewards: RewardsBySource
+    reference: Learner[Decoder] | None
     critic: Critic | None
-    draw: Draw
+    group_spec: GroupSpec
     leftovers: Leftovers | None
 
 
-def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
-    def load(settings: parts.Problems) -> list[PromptedProblem]:
-        return encode_problems(load_problems(settings), session.tokenizer, recipe.max_prompt_tokens)
-
-    problems = load(recipe.data)
+def prepare(session: Session[Rl], gradings: Gradings) -> Setup:
+    recipe, tokenizer = session.recipe, session.tokenizer
+    mixture = load_mixture(recipe.data, tokenizer, recipe.max_prompt_tokens)
+    problems = mixture.problems
+    if mixture.dropped:
+        limit = f"max_prompt_tokens {recipe.max_prompt_tokens}"
+        session.display.note(describe_dropped(mixture.dropped, limit), style="yellow")
     check_supply(problems, recipe)
     texts = map(describe_problem, problems)
-    session.progress = same_data(session.progress, f"data.source {recipe.data.source}", "problems", texts)
-    engine = build_engine(session.model, recipe.engine_room, max_length=recipe.max_length)
+    session.progress = same_data(session.progress, f"data.source {name_sources(recipe)}", "problems", texts)
+    model, max_length = session.policy.model, recipe.max_length
+    fleet = build_fleet(model, recipe.engine_settings, recipe.rollout, max_length=max_length)
+    require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
     return Setup(
         problems=problems,
-        members=by_level([entry.problem.level for entry in problems]),
-        held_out=load(recipe.eval) if recipe.eval else [],
-        engine=engine,
-        fleet=build_fleet(engine, recipe.rollout, max_length=recipe.max_length),
-        grading=grading,
-        reference=load_reference(session, recipe),
-        critic=open_critic(session, recipe),
-        draw=Draw(
+        num_dropped=sum(mixture.dropped.values()),
+        supply=open_supply(
+            [entry.problem.dataset for entry in problems],
+            [entry.problem.level for entry in problems],
+            recipe.data,
+        ),
+        held_out=load_held_out(recipe, tokenizer, gradings) if recipe.eval_every else [],
+        fleet=fleet,
+        rewards=RewardsBySource(
+            settings={source.label: reward_for(source, recipe.reward) for source in recipe.data},
+            gradings=gradings,
+            tokenizer=tokenizer,
+        ),
+        reference=open_reference(session),
+        critic=open_critic(session),
+        group_spec=GroupSpec(
             sampling=recipe.sampling,
             num_samples=recipe.samples_per_prompt,
             stop_ids=session.tokenizer.eos_ids,
@@ -150,81 +174,109 @@ def prepare(session: Session, grading: Grading, recipe: Rl) -> Setup:
     )
 
 
-def check_start(session: Session, setup: Setup, recipe: Rl) -> None:
+def check_start(session: Session[Rl], setup: Setup) -> None:
     """Self-tests at every start; a fresh run also logs, as step 0, how good the model is before."""
-    found = self_test(
-        session.model, session.tokenizer, setup.engine, setup.problems, setup.draw, session.run.path
-    )
+    model, folder = session.policy.model, session.run.path
+    session.display.begin("self-test")
+    found = self_test(model, session.tokenizer, setup.fleet, setup.problems, setup.group_spec, folder)
     session.display.note("self-tests passed: " + ", ".join(f"{name} {found[name]:.1e}" for name in found))
     if session.saved is None:
         watch, before = Stopwatch(), {}
-        if recipe.eval_every:
+        if session.recipe.eval_every:
             with watch("eval"):
-                before = held_out_accuracy(session, setup, recipe, 0)
+                before = measure(session, setup, 0)
         log_timeline(session, 0, watch, setup.fleet)
         session.log(0, found | before)
+    tell_of_prints(session, setup.rewards.gradings)
 
 
-def load_reference(session: Session, recipe: Rl) -> Decoder | None:
-    """The starting model, when the loss pulls towards it; with LoRA it is still there, under the pairs."""
+def open_reference(session: Session[Rl]) -> Learner[Decoder] | None:
+    """What the loss pulls towards: the starting model, which with LoRA is still there, or another one."""
+    recipe = session.recipe
     if recipe.loss.kl_weight == 0:
         return None
-    if recipe.lora is not None:
-        return base_of(session.model)
-    reference, _ = load_model_and_tokenizer(
-        recipe.model, seed=recipe.run.seed, device=session.device, max_length=recipe.max_length
-    )
-    session.progress = same_reference(session.progress, recipe.model.path, reference)
-    return reference.requires_grad_(False)
+    path = recipe.loss.reference
+    if recipe.lora is not None and path is None:
+        model = base_of(session.policy.model)
+    else:
+        model = open_model(
+            recipe.model if path is None else recipe.model.model_copy(update={"path": path, "shape": None}),
+            seed=recipe.run.seed,
+            device=session.device,
+            max_length=recipe.max_length,
+        )
+        check_vocabulary(model.shape, session.tokenizer.vocab_size)
+        session.progress = same_reference(
+            session.progress, path or recipe.model.path, model.requires_grad_(False)
+        )
+    reference = session.learners["reference"] = Learner(name="reference", model=model)
+    return reference
 
 
 # From problems to judged groups.
 
 
-def roll_out(session: Session, setup: Setup, recipe: Rl, step: int) -> tuple[Harvest, Progress]:
-    """Draw and judge until there are enough groups to learn from, with the weights as they are now.
+def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple[Collected, Progress]:
+    """Generate and judge until there are enough groups to learn from, with the weights as they are now.
 
     With it comes where the next step goes on: that follows from the groups up to the one that closed the
     step, whatever else was under way.
     """
     settings, progress = recipe.dynamic_sampling, session.progress
-    selection = open_selection(progress, recipe, setup.members)
+    selection = open_selection(progress, recipe, setup.supply)
     ids = [entry.problem.id for entry in setup.problems]
     lineup = selection.line_up(ids, seed=recipe.run.seed, step=step)
+    if len(lineup) < recipe.prompts_per_step:  # each source was passed as often as it may be
+        return Collected(launched=(), chosen=()), progress
     setup.fleet.update_weights(progress.step)
+    session.display.begin("rollout", recipe.samples_per_step, span=(0.0, ROLLOUT_SHARE))
     try:
-        with setup.engine.at_work():
-            harvest = collect(
+        with setup.fleet.at_work():
+            collected = collect(
                 setup.fleet,
                 lambda launch: setup.problems[lineup.pick(launch)],
-                replace(setup.draw, step=step, sampling=recipe.sampling),
-                partial(judge, recipe=recipe, tokenizer=session.tokenizer, grading=setup.grading),
+                replace(setup.group_spec, step=step, sampling=recipe.sampling),
+                partial(judge_and_show, judge=setup.rewards.judge, display=session.display),
+                judge_group=setup.rewards.judge_group,
                 controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
                 usable=teaches if settings.enabled else gradable,
+                rewards_of=partial(setup.rewards.reward, limit=recipe.sampling.max_new_tokens),
                 leftovers=setup.leftovers,
             )
     except NoSignal as stopped:
-        log_rollouts(session, step, stopped.harvest, recipe)
+        log_rollouts(session, step, stopped.collected)
         if session.progress.step:  # else nothing was learned, and the folder may be used again
             session.save()
         raise
-    return harvest, replace(
+    return collected, replace(
         progress,
-        **selection.after(lineup, harvest.launched),
+        **selection.after(lineup, collected.launched),
         step=step,
         updates=progress.updates + (0 if step <= recipe.critic_only_steps else recipe.updates_per_step),
-        share=harvest.share,
+        share=collected.share,
     )
+
+
+def judge_and_show(problem: Problem, sample: Sample, *, judge: Judge, display: Display) -> Future[Verdict]:
+    verdict = judge(problem, sample)
+    display.advance(verdict)
+    return verdict
+
+
+def end_early(session: Session[Rl], step: int) -> None:
+    """The sources' epochs are over: there is no whole step left."""
+    session.display.note(f"data.epochs leaves fewer problems than step {step} needs: the run ends here")
+    session.finish()
 
 
 class NothingToLearn(RunStopped):
     """Before anything was learned: then the grader may well be wrong."""
 
 
-def leave_stage(session: Session, recipe: Rl, step: int) -> None:
+def leave_stage(session: Session[Rl], step: int) -> None:
     """Every answer was right: the step is done in the curriculum's next stage, or, after the last, not at all."""
     note, ahead = f"every answer of step {step} is right", session.progress.ahead
-    left = steps_left(recipe.curriculum, step + ahead)
+    left = steps_left(session.recipe.curriculum, step + ahead)
     if left is not None:
         session.display.note(f"{note}: on to the curriculum's next stage, {left + 1} steps early")
         session.progress = replace(session.progress, ahead=ahead + left + 1)
@@ -247,76 +299,78 @@ def build_controller(
     return Controller(wanted=wanted, cap=min(wanted * settings.max_rounds, num_problems), share_before=share)
 
 
-def log_rollouts(session: Session, step: int, harvest: Harvest, recipe: Rl) -> None:
+def log_rollouts(session: Session[Rl], step: int, collected: Collected) -> None:
     """Every sample to the log, and now and then two of them to the terminal."""
-    rows = list(rollout_rows(harvest, partial(response_text, session.tokenizer)))
-    session.scribe.start(partial(session.run.write_rollouts, step, rows))
-    if recipe.show_samples and (step == 1 or step % recipe.show_samples == 0):
+    rows = list(rollout_rows(collected, partial(read_trajectory, session.tokenizer)))
+    session.writer.start(partial(session.run.write_rollouts, step, rows))
+    every = session.recipe.show_samples
+    if every and (step == 1 or step % every == 0):
         session.display.show_samples(step, sample_lines(rows))
 
 
-def log_timeline(session: Session, step: int, watch: Stopwatch, fleet: Fleet) -> None:
-    events = [*watch.events, *fleet.diary.take()]
+def log_timeline(session: Session[Rl], step: int, watch: Stopwatch, fleet: Fleet) -> None:
+    events = [*watch.events, *fleet.event_log.take()]
     session.run.append_timeline(*({"step": step, **event} for event in events))
-
-
-def judge(problem: Problem, sample: Sample, *, recipe: Rl, tokenizer: Tokenizer, grading: Grading) -> Judged:
-    """Hand the response to the grader; what its verdict is worth, the recipe says."""
-    text = response_text(tokenizer, sample)
-    worth = partial(
-        reward,
-        settings=recipe.reward,
-        prompt="\n".join(message.content for message in problem.prompt),
-        response=text,
-        num_tokens=sample.num_response_tokens,
-        limit=recipe.sampling.max_new_tokens,
-    )
-    return Judged(hand_over(problem, sample, text, recipe.reward, grading), worth)
 
 
 # From groups to better weights.
 
 
-def reinforce(session: Session, groups: Sequence[Group], setup: Setup, recipe: Rl) -> dict[str, float]:
+def update_policy(
+    session: Session[Rl], groups: Sequence[Group], setup: Setup, recipe: Rl
+) -> dict[str, float]:
     """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
-    model, temperature = session.model, recipe.sampling.temperature
-    updates, metrics = weigh(session, groups, setup.critic, recipe)
+    policy, temperature = session.policy, recipe.sampling.temperature
+    updates, metrics = build_updates(session, groups, setup.critic, recipe)
     if session.progress.step < recipe.critic_only_steps:
         return metrics
-    metrics |= describe_updates(updates * recipe.passes_per_step, model.shape, recipe)
-    updates = [add_logprobs(batches, model, setup.reference, recipe) for batches in updates]
+    metrics |= describe_updates(
+        updates * recipe.passes_per_step,
+        policy.model.shape,
+        micro_batch_tokens=recipe.micro_batch_tokens,
+        frozen=recipe.lora is not None,
+    )
+    old = policy.model if recipe.loss.old_logprobs == "trainer" else None
+    reference = None if setup.reference is None else setup.reference.model
+    updates = [
+        [add_logprobs(batch, temperature, old=old, reference=reference) for batch in batches]
+        for batches in updates
+    ]
     total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
     results = []
+    session.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
     for number, batches in enumerate(updates * recipe.passes_per_step, start=1):
         rate = learning_rate(session.progress.updates + number, total, recipe.optimizer)
-        loss = partial(rl_loss, recipe=recipe, on_policy=number == 1)
-        step = train_step(
-            model, session.optimizer, batches, loss, learning_rate=rate, temperature=temperature
-        )
-        results.append(step | {"actor/lr": rate})
-    metrics |= per_fresh_token(mean_over_updates(results))
-    return metrics | {"actor/pg_loss": metrics.pop("actor/loss"), "actor/updates": len(results)}
+        loss = partial(batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1)
+        found = train_step(policy, batches, loss, learning_rate=rate)
+        results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
+        session.display.advance()
+    return metrics | per_fresh_token(mean_over_updates(results)) | {"actor/updates": len(results)}
 
 
-def weigh(
-    session: Session, groups: Sequence[Group], critic: Critic | None, recipe: Rl
+def build_updates(
+    session: Session[Rl], groups: Sequence[Group], critic: Critic | None, recipe: Rl
 ) -> tuple[list[list[PackedBatch]], dict[str, float]]:
     """The updates of one pass as packed micro-batches, every token with its advantage: what its sample did better
     than its siblings, or than a critic expected of it, which then learns from the same batches.
     """
+    pack_part = partial(
+        pack_groups,
+        version=session.progress.step if recipe.dynamic_sampling.carry else None,
+        aggregation=recipe.loss.aggregation,
+        max_new_tokens=recipe.sampling.max_new_tokens,
+        micro_batch_tokens=recipe.micro_batch_tokens,
+        device=session.device,
+        world=session.world,
+    )
     shares = [[groups[i] for i in part] for part in split(len(groups), recipe.parts_per_pass)]
-    version = session.progress.step  # of the weights now, as the fleet was told
     if critic is None:
-        advantages_GN = compute_advantages(groups, recipe.advantage.kind)
+        advantages_GN = compute_advantages(groups, recipe.advantage.kind, session.world)
         rows = advantages_GN.split([len(share) for share in shares])
-        updates = [
-            pack_groups(share, row, recipe, session.device, version=version)
-            for share, row in zip(shares, rows, strict=True)
-        ]
-        return updates, describe_advantages(advantages_GN)
-    unweighed = [pack_groups(share, None, recipe, session.device, version=version) for share in shares]
-    updates, metrics = critic.appraise(unweighed)
-    metrics |= describe_advantages(join(updates, "advantages_M"))
+        updates = [pack_part(share, row) for share, row in zip(shares, rows, strict=True)]
+        return updates, describe_advantages(advantages_GN, session.world)
+    updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
+    metrics |= describe_advantages(join(updates, "advantages_M"), session.world)
     metrics |= critic.learn(
         updates * recipe.passes_per_step,
         before=session.progress.step * recipe.updates_per_step,
@@ -325,51 +379,38 @@ def weigh(
     return updates, metrics
 
 
-def add_logprobs(
-    batches: list[PackedBatch], model: Decoder, reference: Decoder | None, recipe: Rl
-) -> list[PackedBatch]:
-    """The micro-batches with what the loss measures the policy against, before any update changes it."""
-    temperature = recipe.sampling.temperature
-    if recipe.loss.old_logprobs == "trainer":
-        batches = [replace(b, old_logprobs_M=logprobs_of(model, b, temperature)) for b in batches]
-    if reference is not None:
-        batches = [replace(b, ref_logprobs_M=logprobs_of(reference, b, temperature)) for b in batches]
-    return batches
-
-
-def rl_loss(
-    logprobs_M: Tensor, batch: PackedBatch, *, recipe: Rl, on_policy: bool
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
-    value, sums = policy_loss(logprobs_M, batch, recipe.loss)
-    if on_policy and batch.rollout_logprobs_M is not None:
-        sums |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
-    return value, sums
-
-
 @torch.no_grad()
-def logprobs_of(model: Decoder, batch: PackedBatch, temperature: float) -> Tensor:
-    return token_logprobs(model, batch, temperature)[0]
+def add_logprobs(
+    batch: PackedBatch, temperature: float, *, old: Decoder | None, reference: Decoder | None
+) -> PackedBatch:
+    """The micro-batch with what the loss measures the policy against, before any update changes it."""
+    if old is not None:
+        batch = replace(batch, old_logprobs_M=token_logprobs(old, batch, temperature)[0])
+    if reference is not None:
+        batch = replace(batch, ref_logprobs_M=token_logprobs(reference, batch, temperature)[0])
+    return batch
+
+
+def batch_loss(
+    model: Decoder, batch: PackedBatch, *, settings: parts.Loss, temperature: float, on_policy: bool
+) -> BatchLoss:
+    """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
+    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature)
+    loss, terms = policy_loss(logprobs_M, batch, settings)
+    if on_policy and batch.rollout_logprobs_M is not None:
+        terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
+    return BatchLoss(loss, {"entropy": entropy_M.sum(), **terms}, *side)
 
 
 # Held-out problems.
 
 
-def held_out_accuracy(session: Session, setup: Setup, recipe: Rl, step: int) -> dict[str, float]:
-    """Greedy accuracy by source."""
+def measure(session: Session[Rl], setup: Setup, step: int) -> dict[str, float]:
+    session.display.begin("evaluation")
     setup.fleet.update_weights(step)
-    with setup.engine.at_work():
-        results = evaluate(
-            setup.fleet,
-            setup.held_out,
-            Examiner(tokenizer=session.tokenizer, reward=recipe.reward, grading=setup.grading),
-            sampling=recipe.sampling,
-            num_samples=0,
-            seed=recipe.run.seed,
+    with setup.fleet.at_work():
+        found = held_out_accuracy(
+            setup.fleet, setup.held_out, session.recipe.sampling, session.recipe.run.seed
         )
     setup.fleet.take_figures()  # they are no training step's
-    scores: dict[str, list[float]] = {}
-    for result in results:
-        if result.greedy is not None and not result.greedy.failed:
-            scores.setdefault(result.source, []).append(float(result.greedy.correct))
-    return {f"val-core/{source}/acc/mean@1": fmean(values) for source, values in scores.items()}
+    return found

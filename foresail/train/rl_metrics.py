@@ -1,7 +1,8 @@
 """What a reinforcement step leaves in the log, under the names users of verl know.
 
-Scores, lengths and statuses are of everything drawn in the step, filtered groups included: those are the
-policy's own rates. Rewards are of the groups it learned from.
+Scores, lengths and statuses are of everything sampled in the step, filtered groups included: those are the
+policy's own rates. Rewards are of the groups it learned from. Where a reward has terms only, nothing is right or
+wrong, and no metric says so.
 """
 
 from __future__ import annotations
@@ -13,33 +14,38 @@ from typing import Any, get_args
 
 from torch import Tensor
 
-from foresail.records import FAILURES, Group, Sample, Status
+from foresail.records import FAILURES, Group, Sample, Status, Trajectory, Verdict
 from foresail.rewards.tally import one_line
-from foresail.rollout.collect import Harvest, failures
-from foresail.rollout.controller import outcome_of
+from foresail.rollout.collect import Collected, failures, teaches
+from foresail.world import World
 
 
-def describe_harvest(harvest: Harvest, seconds: Mapping[str, float]) -> dict[str, Any]:
-    samples = [sample for group in harvest.launched for sample in group.samples]
-    verdicts = [verdict for group in harvest.launched for verdict in group.verdicts]
+def describe_collected(collected: Collected, seconds: Mapping[str, float]) -> dict[str, Any]:
+    samples = [sample for group in collected.launched for sample in group.samples]
+    verdicts = [verdict for group in collected.launched for verdict in group.verdicts]
     judged = [verdict for verdict in verdicts if verdict.status not in FAILURES]
-    rewards = [reward for group in harvest.chosen for reward in group.rewards if reward is not None]
+    rewards = [reward for group in collected.chosen for reward in group.rewards if reward is not None]
     lengths = [sample.num_response_tokens for sample in samples]
     statuses = Counter(verdict.status for verdict in verdicts)
     tokens = sum(len(sample.ids) for sample in samples)
+    graded = [verdict for verdict in judged if verdict.status != "scored"]
+    ungraded = len(graded) < len(judged) and not graded
+    unsaid = {"correct", "wrong", "unparsable"} if ungraded else {"scored"} - statuses.keys()
+    score = fmean(verdict.score for verdict in graded) if graded else 0.0
+    accuracy = statuses["correct"] / max(1, len(graded))
     return {
-        "critic/score/mean": fmean(verdict.score for verdict in judged) if judged else 0.0,
+        **({} if ungraded else {"critic/score/mean": score, "rollout/accuracy": accuracy}),
         "critic/rewards/mean": fmean(rewards),
         "critic/rewards/max": max(rewards),
         "critic/rewards/min": min(rewards),
-        "rollout/accuracy": statuses["correct"] / max(1, len(judged)),
-        **describe_groups(harvest.launched),
-        **describe_verdicts(harvest.launched),
-        "rollout/groups_launched": len(harvest.launched),
-        "rollout/groups_used": len(harvest.chosen),
-        "rollout/groups_failed": sum(group.failed for group in harvest.launched),
-        "rollout/groups_surplus": harvest.num_surplus,
-        "rollout/groups_cancelled": harvest.num_cancelled,
+        **describe_terms(judged),
+        **describe_groups(collected.launched),
+        **describe_verdicts(collected.launched),
+        "rollout/groups_launched": len(collected.launched),
+        "rollout/groups_used": len(collected.chosen),
+        "rollout/groups_failed": sum(group.failed for group in collected.launched),
+        "rollout/groups_surplus": collected.num_surplus,
+        "rollout/groups_cancelled": collected.num_cancelled,
         "rollout/tokens_per_second": sum(lengths) / seconds["rollout"],
         "response_length/mean": fmean(lengths),
         "response_length/max": max(lengths),
@@ -47,17 +53,38 @@ def describe_harvest(harvest: Harvest, seconds: Mapping[str, float]) -> dict[str
         "response_length/clip_ratio": fmean(sample.finish == "length" for sample in samples),
         "perf/throughput": tokens / sum(seconds.values()),
         "perf/total_num_tokens": tokens,
-        **{f"verdict/{status}": statuses[status] / len(verdicts) for status in get_args(Status)},
+        **{
+            f"verdict/{status}": statuses[status] / len(verdicts)
+            for status in get_args(Status)
+            if status not in unsaid
+        },
     }
 
 
+def describe_terms(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """Means of every term's scores, unweighted, then of what functions want logged; of verdicts that have it."""
+    found: dict[str, list[float]] = {}
+    for verdict in verdicts:
+        for term, score in verdict.terms.items():
+            found.setdefault(f"reward/{term}/mean", []).append(score)
+    terms = set(found)
+    for verdict in verdicts:
+        for name, value in verdict.metrics.items():
+            if (key := f"reward/{name}") not in terms:
+                found.setdefault(key, []).append(value)
+    return {name: fmean(values) for name, values in found.items()}
+
+
 def describe_groups(groups: Sequence[Group]) -> dict[str, float]:
-    """Shares of the groups drawn: some teach something, in some every sample is right, in some none.
+    """Shares of the groups launched: some teach something, in some every sample is right, in some none.
 
     A sample without siblings teaches in other ways than by its group.
     """
     siblings = any(len(group.samples) > 1 for group in groups)
-    useful = {"groups/useful": fmean(outcome_of(group).valid for group in groups)} if siblings else {}
+    useful = {"groups/useful": fmean(teaches(group) for group in groups)} if siblings else {}
+    groups = [group for group in groups if not is_ungraded(group)]
+    if not groups:
+        return useful
     return {
         **useful,
         "groups/solved": fmean(group.pass_rate == 1 for group in groups),
@@ -69,25 +96,37 @@ def describe_verdicts(groups: Sequence[Group]) -> dict[str, Any]:
     """Rewards and lengths of what was judged; a length is left out where no answer is right, or none is wrong."""
     found: dict[str, Any] = {}
     samples = [
-        (sample.num_response_tokens, verdict.status == "correct", reward)
+        (sample.num_response_tokens, verdict.status, reward)
         for group in groups
         for sample, verdict, reward in zip(group.samples, group.verdicts, group.rewards, strict=True)
         if reward is not None
     ]
     if samples:
         found["rollout/reward"] = fmean(reward for *_, reward in samples)
-    for name, wanted in (("correct", True), ("wrong", False)):
-        if lengths := [length for length, right, _ in samples if right == wanted]:
+    kinds: dict[str, tuple[Status, ...]] = {"correct": ("correct",), "wrong": ("wrong", "unparsable")}
+    for name, wanted in kinds.items():
+        if lengths := [length for length, status, _ in samples if status in wanted]:
             found[f"response_length/{name}/mean"] = fmean(lengths)
     if failed := failures(groups):
         found["verdict/first_failure"] = one_line(f"{failed[0].status}: {failed[0].detail}")[:200]
     return found
 
 
-def describe_advantages(advantages: Tensor) -> dict[str, float]:
+def is_ungraded(group: Group) -> bool:
+    """Whether its responses have rewards and none of them is right or wrong."""
+    return any(verdict.status == "scored" for verdict in group.verdicts)
+
+
+def describe_advantages(advantages: Tensor, world: World) -> dict[str, float]:
     return {
-        f"critic/advantages/{name}": getattr(advantages, name)().item() for name in ("mean", "max", "min")
+        "critic/advantages/mean": mean_of(advantages, world),
+        "critic/advantages/max": world.max(advantages.max()).item(),
+        "critic/advantages/min": -world.max(-advantages.min()).item(),
     }
+
+
+def mean_of(values: Tensor, world: World) -> float:
+    return (world.sum(values.sum()) / world.sum(values.numel())).item()
 
 
 def mean_over_updates(results: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -96,13 +135,15 @@ def mean_over_updates(results: Sequence[Mapping[str, float]]) -> dict[str, float
     return {name: fmean(values) for name, values in names.items()}
 
 
-def rollout_rows(harvest: Harvest, text_of: Callable[[Sample], str]) -> Iterator[dict[str, Any]]:
+def rollout_rows(collected: Collected, read: Callable[[Sample], Trajectory]) -> Iterator[dict[str, Any]]:
     """One row per sample, with what is needed to read it, to replay it, and to train on it again."""
-    used = {id(group) for group in harvest.chosen}
-    for group in harvest.launched:
+    used = {id(group) for group in collected.chosen}
+    for group in collected.launched:
         for number, (sample, verdict, reward) in enumerate(
             zip(group.samples, group.verdicts, group.rewards, strict=True)
         ):
+            trajectory = read(sample)
+            turns = [vars(turn) for turn in trajectory.turns]
             yield {
                 "problem": group.problem.id,
                 "sample": number,
@@ -111,9 +152,12 @@ def rollout_rows(harvest: Harvest, text_of: Callable[[Sample], str]) -> Iterator
                 "score": verdict.score,
                 "reward": reward,
                 "detail": verdict.detail,
+                **({"terms": dict(verdict.terms)} if verdict.terms else {}),
+                **({"extra": dict(verdict.extra)} if verdict.extra else {}),
                 "answer": group.problem.answer,
                 "prompt": group.problem.prompt[-1].content,
-                "response": text_of(sample),
+                "response": trajectory.response,
+                **({"turns": turns} if len(turns) > 1 else {}),
                 "finish": sample.finish,
                 "ids": sample.ids,
                 "loss_mask": sample.loss_mask,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,17 +17,17 @@ from torch import Tensor
 
 from foresail.data.packing import pack
 from foresail.data.prompts import PromptedProblem
-from foresail.engine.engine import Engine
-from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.model.lora import LowRankLinear
+from foresail.model.readouts import logits_at
 from foresail.records import PackedBatch, RunStopped, TrainSequence
-from foresail.rollout.groups import Draw, requests, to_sample
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.groups import GroupSpec, requests, to_sample
 from foresail.runlog.atomic import ASIDE, explained
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.checkpoint import save_weights
-from foresail.train.step import token_logprobs
+from foresail.train.learner import save_weights
+from foresail.train.step import run_packed, token_logprobs
 
 NUM_PROMPTS = 4
 MAX_NEW_TOKENS = 64
@@ -39,14 +40,14 @@ class SelfTestFailed(RunStopped):
 def self_test(
     model: Decoder,
     tokenizer: Tokenizer,
-    engine: Engine,
+    fleet: Fleet,
     problems: Sequence[PromptedProblem],
-    draw: Draw,
+    group_spec: GroupSpec,
     folder: Path,
 ) -> dict[str, float]:
     """Raises at the first failed check; else the differences that were found."""
-    sequences = draw_sequences(engine, problems[:NUM_PROMPTS], draw)
-    temperature = draw.sampling.temperature
+    sequences = sample_sequences(fleet, problems[:NUM_PROMPTS], group_spec)
+    temperature = group_spec.sampling.temperature
     return {
         "selftest/logprob_diff": check_logprobs(model, sequences, temperature),
         "selftest/saved_logits_diff": check_save(model, tokenizer, sequences, folder),
@@ -54,20 +55,16 @@ def self_test(
     }
 
 
-def draw_sequences(engine: Engine, problems: Sequence[PromptedProblem], draw: Draw) -> list[TrainSequence]:
+def sample_sequences(
+    fleet: Fleet, problems: Sequence[PromptedProblem], group_spec: GroupSpec
+) -> list[TrainSequence]:
     """A few short responses, from the whole distribution: what the engine reports is then the policy's own."""
-    plain = draw.sampling.model_copy(
-        update={
-            "top_p": 1.0,
-            "top_k": 0,
-            "min_p": 0.0,
-            "max_new_tokens": min(MAX_NEW_TOKENS, draw.sampling.max_new_tokens),
-        }
-    )
-    draw = Draw(sampling=plain, num_samples=2, stop_ids=draw.stop_ids, seed=draw.seed, step=draw.step)
-    wanted = [request for group, entry in enumerate(problems) for request in requests(entry, draw, group)]
-    with engine.at_work():
-        samples = [to_sample(completion) for completion in engine.generate(wanted)]
+    limit = min(MAX_NEW_TOKENS, group_spec.sampling.max_new_tokens)
+    whole = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_new_tokens": limit}
+    spec = replace(group_spec, sampling=group_spec.sampling.model_copy(update=whole), num_samples=2)
+    wanted = [request for group, entry in enumerate(problems) for request in requests(entry, spec, group)]
+    with fleet.at_work():
+        samples = [to_sample(completion) for completion in fleet.generate(wanted)]
     return [
         TrainSequence(
             name=f"self-test sample {number}",
@@ -120,7 +117,7 @@ def aside(folder: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def check_micro_batches(model: Decoder, sequences: list[TrainSequence]) -> float:
-    """Likelihood of the drawn tokens: as one micro-batch where prompts are shared, and as one per sequence."""
+    """Likelihood of the sampled tokens: as one micro-batch where prompts are shared, and as one per sequence."""
     longest = max(len(sequence.ids) for sequence in sequences)
     together = gradient(model, packed(model, sequences, sum(len(sequence.ids) for sequence in sequences)))
     apart = gradient(model, packed(model, sequences[::-1], longest))
@@ -158,5 +155,4 @@ def whole_batch(model: Decoder, sequences: list[TrainSequence]) -> PackedBatch:
 
 
 def logits(model: Decoder, batch: PackedBatch) -> Tensor:
-    hidden_TD = model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1, batch.parents_S))
-    return model.logits(hidden_TD[batch.sources_M])
+    return run_packed(model, batch, logits_at(batch.sources_M)).value

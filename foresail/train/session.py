@@ -1,8 +1,8 @@
-"""What every training stage has around its loop: run directory, weights, progress, display, stop and resume.
+"""What every training stage has around its loop: run directory, learners, progress, display, stop and resume.
 
-with Session(recipe, resume=False) as session:
+with Session(recipe, resume=False) as session:    # session.policy: the model that the recipe names
     for step in session.steps():
-        …
+        metrics = train_step(session.policy, …)
         session.end_step(progress, metrics)
 return session.outcome
 """
@@ -15,32 +15,30 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
-from foresail.model.adapters import Adapters
-from foresail.model.device import choose_device, choose_dtype, choose_library, choose_threads
+from foresail.model.device import choose_device, choose_library, choose_threads
 from foresail.recipe.dump import to_toml
-from foresail.recipe.parts import Lora
-from foresail.recipe.run_folder import run_folder
-from foresail.recipe.stages import Recipe
+from foresail.recipe.stage import Stage
+from foresail.runlog.alarm_monitor import AlarmMonitor, Raised
+from foresail.runlog.background_writer import BackgroundWriter
 from foresail.runlog.directory import RunDirectory
-from foresail.runlog.display import Display
 from foresail.runlog.lock import lock_folder
-from foresail.runlog.lookout import Lookout, Raised
-from foresail.runlog.scribe import Scribe
+from foresail.runlog.notebook import open_display
 from foresail.runlog.trackers import open_trackers
+from foresail.train.best import judge, measure
 from foresail.train.checkpoint import (
-    Companion,
     Progress,
+    check_whole,
     latest_checkpoint,
-    load_optimizer,
-    load_weights,
     read_progress,
     save_checkpoint,
 )
 from foresail.train.interrupt import StopRequest
-from foresail.train.optimizer import build_optimizer
-from foresail.train.starting_point import load_model_and_tokenizer
+from foresail.train.learner import Learner, open_policy
+from foresail.world import ONE_PROCESS, World
+
+Recipe = TypeVar("Recipe", bound=Stage)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,54 +50,42 @@ class Outcome:
     finished: bool
 
 
-class Session:
+class Session(Generic[Recipe]):
     """One stage under way. A fresh run refuses a folder in use; a resumed one rewinds its log first."""
 
-    def __init__(self, recipe: Recipe, *, resume: bool) -> None:
-        self.recipe = recipe
+    def __init__(self, recipe: Recipe, *, resume: bool, world: World = ONE_PROCESS) -> None:
+        self.recipe, self.world = recipe, world
         self.device = choose_device(recipe.run.device)
-        path = run_folder(recipe)
+        path = recipe.run.folder
         self._lock = lock_folder(path)
         self.run = RunDirectory.open(path) if resume else RunDirectory.create(path, to_toml(recipe))
         self.run.clean()
-        checkpoint = latest_checkpoint(self.run)
-        self.progress = read_progress(checkpoint) if checkpoint else Progress()
-        self.companions: list[Companion] = []
-        if checkpoint and recipe.lora is None:
-            dtype = choose_dtype(recipe.model.dtype, self.device)
-            self.model, self.tokenizer = load_weights(checkpoint, dtype=dtype, device=self.device)
-        else:
-            self.model, self.tokenizer = load_model_and_tokenizer(
-                recipe.model, seed=recipe.run.seed, device=self.device, max_length=recipe.max_length
-            )
-        if recipe.lora is not None:
-            self._attach_adapters(recipe.lora, checkpoint)
-        choose_threads(self.model.shape.num_parameters)
-        choose_library(self.model.dtype)
-        if recipe.recompute:
-            self.model.recompute_blocks()
-        self.optimizer = build_optimizer(self.model, recipe.optimizer, recipe.run.seed)
-        if checkpoint:
-            load_optimizer(checkpoint, self.optimizer)
-        self.run.rewind(self.progress.step if checkpoint else -1)
-        self.lookout = Lookout(self.run.read_metrics())
-        self.saved = self.progress if checkpoint else None
-        self.stop, self.scribe = StopRequest(), Scribe()
-        self.display = Display(recipe.stage, recipe.steps, done=self.progress.step)
-        self._exits = ExitStack()
+        self.start = latest_checkpoint(self.run)  # None: the run is fresh
+        if self.start is not None:
+            check_whole(self.run, self.start)
+        self.progress = read_progress(self.start) if self.start else Progress()
+        self.saved = self.progress if self.start else None
+        self.stop, self.writer = StopRequest(), BackgroundWriter()
+        self.display = open_display(recipe.stage, recipe.steps, done=self.progress.step)
+        with ExitStack() as exits:
+            exits.enter_context(self.display)
+            self.display.begin("loading the model")
+            self.load()
+            self._exits = exits.pop_all()
 
-    def _attach_adapters(self, settings: Lora, checkpoint: Path | None) -> None:
-        """Beside the weights the run began with: those of a checkpoint have the pairs merged, and are rounded."""
-        recipe = self.recipe
-        adapters = Adapters(self.model, settings, base=recipe.model.path, seed=recipe.run.seed)
-        if checkpoint:
-            adapters.load(checkpoint / "trainer")
-        self.companions.append(adapters)
+    def load(self) -> None:
+        """The learner that every stage has, from the checkpoint or as the recipe says."""
+        recipe, world = self.recipe, self.world
+        self.policy, self.tokenizer = open_policy(recipe, self.start, self.device, world)
+        self.learners: dict[str, Learner[Any]] = {self.policy.name: self.policy}
+        choose_threads(self.policy.model.shape.num_parameters)
+        choose_library(self.policy.model.dtype)
+        self.run.rewind(self.progress.step if self.start else -1)
+        self.alarms = AlarmMonitor(self.run.read_metrics())
 
     def __enter__(self) -> Self:
         self._exits.enter_context(self._lock)
         self._exits.enter_context(self.stop)
-        self._exits.enter_context(self.display)
         self._exits.push(self._finish_writing)
         self.trackers = open_trackers(
             self.run.path,
@@ -120,7 +106,7 @@ class Session:
     ) -> None:
         """What stopped the run first is what it says; that the last samples could not be written is a note then."""
         try:
-            self.scribe.wait()
+            self.writer.wait()
         except Exception as failure:
             if error is None:
                 raise
@@ -137,6 +123,12 @@ class Session:
                 break
             yield self.progress.step + 1
         self.save()
+        wanted = self.recipe.checkpoints.best
+        if wanted is not None and self.progress.best is None and self.progress.step:
+            self.display.note(
+                f'checkpoints.best = "{wanted}": no step logged it; see the names in {self.run.metrics.path}',
+                style="yellow",
+            )
 
     def finish(self) -> None:
         """Nothing is left to do, even if steps are."""
@@ -144,13 +136,30 @@ class Session:
 
     def end_step(self, progress: Progress, metrics: Mapping[str, Any]) -> None:
         """Log the step, then save: a kill between the two repeats the step and its record."""
-        raised = self.lookout.look({"step": progress.step, **metrics})
-        self.log(progress.step, {**metrics, "alarms/standing": len(self.lookout.standing)})
+        raised = self.alarms.look({"step": progress.step, **metrics})
+        self.log(progress.step, {**metrics, "alarms/standing": len(self.alarms.standing)})
         self.tell_of(raised)
-        self.progress = replace(progress, finished=progress.step >= self.recipe.steps)
-        if progress.step % self.recipe.checkpoints.every == 0:
+        progress = self.judge_step(progress, metrics)
+        better = progress.best is not None and progress.best.step == progress.step
+        self.progress = replace(progress, finished=progress.finished or progress.step >= self.recipe.steps)
+        if better or progress.step % self.recipe.checkpoints.every == 0:
             self.save()
         self.display.update(progress.step, metrics)
+
+    def judge_step(self, progress: Progress, metrics: Mapping[str, Any]) -> Progress:
+        """Whether the step is the best so far, and whether that has lasted long enough to stop."""
+        settings = self.recipe.checkpoints
+        value = measure(settings.best, metrics)
+        if value is None:
+            return progress
+        best = judge(progress.best, value, progress.step, settings.best_is)
+        enough = settings.patience is not None and best.waiting >= settings.patience
+        if enough:
+            self.display.note(
+                f"stopping early: {settings.best} was best in step {best.step} ({best.value:.4g}), and in none of "
+                f"{best.waiting} measurements since"
+            )
+        return replace(progress, best=best, finished=enough)
 
     def tell_of(self, alarms: list[Raised]) -> None:
         now = time.time()
@@ -159,10 +168,11 @@ class Session:
             self.run.append_timeline({**event, "name": raised.alarm.name, "text": str(raised.alarm)})
             self.display.note(f"alarm in step {raised.step}, {raised.alarm}", style="yellow")
         self.display.alarms = [
-            f"alarm since step {raised.step}: {name}" for name, raised in self.lookout.standing.items()
+            f"alarm since step {raised.step}: {name}" for name, raised in self.alarms.standing.items()
         ]
 
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
+        measure(self.recipe.checkpoints.best, metrics)  # tells of a name that fits several, before any step
         self.run.append_metrics(step, metrics)
         self.trackers.log(step, metrics)
 
@@ -176,18 +186,10 @@ class Session:
         """A checkpoint of where the run stands, unless there is one."""
         if self.progress == self.saved:
             return
-        self.scribe.wait()
+        self.display.begin("saving")
+        self.writer.wait()
         start = time.time()
-        keep = self.recipe.checkpoints.keep
-        save_checkpoint(
-            self.run,
-            self.progress,
-            self.model,
-            self.tokenizer,
-            self.optimizer,
-            companions=self.companions,
-            keep=keep,
-        )
+        save_checkpoint(self.run, self.progress, self.learners.values(), self.recipe.checkpoints)
         self.saved = self.progress
         event = {"step": self.progress.step, "what": "save", "start": start, "end": time.time()}
         self.run.append_timeline(event)

@@ -5,61 +5,78 @@ foresail sft recipes/sft-example.toml
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from foresail.algorithms.aggregation import token_weights
-from foresail.algorithms.sft_loss import sft_loss
-from foresail.data.conversations import load_conversations
-from foresail.data.order import problem_at
+from foresail.algorithms.batch_losses import sft_loss
+from foresail.data.chats import Chats, encode_chats
+from foresail.data.mixture import describe_dropped
 from foresail.data.packing import pack
+from foresail.data.selection.lineup import WHOLE
+from foresail.data.selection.supply import draw, open_supply
 from foresail.model.determinism import deterministic
-from foresail.recipe.stages import Sft
-from foresail.records import TrainSequence
-from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.origins import same_data
+from foresail.recipe.sft import Sft
+from foresail.recipe.sources import Conversations
+from foresail.train.fingerprints import same_data
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session
-from foresail.train.step import train_step
+from foresail.train.step import named, token_loss, train_step
 from foresail.train.stopwatch import Stopwatch
 
 
 def run_sft(recipe: Sft, *, resume: bool = False) -> Outcome:
     with deterministic(recipe.run.deterministic), Session(recipe, resume=resume) as session:
-        conversations = encode_conversations(recipe, session.tokenizer)
-        texts = (f"{sequence.ids} {sequence.loss_mask}\n" for sequence in conversations)
-        session.progress = same_data(session.progress, f"data {recipe.data}", "conversations", texts)
+        session.display.begin("reading the data")
+        chats = encode_chats(recipe.data, session.tokenizer, recipe.max_length)
+        if chats.dropped:
+            limit = f"max_length {recipe.max_length}"
+            session.display.note(describe_dropped(chats.dropped, limit), style="yellow")
+        texts = (f"{sequence.ids} {sequence.loss_mask}\n" for sequence in chats.sequences)
+        named_sources = " and ".join(source.source for source in recipe.data)
+        session.progress = same_data(session.progress, f"data {named_sources}", "conversations", texts)
+        supply = open_supply(chats.datasets, [None] * len(chats.datasets), recipe.data)
+        batch_loss = partial(token_loss, loss=sft_loss)
         for step in session.steps():
             watch = Stopwatch()
             progress = session.progress
-            places = range(progress.position, progress.position + recipe.batch_size)
-            sequences = [
-                conversations[problem_at(place, len(conversations), recipe.run.seed)] for place in places
-            ]
+            decks = supply.decks(None, position=progress.position, places=progress.places)
+            drawn, places = draw(decks, recipe.batch_size, seed=recipe.run.seed, position=progress.position)
+            if len(drawn) < recipe.batch_size:
+                session.display.note(f"data.epochs leaves less than step {step} needs: the run ends here")
+                session.finish()
+                continue
+            sequences = [chats.sequences[index] for index in drawn]
             num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
-            weights = token_weights(num_tokens, "token-mean", recipe.max_length)
+            weights = token_weights(num_tokens, "token-mean", recipe.max_length, session.world)
             batches = pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=session.device)
             rate = learning_rate(step, recipe.steps, recipe.optimizer)
+            session.display.begin("update", span=(0.0, 1.0))
             with watch("update"):
-                metrics = train_step(session.model, session.optimizer, batches, sft_loss, learning_rate=rate)
-            seen = sum(len(sequence.ids) for sequence in sequences)
-            metrics |= {"train/loss": metrics.pop("actor/loss"), "train/lr": rate, "train/tokens": seen}
-            metrics |= {**watch.metrics(), "perf/throughput": seen / watch.seconds["update"]}
+                found = train_step(session.policy, batches, batch_loss, learning_rate=rate)
+            seen = session.world.sum(sum(len(sequence.ids) for sequence in sequences))
+            metrics = {"train/loss": found.pop("loss"), **named("actor", found), "train/lr": rate}
+            metrics |= {"train/tokens": seen, "perf/throughput": seen / watch.seconds["update"]}
+            metrics |= describe_sources(chats, drawn, recipe.data)
             progress = replace(
-                progress, step=step, updates=step, position=progress.position + recipe.batch_size
+                progress,
+                step=step,
+                updates=step,
+                position=progress.position + recipe.batch_size,
+                places={name: place for name, place in places.items() if name != WHOLE},
             )
-            session.end_step(progress, metrics)
+            session.end_step(progress, metrics | watch.metrics())
     return session.outcome
 
 
-def encode_conversations(recipe: Sft, tokenizer: Tokenizer) -> list[TrainSequence]:
-    """Every conversation as ids and loss mask; one that is too long is an error, never cut."""
-    sequences = []
-    for number, messages in enumerate(load_conversations(recipe.data), start=1):
-        ids, loss_mask = tokenizer.encode_conversation(messages)
-        if len(ids) > recipe.max_length:
-            raise ValueError(
-                f"conversation {number} of {recipe.data} has {len(ids)} tokens and max_length is "
-                f"{recipe.max_length}; raise max_length or leave it out"
-            )
-        sequences.append(TrainSequence(name=f"conversation {number}", ids=ids, loss_mask=loss_mask))
-    return sequences
+def describe_sources(
+    chats: Chats, drawn: Sequence[int], sources: Sequence[Conversations]
+) -> dict[str, float]:
+    """Tokens of each source in the update, where there are several; and how many conversations were dropped."""
+    found: dict[str, float] = {"data/dropped": sum(chats.dropped.values())} if chats.dropped else {}
+    if len(sources) > 1:
+        for source in sources:
+            of_source = [index for index in drawn if chats.datasets[index] == source.label]
+            found[f"train/tokens/{source.label}"] = sum(len(chats.sequences[i].ids) for i in of_source)
+    return found

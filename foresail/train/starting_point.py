@@ -14,18 +14,20 @@ from foresail.tokenizer.tokenizer import Tokenizer
 def load_model_and_tokenizer(
     settings: parts.Model, *, seed: int, device: torch.device, max_length: int
 ) -> tuple[Decoder, Tokenizer]:
-    """The checkpoint at `path`, or fresh weights of `shape`, with a tokenizer that fits.
-
-    `max_length` is the longest sequence of the run: a model with a sliding window will do if it is no shorter.
-    """
-    dtype = choose_dtype(settings.dtype, device)
+    """The checkpoint at `path`, or fresh weights of `shape`, with a tokenizer that fits."""
     tokenizer_path = settings.tokenizer or settings.path
     assert tokenizer_path is not None, "the recipe's check asks for a path or a tokenizer"
-    tokenizer = Tokenizer.load(tokenizer_path)
-    if settings.path is not None:
-        model = load_model(settings.path, dtype=dtype, device=device, context=max_length)
-    else:
-        assert settings.shape is not None, "the recipe's check asks for a path or a shape"
-        model = build_model(settings.shape, seed=seed, dtype=dtype, device=device)
+    options = parts.read_options(settings.template_options)
+    tokenizer = Tokenizer.load(tokenizer_path, template=settings.chat_template, options=options)
+    model = open_model(settings, seed=seed, device=device, max_length=max_length)
     check_vocabulary(model.shape, tokenizer.vocab_size)
     return model, tokenizer
+
+
+def open_model(settings: parts.Model, *, seed: int, device: torch.device, max_length: int) -> Decoder:
+    """`max_length` is the longest sequence of the run, which a sliding window must cover."""
+    dtype = choose_dtype(settings.dtype, device)
+    if settings.path is not None:
+        return load_model(settings.path, dtype=dtype, device=device, context=max_length)
+    assert settings.shape is not None, "the recipe's check asks for a path or a shape"
+    return build_model(settings.shape, seed=seed, dtype=dtype, device=device)

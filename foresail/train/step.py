@@ -9,93 +9,117 @@ Legend: T tokens, M those with a loss, D hidden size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
-from foresail.model.likelihood import token_likelihood
+from foresail.model.output import NOTHING, Output
+from foresail.model.readouts import Readout, likelihood_at
 from foresail.records import PackedBatch, RunStopped
-from foresail.train.optimizer import AdamW
+from foresail.train.learner import Learner
+from foresail.world import World
 
-Loss = Callable[[Tensor, PackedBatch], tuple[Tensor, dict[str, Tensor]]]
-Share = Callable[[PackedBatch], tuple[Tensor, dict[str, Tensor]]]  # a micro-batch's loss, and terms to log
+R = TypeVar("R")
+Terms = dict[str, Tensor]
+Loss = Callable[[Tensor, PackedBatch], tuple[Tensor, Terms]]  # of the log-probabilities of the tokens
+
+
+class BatchLoss(NamedTuple):
+    """A micro-batch's share of the update's loss, and other terms to log: sums over its tokens; of those whose
+    name ends in _max the greatest. Losses and statistics are those that the model's layers handed back.
+    """
+
+    loss: Tensor
+    terms: Terms
+    losses: Mapping[str, Tensor] = NOTHING
+    statistics: Mapping[str, Tensor] = NOTHING
+
+
+LossOfBatch = Callable[[Any, PackedBatch], BatchLoss]  # by the learner's model
 
 
 class NonFiniteLoss(RunStopped):
     """The loss or its gradient is NaN or infinite; the weights were not touched."""
 
 
+def run_packed(model: Decoder, batch: PackedBatch, readout: Readout[R]) -> Output[R]:
+    return model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1, batch.parents_S), readout)
+
+
+def score_tokens(
+    model: Decoder, batch: PackedBatch, temperature: float = 1.0
+) -> Output[tuple[Tensor, Tensor]]:
+    """Log-probability of every token with a loss, and the entropy (no gradient) of what it was drawn from."""
+    readout = likelihood_at(batch.sources_M, batch.ids_T[batch.targets_M], temperature)
+    return run_packed(model, batch, readout)
+
+
 def token_logprobs(model: Decoder, batch: PackedBatch, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Log-probability of every token with a loss, and the entropy (no gradient) where it was drawn."""
-    hidden_TD = model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1, batch.parents_S))
-    ids_M = batch.ids_T[batch.targets_M]
-    return token_likelihood(hidden_TD[batch.sources_M], model.head_weight, ids_M, temperature)
+    return score_tokens(model, batch, temperature).value
+
+
+def token_loss(model: Decoder, batch: PackedBatch, *, loss: Loss, temperature: float = 1.0) -> BatchLoss:
+    """A loss of the log-probabilities alone; the entropy is logged with its terms."""
+    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature)
+    value, terms = loss(logprobs_M, batch)
+    return BatchLoss(value, {"entropy": entropy_M.sum(), **terms}, *side)
 
 
 def train_step(
-    model: Decoder,
-    optimizer: AdamW,
+    learner: Learner[Any],
     batches: Sequence[PackedBatch],
-    loss: Loss,
+    batch_loss: LossOfBatch,
     *,
     learning_rate: float,
-    temperature: float = 1.0,
 ) -> dict[str, float]:
-    """One update of the policy. Metrics are means over the update's tokens."""
+    """One update: sum the gradients of all micro-batches, clip, step.
 
-    def share(batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:
-        logprobs_M, entropy_M = token_logprobs(model, batch, temperature)
-        value, sums = loss(logprobs_M, batch)
-        return value, {"actor/entropy": entropy_M.sum(), **sums}
-
-    descent = descend(optimizer, batches, share, learning_rate)
-    return {"actor/loss": descent.loss, "actor/grad_norm": descent.norm, **descent.means}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Descent:
-    """What an update was: its loss, the gradient's norm before it was clipped, other terms per token."""
-
-    loss: float
-    norm: float
-    means: dict[str, float]
-
-
-def descend(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share, learning_rate: float) -> Descent:
-    """Sum the gradients of all micro-batches, clip, update.
-
-    Nothing is read from the device until the end, so it is never waited for.
+    -> {"loss": …, "grad_norm": before it was clipped, …}: all else are means over the update's tokens. Nothing is
+    read from the device until the end, so it is never waited for.
     """
-    sums = accumulate(optimizer, batches, share)
-    norm, scale = optimizer.clip(), optimizer.gradients.scale
-    while scale is not None and not math.isfinite(norm) and scale.lower():
-        optimizer.forget()
-        sums = accumulate(optimizer, batches, share)
+    optimizer, world = learner.optimizer, learner.world
+    assert optimizer is not None, f"{learner.name} is frozen"
+    scale = optimizer.gradients.scale
+    num_tokens = world.sum(sum(batch.targets_M.numel() for batch in batches))
+    num_places = world.sum(sum(batch.ids_T.numel() for batch in batches))
+    while True:
+        sums: Terms = {}
+        for batch in batches:
+            found = batch_loss(learner.model, batch)
+            loss, terms = add_side_losses(found, batch.ids_T.numel() / num_places, num_tokens)
+            optimizer.gradients.add(loss)
+            for name, term in {"loss": loss.detach(), **terms}.items():
+                sums[name] = merge(name, sums[name], term) if name in sums else term
         norm = optimizer.clip()
-    found = dict(zip(sums, torch.stack([term.float() for term in sums.values()]).tolist(), strict=True))
-    loss = found.pop("loss")
-    if not math.isfinite(norm) or not math.isfinite(loss):
+        if math.isfinite(norm) or scale is None or not scale.lower():
+            break
+        optimizer.zero_grad()  # float16 holds no gradient so large: again, with the loss scaled by less
+    totals = total_up(sums, world)
+    update_loss = totals.pop("loss")
+    if not math.isfinite(norm) or not math.isfinite(update_loss):
         advice = "" if scale is None else ', or set model.dtype = "bfloat16", which holds larger numbers'
-        raise NonFiniteLoss(describe(*find_culprit(optimizer, batches, share)) + advice)
+        raise NonFiniteLoss(describe(*find_culprit(learner, batches, batch_loss)) + advice)
     optimizer.update(learning_rate)
-    num_tokens = sum(batch.targets_M.numel() for batch in batches)
-    means = {name: value if is_extreme(name) else value / num_tokens for name, value in found.items()}
-    return Descent(loss=loss, norm=norm, means=means)
+    means = {name: value if is_extreme(name) else value / num_tokens for name, value in totals.items()}
+    return {"loss": update_loss, "grad_norm": norm, **means}
 
 
-def accumulate(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share) -> dict[str, Tensor]:
-    """The gradients of all micro-batches go to the optimiser; the sums of their terms, `loss` among them."""
-    sums: dict[str, Tensor] = {}
-    for batch in batches:
-        value, terms = share(batch)
-        optimizer.gradients.add(value)
-        terms = {"loss": value.detach(), **terms}
-        sums = {name: merge(name, sums[name], term) if name in sums else term for name, term in terms.items()}
-    return sums
+def add_side_losses(found: BatchLoss, share: float, num_tokens: int) -> tuple[Tensor, Terms]:
+    """The loss with those of the layers, and all terms. What a layer hands back is a mean over its pass, which has
+    `share` of the update's tokens; among the terms it becomes a sum as they are.
+    """
+    loss = found.loss
+    for value in found.losses.values():
+        loss = loss + share * value
+    side = {
+        name: value.detach() * (1 if is_extreme(name) else share * num_tokens)
+        for name, value in (*found.losses.items(), *found.statistics.items())
+    }
+    return loss, {**found.terms, **side}
 
 
 def merge(name: str, before: Tensor, term: Tensor) -> Tensor:
@@ -103,26 +127,43 @@ def merge(name: str, before: Tensor, term: Tensor) -> Tensor:
     return torch.maximum(before, term) if is_extreme(name) else before + term
 
 
+def total_up(terms: Terms, world: World) -> dict[str, float]:
+    """As `merge`, over all ranks, and off the device."""
+    local = torch.stack([term.float() for term in terms.values()])
+    sums, peaks = torch.stack([world.sum(local), world.max(local)]).tolist()
+    both = zip(terms, sums, peaks, strict=True)
+    return {name: peak if is_extreme(name) else total for name, total, peak in both}
+
+
 def is_extreme(name: str) -> bool:
     return name.endswith("_max")
 
 
-def find_culprit(optimizer: AdamW, batches: Sequence[PackedBatch], share: Share) -> tuple[PackedBatch, str]:
+def named(prefix: str, metrics: Mapping[str, float]) -> dict[str, float]:
+    """named("actor", {"loss": 1, "sft/nll": 2}) -> {"actor/loss": 1, "sft/nll": 2}."""
+    return {name if "/" in name else f"{prefix}/{name}": value for name, value in metrics.items()}
+
+
+def find_culprit(
+    learner: Learner[Any], batches: Sequence[PackedBatch], batch_loss: LossOfBatch
+) -> tuple[PackedBatch, str]:
     """The first micro-batch that alone is not finite, and how: the sum does not tell, so each is redone."""
+    optimizer = learner.optimizer
+    assert optimizer is not None
     for batch in batches:
-        optimizer.forget()
-        value, _ = share(batch)
-        optimizer.gradients.add(value)
-        norm = optimizer.clip()
-        if not math.isfinite(value.item()):
-            what = f"loss is {value.item()}"
+        optimizer.zero_grad()
+        loss, _ = add_side_losses(batch_loss(learner.model, batch), 1.0, 1)
+        optimizer.gradients.add(loss)
+        norm, value = optimizer.clip(), learner.world.sum(loss.item())
+        if not math.isfinite(value):
+            what = f"loss is {value}"
             break
         if not math.isfinite(norm):
             what = f"gradient norm is {norm}"
             break
     else:
         what = "the sum of all gradients is not finite, though each is,"
-    optimizer.forget()
+    optimizer.zero_grad()
     return batch, what
 
 

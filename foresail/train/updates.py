@@ -12,54 +12,58 @@ import torch
 from torch import Tensor
 
 from foresail.algorithms.advantages import ADVANTAGES
-from foresail.algorithms.aggregation import token_weights
+from foresail.algorithms.aggregation import Aggregation, token_weights
+from foresail.algorithms.credit import uniform_credit
 from foresail.data.packing import pack
-from foresail.recipe.stages import Rl
 from foresail.records import Group, PackedBatch, Sample, TrainSequence
+from foresail.world import ONE_PROCESS, World
 
 # Share of the tokens saved from which attention in two parts is worth it; a GPU's host has more to launch for it.
 WORTH_SHARING = {"cpu": 0.1, "cuda": 0.25}
 
 
-def compute_advantages(groups: Sequence[Group], kind: str) -> Tensor:
+def compute_advantages(groups: Sequence[Group], kind: str, world: World = ONE_PROCESS) -> Tensor:
     rewards_GN = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
     lengths_GN = torch.tensor([[sample.num_response_tokens for sample in group.samples] for group in groups])
-    return ADVANTAGES[kind](rewards_GN, lengths_GN)
+    return ADVANTAGES[kind](rewards_GN, lengths_GN, world)
 
 
 def pack_groups(
-    groups: Sequence[Group], advantages_GN: Tensor | None, recipe: Rl, device: torch.device, *, version: int
+    groups: Sequence[Group],
+    advantages_GN: Tensor | None,
+    *,
+    version: int | None,
+    aggregation: Aggregation,
+    max_new_tokens: int,
+    micro_batch_tokens: int,
+    device: torch.device,
+    world: World = ONE_PROCESS,
 ) -> list[PackedBatch]:
     """One update's samples as packed micro-batches, weighed over the whole update.
 
-    Without advantages, which a critic will find, a sample bears its reward at its last token. `version` is that of
-    the weights now: samples that were carried over may begin with tokens of older ones.
+    Without advantages, which a critic will find, a sample bears its reward at its last token. `version`, that of
+    the weights now, tells tokens that older ones drew from the others, where samples are carried over.
     """
     advantages = None if advantages_GN is None else advantages_GN.tolist()
-    carries = recipe.dynamic_sampling.carry
     sequences = [
         TrainSequence(
             name=f"{group.problem.id} sample {number}",
             ids=sample.ids,
             loss_mask=sample.loss_mask,
-            advantages=None if advantages is None else [advantages[row][number]] * len(sample.ids),
+            advantages=None if advantages is None else uniform_credit(sample, advantages[row][number]),
             rewards=at_last_token(sample, group.rewards[number]) if advantages is None else None,
             old_logprobs=sample.logprobs,
             rollout_logprobs=sample.logprobs,
-            fresh=[int(drawn == version) for drawn in sample.versions] if carries else None,
+            fresh=None if version is None else [int(drawn == version) for drawn in sample.versions],
+            side=sample.side,
         )
         for row, group in enumerate(groups)
         for number, sample in enumerate(group.samples)
     ]
     num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
-    weights = token_weights(num_tokens, recipe.loss.aggregation, recipe.sampling.max_new_tokens)
-    return pack(
-        sequences,
-        weights,
-        max_tokens=recipe.micro_batch_tokens,
-        device=device,
-        share_from=WORTH_SHARING[device.type],
-    )
+    weights = token_weights(num_tokens, aggregation, max_new_tokens, world)
+    share_from = WORTH_SHARING[device.type]
+    return pack(sequences, weights, max_tokens=micro_batch_tokens, device=device, share_from=share_from)
 
 
 def at_last_token(sample: Sample, reward: float | None) -> list[float]:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from foresail.algorithms.importance import truncated_weights
+from foresail.algorithms.mismatch import truncated_weights
 
 
 def test_weights_by_hand():

@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from foresail.algorithms.aggregation import Aggregation, token_weights
-from foresail.algorithms.policy_loss import KINDS, policy_loss
-from foresail.algorithms.sft_loss import sft_loss
+from foresail.algorithms.batch_losses import KINDS, policy_loss, sft_loss
 from foresail.recipe.parts import Loss
 from foresail.records import PackedBatch, TrainSequence
 

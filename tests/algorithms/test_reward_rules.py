@@ -2,7 +2,7 @@
 
 import pytest
 
-from foresail.algorithms.filtering import has_spread
+from foresail.algorithms.advantages import has_spread
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from foresail.algorithms.value_loss import explained_variance, value_loss
+from foresail.algorithms.batch_losses import explained_variance, value_loss
 from foresail.records import PackedBatch
 
 numbers = st.floats(-2, 2, width=32)

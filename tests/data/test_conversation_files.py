@@ -52,7 +52,7 @@ def test_a_public_set_loads_as_it_is() -> None:
     ("row", "message"),
     [
         ({"mesages": []}, r"chats\.jsonl:1: no conversation; needs messages, .*did you mean mesages\?"),
-        ({"prompt": "2+2?"}, "needs messages, prompt and completion, or text"),
+        ({"prompt": "2+2?"}, "needs messages, prompt and completion, conversations, .* or text"),
         ({"messages": []}, r"chats\.jsonl:1: messages: expected a list of messages"),
         ({"messages": [USER]}, "has no assistant message, so there is nothing to learn"),
         ({"messages": [ASSISTANT, USER, ASSISTANT]}, "begins with the assistant; put a user message"),
@@ -68,3 +68,38 @@ def test_bad_conversations_say_where_and_what(tmp_path: Path, row: Any, message:
 def test_missing_conversations_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="does not exist"):
         load_conversations(tmp_path / "chats.jsonl")
+
+
+def test_sharegpt_rows_are_conversations(tmp_path: Path) -> None:
+    turns = [("human", "2+2?"), ("gpt", "Let me ask."), ("tool", "4"), ("gpt", "4")]
+    row = {
+        "conversations": [{"from": speaker, "value": value} for speaker, value in turns],
+        "system": "Be brief.",
+    }
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    (conversation,) = load_conversations(path)
+    assert [(message.role, message.content) for message in conversation] == [
+        ("system", "Be brief."), ("user", "2+2?"), ("assistant", "Let me ask."), ("tool", "4"), ("assistant", "4"),
+    ]  # fmt: skip
+    own = {
+        "conversations": [{"from": "system", "value": "Mine."}, *row["conversations"]],
+        "system": "Be brief.",
+    }
+    path.write_text(json.dumps(own) + "\n" + json.dumps({"conversations": [USER, ASSISTANT]}) + "\n")
+    first, second = load_conversations(path)
+    assert first[0].content == "Mine." and len(first) == 5
+    assert [message.role for message in second] == ["user", "assistant"]  # our names under that column
+
+
+def test_alpaca_rows_are_conversations_also_beside_a_text(tmp_path: Path) -> None:
+    rows = [
+        {"instruction": "Add.", "input": "2 2", "output": "4", "text": "Below is an instruction …"},
+        {"instruction": "Say hi.", "input": "", "output": "hi"},
+        {"instruction": "Say ho.", "output": "ho"},
+    ]
+    path = tmp_path / "alpaca.json"
+    path.write_text(json.dumps(rows))
+    found = [[message.content for message in conversation] for conversation in load_conversations(path)]
+    assert found == [["Add.\n\n2 2", "4"], ["Say hi.", "hi"], ["Say ho.", "ho"]]
+    assert len(load_conversations(path, limit=2)) == 2

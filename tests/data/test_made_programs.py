@@ -7,12 +7,12 @@ import pytest
 from foresail.data.conversations import load_conversations
 from foresail.data.problems import load_problems
 from foresail.data.programs import make_problems
+from foresail.judge.grader import CodeGrader
+from foresail.judge.programs.difficulty import score
+from foresail.judge.programs.program import Limits
+from foresail.judge.programs.rows import read_task
 from foresail.recipe.parts import Problems
 from foresail.records import Problem
-from foresail.rewards.programs.difficulty import score
-from foresail.rewards.programs.grader import CodeGrader
-from foresail.rewards.programs.program import Limits
-from foresail.rewards.programs.task import decode_task
 
 
 def passed(problem: Problem, source: str) -> list[bool]:
@@ -22,7 +22,7 @@ def passed(problem: Problem, source: str) -> list[bool]:
     solve = names["solve"]
     assert callable(solve)
     found = []
-    for test in decode_task(problem.extra).tests:
+    for test in read_task(problem.extra).tests:
         try:
             result = solve(*test.arguments)  # type: ignore[union-attr]
             found.append(result == test.expected and type(result) is type(test.expected))  # type: ignore[union-attr]
@@ -34,7 +34,7 @@ def passed(problem: Problem, source: str) -> list[bool]:
 def test_references_pass_and_a_constant_does_not() -> None:
     for problem in make_problems(100, seed=0):
         assert all(passed(problem, problem.answer)) and len(passed(problem, problem.answer)) == 8
-        expected = [test.expected for test in decode_task(problem.extra).tests]  # type: ignore[union-attr]
+        expected = [test.expected for test in read_task(problem.extra).tests]  # type: ignore[union-attr]
         assert any(value != expected[0] for value in expected)
 
 
@@ -47,7 +47,7 @@ def test_leaving_out_a_piece_fails_but_earns_a_part() -> None:
         if listed is None or not listed.generators[0].ifs:
             continue
         listed.generators[0].ifs = []
-        results, levels = passed(problem, ast.unparse(tree)), decode_task(problem.extra).levels
+        results, levels = passed(problem, ast.unparse(tree)), read_task(problem.extra).levels
         assert not all(results)
         for scheme, points in shares.items():
             points.append(score(results, levels, scheme))  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def test_tasks_are_distinct_stable_and_never_in_both_splits() -> None:
 
 
 def test_levels_begin_at_the_easiest() -> None:
-    levels = [decode_task(problem.extra).levels or () for problem in make_problems(100, seed=4)]
+    levels = [read_task(problem.extra).levels or () for problem in make_problems(100, seed=4)]
     assert all(set(found) in ({0, 1}, {0, 1, 2}) for found in levels)
     assert sum(set(found) == {0, 1, 2} for found in levels) > 80
     assert sum(found[0] == 0 for found in levels) > 70  # the empty input is what everyone gets right

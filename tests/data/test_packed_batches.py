@@ -88,6 +88,37 @@ def test_types_and_absent_fields() -> None:
     assert full.advantages_M is not None and full.advantages_M.dtype == torch.float32
 
 
+@pytest.mark.parametrize("share_from", [None, 0.0])
+def test_side_data_lies_beside_its_tokens(share_from: float | None) -> None:
+    """Here it says the token again, once as a number and once in a row; prompts may be laid once."""
+    prompt, answers = [7, 8, 9], [[1, 2], [3], [4, 5, 6]]
+    sequences = [
+        TrainSequence(
+            ids=[*prompt, *answer],
+            loss_mask=[0] * len(prompt) + [1] * len(answer),
+            side={"again": [*prompt, *answer], "row": [[token, token / 2] for token in (*prompt, *answer)]},
+        )
+        for answer in answers
+    ]
+    (batch,) = pack(sequences, [1.0] * 3, max_tokens=20, share_from=share_from)
+    assert len(batch.ids_T) == (15 if share_from is None else 9)
+    assert torch.equal(batch.side["again"], batch.ids_T)
+    assert torch.equal(batch.side["row"], torch.stack((batch.ids_T, batch.ids_T / 2), 1))
+    short = dataclasses.replace(sequences[0], side={"again": [1]})
+    with pytest.raises(AssertionError, match="1 again for 5 ids"):
+        pack([short], [1.0], max_tokens=20)
+    with pytest.raises(AssertionError, match="only some sequences have"):
+        pack([sequences[0], dataclasses.replace(sequences[1], side={})], [1.0] * 2, max_tokens=20)
+
+
+def test_side_data_that_no_engine_gave_is_minus_one() -> None:
+    side = {"expert": [None, None, 4], "pair": [None, [1, 2], [3, 4]], "nowhere": [None] * 3}
+    sequence = TrainSequence(ids=[7, 8, 1], loss_mask=[0, 0, 1], side=side)
+    (batch,) = pack([sequence], [1.0], max_tokens=20)
+    found = {name: values.tolist() for name, values in batch.side.items()}
+    assert found == {"expert": [-1, -1, 4], "pair": [[-1, -1], [1, 2], [3, 4]], "nowhere": [-1] * 3}
+
+
 def test_nothing_to_learn_gives_no_batches() -> None:
     assert pack([TrainSequence(ids=[1, 2], loss_mask=[0, 0])], [1.0], max_tokens=8) == []
     assert pack([], [], max_tokens=8) == []

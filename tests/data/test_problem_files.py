@@ -10,9 +10,9 @@ import pyarrow.parquet
 import pytest
 
 from foresail.data.problems import load_problems
+from foresail.judge.programs.rows import read_task
 from foresail.recipe.parts import Problems
 from foresail.records import Message, Problem
-from foresail.rewards.programs.rows import read_task
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "math"
 VERL = {
@@ -199,7 +199,7 @@ def test_content_in_parts_is_joined(tmp_path: Path) -> None:
             {"prompt": [{"role": "assistant", "content": "!"}], "answer": 1},
             "a message of the assistant; it must",
         ),
-        ([1, 2], r"one\.jsonl, item 0: expected an object"),
+        ([1, 2], r"one\.jsonl, item 1: expected an object"),
         ("text", r"one\.jsonl:1: expected an object with named columns, found text"),
     ],
 )

@@ -8,9 +8,9 @@ import pytest
 from foresail.data import arithmetic
 from foresail.data.arithmetic import direct, make_problems, results, split_of, to_problem, worked
 from foresail.data.problems import load_problems
+from foresail.maths.extract import last_box
 from foresail.recipe.parts import Problems
 from foresail.records import Problem
-from foresail.rewards.extract import last_box
 from foresail.tokenizer.train import train_bpe
 
 

@@ -10,9 +10,9 @@ from foresail.data.conversations import load_conversations
 from foresail.data.problems import load_problems
 from foresail.data.story_templates import PEOPLE, TEMPLATES, THINGS
 from foresail.data.word_problems import make_problems
+from foresail.maths.verdict import grade
 from foresail.recipe.parts import Problems
 from foresail.records import Problem
-from foresail.rewards.math import grade
 
 EXAMPLES = Path(__file__).parents[2] / "recipes/flagship/word-problem-examples.jsonl"
 

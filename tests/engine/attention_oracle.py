@@ -6,16 +6,9 @@ Legend: E entries, H query heads, K key/value heads, d head size, L tokens of a 
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
-
-if not torch.cuda.is_available():
-    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
-pytest.importorskip("triton", reason="the kernels need triton")
-
-from triton.runtime import interpreter
+import triton_interpreter  # noqa: F401
 
 from foresail.engine.kernels.parts import Parts
 
@@ -23,18 +16,6 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 PAGE = 4
 TOLERANCE = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
 HALF = torch.bfloat16 if DEVICE == "cuda" else torch.float16  # the interpreter's bf16 products are broken
-
-
-@pytest.fixture(autouse=True)
-def loops_in_the_interpreter(monkeypatch):
-    """Triton 3.6's interpreter reads the bounds of a loop as int(array of one number); numpy 2.4 refuses that."""
-    patch = interpreter._patch_lang_tensor
-
-    def patch_more(tensor, scope):
-        patch(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
-
-    monkeypatch.setattr(interpreter, "_patch_lang_tensor", patch_more)
 
 
 @pytest.fixture(autouse=True)
@@ -75,10 +56,9 @@ def attend(q_Hd: torch.Tensor, k_LKd: torch.Tensor, v_LKd: torch.Tensor) -> torc
     return torch.einsum("hl,lhd->hd", scores_HL.softmax(1), v_LHd)
 
 
-def attend_plainly(q_EHd, keys, values, tables, slots, bases, nodes, sights) -> torch.Tensor:
+def attend_plainly(q_EHd, keys, values, tables, slots, contexts) -> torch.Tensor:
     out = []
-    for entry, (slot, base, node, seen) in enumerate(zip(slots, bases, nodes, sights, strict=True)):
-        visible = [*range(base), *(base + j for j in range(node + 1) if seen >> j & 1)]
-        k_LKd, v_LKd = (read_row(cache, tables[slot])[visible] for cache in (keys, values))
-        out.append(attend(q_EHd[entry], k_LKd, v_LKd))
+    for q_Hd, slot, context in zip(q_EHd, slots, contexts, strict=True):
+        k_LKd, v_LKd = (read_row(cache, tables[slot])[:context] for cache in (keys, values))
+        out.append(attend(q_Hd, k_LKd, v_LKd))
     return torch.stack(out)

@@ -15,6 +15,7 @@ from foresail.engine.request import Completion, Request
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
+from foresail.model.readouts import logits
 from foresail.recipe.parts import Sampling
 from foresail.recipe.shape import ModelShape
 
@@ -132,8 +133,10 @@ def assert_same(
 
 def assert_all_free(engine: Engine) -> None:
     """Nothing is running, waiting or kept, and every page and slot can be given out exactly once."""
-    assert not engine.busy and not engine.entrance.entering and not engine.flights
-    assert not engine.slots and not engine.entrance.prefixes.filling and not engine.entrance.prefixes.wanted
+    assert not engine.busy and not engine.pending and not engine.slots
+    assert not engine.rows.by_id and not any(engine.rows.count.values())
+    assert not engine.admission.filling and not engine.admission.waiting
+    assert not engine.admission.prefixes.by_tokens and not engine.admission.prefixes.wanted
     assert sorted([*engine.pool._free, *engine.pool._idle]) == list(range(engine.num_pages))
     assert set(engine.pool._owners) == {0}
     assert sorted(engine.free_slots) == list(range(len(engine.table.lengths_S)))
@@ -144,7 +147,8 @@ def full_logits(model: Decoder, ids: Iterable[int]) -> Tensor:
     """Logits after every token, without a cache."""
     ids_T = torch.tensor(list(ids), device=model.device)
     attend = PackedAttention(torch.tensor([0, len(ids_T)], device=model.device))
-    return model.logits(model(ids_T, torch.arange(len(ids_T), device=model.device), attend)).float()
+    positions_T = torch.arange(len(ids_T), device=model.device)
+    return model(ids_T, positions_T, attend, logits).value.float()
 
 
 def full_logprobs(model: Decoder, completion: Completion) -> Tensor:

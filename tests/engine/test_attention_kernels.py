@@ -16,7 +16,6 @@ from attention_oracle import (
     attend,
     attend_plainly,
     integers,
-    loops_in_the_interpreter,
     make_cache,
     nothing_is_zero_by_chance,
     numbers,
@@ -27,12 +26,12 @@ from foresail.engine.kernels.attention import ENTRY_KEYS, attend_entries, choose
 from foresail.engine.kernels.cache import write_kv
 from foresail.model.kernels.chunks import TILE_ROWS, attend_chunks, cut_tiles
 
-__all__ = ["loops_in_the_interpreter", "nothing_is_zero_by_chance"]  # fixtures for every test here
+__all__ = ["nothing_is_zero_by_chance"]  # a fixture for every test here
 
 
-def check_entries(q_EHd, cache, slots, bases, nodes, sights, *, tolerance=TOLERANCE[torch.float32], **how):
-    found = attend_entries(q_EHd, *cache, *map(integers, (slots, bases, nodes, sights)), **how)
-    expected = attend_plainly(q_EHd, *cache, slots, bases, nodes, sights)
+def check_entries(q_EHd, cache, slots, contexts, *, tolerance=TOLERANCE[torch.float32], **how):
+    found = attend_entries(q_EHd, *cache, integers(slots), integers(contexts), **how)
+    expected = attend_plainly(q_EHd, *cache, slots, contexts)
     torch.testing.assert_close(found.double(), expected, atol=tolerance, rtol=tolerance)
 
 
@@ -43,27 +42,16 @@ def test_entries_match_plain_attention_at_every_border(heads, group, splits):
     rows = len(contexts)
     cache = make_cache(rows, 35, heads=heads, size=16)
     q_EHd = numbers(rows, heads * group, 16)
-    bases = [context - 1 for context in contexts]
-    check_entries(q_EHd, cache, range(rows), bases, [0] * rows, [1] * rows, splits=splits)
+    check_entries(q_EHd, cache, range(rows), contexts, splits=splits)
 
 
 @pytest.mark.parametrize("splits", [1, 3])
-def test_entries_see_their_ancestors_only(splits):
-    # row 1: a path of three, whose root claims to see what comes after it; row 0: a root with two branches of
-    # two; row 2 begins at an empty cache
+def test_entries_of_one_row_see_what_comes_before_them(splits):
+    # a row with two drafted tokens, one with four, and one that begins at an empty cache
     slots = [1, 1, 1, 0, 0, 0, 0, 0, 2, 2]
-    bases = [30] * 3 + [7] * 5 + [0] * 2
-    nodes = [0, 1, 2, 0, 1, 2, 3, 4, 0, 1]
-    sights = [0b11, 0b11, 0b111, 0b1, 0b11, 0b101, 0b1011, 0b10101, 0b1, 0b11]
+    contexts = [31, 32, 33, 8, 9, 10, 11, 12, 1, 2]
     cache = make_cache(3, 12, heads=1, size=32)
-    check_entries(numbers(10, 3, 32), cache, slots, bases, nodes, sights, splits=splits)
-
-
-def test_a_split_of_unseen_nodes_only_adds_nothing():
-    # the second key block holds the nodes from 1 on; node 15 is made blind to itself, so it sees none of them
-    nodes, sights = [1, 15, 16], [0b11, 0b1, 1 << 16 | 0b1]
-    cache = make_cache(1, 12, heads=1, size=16)
-    check_entries(numbers(3, 3, 16), cache, [0] * 3, [ENTRY_KEYS - 1] * 3, nodes, sights, splits=2)
+    check_entries(numbers(10, 3, 32), cache, slots, contexts, splits=splits)
 
 
 @pytest.mark.parametrize("size", [48, 128])
@@ -71,31 +59,30 @@ def test_a_split_of_unseen_nodes_only_adds_nothing():
 def test_entries_of_any_head_size_and_type(dtype, size):
     cache = make_cache(2, 20, heads=2, size=size, dtype=dtype)
     q_EHd = numbers(3, 4, size, dtype=dtype)
-    bases = [70, 3, 40]
-    check_entries(q_EHd, cache, [1, 0, 1], bases, [0] * 3, [1] * 3, splits=2, tolerance=TOLERANCE[dtype])
+    check_entries(q_EHd, cache, [1, 0, 1], [71, 4, 41], splits=2, tolerance=TOLERANCE[dtype])
 
 
 def test_entries_of_a_float8_cache():
     cache = make_cache(2, 20, heads=2, size=32, dtype=torch.float8_e4m3fn)
     q_EHd = numbers(2, 4, 32, dtype=HALF)
-    check_entries(q_EHd, cache, [0, 1], [50, 79], [0, 0], [1, 1], splits=2, tolerance=TOLERANCE[HALF])
+    check_entries(q_EHd, cache, [0, 1], [51, 80], splits=2, tolerance=TOLERANCE[HALF])
 
 
 def test_queries_may_be_a_slice_of_the_fused_projection():
     fused = numbers(2, 10, 16)
     cache = make_cache(2, 3, heads=2, size=16)
-    check_entries(fused[:, :6], cache, [0, 1], [5, 11], [0, 0], [1, 1], splits=1)
+    check_entries(fused[:, :6], cache, [0, 1], [6, 12], splits=1)
 
 
 @pytest.mark.parametrize("splits", [1, 2])
 def test_what_lies_behind_the_context_does_not_matter(splits):
     keys, values, tables = make_cache(1, 20, heads=1, size=16)
     q_EHd = numbers(1, 1, 16)
-    plain = attend_plainly(q_EHd, keys, values, tables, [0], [41], [0], [1])
+    plain = attend_plainly(q_EHd, keys, values, tables, [0], [42])
     for cache in (keys, values):
         for index in range(42, 80):
             cache[tables[0, index // PAGE], index % PAGE] = torch.nan
-    found = attend_entries(q_EHd, keys, values, tables, *map(integers, ([0], [41], [0], [1])), splits=splits)
+    found = attend_entries(q_EHd, keys, values, tables, integers([0]), integers([42]), splits=splits)
     torch.testing.assert_close(found.double(), plain, atol=1e-5, rtol=1e-5)
 
 
@@ -104,13 +91,10 @@ def test_scratch_entries_are_finite_and_disturb_nobody(splits):
     keys, values, tables = make_cache(3, 10, heads=2, size=16)
     tables[2] = 0
     q_EHd = numbers(4, 4, 16)
-    slots, bases, nodes, sights = [0, 1, 2, 2], [39, 20, 0, 0], [0] * 4, [1, 1, 1, 0]
-    found = attend_entries(
-        q_EHd, keys, values, tables, *map(integers, (slots, bases, nodes, sights)), splits=splits
-    )
-    expected = attend_plainly(q_EHd[:3], keys, values, tables, slots[:3], bases[:3], nodes[:3], sights[:3])
-    torch.testing.assert_close(found[:3].double(), expected, atol=1e-5, rtol=1e-5)
-    assert (found[3] == 0).all()  # it sees nothing
+    slots, contexts = [0, 1, 2, 2], [40, 21, 1, 1]
+    found = attend_entries(q_EHd, keys, values, tables, integers(slots), integers(contexts), splits=splits)
+    expected = attend_plainly(q_EHd, keys, values, tables, slots, contexts)
+    torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_splits_fill_the_card_and_no_more():

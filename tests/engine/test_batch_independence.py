@@ -18,6 +18,8 @@ from small_engines import (
     small_model,
 )
 
+from foresail.engine.row import Row
+
 MODEL = small_model("qwen3")
 
 
@@ -29,11 +31,11 @@ def alone() -> dict[str, Completion]:
     }
 
 
-def count_put_back(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Slots the engine puts back to make room, as they are put back."""
-    counted: list[int] = []
-    put_back = engine._put_back
-    monkeypatch.setattr(engine, "_put_back", lambda slot: (counted.append(slot), put_back(slot)))
+def count_preempted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+    """Rows as the engine preempts them for want of pages."""
+    counted: list[Row] = []
+    preempt = engine._preempt
+    monkeypatch.setattr(engine, "_preempt", lambda row: (counted.append(row), preempt(row)))
     return counted
 
 
@@ -73,9 +75,9 @@ def test_prefill_budget_does_not_matter(prefill_tokens, alone):
 @pytest.mark.parametrize(("num_pages", "page_size"), [(10, 4), (14, 4), (25, 4), (35, 1), (50, 1)])
 def test_preemption_does_not_matter(num_pages, page_size, monkeypatch, alone):
     engine = small_engine(MODEL, num_pages=num_pages, page_size=page_size)
-    put_back = count_put_back(engine, monkeypatch)
+    preempted = count_preempted(engine, monkeypatch)
     assert_same(finish_all(engine, mixed_requests()), alone)
-    assert len(put_back) > 0
+    assert preempted
     assert_all_free(engine)
 
 

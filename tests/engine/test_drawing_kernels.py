@@ -5,24 +5,16 @@ Without a GPU the kernels run in Triton's interpreter.
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
 from torch import Tensor
+from triton_interpreter import tl, triton
 
+from foresail.engine.kernels import drawing
 from foresail.engine.noise import noise_key, uniforms
 from foresail.engine.sampling import SamplingRows, sample
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported
-triton = pytest.importorskip("triton", reason="the kernels need triton")
-
-import triton.language as tl  # noqa: E402
-
-from foresail.engine.kernels import drawing  # noqa: E402
-
 TEMPERATURES = torch.tensor([1.0, 0.6, 2.5, 0.0, 1.0])  # of the slots
 SLOTS = len(TEMPERATURES)
 EDGE = 1e-6  # nearer than this to the border of two shares, rounding may choose either

@@ -18,7 +18,7 @@ from small_engines import (
     small_model,
 )
 
-from foresail.engine.request import Draft
+from foresail.engine.drafts import Draft
 
 if torch.cuda.is_available():
     from foresail.engine import runner_cuda
@@ -63,7 +63,7 @@ def test_cuda_preemption_does_not_matter():
 
 
 def test_cuda_drafts_change_no_token():
-    """Right and wrong guesses on trees, in groups whose shared pages are packed."""
+    """Right drafts with a wrong end, in groups whose shared pages are packed."""
     model = small_model("qwen3", device="cuda")
     requests = [request for request in mixed_requests() if not request.sampling.truncates]
     plain = finish_all(small_engine(model), requests)
@@ -77,10 +77,10 @@ def test_cuda_drafts_change_no_token():
             if tokens is not None:
                 rest = plain[request.id].ids[len(tokens) - len(request.prompt) :][:3]
                 wrong = next(token for token in range(VOCABULARY) if token not in rest[:1])
-                drafts[request.id] = Draft(
-                    tokens=(wrong, *rest), parents=(-1, -1, *range(1, len(rest)))[: 1 + len(rest)]
-                )
-        found |= {completion.request.id: completion for completion in engine.step(engine.guess(drafts))}
+                drafts[request.id] = Draft(tokens=(*rest, wrong))
+        found |= {
+            completion.request.id: completion for completion in engine.step(engine.drafts_by_slot(drafts))
+        }
         steps += 1
     assert_same(found, plain, tolerance=1e-4)
     assert steps <= 1 + -(-20 // 4) + 1

@@ -1,6 +1,7 @@
 """Many requests with random lengths, drafts, parking, cancels and weight updates leave nothing behind.
 
-A few thousand in a normal run; FORESAIL_ENGINE_SOAK=100000 for the long one. On a GPU the same, shorter.
+A thousand in a normal run, twice what one lost object a request needs to show; FORESAIL_ENGINE_SOAK=100000 for
+the long one. On a GPU the same, shorter.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from small_engines import (
     small_model,
 )
 
-from foresail.engine.request import Draft
+from foresail.engine.drafts import Draft
 
-REQUESTS = int(os.environ.get("FORESAIL_ENGINE_SOAK", "1500"))
+REQUESTS = int(os.environ.get("FORESAIL_ENGINE_SOAK", "1000"))
 ALIVE = 60
 PROMPTS = [random_prompt(length, seed) for seed in range(6) for length in (1, 5, 12, 17, 30)]
 
@@ -60,8 +61,8 @@ def soak(engine: Engine, count: int, seed: int = 0) -> dict[str, int]:
         elif action < 0.07:
             engine.weights_changed(started)
         elif action < 0.2:
-            guess = Draft(tokens=tuple(numbers.sample(range(VOCABULARY), 3)), parents=(-1, 0, -1))
-            ended = engine.step(engine.guess(dict.fromkeys(alive, guess)))
+            guess = Draft(tokens=tuple(numbers.sample(range(VOCABULARY), 3)))
+            ended = engine.step(engine.drafts_by_slot(dict.fromkeys(alive, guess)))
         else:
             ended = engine.step()
         for completion in filter(None, ended):

@@ -16,7 +16,6 @@ from attention_oracle import (
     HALF,
     PAGE,
     integers,
-    loops_in_the_interpreter,
     make_cache,
     numbers,
 )
@@ -26,8 +25,6 @@ from foresail.model import linear
 from foresail.model.attention import PackedAttention
 from foresail.model.kernels import available
 from foresail.model.kernels.chunks import TILE_ROWS, attend_chunks, cut_tiles
-
-__all__ = ["loops_in_the_interpreter"]  # a fixture for every test here
 
 DTYPES = [torch.float32, HALF]
 SIZE = 16

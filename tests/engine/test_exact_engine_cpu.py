@@ -15,7 +15,7 @@ from small_engines import (
     small_model,
 )
 
-from foresail.engine.request import Draft
+from foresail.engine.drafts import Draft
 from foresail.model.decoder import Decoder
 
 # wide enough for sums to depend on how many rows and places there are; two query heads to a key head
@@ -62,7 +62,7 @@ def test_cpu_company_changes_no_bit(
 
 
 def test_cpu_drafts_change_no_bit(model: Decoder, alone: dict[str, tuple[list[int], list[float]]]) -> None:
-    """Right ones, wrong ones, and trees, without which a row then goes."""
+    """Right ones, wrong ones, and such as begin wrongly."""
     engine, found, step, ends = exact(model), {}, 0, {}
     for request in REQUESTS:
         engine.add(request)
@@ -75,10 +75,10 @@ def test_cpu_drafts_change_no_bit(model: Decoder, alone: dict[str, tuple[list[in
                 drafts[request.id] = (
                     Draft(tokens=rest),
                     Draft(tokens=(wrong,)),
-                    Draft(tokens=(wrong, *rest[:1]), parents=(-1,) * (1 + len(rest[:1]))),
+                    Draft(tokens=(wrong, *rest[:1])),
                 )[number % 3]
         step += 1
-        for completion in engine.step(engine.guess(drafts)):
+        for completion in engine.step(engine.drafts_by_slot(drafts)):
             found[completion.request.id], ends[completion.request.id] = completion, step
     assert ends["group.0"] < 10 < ends["group.1"]  # right drafts were taken, wrong ones not
     assert bits(found) == alone

@@ -20,10 +20,11 @@ from small_engines import (
 )
 from torch import Tensor
 
-from foresail.engine.request import Draft
+from foresail.engine.drafts import Draft
 from foresail.model import linear
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
+from foresail.model.readouts import logits
 
 if torch.cuda.is_available():
     from foresail.engine.kernels.drawing import draw
@@ -62,7 +63,7 @@ def trainer_logits(model: Decoder, sequences: list[tuple[int, ...]]) -> list[Ten
     positions_T = torch.cat([torch.arange(length) for length in lengths]).to(model.device)
     with linear.batch_invariant():
         attend = PackedAttention(torch.tensor([0, *lengths], device=model.device).cumsum(0))
-        return list(model.logits(model(ids_T, positions_T, attend)).split(lengths))
+        return list(model(ids_T, positions_T, attend, logits).value.split(lengths))
 
 
 def whole(completion: Completion) -> tuple[int, ...]:
@@ -98,7 +99,7 @@ def test_cuda_engine_and_trainer_agree_to_the_bit(model):
 
 
 def test_cuda_drafts_keep_every_bit(model):
-    """Right paths are taken, wrong ones and trees change nothing."""
+    """Right ones are taken, wrong ones change nothing."""
     plain = finish_all(invariant_engine(model), REQUESTS)
     engine, found = invariant_engine(model), {}
     for request in REQUESTS:
@@ -111,10 +112,12 @@ def test_cuda_drafts_keep_every_bit(model):
                 wrong = next(token for token in range(3) if token not in rest[:2])
                 drafts[request.id] = (
                     Draft(tokens=rest),
-                    Draft(tokens=(*rest[:1], wrong), parents=tuple(range(-1, len(rest[:1])))),
-                    Draft(tokens=(wrong, *rest[:1]), parents=(-1,) * (1 + len(rest[:1]))),
+                    Draft(tokens=(*rest[:1], wrong)),
+                    Draft(tokens=(wrong, *rest[:1])),
                 )[number % 3]
-        found |= {completion.request.id: completion for completion in engine.step(engine.guess(drafts))}
+        found |= {
+            completion.request.id: completion for completion in engine.step(engine.drafts_by_slot(drafts))
+        }
     assert max(kind.size for kind in engine.runner.graphs) > 16  # than rows: drafts were tried
     for name, completion in plain.items():
         assert (found[name].ids, found[name].logprobs) == (completion.ids, completion.logprobs)
@@ -139,7 +142,7 @@ def test_cuda_gradients_stay_those_of_the_plain_trainer(model):
     for mode in (linear.batch_invariant, nullcontext):
         model.zero_grad()
         with mode():
-            logits_TV = model.logits(model(ids_T, positions_T, PackedAttention(starts_S1)))
+            logits_TV = model(ids_T, positions_T, PackedAttention(starts_S1), logits).value
         logits_TV.float().log_softmax(-1)[:, 3].sum().backward()
         gradients.append({name: parameter.grad.float() for name, parameter in model.named_parameters()})
     found, expected = gradients

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from small_engines import (
@@ -23,8 +25,9 @@ from foresail.model.hf import load_model, save_model
 from foresail.model.lora import attach
 from foresail.recipe.parts import Lora, Optimizer
 from foresail.records import TrainSequence
+from foresail.train.learner import Learner
 from foresail.train.optimizer import MasterAdamW
-from foresail.train.step import token_logprobs, train_step
+from foresail.train.step import token_logprobs, token_loss, train_step
 
 
 def adapted(family: str = "qwen2", targets: tuple[str, ...] = ("attention", "mlp")) -> Decoder:
@@ -57,7 +60,8 @@ def test_cached_decode_matches_full_forward(family: str, targets: tuple[str, ...
 def test_an_engine_sees_an_update_and_agrees_with_the_trainer(batch_invariant: bool) -> None:
     """The same engine before and after: nothing was handed over to it."""
     model = adapted()
-    engine, optimizer = small_engine(model, batch_invariant=batch_invariant), MasterAdamW(model, Optimizer())
+    engine = small_engine(model, batch_invariant=batch_invariant)
+    learner = Learner(name="policy", model=model, optimizer=MasterAdamW(model, Optimizer()))
     requests = [ask(f"{n}", random_prompt(n), temperature=0.7) for n in range(1, 9)]
     drawn = []
     for version in range(2):
@@ -74,9 +78,8 @@ def test_an_engine_sees_an_update_and_agrees_with_the_trainer(batch_invariant: b
         (batch,) = pack(sequences, [1.0] * len(sequences), max_tokens=999)
         logprobs_M, _ = token_logprobs(model, batch, temperature=0.7)
         torch.testing.assert_close(logprobs_M, batch.rollout_logprobs_M, rtol=0, atol=TOLERANCE)
-        train_step(
-            model, optimizer, [batch], lambda logprobs_M, _: (logprobs_M.sum(), {}), learning_rate=0.05
-        )
+        loss = partial(token_loss, loss=lambda logprobs_M, _: (logprobs_M.sum(), {}))
+        train_step(learner, [batch], loss, learning_rate=0.05)
         engine.weights_changed(version + 1)
     assert drawn[0] != drawn[1]
 

@@ -11,7 +11,6 @@ from attention_oracle import (
     TOLERANCE,
     attend_plainly,
     integers,
-    loops_in_the_interpreter,
     make_cache,
     nothing_is_zero_by_chance,
     numbers,
@@ -19,7 +18,7 @@ from attention_oracle import (
 
 from foresail.engine.kernels.packs import TILE_ROWS, attend_packs, most_packed
 
-__all__ = ["loops_in_the_interpreter", "nothing_is_zero_by_chance"]  # fixtures for every test here
+__all__ = ["nothing_is_zero_by_chance"]  # a fixture for every test here
 
 FAR = 35 * PAGE  # more than two blocks of keys
 NEAR = PAGE
@@ -75,8 +74,8 @@ def test_siblings_in_packs_match_plain_attention(heads, group, splits, pack_spli
     share_pages(cache[2], 1, [2, 3], FAR)
     share_pages(cache[2], 5, [6, 7, 8], NEAR)
     # one cached no more than the prompt, the others end at borders of pages and in the midst
-    bases = [9, FAR, FAR + PAGE, FAR + 6, 70, NEAR, 33, 2 * NEAR, NEAR + 1, 0, 150]
-    rows = (range(entries), bases, [0] * entries, [1] * entries)
+    cached = [9, FAR, FAR + PAGE, FAR + 6, 70, NEAR, 33, 2 * NEAR, NEAR + 1, 0, 150]
+    rows = (range(entries), [tokens + 1 for tokens in cached])
     packs = cut_packs(runs, entries, most_packed(group))
     reading = poison_own_beginnings(cache, packed_runs(packs), list(range(entries)))
     how = {"splits": splits, "pack_splits": pack_splits, "reading": reading}
@@ -88,37 +87,35 @@ def packed_runs(packs: np.ndarray) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize(("splits", "pack_splits"), [(1, 1), (2, 2)])
-def test_draft_nodes_of_one_row_are_a_pack(splits, pack_splits):
-    # a path of three behind a full page, a root with two branches in the midst of one, a root alone
+def test_the_entries_of_one_row_are_a_pack(splits, pack_splits):
+    # two drafted tokens behind a full page, four in the midst of one, none
     slots = [1, 1, 1, 0, 0, 0, 0, 0, 2]
-    bases = [80] * 3 + [39] * 5 + [21]
-    nodes = [0, 1, 2, 0, 1, 2, 3, 4, 0]
-    sights = [0b1, 0b11, 0b111, 0b1, 0b11, 0b101, 0b1011, 0b10101, 0b1]
+    contexts = [81, 82, 83, 40, 41, 42, 43, 44, 22]
     cache = make_cache(3, 24, heads=1, size=32)
     packs = cut_packs([(0, 3, 80), (3, 5, 36)], 9, 21)
     how = {"splits": splits, "pack_splits": pack_splits}
-    check_packs(numbers(9, 3, 32), cache, (slots, bases, nodes, sights), packs, **how)
+    check_packs(numbers(9, 3, 32), cache, (slots, contexts), packs, **how)
 
 
 def test_more_parts_than_are_merged_at_once():
     cache = make_cache(2, 40, heads=1, size=16)
     share_pages(cache[2], 0, [1], 24)
-    rows = (range(2), [150, 30], [0] * 2, [1] * 2)
+    rows = (range(2), [151, 31])
     how = {"splits": 16, "pack_splits": 2}
     check_packs(numbers(2, 2, 16), cache, rows, cut_packs([(0, 2, 24)], 2, 32), **how)
 
 
 def test_without_packs_every_entry_is_by_itself():
     cache = make_cache(4, 20, heads=2, size=16)
-    rows = (range(4), [70, 3, 40, 0], [0] * 4, [1] * 4)
+    rows = (range(4), [71, 4, 41, 1])
     check_packs(numbers(4, 6, 16), cache, rows, np.zeros((3, 4), np.int32), splits=2, pack_splits=2)
 
 
 def test_one_entry_and_a_group_wider_than_a_tile_go_without_packs():
     cache = make_cache(2, 20, heads=1, size=16)
-    rows = ([0], [70], [0], [1])
+    rows = ([0], [71])
     check_packs(numbers(1, 2, 16), cache, rows, np.zeros((3, 1), np.int32), splits=2, pack_splits=2)
-    rows = ([0, 1], [70, 9], [0, 0], [1, 1])
+    rows = ([0, 1], [71, 10])
     none = np.zeros((3, 2), np.int32)
     check_packs(numbers(2, TILE_ROWS + 1, 16), cache, rows, none, splits=1, pack_splits=1)
 
@@ -141,7 +138,7 @@ def test_packs_of_any_head_size_and_type(size, dtype, kept):
     share_pages(cache[2], 0, [1, 2], 68)
     q_EHd = numbers(3, 8, size, dtype=dtype)[:, :4]  # a slice of the fused projection
     packs = cut_packs([(0, 3, 68)], 3, 32)
-    rows = (range(3), [70, 68, 79], [0] * 3, [1] * 3)
+    rows = (range(3), [71, 69, 80])
     check_packs(q_EHd, cache, rows, packs, splits=1, pack_splits=2, tolerance=TOLERANCE[dtype])
 
 
@@ -150,6 +147,6 @@ def test_nan_of_a_broken_model_shows():
     share_pages(tables, 0, [1], 40)
     q_EHd = numbers(2, 2, 16)
     q_EHd[1, 0, 3] = torch.nan
-    rows = map(integers, (range(2), [45, 60], [0, 0], [1, 1], cut_packs([(0, 2, 40)], 2, 32).tolist()))
+    rows = map(integers, (range(2), [46, 61], cut_packs([(0, 2, 40)], 2, 32).tolist()))
     found = attend_packs(q_EHd, keys, values, tables, *rows, splits=2, pack_splits=2)
     assert found[1, 0].isnan().all() and not found[0].isnan().any() and not found[1, 1].isnan().any()

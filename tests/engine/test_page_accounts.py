@@ -19,8 +19,9 @@ from small_engines import (
     small_model,
 )
 
+from foresail.engine.drafts import Draft
 from foresail.engine.pages import PagePool, page_names
-from foresail.engine.request import Draft
+from foresail.engine.row import NEXT_STATES, NO_SLOT, Row, Rows
 
 PROMPTS = [random_prompt(length) for length in (1, 3, 4, 6, 8, 9)]
 MODEL = small_model()
@@ -28,26 +29,41 @@ MODEL = small_model()
 
 def check_accounts(engine: Engine) -> None:
     """The pool's counts are the owners that can be seen, and names stand for pages one to one."""
-    rows = [*engine.running.values(), *engine.entrance.entering]
-    owners = Counter(page for row in rows for page in row.pages)
-    owners.update(page for filling in engine.entrance.prefixes.filling.values() for page in filling.pages)
-    pool = engine.pool
+    prefixes, pool = engine.admission.prefixes, engine.pool
+    owners = Counter(page for row in engine.rows for page in row.pages)
+    owners.update(page for prefix in prefixes.by_tokens.values() for page in prefix.pages)
     assert pool._owners == [owners[page] for page in range(engine.num_pages)]
     assert sorted([*pool._free, *pool._idle]) == [
         page for page in range(engine.num_pages) if not owners[page]
     ]
     assert {name: page for page, name in pool._names.items()} == pool._named
     assert set(pool._idle) <= set(pool._names) and not set(pool._free) & set(pool._names)
-    assert sorted([*engine.free_slots, *engine.running]) == list(range(len(engine.table.lengths_S)))
-    for filling in engine.entrance.prefixes.filling.values():
-        assert filling.num_entering == sum(row.filling is filling for row in engine.entrance.entering)
-    queued = [row for row in engine.entrance.waiting if row.saved is None]
-    joined = [row for row in engine.entrance.entering if row.filling is not None]
-    assert engine.entrance.prefixes.wanted == Counter(row.prefix for row in queued + joined)
-    for slot, row in engine.running.items():
+    assert sorted([*engine.free_slots, *engine.slots]) == list(range(len(engine.table.lengths_S)))
+    for prefix in prefixes.by_tokens.values():
+        assert prefix.num_rows == sum(row.prefix is prefix for row in engine.rows)
+    queued = [row for row in engine.admission.waiting if row.saved is None]
+    joined = [row for row in engine.admission.filling if row.prefix is not None]
+    assert prefixes.wanted == Counter(row.prefix_tokens for row in queued + joined)
+    for slot, row in engine.slots.items():
         assert engine.table.num_pages_S[slot] == len(row.pages)
         assert engine.table.pages_SP[slot, : len(row.pages)].tolist() == row.pages
-    assert not any(row.pages for row in engine.entrance.waiting)
+    check_states(engine)
+
+
+def check_states(engine: Engine) -> None:
+    """Every row stands where its state says, and nowhere else."""
+    by_state: dict[str, list[Row]] = {state: [] for state in NEXT_STATES}
+    for row in engine.rows:
+        by_state[row.state].append(row)
+        assert (row.slot != NO_SLOT) == (row.state in ("running", "resting"))
+        assert not row.pages or row.state in ("filling", "running", "resting")
+        assert row.prefix is None or row.state == "filling"
+        assert row.saved is None or row.state in ("waiting", "parked")
+    assert engine.rows.count == {state: len(rows) for state, rows in by_state.items()}
+    assert set(engine.admission.waiting) == set(by_state["waiting"])
+    assert set(engine.admission.filling) == set(by_state["filling"])
+    assert all(row.slot == slot for slot, row in engine.slots.items())
+    assert set(engine.slots.values()) == {*by_state["running"], *by_state["resting"]}
 
 
 def random_request(name: str, numbers: random.Random):
@@ -61,10 +77,8 @@ def random_request(name: str, numbers: random.Random):
 
 
 def random_draft(numbers: random.Random) -> Draft:
-    """Mostly wrong guesses, with branches."""
-    count = numbers.randint(0, 5)
-    parents = tuple(numbers.randint(-1, place - 1) for place in range(count))
-    return Draft(tokens=tuple(numbers.sample(range(VOCABULARY), count)), parents=parents)
+    """Mostly wrong."""
+    return Draft(tokens=tuple(numbers.sample(range(VOCABULARY), numbers.randint(0, 5))))
 
 
 @pytest.mark.parametrize("ahead", [False, True])
@@ -113,7 +127,7 @@ def test_a_random_walk_leaks_nothing_and_changes_no_token(seed, num_pages, page_
             case "go on" if resting:
                 go_on(numbers.choice(resting))
             case "draft":
-                collect(engine.step(engine.guess({name: random_draft(numbers) for name in alive})))
+                collect(engine.step(engine.drafts_by_slot({name: random_draft(numbers) for name in alive})))
             case "update":
                 engine.weights_changed(turn)
             case _:
@@ -139,9 +153,23 @@ def test_the_walk_above_would_see_a_leak():
     engine.add(ask("a", PROMPTS[3]))
     engine.step()
     check_accounts(engine)
-    engine.running[next(iter(engine.running))].pages.pop()
+    engine.slots[next(iter(engine.slots))].pages.pop()
     with pytest.raises(AssertionError):
         check_accounts(engine)
+
+
+def test_a_row_changes_its_state_only_as_the_table_says():
+    for before, allowed in NEXT_STATES.items():
+        for after in NEXT_STATES:
+            rows, row = Rows(), Row(request=ask("a", PROMPTS[0]), context=PROMPTS[0])
+            rows.add(row)
+            row.state = before
+            if after in allowed:
+                rows.move(row, after)
+                assert row.state == after and (rows.find("a") is row) == (after != "done")
+            else:
+                with pytest.raises(AssertionError, match=f"a was {before} and cannot be {after}"):
+                    rows.move(row, after)
 
 
 def test_a_page_is_free_when_its_last_owner_leaves():
@@ -159,7 +187,7 @@ def test_a_page_is_free_when_its_last_owner_leaves():
 def test_pages_cannot_be_taken_when_none_is_free():
     pool = PagePool(1)
     pool.take(1)
-    with pytest.raises(AssertionError, match="makes room"):
+    with pytest.raises(AssertionError, match="frees pages"):
         pool.take(1)
 
 

@@ -87,7 +87,7 @@ def test_a_row_that_is_left_resting_gives_its_place_away(whole):
                 found[completion.request.id] = completion
     assert_same(found, whole)
     assert_all_free(engine)
-    assert not engine.resting and not engine.parked and not engine.holds("nobody")
+    assert not engine.holds("nobody")
 
 
 def test_a_row_put_back_in_the_middle_of_a_chunk_draws_only_the_rest_of_it():
@@ -145,6 +145,43 @@ def test_without_keys_and_values_they_are_computed_again():
     assert parked is not None
     engine.resume(replace(parked, kv=None))
     assert_same(finish_all(engine), plain)
+
+
+@pytest.mark.parametrize("drawn", [3, 4])
+def test_a_request_that_comes_back_with_a_longer_prompt_computes_only_what_is_new(drawn):
+    """A second turn: prompt, answer and what was said to it; siblings that come without keys and values join it."""
+    first = small_engine(MODEL)
+    first.add(ask("a", PROMPT, stop_ids=(), max_new_tokens=12))
+    for _ in range(drawn):
+        first.step()
+    parked = first.park("a")
+    assert parked is not None and parked.kv is not None
+    turns = ask_group("b", (*PROMPT, *parked.ids, *random_prompt(9, seed=1)), 3, stop_ids=())
+    expected = finish_all(small_engine(MODEL), turns)
+    engine = small_engine(MODEL, prefill_tokens=5)
+    tally = Tally(engine)
+    engine.resume(replace(parked, request=turns[0], ids=[], logprobs=[], versions=[]))
+    for request in turns[1:]:
+        engine.add(request)
+    assert_same(finish_all(engine), expected)
+    assert tally.prefilled == [5, 4]  # the last token of the answer, and all but the last of what is new
+    assert_all_free(engine)
+
+
+def test_of_a_saved_beginning_what_is_cached_here_is_not_loaded():
+    engine = small_engine(MODEL)
+    engine.add(ask("a", PROMPT, stop_ids=(), max_new_tokens=12))
+    for _ in range(7):
+        engine.step()
+    parked = engine.park("a")
+    longer = ask("b", (*PROMPT, *parked.ids, 3, 1, 4), stop_ids=())
+    expected = finish_all(small_engine(MODEL), [longer])
+    loaded, load = [], engine.runner.cache.load
+    engine.runner.cache.load = lambda saved, pages: (loaded.append(len(pages)), load(saved, pages))
+    tally = Tally(engine)
+    engine.resume(replace(parked, request=longer, ids=[], logprobs=[], versions=[]))
+    assert_same(finish_all(engine), expected)
+    assert not loaded and tally.prefilled == [3]  # 16 tokens are four whole pages, which are still here
 
 
 def test_under_other_weights_the_saved_keys_are_left_aside():

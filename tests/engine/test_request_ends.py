@@ -113,7 +113,7 @@ def test_a_request_cancelled_while_its_prompt_is_filled_leaves_nothing():
     for request in ask_group("a", PROMPT, 2):
         engine.add(request)
     engine.step()
-    assert len(engine.entrance.entering) == 2 and engine.entrance.prefixes.filling
+    assert engine.rows.count["filling"] == 2 and engine.admission.prefixes.by_tokens
     assert engine.cancel("a.0") is not None and engine.cancel("a.1") is not None
     engine.add(
         ask("b", PROMPT, stop_ids=())
@@ -156,7 +156,7 @@ def test_a_request_beyond_the_context_is_refused():
     engine.add(ask("fits", random_prompt(context - 20)))
     with pytest.raises(ValueError, match=r"77 prompt tokens \+ 20 new ones exceed the model's context of 96"):
         engine.add(ask("a", random_prompt(context - 19)))
-    assert len(engine.entrance.waiting) == 1
+    assert engine.rows.count["waiting"] == 1
 
 
 def test_a_request_for_more_pages_than_there_are_is_refused():

@@ -6,25 +6,21 @@ Without a GPU the kernels run in Triton's interpreter.
 from __future__ import annotations
 
 import math
-import os
 import random
 from dataclasses import dataclass, field
 
 import pytest
 import torch
+import triton_interpreter  # noqa: F401
 from torch import Tensor
 
+from foresail.engine.drafts import MAX_DRAFT
 from foresail.engine.entries import Entries
+from foresail.engine.kernels.rows import advance, locate
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is first imported
-pytest.importorskip("triton", reason="the kernels need triton")
-
-from foresail.engine.kernels.rows import advance, locate  # noqa: E402
-
 SLOTS = 9  # the last one is scratch
-MOST_NODES = 17
+MOST_ENTRIES = 1 + MAX_DRAFT
 VOCABULARY = 5  # few, so that drafts often come true
 
 
@@ -33,30 +29,20 @@ class Batch:
     """Entries as lists, and what the model is said to have drawn at each."""
 
     slots: list[int] = field(default_factory=list)
-    nodes: list[int] = field(default_factory=list)
-    depths: list[int] = field(default_factory=list)
-    parents: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
     drafts: list[int] = field(default_factory=list)
-    sights: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
 
-    def add(self, slot: int, parents: list[int], drafts: list[int], tokens: list[int]) -> None:
-        depths, sights = [0], [1]
-        for node, parent in enumerate(parents[1:], 1):
-            depths.append(depths[parent] + 1)
-            sights.append(sights[parent] | 1 << node)
-        self.slots += [slot] * len(parents)
-        self.nodes += range(len(parents))
-        self.depths += depths
-        self.parents += parents
+    def add(self, slot: int, drafts: list[int], tokens: list[int]) -> None:
+        self.logprobs += [-0.25 * (1 + len(self.logprobs) + offset) for offset in range(len(tokens))]
+        self.slots += [slot] * len(tokens)
+        self.offsets += range(len(tokens))
         self.drafts += drafts
-        self.sights += sights
         self.tokens += tokens
-        self.logprobs += [-0.25 * (1 + len(self.logprobs) + node) for node in range(len(parents))]
 
     def entries(self) -> Entries:
-        columns = (self.slots, self.nodes, self.depths, self.parents, self.drafts, self.sights)
+        columns = (self.slots, self.offsets, self.drafts)
         return Entries(*torch.tensor(columns, dtype=torch.int32, device=DEVICE))
 
 
@@ -78,24 +64,16 @@ def make_state(limit: int = 100, stops: tuple[int, ...] = ()) -> State:
 
 
 def random_batch(random: random.Random, rows: int, padding: int) -> Batch:
-    """Trees of all shapes whose siblings differ; some of the tokens drawn at a node are drafted below it."""
+    """Drafts of all lengths; most tokens that are drawn were drafted next."""
     batch = Batch()
     for slot in random.sample(range(SLOTS - 1), rows):
-        parents, drafts = [-1], [-7]
-        for _ in range(random.choice((0, 1, 4, 16, 16))):
-            parent = random.choice((len(parents) - 1, random.randrange(len(parents))))
-            draft = random.randrange(VOCABULARY)
-            if (parent, draft) not in zip(parents, drafts, strict=True):
-                parents.append(parent)
-                drafts.append(draft)
-        tokens = []
-        for node in range(len(parents)):
-            below = [draft for parent, draft in zip(parents, drafts, strict=True) if parent == node]
-            follow = below and random.random() < 0.9
-            tokens.append(random.choice(below) if follow else random.randrange(VOCABULARY))
-        batch.add(slot, parents, drafts, tokens)
+        drafts = [-7, *random.choices(range(VOCABULARY), k=random.choice((0, 1, 4, 16, 16)))]
+        tokens = [
+            draft if random.random() < 0.8 else random.randrange(VOCABULARY) for draft in (*drafts[1:], 0)
+        ]
+        batch.add(slot, drafts, tokens)
     for _ in range(padding):
-        batch.add(SLOTS - 1, [-1], [0], [random.randrange(VOCABULARY)])
+        batch.add(SLOTS - 1, [0], [random.randrange(VOCABULARY)])
     return batch
 
 
@@ -119,21 +97,17 @@ def run(batch: Batch, state: State) -> tuple[list[list[int]], State]:
 
 
 def walk(batch: Batch, state: State) -> tuple[list[list[int]], State]:
-    """What `advance` must give, node by node."""
-    drawn = [[0] * len(batch.slots) for _ in range(5)]
+    """What `advance` must give, token by token."""
+    drawn = [[0] * len(batch.slots) for _ in range(4)]
     last, lengths, limits = [*state.last], [*state.lengths], [*state.limits]
-    for root, slot in enumerate(batch.slots):
-        if batch.nodes[root] or slot == SLOTS - 1:
+    for first, slot in enumerate(batch.slots):
+        if batch.offsets[first] or slot == SLOTS - 1:
             continue
-        size = 1
-        while root + size < len(batch.nodes) and batch.nodes[root + size]:
-            size += 1
-        node, count, ending = 0, 0, 0
-        while node is not None:
-            token, logprob = batch.tokens[root + node], batch.logprobs[root + node]
-            drawn[0][root + count] = token
-            drawn[1][root + count] = bits(logprob)
-            drawn[2][root + count] = node
+        count, ending, stands = 0, 0, True
+        while stands:
+            entry = first + count
+            token, logprob = batch.tokens[entry], batch.logprobs[entry]
+            drawn[0][entry], drawn[1][entry] = token, bits(logprob)
             count += 1
             if math.isnan(logprob):
                 ending = 3
@@ -141,10 +115,9 @@ def walk(batch: Batch, state: State) -> tuple[list[list[int]], State]:
                 ending = 1
             elif count >= state.limits[slot]:
                 ending = 2
-            children = [n for n in range(1, size) if batch.parents[root + n] == node]
-            children = [n for n in children if batch.drafts[root + n] == token]
-            node = children[0] if children and not ending else None
-        drawn[3][root], drawn[4][root] = count, ending
+            is_next = entry + 1 < len(batch.slots) and batch.offsets[entry + 1] > 0
+            stands = is_next and not ending and batch.drafts[entry + 1] == token
+        drawn[2][first], drawn[3][first] = count, ending
         last[slot] = token
         lengths[slot] += count
         limits[slot] -= count
@@ -155,7 +128,7 @@ def bits(number: float) -> int:
     return torch.tensor(number, dtype=torch.float32).view(torch.int32).item()
 
 
-def test_random_trees_advance_as_the_walk_does():
+def test_random_drafts_advance_as_the_walk_does():
     chance = random.Random(0)
     counts, endings = [], []
     for trial in range(24):
@@ -168,34 +141,34 @@ def test_random_trees_advance_as_the_walk_does():
                 batch.logprobs[entry] = math.nan
         found, expected = run(batch, state), walk(batch, state)
         assert found == expected
-        counts += [count for count in found[0][3] if count]
-        endings += [how for count, how in zip(*found[0][3:], strict=True) if count]
+        counts += [count for count in found[0][2] if count]
+        endings += [how for count, how in zip(*found[0][2:], strict=True) if count]
     assert max(counts) > 5 and set(endings) == {0, 1, 2, 3}  # the trials saw what they were made to see
 
 
 def test_plain_rows_draw_one_token_each():
     batch = Batch()
     for slot in (4, 0, 7):
-        batch.add(slot, [-1], [slot + 20], [slot + 10])
+        batch.add(slot, [slot + 20], [slot + 10])
     drawn, state = run(batch, make_state())
-    assert drawn == [[14, 10, 17], [bits(x) for x in batch.logprobs], [0, 0, 0], [1, 1, 1], [0, 0, 0]]
+    assert drawn == [[14, 10, 17], [bits(x) for x in batch.logprobs], [1, 1, 1], [0, 0, 0]]
     assert state.last == [10, 101, 102, 103, 14, 105, 106, 17, 108]
     assert state.lengths == [4, 8, 13, 18, 24, 28, 33, 39, 1]
     assert state.limits == [99, 100, 100, 100, 99, 100, 100, 99, 100]
 
 
-def test_a_long_path_comes_true_to_its_end():
+def test_a_long_draft_comes_true_to_its_end():
     batch = Batch()
-    chain = list(range(50, 50 + MOST_NODES))
-    batch.add(2, list(range(-1, MOST_NODES - 1)), [0, *chain[:-1]], chain)
-    batch.add(3, [-1], [0], [9])
+    chain = list(range(50, 50 + MOST_ENTRIES))
+    batch.add(2, [0, *chain[:-1]], chain)
+    batch.add(3, [0], [9])
     drawn, state = run(batch, make_state())
-    assert drawn[0] == [*chain, 9] and drawn[2] == [*range(MOST_NODES), 0]
-    assert drawn[3] == [MOST_NODES, *[0] * (MOST_NODES - 1), 1]
+    assert drawn[0] == [*chain, 9]
+    assert drawn[2] == [MOST_ENTRIES, *[0] * (MOST_ENTRIES - 1), 1]
     assert (state.last[2], state.lengths[2], state.limits[2]) == (
         chain[-1],
-        13 + MOST_NODES,
-        100 - MOST_NODES,
+        13 + MOST_ENTRIES,
+        100 - MOST_ENTRIES,
     )
 
 
@@ -212,13 +185,12 @@ def test_a_long_path_comes_true_to_its_end():
 )
 def test_what_ends_a_row(limit, stops, nan_at, count, ending):
     batch = Batch()
-    batch.add(5, [-1, 0, 0, 2], [0, 99, 11, 12], [11, 0, 12, 13])  # path: nodes 0, 2, 3
+    batch.add(5, [0, 11, 12, 99], [11, 12, 13, 0])  # 99 is not what was drawn before it
     if nan_at is not None:
-        batch.logprobs[[0, 2, 3][nan_at]] = math.nan
+        batch.logprobs[nan_at] = math.nan
     drawn, state = run(batch, make_state(limit, stops))
     assert drawn[0] == [11, 12, 13][:count] + [0] * (4 - count)
-    assert drawn[2] == [0, 2, 3][:count] + [0] * (4 - count)
-    assert drawn[3:] == [[count, 0, 0, 0], [ending, 0, 0, 0]]
+    assert drawn[2:] == [[count, 0, 0, 0], [ending, 0, 0, 0]]
     assert (state.last[5], state.lengths[5], state.limits[5]) == (10 + count, 28 + count, limit - count)
 
 
@@ -239,18 +211,16 @@ def test_entries_find_their_ids_positions_and_places(padding):
     batch, state = random_batch(chance, rows=7, padding=padding), make_state()
     pages = chance.sample(range(1000), SLOTS * 16)
     tables = [pages[16 * slot : 16 * slot + 16] for slot in range(SLOTS)]
-    ids, positions, places, bases = locate(
+    ids, positions, places, contexts = locate(
         torch.tensor(state.last, device=DEVICE),
         torch.tensor(state.lengths, device=DEVICE),
         torch.tensor(tables, dtype=torch.int32, device=DEVICE),
         batch.entries(),
         page_size=page_size,
     )
-    assert (ids.dtype, positions.dtype, places.dtype, bases.dtype) == (*[torch.int64] * 3, torch.int32)
-    for entry, (slot, node) in enumerate(zip(batch.slots, batch.nodes, strict=True)):
-        base = state.lengths[slot] - 1
-        page, offset = tables[slot][(base + node) // page_size], (base + node) % page_size
-        assert bases[entry] == base
-        assert ids[entry] == (state.last[slot] if node == 0 else batch.drafts[entry])
-        assert positions[entry] == base + batch.depths[entry]
-        assert places[entry] == page * page_size + offset
+    assert (ids.dtype, positions.dtype, places.dtype, contexts.dtype) == (*[torch.int64] * 3, torch.int32)
+    for entry, (slot, offset) in enumerate(zip(batch.slots, batch.offsets, strict=True)):
+        position = state.lengths[slot] - 1 + offset
+        assert (positions[entry], contexts[entry]) == (position, position + 1)
+        assert ids[entry] == (state.last[slot] if offset == 0 else batch.drafts[entry])
+        assert places[entry] == tables[slot][position // page_size] * page_size + position % page_size

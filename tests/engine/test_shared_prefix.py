@@ -45,7 +45,7 @@ def test_prompts_of_those_that_wait_are_filled_with_others_where_that_pays():
     requests = [ask(f"{n}", random_prompt(10, n), stop_ids=(), max_new_tokens=3) for n in range(6)]
     expected = finish_all(small_engine(small_model()), requests)
     engine = small_engine(small_model(), max_running=1)
-    engine.runner.worth_filling = 30
+    engine.runner.efficient_prefill_tokens = 30
     tally = Tally(engine)
     assert_same(finish_all(engine, requests), expected)
     assert tally.prefilled == [27, 27]
@@ -55,7 +55,7 @@ def test_prompts_of_those_that_wait_are_filled_with_others_where_that_pays():
 def test_looking_ahead_leaves_half_of_the_free_pages():
     requests = [ask(f"{n}", random_prompt(10, n), stop_ids=(), max_new_tokens=3) for n in range(30)]
     engine = small_engine(small_model(), max_running=1, num_pages=44)
-    engine.runner.worth_filling = 1000
+    engine.runner.efficient_prefill_tokens = 1000
     tally = Tally(engine)
     for request in requests:
         engine.add(request)
@@ -133,7 +133,7 @@ def test_a_prompt_in_use_by_none_but_its_samples_is_held_once():
     for request in ask_group("a", random_prompt(10), 3, stop_ids=()):
         engine.add(request)
     engine.step()
-    assert not engine.entrance.prefixes.filling
+    assert not engine.admission.prefixes.by_tokens
     assert engine.pool.num_free == 20 - 2 - 3  # two whole pages for all, one half-filled page for each
 
 
@@ -142,7 +142,7 @@ def test_whole_pages_are_shared_and_the_last_is_copied():
     for request in ask_group("a", random_prompt(10), 3):
         engine.add(request)
     engine.step()
-    tables = [row.pages for row in engine.running.values()]
+    tables = [row.pages for row in engine.slots.values()]
     assert len({tuple(pages[:2]) for pages in tables}) == 1
     assert len({pages[2] for pages in tables}) == 3
     # 10 = 4 + 4 + 2: the third page holds the prompt's last two tokens in every copy.
@@ -158,13 +158,13 @@ def test_siblings_write_only_into_pages_of_their_own():
     for request in ask_group("a", random_prompt(10), 9, stop_ids=(), max_new_tokens=6):
         engine.add(request)
     engine.step()
-    shared = next(iter(engine.running.values())).pages[:2]
+    shared = next(iter(engine.slots.values())).pages[:2]
     kept = cache.keys[:, shared].clone(), cache.values[:, shared].clone()
     steps = 0
     while engine.busy:
         assert torch.equal(cache.keys[:, shared], kept[0]) and torch.equal(cache.values[:, shared], kept[1])
-        assert all(row.pages[:2] == shared for row in engine.running.values())
-        own = [page for row in engine.running.values() for page in row.pages[2:]]
+        assert all(row.pages[:2] == shared for row in engine.slots.values())
+        own = [page for row in engine.slots.values() for page in row.pages[2:]]
         assert len(own) == len(set(own)) and not set(own) & set(shared)
         engine.step()
         steps += 1

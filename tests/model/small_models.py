@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2
 
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
+from foresail.model.readouts import logits
 
 VOCABULARY = 67
 
@@ -75,4 +76,4 @@ def packed_logits(model: Decoder, sequences: list[Tensor]) -> Tensor:
     lengths = torch.tensor([0, *(len(ids) for ids in sequences)])
     positions_T = torch.cat([torch.arange(len(ids)) for ids in sequences]).to(model.device)
     attend = PackedAttention(lengths.cumsum(0).to(model.device))
-    return model.logits(model(torch.cat(sequences).to(model.device), positions_T, attend))
+    return model(torch.cat(sequences).to(model.device), positions_T, attend, logits).value

@@ -1,4 +1,4 @@
-"""Attention after shared prompts, joined from two calls of a kernel, against one rectangle with a mask.
+"""Attention after shared prompts, merged from two calls of a kernel, against one rectangle with a mask.
 
 Legend: T tokens, H query heads, K key/value heads, d head size.
 """
@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from foresail.model import flash
-from foresail.model.family import Family
-from foresail.model.flash import FlashAttention, Spans, join
+from foresail.model.flash import FlashAttention, Spans, merge
 from foresail.model.kernels import available
-from foresail.model.rectangle import Rectangle
+from foresail.model.padded import PaddedAttention
+from foresail.model.shared_prompts import SharedPromptAttention
 
 LENGTHS = [5, 9, 6, 3, 1, 7, 2, 2]
 PARENTS = [-1, -1, -1, 0, 0, 0, 1, 1]
@@ -82,7 +82,9 @@ def heads(device: str = "cpu", dtype: torch.dtype = torch.float32, size: int = 4
     ]
 
 
-def results(family: Family | FlashAttention | Rectangle, inputs: list[Tensor]) -> list[Tensor]:
+def results(
+    family: SharedPromptAttention | FlashAttention | PaddedAttention, inputs: list[Tensor]
+) -> list[Tensor]:
     out = family.attend(*inputs)
     slope = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out.device, out.dtype)
     return [out, *torch.autograd.grad(out, inputs, slope)]
@@ -93,15 +95,15 @@ def test_two_calls_joined_are_one(most, monkeypatch):
     """With copies of the parents' keys in the backward pass, and without."""
     monkeypatch.setattr(flash, "MOST_COPIES", most)
     inputs, cpu = heads(), torch.device("cpu")
-    joined = results(FlashAttention(STARTS, torch.tensor(PARENTS), cpu, PlainKernel()), inputs)
-    masked = results(Family(STARTS, torch.tensor(PARENTS), cpu), inputs)
-    torch.testing.assert_close(joined, masked, rtol=1e-5, atol=2e-6)
+    merged = results(FlashAttention(STARTS, torch.tensor(PARENTS), cpu, PlainKernel()), inputs)
+    masked = results(SharedPromptAttention(STARTS, torch.tensor(PARENTS), cpu), inputs)
+    torch.testing.assert_close(merged, masked, rtol=1e-5, atol=2e-6)
 
 
 def test_a_batch_without_parents_is_one_call():
     inputs, cpu = heads(), torch.device("cpu")
     found = results(FlashAttention(STARTS, None, cpu, PlainKernel()), inputs)
-    padded = results(Rectangle(LENGTHS, cpu), inputs)
+    padded = results(PaddedAttention(LENGTHS, cpu), inputs)
     torch.testing.assert_close(found, padded, rtol=1e-5, atol=2e-6)
 
 
@@ -112,7 +114,7 @@ def test_segments_out_of_order_are_refused():
 
 def test_the_fused_join_is_the_plain_one(monkeypatch):
     """Tokens of a slice; sums so far apart that one side weighs nothing among them."""
-    pytest.importorskip("triton", reason="its interpreter runs the kernel")
+    pytest.importorskip("triton_interpreter", reason="its interpreter runs the kernel")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     generator = torch.Generator().manual_seed(0)
 
@@ -125,7 +127,7 @@ def test_the_fused_join_is_the_plain_one(monkeypatch):
     for fused in (False, True):
         monkeypatch.setattr(available, "can_fuse", lambda x, fused=fused: fused)
         result = outs.clone(), sums.clone()
-        join(result[0][10:], result[1][:, 10:], more, more_sums)
+        merge(result[0][10:], result[1][:, 10:], more, more_sums)
         found.append(result)
     torch.testing.assert_close(found[1], found[0], rtol=1e-5, atol=1e-5)
     assert torch.equal(found[1][0][:10], outs[:10]) and torch.equal(found[1][1][:, :10], sums[:, :10])
@@ -141,6 +143,6 @@ def test_cuda_flash_gives_what_the_formulas_give(most, monkeypatch):
     found = results(FlashAttention(STARTS, parents, torch.device("cuda")), inputs)
     exact = [x.detach().double().cpu().requires_grad_() for x in inputs]
     for ours, expected in zip(
-        found, results(Family(STARTS, parents, torch.device("cpu")), exact), strict=True
+        found, results(SharedPromptAttention(STARTS, parents, torch.device("cpu")), exact), strict=True
     ):
         assert (ours.double().cpu() - expected).norm() < 0.01 * expected.norm()

@@ -81,7 +81,7 @@ def test_missing_and_broken_shards(tmp_path):
     with pytest.raises(FileNotFoundError, match=f"lacks {shards[1].name}, named in"):
         load(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text("{}")
-    with pytest.raises(ValueError, match="no weight_map"):
+    with pytest.raises(ValueError, match="weight_map is missing"):
         load(tmp_path)
 
 
@@ -198,7 +198,7 @@ YARN = {"rope_type": "yarn", "factor": 4.0}
         ("llama", {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "low_freq_factor is missing"),
         ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor 0.5"),
         ("llama", {"rope_parameters": {"partial_rotary_factor": 0.25}}, "partial_rotary_factor 0.25"),
-        ("llama", {"num_key_value_heads": 3}, "not a multiple of num_kv_heads"),
+        ("llama", {"num_key_value_heads": 3}, "not a multiple of num_key_value_heads"),
         ("mistral", {"sliding_window": 64}, "window attention of 64 tokens .* the model's 128 tokens"),
         ("qwen2", {"use_sliding_window": True, "sliding_window": 64, "layer_types": None}, None),
         (

@@ -25,7 +25,7 @@ def device(request, monkeypatch) -> str:
     """Where to compute, with or without the kernels."""
     if request.param == "plain":
         return "cpu"
-    pytest.importorskip("triton", reason="the kernels need triton")
+    pytest.importorskip("triton_interpreter", reason="the kernels need triton")
     monkeypatch.setattr(available, "can_fuse", lambda x: True)
     return KERNEL_DEVICE
 

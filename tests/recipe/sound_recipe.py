@@ -7,7 +7,7 @@ import pytest
 
 from foresail.recipe.load import load_recipe
 from foresail.recipe.preflight import Preflight, preflight
-from foresail.recipe.stages import Recipe
+from foresail.recipe.stage import Stage
 
 CONFIG = {
     "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 100, "hidden_size": 16,
@@ -37,7 +37,7 @@ def write_safetensors(file: Path) -> None:
     file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
 
 
-def make(*overrides: str, stage: str = "rl") -> Recipe:
+def make(*overrides: str, stage: str = "rl") -> Stage:
     common = f'stage = "{stage}"\nsteps = 10\nmicro_batch_tokens = 128\n'
     rl = "prompts_per_step = 8\nsamples_per_prompt = 4\nmax_prompt_tokens = 20\n"
     rl += '[data]\nsource = "problems.jsonl"\n'

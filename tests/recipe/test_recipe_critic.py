@@ -10,11 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from foresail.recipe import parts
-from foresail.recipe.batches import count_batches
 from foresail.recipe.dump import to_toml
 from foresail.recipe.load import load_recipe
 from foresail.recipe.preflight import preflight
-from foresail.recipe.stages import Rl
+from foresail.recipe.rl import Rl
 
 GAE = parts.Advantage(kind="gae")
 UNFILTERED = parts.DynamicSampling(enabled=False)
@@ -87,9 +86,8 @@ def test_a_critics_optimizer_keeps_its_own_defaults() -> None:
 
 def test_passes_are_updates_over_the_same_samples() -> None:
     """128 problems, mini-batches of 32, 16 updates: four to a pass."""
-    batches = count_batches(
-        rl(prompts_per_step=128, samples_per_prompt=2, updates_per_step=16, passes_per_step=4)
-    )
+    recipe = rl(prompts_per_step=128, samples_per_prompt=2, updates_per_step=16, passes_per_step=4)
+    batches = recipe.count_batches()
     assert (batches.step.prompts, batches.step.samples, batches.step.updates) == (128, 256, 16)
     assert (batches.update.prompts, batches.update.samples, batches.update.updates) == (32, 64, 1)
     assert batches.run.updates == 160

@@ -9,14 +9,12 @@ from typing import Any
 import pytest
 from tiny_world import rl_recipe, write_lines
 
-from foresail.recipe.batches import count_batches
 from foresail.recipe.curriculum import stage_at, steps_left
-from foresail.recipe.describe import curriculum_lines
 from foresail.recipe.dump import to_toml
 from foresail.recipe.load import RecipeError, load_recipe
 from foresail.recipe.parts import CurriculumStage, DynamicSampling, Loss, Problems
 from foresail.recipe.preflight import preflight
-from foresail.recipe.stages import Rl
+from foresail.recipe.rl import Rl
 
 STAGES = [
     {"steps": 2, "mix": [1, 1, 0, 0, 0], "max_new_tokens": 4},
@@ -76,9 +74,9 @@ def test_without_a_curriculum_every_step_is_the_recipe(tmp_path: Path):
 def test_room_is_made_for_the_largest_stage(tmp_path: Path):
     whole = recipe(tmp_path)
     assert whole.max_length == 12 + 16
-    assert whole.engine_room.max_running == 9 * 8
+    assert whole.engine_settings.max_running == 9 * 8
     # 2 steps of 6 prompts, 3 of 9, 3 of 6, with 8 samples each of up to 12 + 4, 12 + 8 and 12 + 16 tokens
-    batches = count_batches(whole)
+    batches = whole.count_batches()
     assert (batches.run.prompts, batches.run.updates) == (57, 8)
     assert batches.run.tokens == 8 * (12 * 16 + 27 * 20 + 18 * 28)
     assert batches.step.prompts == 9
@@ -96,12 +94,12 @@ def test_a_resolved_curriculum_loads_again(tmp_path: Path):
 
 
 def test_the_preflight_says_what_each_stage_is(tmp_path: Path):
-    lines = list(curriculum_lines(recipe(tmp_path)))
-    assert lines[1] == (
-        "  curriculum stage 2: 3 steps of 9 prompts, up to 8 tokens, temperature 0.7, levels 2 (25 %), 3 (75 %)"
+    lines = list(recipe(tmp_path).batch_notes())
+    assert lines[2] == (
+        "curriculum stage 2: 3 steps of 9 prompts, up to 8 tokens, temperature 0.7, levels 2 (25 %), 3 (75 %)"
     )
-    assert lines[2].endswith("3 steps of 6 prompts, up to 16 tokens, temperature 1, problems of any level")
-    assert list(curriculum_lines(rl_recipe(tmp_path, tmp_path))) == []
+    assert lines[3].endswith("3 steps of 6 prompts, up to 16 tokens, temperature 1, problems of any level")
+    assert not any("stage" in line for line in rl_recipe(tmp_path, tmp_path).batch_notes())
 
 
 # What is refused.

@@ -12,8 +12,11 @@ from foresail.recipe import parts
 from foresail.recipe.dump import to_toml
 from foresail.recipe.keys import known_keys, table_type
 from foresail.recipe.load import load_recipe
+from foresail.recipe.rl import Rl
+from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape, RopeScaling
-from foresail.recipe.stages import STAGES, Recipe, Rl, Sft
+from foresail.recipe.stage import Stage
+from foresail.recipe.stages import STAGES, recipe_type
 
 SHAPE = ModelShape(
     family="qwen3", vocab_size=64, hidden_size=32, intermediate_size=64, num_layers=2, num_heads=4,
@@ -48,7 +51,7 @@ def rl_recipes(draw: st.DrawFn) -> Rl:
     )
 
 
-def reload(recipe: Recipe, folder: Path) -> Recipe:
+def reload(recipe: Stage, folder: Path) -> Stage:
     file = folder / "resolved.toml"
     file.write_text(to_toml(recipe), encoding="utf-8", newline="\n")
     return load_recipe(file)
@@ -89,10 +92,8 @@ def test_every_key_has_its_meaning_beside_it() -> None:
 
 
 def test_no_field_goes_without_a_description() -> None:
-    tables: set[type[BaseModel]] = set(STAGES.values())
-    tables |= {
-        table for stage in STAGES.values() for _, kind in known_keys(stage) if (table := table_type(kind))
-    }
+    tables: set[type[BaseModel]] = {recipe_type(name) for name in STAGES}
+    tables |= {table for stage in tables for _, kind in known_keys(stage) if (table := table_type(kind))}
     silent = [
         f"{table.__name__}.{name}"
         for table in tables

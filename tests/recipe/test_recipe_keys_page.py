@@ -10,12 +10,20 @@ import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from foresail.recipe.stages import STAGES
+from foresail.recipe.keys import item_type, one_or_more
+from foresail.recipe.parts import Term
+from foresail.recipe.stages import STAGES, recipe_type
 
 PAGE = (Path(__file__).parents[2] / "docs/recipe-keys.md").read_text(encoding="utf-8")
 
 
-TABLES = ("eval", "curriculum", "critic", "lora")  # that may be left out, and have sections of their own
+TABLES = (
+    "data",
+    "eval",
+    "curriculum",
+    "critic",
+    "lora",
+)  # that may be left out, and have sections of their own
 
 
 def plain_keys(table: type[BaseModel]) -> Iterator[tuple[str, object, str]]:
@@ -27,16 +35,29 @@ def plain_keys(table: type[BaseModel]) -> Iterator[tuple[str, object, str]]:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_plain_keys_of_a_stage_are_on_the_page(stage):
-    keys = [key for key in plain_keys(STAGES[stage]) if key[0] not in ("stage", *TABLES)]
-    assert len(keys) > 5
+    keys = [key for key in plain_keys(recipe_type(stage)) if key[0] not in ("stage", *TABLES)]
+    assert len(keys) >= 5
     missing = [name for name, _, text in keys if f"| `{name}` |" not in PAGE or text not in PAGE]
     assert missing == []
 
 
 @pytest.mark.parametrize("stage", STAGES)
+def test_keys_of_sources_are_on_the_page(stage):
+    keys = [
+        (f"{name}.{key}", text)
+        for name, field in recipe_type(stage).model_fields.items()
+        if one_or_more(field)
+        for key, _, text in plain_keys(item_type(field.annotation))
+    ]
+    assert len(keys) >= 6
+    rows = [line.replace("`data.", "`eval.") for line in PAGE.splitlines()] + PAGE.splitlines()
+    assert [key for key, text in keys if not any(f"| `{key}` |" in row and text in row for row in rows)] == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
 def test_keys_of_its_tables_are_on_the_page(stage):
     wrong = []
-    for table, field in STAGES[stage].model_fields.items():
+    for table, field in recipe_type(stage).model_fields.items():
         if not isinstance(field.default, BaseModel):
             continue
         for name, default, text in plain_keys(type(field.default)):
@@ -51,3 +72,12 @@ def test_keys_of_its_tables_are_on_the_page(stage):
                     [] if f"`{json.dumps(of_stage)}`" in row or f"`{json.dumps(default)}`" in row else [row]
                 )
     assert wrong == []
+
+
+def test_keys_of_a_reward_term_are_on_the_page():
+    rows = [
+        line.split("|") for line in PAGE.partition("## [[reward.terms]]")[2].partition("## ")[0].splitlines()
+    ]
+    told = {row[1].strip(): row[3].strip() for row in rows if len(row) > 3}
+    for name, _, text in plain_keys(Term):
+        assert told[f"`{name}`"] == text

@@ -1,12 +1,17 @@
 """Recipes from TOML and overrides: what is accepted, and what every mistake is answered with."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from foresail.recipe.keys import ELSEWHERE, known_keys, nearest
+from foresail.recipe.elsewhere import KEYS, NAMES, VALUES
+from foresail.recipe.keys import known_keys, nearest
 from foresail.recipe.load import RecipeError, load_recipe
-from foresail.recipe.stages import STAGES, Recipe, Rl, Sft
+from foresail.recipe.rl import Rl
+from foresail.recipe.sft import Sft
+from foresail.recipe.stage import Stage
+from foresail.recipe.stages import STAGES
 
 RL = """
 stage = "rl"
@@ -25,7 +30,7 @@ path = "m"
 """
 
 
-def load(tmp_path: Path, text: str, *overrides: str) -> Recipe:
+def load(tmp_path: Path, text: str, *overrides: str) -> Stage:
     file = tmp_path / "recipe.toml"
     file.write_text(text, encoding="utf-8")
     return load_recipe(file, overrides)
@@ -40,7 +45,7 @@ def refuse(tmp_path: Path, text: str, *overrides: str) -> str:
 def test_file_sets_what_it_says_and_leaves_the_rest(tmp_path: Path) -> None:
     recipe = load(tmp_path, RL)
     assert isinstance(recipe, Rl)
-    assert (recipe.steps, recipe.data.source, recipe.optimizer.lr) == (3, "arithmetic:count=100", 1e-6)
+    assert (recipe.steps, recipe.data[0].source, recipe.optimizer.lr) == (3, "arithmetic:count=100", 1e-6)
 
 
 def test_overrides_win_and_are_typed(tmp_path: Path) -> None:
@@ -68,7 +73,7 @@ def test_none_unsets(tmp_path: Path) -> None:
     text = RL + '[eval]\nsource = "x.jsonl"\n[engine]\nkv_tokens = 5\n'
     recipe = load(tmp_path, text, "eval=none", "engine.kv_tokens=none")
     assert isinstance(recipe, Rl)
-    assert recipe.eval is None and recipe.engine.kv_tokens is None
+    assert recipe.eval == () and recipe.engine.kv_tokens is None
 
 
 def test_none_where_a_value_is_needed(tmp_path: Path) -> None:
@@ -109,7 +114,6 @@ def test_stage_can_be_overridden(tmp_path: Path) -> None:
         ("actor_rollout_ref.actor.clip_ratio_high", "loss.clip_high"),
         ("actor_rollout_ref.actor.clip_ratio_c", "loss.dual_clip"),
         ("actor_rollout_ref.actor.kl_loss_type", "loss.kl"),
-        ("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "micro_batch_tokens"),
         ("algorithm.rollout_is_threshold", "loss.importance_cap"),
         ("algorithm.adv_estimator", "advantage.kind"),
         ("data.train_files", "data.source"),
@@ -119,8 +123,7 @@ def test_stage_can_be_overridden(tmp_path: Path) -> None:
         ("trainer.test_freq", "eval_every"),
         ("trainer.project_name", "run.wandb"),
         ("beta", "loss.kl_weight"),
-        ("scale_rewards", "advantage.kind"),
-        ("loss_type", "loss.aggregation"),
+        ("system_prompt", "data.system"),
         ("rollout_batch_size", "prompts_per_step"),
         ("max_completion_length", "sampling.max_new_tokens"),
         ("rnu.name", "run.name"),
@@ -142,11 +145,63 @@ def test_empty_unknown_table_is_a_mistake(tmp_path: Path) -> None:
 
 def test_names_from_elsewhere_lead_to_real_keys() -> None:
     known = {key for stage in (Rl, Sft) for key, _ in known_keys(stage)}
-    assert set(ELSEWHERE.values()) <= known
-    assert not set(ELSEWHERE) & known
+    assert set(NAMES.values()) <= known
+    assert not set(NAMES) & known
+    assert not set(NAMES) & set(KEYS)
+    assert set(VALUES) <= known
+    # what a sentence names in our words must be there: "loss.kind", "updates_per_step", …
+    tables = {key.split(".")[0] for key in known}
+    for sentence in [*KEYS.values(), *(text for table in VALUES.values() for text in table.values())]:
+        dotted = re.findall(r"\b[a-z_]+(?:\.[a-z_0-9]+)+\b", sentence)
+        assert {name for name in dotted if name.split(".")[0] in tables} <= known, sentence
     # SFT has no samples per prompt: the nearest key must be one of its own.
     sft = [key for key, _ in known_keys(Sft)]
-    assert nearest("num_generations", sft) in sft
+    assert nearest("num_generations", sft) is None
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("gradient_accumulation_steps=4", "counted in tokens, not in samples"),
+        ("num_train_epochs=3", "a run is counted in steps"),
+        ("bf16=true", 'model.dtype = "bfloat16"'),
+        ("actor_rollout_ref.actor.ppo_mini_batch_size=64", "updates_per_step counts updates, not samples"),
+        ("importance_sampling_level=sequence", 'level "sequence" is loss.kind = "gspo"'),
+        ("loss_type=dr_grpo", '"dr_grpo" is "constant"'),
+        ("epsilon=0.2", "loss.clip_low and loss.clip_high"),
+        ("device=gpu", 'the nearest is run.device; write "cuda"'),
+        ("rollout.backend=vllm", "the engine is Foresail's own"),
+        ("engine=vllm", "the engine is Foresail's own"),
+        ("run.device=gpu", 'write "cuda"'),
+        ("loss.kind=grpo", 'advantage.kind = "grpo" with loss.kind = "clip"'),
+        ("loss.kind=PPO", 'advantage.kind = "gae" with a [critic]'),
+        ("advantage.kind=gspo", 'loss.kind = "gspo"'),
+        ("model.dtype=bf16", 'write "bfloat16"'),
+        ("stage=dpo", "no training on preferences"),
+        ("stage=grpo", 'that is stage = "rl"'),
+        ("shuffle=true", "the order follows from run.seed"),
+        ("cosine=1", "docs/recipe-keys.md lists all"),  # not reward.code, which is spelled alike
+        ("stop=1", "docs/recipe-keys.md lists all"),
+    ],
+)
+def test_what_is_otherwise_here_gets_a_sentence(tmp_path: Path, override: str, told: str) -> None:
+    message = refuse(tmp_path, RL, override)
+    assert told in message and len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        (r"\nThink.", "\nThink."),
+        (r"Put it in \boxed{}.\n", "Put it in \\boxed{}.\n"),
+        (r"is x \neq 3?", r"is x \neq 3?"),
+        (r"a\\nb", r"a\nb"),
+        (r'"\nThink.\t"', "\nThink.\t"),
+    ],
+)
+def test_newlines_in_overrides(tmp_path: Path, text: str, suffix: str) -> None:
+    recipe = load(tmp_path, RL, f"data.suffix={text}")
+    assert isinstance(recipe, Rl) and recipe.data[0].suffix == suffix
 
 
 @pytest.mark.parametrize(
@@ -247,7 +302,7 @@ def test_missing_and_unknown_stage(tmp_path: Path) -> None:
 
 
 def test_stage_of_a_wrong_type(tmp_path: Path) -> None:
-    assert 'there is no stage "3"' in refuse(tmp_path, "stage = 3\n")
+    assert "there is no stage 3" in refuse(tmp_path, "stage = 3\n")
 
 
 @pytest.mark.parametrize("override", ["", "steps", "=3", "a..b=1", ".a=1"])
@@ -282,4 +337,4 @@ def test_a_runs_name_is_one_folder(tmp_path: Path, name: str) -> None:
 
 
 def test_what_nothing_is_like_gets_no_guess(tmp_path: Path) -> None:
-    assert "use_vllm: unknown key; docs/recipe-keys.md lists all" in refuse(tmp_path, SFT, "use_vllm=true")
+    assert "zebras: unknown key; docs/recipe-keys.md lists all" in refuse(tmp_path, SFT, "zebras=true")

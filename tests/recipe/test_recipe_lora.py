@@ -13,11 +13,10 @@ from foresail.recipe import parts
 from foresail.recipe.describe import describe
 from foresail.recipe.dump import to_toml
 from foresail.recipe.load import RecipeError, load_recipe
-from foresail.recipe.memory import estimate
 from foresail.recipe.preflight import preflight
 from foresail.recipe.projections import count_adapters, projection_sizes, projections_of
+from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.stages import Sft
 from foresail.train.optimizer import build_optimizer
 
 SHAPE = ModelShape(
@@ -82,7 +81,7 @@ def test_memory_is_that_of_the_pairs(targets: tuple[str, ...]) -> None:
     numbers = sum(weight.numel() for weight in learning)
     assert count_adapters(SHAPE, lora.rank, lora.targets) == numbers
 
-    found, full = (estimate(SHAPE, sft(lora=one), "cpu") for one in (lora, None))
+    found, full = (sft(lora=one).estimate_memory(SHAPE, "cpu") for one in (lora, None))
     assert found.weights == sum(weight.numel() * 2 for weight in model.parameters())
     assert found.gradients == 4 * numbers < full.gradients / 5
     optimizer = build_optimizer(model, parts.Optimizer())

@@ -1,8 +1,10 @@
 """The memory estimate against bytes counted in torch: weights, optimiser states, saved tensors, caches."""
 
 import gc
+import json
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +14,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from foresail.engine.engine import build_engine
 from foresail.model.attention import PackedAttention
-from foresail.model.decoder import Decoder, init_weights
+from foresail.model.decoder import Decoder
 from foresail.model.kernels import available
+from foresail.model.readouts import hidden_states
+from foresail.model.weights import init_weights
 from foresail.recipe import parts
-from foresail.recipe.memory import Device, Memory, estimate, kv_pages, pages_per_sample
+from foresail.recipe.hf_config import SpecialIds, config_from_shape
+from foresail.recipe.memory import Device, Memory, kv_pages, pages_per_sample
+from foresail.recipe.rl import Rl
+from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.stages import Rl, Sft
 from foresail.records import PackedBatch
 from foresail.train.critic import Critic
 from foresail.train.optimizer import MasterAdamW
@@ -120,7 +126,7 @@ def saved_bytes(model: Decoder, forward: Callable[[], Tensor]) -> int:
 def test_weights_gradients_and_optimizer_are_exact(name: str, dtype: str) -> None:
     shape = ModelShape(**SHAPES[name])
     model, batch = build(shape, dtype), packed_batch(shape)
-    reckoned = estimate(shape, sft(dtype), "cpu")
+    reckoned = sft(dtype).estimate_memory(shape, "cpu")
     assert reckoned.weights == storage_bytes(list(model.parameters()))
 
     optimizer = MasterAdamW(model, parts.Optimizer())
@@ -150,8 +156,8 @@ def test_activations_are_what_autograd_saves_on_cuda(name: str) -> None:
 def check_activations(shape: ModelShape, dtype: str, device: Device, tolerance: float) -> None:
     model, batch = build(shape, dtype, device), packed_batch(shape, device)
     attend = PackedAttention(batch.starts_S1)
-    saved = saved_bytes(model, lambda: model(batch.ids_T, batch.positions_T, attend))
-    assert estimate(shape, sft(dtype), device).activations == pytest.approx(saved, rel=tolerance)
+    saved = saved_bytes(model, lambda: model(batch.ids_T, batch.positions_T, attend, hidden_states).value)
+    assert sft(dtype).estimate_memory(shape, device).activations == pytest.approx(saved, rel=tolerance)
 
 
 class FlashStandIn(torch.autograd.Function):
@@ -174,13 +180,15 @@ def attend_like_flash(layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -
 def test_activations_are_what_the_fused_kernels_save(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("triton", reason="its interpreter runs the kernels")
+    pytest.importorskip("triton_interpreter", reason="its interpreter runs the kernels")
     monkeypatch.setattr(available, "can_fuse", lambda tensor: True)
     shape = ModelShape(**SHAPES[name])
     # few tokens: bytes are counted, and the interpreter takes its time for each
-    model, batch = build(shape, dtype), packed_batch(shape, length=4)
-    saved = saved_bytes(model, lambda: model(batch.ids_T, batch.positions_T, attend_like_flash))
-    assert estimate(shape, sft(dtype, length=4), "cuda").activations == pytest.approx(saved, rel=0.001)
+    model, batch = build(shape, dtype), packed_batch(shape, length=2)
+    saved = saved_bytes(
+        model, lambda: model(batch.ids_T, batch.positions_T, attend_like_flash, hidden_states).value
+    )
+    assert sft(dtype, length=2).estimate_memory(shape, "cuda").activations == pytest.approx(saved, rel=0.001)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -191,7 +199,7 @@ def test_logits_are_the_peak_over_the_vocabulary(temperature: float) -> None:
     recipe = rl(
         sampling=parts.Sampling(max_new_tokens=12, temperature=temperature), micro_batch_tokens=TOKENS
     )
-    reckoned = estimate(shape, recipe, "cpu")
+    reckoned = recipe.estimate_memory(shape, "cpu")
     with PeakBytes(model) as forward:
         token_logprobs(model, batch, temperature)
     assert reckoned.logits + reckoned.activations == pytest.approx(forward.peak, rel=0.1)
@@ -205,11 +213,11 @@ def test_logits_are_the_peak_over_the_vocabulary(temperature: float) -> None:
 @pytest.mark.parametrize("samples_per_prompt", [2, 8])
 def test_kv_cache_is_what_the_engine_allocates(kv_tokens: int | None, samples_per_prompt: int) -> None:
     shape = ModelShape(**SMALL)
-    room = parts.Engine(max_running=5, page_size=8, kv_tokens=kv_tokens)
-    recipe = rl(engine=room, prompts_per_step=2, samples_per_prompt=samples_per_prompt)
-    engine = build_engine(build(shape, "float32"), recipe.engine_room, max_length=recipe.max_length)
+    engine_part = parts.Engine(max_running=5, page_size=8, kv_tokens=kv_tokens)
+    recipe = rl(engine=engine_part, prompts_per_step=2, samples_per_prompt=samples_per_prompt)
+    engine = build_engine(build(shape, "float32"), recipe.engine_settings, max_length=recipe.max_length)
     cache = engine.runner.cache
-    assert estimate(shape, recipe, "cpu").kv_cache == storage_bytes([cache.keys, cache.values])
+    assert recipe.estimate_memory(shape, "cpu").kv_cache == storage_bytes([cache.keys, cache.values])
     if kv_tokens is None:
         # 40 tokens are 5 pages of 8, and one to copy to; 2 x 2 samples never need the fifth row
         assert engine.num_pages == 6 * min(5, 2 * samples_per_prompt)
@@ -224,13 +232,13 @@ def test_pages_round_up() -> None:
 def test_reference_costs_only_when_the_loss_pulls_towards_it() -> None:
     shape = ModelShape(**SMALL)
     plain, pulled = rl(), rl(loss=parts.Loss(kl_weight=0.1))
-    assert estimate(shape, plain, "cpu").reference == 0
-    assert estimate(shape, pulled, "cpu").reference == estimate(shape, plain, "cpu").weights
+    assert plain.estimate_memory(shape, "cpu").reference == 0
+    assert pulled.estimate_memory(shape, "cpu").reference == plain.estimate_memory(shape, "cpu").weights
 
 
 def test_sft_has_no_cache_and_auto_follows_the_device() -> None:
     shape, recipe = ModelShape(**SMALL), sft("auto")
-    on_cpu, on_cuda = estimate(shape, recipe, "cpu"), estimate(shape, recipe, "cuda")
+    on_cpu, on_cuda = recipe.estimate_memory(shape, "cpu"), recipe.estimate_memory(shape, "cuda")
     assert on_cpu.kv_cache == on_cuda.kv_cache == 0
     assert on_cpu.weights == 4 * shape.num_parameters and on_cuda.weights == 2 * shape.num_parameters
 
@@ -256,20 +264,24 @@ def test_a_critic_is_its_weights_and_its_optimizer(name: str, kind: str, dtype: 
     shape = ModelShape(**SHAPES[name])
     trunk = shape.model_copy(update={"tied": True})
     critic = Critic(build(trunk, dtype), parts.Critic(kind=kind))  # type: ignore[arg-type]
-    critic.values(packed_batch(shape)).sum().backward()
-    critic.optimizer.update(1e-3)
-    state = [tensor for key, tensor in critic.optimizer.state().items() if not key.startswith("step:")]
-    held = storage_bytes([*critic.trained.parameters(), *state])
+    critic.model(packed_batch(shape)).value.sum().backward()
+    optimizer = critic.learner.optimizer
+    assert optimizer is not None
+    optimizer.update(1e-3)
+    state = [tensor for key, tensor in optimizer.state().items() if not key.startswith("step:")]
+    held = storage_bytes([*critic.model.parameters(), *state])
     recipe = rl(model=parts.Model(path="m", dtype=dtype), **ppo(kind=kind))
-    assert estimate(shape, recipe, "cpu").critic == held
-    assert estimate(shape, rl(), "cpu").critic == 0
+    assert recipe.estimate_memory(shape, "cpu").critic == held
+    assert rl().estimate_memory(shape, "cpu").critic == 0
 
 
-def test_of_policy_and_critic_the_larger_ones_gradients_and_activations_count() -> None:
+def test_of_policy_and_critic_the_larger_ones_gradients_and_activations_count(tmp_path: Path) -> None:
     small, large = ModelShape(**SHAPES["llama"]), ModelShape(**SHAPES["wide"])
-    alone, beside = estimate(small, rl(), "cpu"), estimate(large, rl(), "cpu")
-    both = estimate(small, rl(**ppo(path="large")), "cpu", large)
+    alone, beside = rl().estimate_memory(small, "cpu"), rl().estimate_memory(large, "cpu")
+    config = config_from_shape(large, dtype="float32", special=SpecialIds())
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    both = rl(**ppo(path=str(tmp_path))).estimate_memory(small, "cpu")
     assert (both.gradients, both.activations) == (beside.gradients, beside.activations)
     assert (both.weights, both.optimizer, both.logits) == (alone.weights, alone.optimizer, alone.logits)
-    head = estimate(small, rl(**ppo(kind="head")), "cpu")
+    head = rl(**ppo(kind="head")).estimate_memory(small, "cpu")
     assert (head.gradients, head.activations) == (alone.gradients, alone.activations)

@@ -8,7 +8,8 @@ import pytest
 
 from foresail.recipe.keys import leaves
 from foresail.recipe.load import load_recipe
-from foresail.recipe.stages import STAGES, Rl
+from foresail.recipe.rl import Rl
+from foresail.recipe.stage import Stage
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 FILES = sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("flagship/*.toml")])
@@ -35,9 +36,9 @@ def test_recipe_loads_and_says_only_what_differs(file: Path) -> None:
     assert idle == [], "these repeat their default"
 
 
-def default_leaves(stage: type) -> dict[str, Any]:
+def default_leaves(stage: type[Stage]) -> dict[str, Any]:
     """Of keys that have a default: those in tables which may be left out, and plain ones."""
-    fields = STAGES[stage.model_fields["stage"].default].model_fields
+    fields = stage.model_fields
     plain = {name: field.default for name, field in fields.items() if not field.is_required()}
     return dict(
         leaves({name: v.model_dump() if hasattr(v, "model_dump") else v for name, v in plain.items()})

@@ -22,7 +22,10 @@ from foresail.recipe.reward_function import check_function, recognise
         (("queries", "prompts", "labels"), "openrlhf"),
         (("prompt", "completions", "prompt_ids", "completion_ids", "answer"), "areal"),
         (("prompt", "completions"), "areal"),
-        (("response", "answer"), None),
+        (("response", "answer"), "plain"),
+        (("text", "gold", "level"), "plain"),
+        (("response",), None),
+        (("answer",), None),
         ((), None),
     ],
 )
@@ -63,8 +66,8 @@ def test_what_is_refused_and_what_to_do(tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert "it defines none" in look(tmp_path, "x = 1")
     assert "is not Python" in look(tmp_path, "def score(:")
-    unknown = look(tmp_path, "def score(response, answer): ...")
-    assert "score(response, answer) has none of the known shapes" in unknown and "solution_str" in unknown
+    unknown = look(tmp_path, "def score(response, weight): ...")
+    assert "score(response, weight) has none of the known shapes" in unknown and "solution_str" in unknown
     monkeypatch.chdir(tmp_path)
     (missing,) = check_function("reward.grader", "nowhere.py:score")
     assert missing == (

@@ -10,12 +10,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from foresail.records import Problem, Verdict
+from foresail.records import Problem, Trajectory, Verdict, single_turn
 
 
-def obey(problem: Problem, response: str) -> Verdict:
-    """The response is a word and what it is about: `echo x`, `raise x`, `die 3`, `sleep 0.5`, `once FILE`, …"""
-    word, _, rest = response.partition(" ")
+def obey(problem: Problem, trajectory: Trajectory) -> Verdict:
+    """A word and what it is about: `echo x`, `raise x`, `die 3`, `sleep 0.5`, `once FILE`, …"""
+    word, _, rest = trajectory.response.partition(" ")
     if word == "raise":
         raise KeyError(rest)
     if word == "exit":
@@ -55,7 +55,7 @@ class Unloadable:
     response: str
 
     def load(self) -> None:
-        obey(Problem(id="", prompt=(), answer=""), self.response)
+        obey(Problem(id="", prompt=(), answer=""), single_turn(self.response))
 
-    def __call__(self, problem: Problem, response: str) -> Verdict:
+    def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:
         raise AssertionError("never reached")

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from graders_for_pools import Unloadable, obey
 
-from foresail.records import FAILURES, Problem, Verdict
+from foresail.records import FAILURES, Problem, Verdict, single_turn
 from foresail.rewards.pool import GradingPool, PoolClosed, describe_exit
 
 PATIENCE = 300.0
@@ -33,7 +33,7 @@ def pool() -> Iterator[GradingPool]:
 
 
 def grade(pool: GradingPool, response: str) -> Verdict:
-    return pool.submit(PROBLEM, response).result(PATIENCE)
+    return pool.submit(PROBLEM, single_turn(response)).result(PATIENCE)
 
 
 def is_running(pid: int) -> bool:
@@ -65,18 +65,17 @@ def children() -> set[int]:
 # Verdicts.
 
 
-def test_who_cancels_in_a_batch_that_kills_its_worker_harms_nobody() -> None:
+def test_who_cancels_beside_an_item_that_kills_its_worker_harms_nobody() -> None:
     with GradingPool(obey, workers=1, seconds=PATIENCE) as pool:
-        first = pool.submit(PROBLEM, "sleep 0.5")  # while the batch waits
-        batch = pool.submit_batch([(PROBLEM, response) for response in ("echo a", "die 3", "echo b")])
-        assert batch[0].cancel()
-        after = pool.submit(PROBLEM, "echo c")
-        found = [future.result(PATIENCE).status for future in (first, *batch[1:], after)]
+        words = ("sleep 0.5", "echo a", "die 3", "echo b", "echo c")  # the others wait for the first
+        first, second, *rest = [pool.submit(PROBLEM, single_turn(word)) for word in words]
+        assert second.cancel()
+        found = [future.result(PATIENCE).status for future in (first, *rest)]
     assert found == ["correct", "crashed", "correct", "correct"]
 
 
 def test_verdicts_come_back_each_to_its_own_response(pool: GradingPool) -> None:
-    futures = [pool.submit(PROBLEM, f"echo {number}") for number in range(300)]
+    futures = [pool.submit(PROBLEM, single_turn(f"echo {number}")) for number in range(300)]
     assert [future.result(PATIENCE).detail for future in futures] == [str(number) for number in range(300)]
 
 
@@ -120,7 +119,7 @@ def test_a_slow_grader_is_a_timeout_and_its_worker_is_replaced() -> None:
 
 def test_waiting_in_the_queue_is_no_timeout() -> None:
     with GradingPool(obey, workers=1, seconds=2.0) as pool:
-        futures = [pool.submit(PROBLEM, "sleep 0.5") for _ in range(6)]
+        futures = [pool.submit(PROBLEM, single_turn("sleep 0.5")) for _ in range(6)]
         assert {future.result(PATIENCE).status for future in futures} == {"correct"}
 
 
@@ -133,7 +132,7 @@ def test_a_dead_worker_is_replaced_and_its_item_tried_once_more(pool: GradingPoo
     ("response", "words"), [("die 3", "exit code 3"), ("kill 9", "SIGKILL"), ("kill 11", "SIGSEGV")]
 )
 def test_an_item_that_kills_twice_is_a_crash(pool: GradingPool, response: str, words: str) -> None:
-    others = [pool.submit(PROBLEM, f"echo {number}") for number in range(20)]
+    others = [pool.submit(PROBLEM, single_turn(f"echo {number}")) for number in range(20)]
     verdict = grade(pool, response)
     assert verdict.status == "crashed" and "died twice" in verdict.detail and words in verdict.detail
     assert [other.result(PATIENCE).detail for other in others] == [str(number) for number in range(20)]
@@ -157,7 +156,7 @@ def test_every_future_gets_a_verdict_in_a_storm(tmp_path: Path) -> None:
         "spin",
     ]
     with GradingPool(obey, workers=2, seconds=2.0) as pool:
-        futures = [pool.submit(PROBLEM, word) for word in words * 2]
+        futures = [pool.submit(PROBLEM, single_turn(word)) for word in words * 2]
         statuses = [future.result(PATIENCE * 2).status for future in futures]
     expected = ["correct", "crashed", "crashed", "crashed", "correct", "correct", "crashed", "timeout"]
     assert statuses == expected * 2
@@ -176,7 +175,7 @@ def test_a_grader_that_cannot_be_loaded_is_told_at_once() -> None:
     with GradingPool(Unloadable("raise no such file"), workers=1, seconds=5) as pool:
         with pytest.raises(ValueError, match="cannot be loaded: KeyError: 'no such file'"):
             pool.check()
-        futures = [pool.submit(PROBLEM, "x") for _ in range(50)]
+        futures = [pool.submit(PROBLEM, single_turn("x")) for _ in range(50)]
         verdicts = {future.result(PATIENCE) for future in futures}
         assert {verdict.status for verdict in verdicts} == {"crashed"}
 
@@ -209,7 +208,7 @@ def test_an_event_loop_is_not_blocked(pool: GradingPool) -> None:
         order: list[str] = []
 
         async def slow() -> str:
-            verdict = await asyncio.wrap_future(pool.submit(PROBLEM, "sleep 0.5"))
+            verdict = await asyncio.wrap_future(pool.submit(PROBLEM, single_turn("sleep 0.5")))
             order.append("verdict")
             return verdict.status
 
@@ -225,10 +224,10 @@ def test_an_event_loop_is_not_blocked(pool: GradingPool) -> None:
 
 def test_a_cancelled_future_is_skipped() -> None:
     with GradingPool(obey, workers=1, seconds=PATIENCE) as pool:
-        first = pool.submit(PROBLEM, "sleep 0.3")
-        second = pool.submit(PROBLEM, "die 1")
+        first = pool.submit(PROBLEM, single_turn("sleep 0.3"))
+        second = pool.submit(PROBLEM, single_turn("die 1"))
         assert second.cancel()
-        third = pool.submit(PROBLEM, "echo c")
+        third = pool.submit(PROBLEM, single_turn("echo c"))
         assert first.result(PATIENCE).status == "correct" and third.result(PATIENCE).detail == "c"
         with pytest.raises(CancelledError):
             second.result(PATIENCE)
@@ -240,8 +239,8 @@ def test_a_cancelled_future_is_skipped() -> None:
 def test_closing_kills_everything_and_tells_those_who_wait(tmp_path: Path) -> None:
     pool = GradingPool(obey, workers=2, seconds=600)
     idle = int(grade(pool, "pid").detail)
-    running = pool.submit(PROBLEM, f"child {tmp_path / 'child'}")
-    queued = [pool.submit(PROBLEM, "sleep 600") for _ in range(5)]
+    running = pool.submit(PROBLEM, single_turn(f"child {tmp_path / 'child'}"))
+    queued = [pool.submit(PROBLEM, single_turn("sleep 600")) for _ in range(5)]
     while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
         time.sleep(0.01)
     pool.close()
@@ -251,7 +250,7 @@ def test_closing_kills_everything_and_tells_those_who_wait(tmp_path: Path) -> No
     wait_until_gone(idle)
     wait_until_gone(int((tmp_path / "child").read_text()))  # what a worker started goes with it
     with pytest.raises(PoolClosed, match="open a new one"):
-        pool.submit(PROBLEM, "echo")
+        pool.submit(PROBLEM, single_turn("echo"))
     pool.close()  # again does nothing
 
 
@@ -272,7 +271,9 @@ def test_no_zombies_threads_or_descriptors_are_left() -> None:
     before, threads, processes = descriptors(), threading.active_count(), children()
     for _ in range(3):
         with GradingPool(obey, workers=2, seconds=1.0) as pool:
-            futures = [pool.submit(PROBLEM, word) for word in ("echo", "die 1", "spin", "raise") * 2]
+            futures = [
+                pool.submit(PROBLEM, single_turn(word)) for word in ("echo", "die 1", "spin", "raise") * 2
+            ]
             assert sum(future.result(PATIENCE).status in FAILURES for future in futures) == 6
     assert (descriptors(), threading.active_count(), children()) == (before, threads, processes)
 
@@ -284,12 +285,12 @@ def test_workers_die_with_a_process_that_is_killed(tmp_path: Path) -> None:
         "import sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from graders_for_pools import obey\n"
-        "from foresail.records import Problem\n"
+        "from foresail.records import Problem, single_turn\n"
         "from foresail.rewards.pool import GradingPool\n"
         "pool = GradingPool(obey, workers=1, seconds=600)\n"
         "problem = Problem(id='', prompt=(), answer='')\n"
-        "print(pool.submit(problem, 'pid').result().detail, flush=True)\n"
-        "pool.submit(problem, 'spin').result()\n"
+        "print(pool.submit(problem, single_turn('pid')).result().detail, flush=True)\n"
+        "pool.submit(problem, single_turn('spin')).result()\n"
     )
     root = str(Path(__file__).parents[2])
     env = {**os.environ, "PYTHONPATH": root}
@@ -307,12 +308,12 @@ def test_a_process_that_just_ends_needs_no_close(tmp_path: Path) -> None:
     """And a script without `if __name__ == "__main__"` is not run again by its workers."""
     script = tmp_path / "plain.py"
     script.write_text(
-        "from foresail.records import Problem\n"
-        "from foresail.rewards.grader import grade_exact\n"
+        "from foresail.records import Problem, single_turn\n"
+        "from foresail.rewards.grader import LastResponse, grade_exact\n"
         "from foresail.rewards.pool import GradingPool\n"
         "print('once')\n"
-        "pool = GradingPool(grade_exact, workers=2, seconds=60)\n"
-        "print(pool.submit(Problem(id='', prompt=(), answer='7'), '7').result().status)\n"
+        "pool = GradingPool(LastResponse(grade_exact), workers=2, seconds=60)\n"
+        "print(pool.submit(Problem(id='', prompt=(), answer='7'), single_turn('7')).result().status)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=env, timeout=PATIENCE)

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foresail.judge.programs.program import Limits
 from foresail.recipe.parts import GRADERS, Code, Reward
-from foresail.records import FAILURES, Message, Problem, Verdict
-from foresail.rewards.grader import find_ballot, find_grader, reward
-from foresail.rewards.peers import PeerFunction
-from foresail.rewards.programs.program import Limits
+from foresail.records import FAILURES, Message, Problem, Verdict, single_turn
+from foresail.rewards.foreign_rewards import ForeignReward
+from foresail.rewards.grader import find_ballot, find_grader
+from foresail.rewards.group_rewards import reward
 from foresail.rewards.shaping import overlong_penalty
 
 CORRECT = Verdict(status="correct", score=1.0)
@@ -23,9 +24,9 @@ def price(verdict: Verdict, settings: Reward, *, num_tokens: int = 9, limit: int
 
 def test_graders_judge_a_problem():
     problem = Problem(id="1", prompt=(Message(role="user", content="3+4?"),), answer="7")
-    assert find_grader(Reward(grader="math"))(problem, r"\boxed{7.0}").status == "correct"
-    assert find_grader(Reward(grader="exact"))(problem, r"\boxed{7.0}").status == "wrong"
-    assert find_grader(Reward(grader="exact"))(problem, "7").status == "correct"
+    assert find_grader(Reward(grader="math"))(problem, single_turn(r"\boxed{7.0}")).status == "correct"
+    assert find_grader(Reward(grader="exact"))(problem, single_turn(r"\boxed{7.0}")).status == "wrong"
+    assert find_grader(Reward(grader="exact"))(problem, single_turn("7")).status == "correct"
 
 
 @pytest.mark.parametrize("name", GRADERS)
@@ -38,11 +39,11 @@ def test_every_grader_a_recipe_may_name_travels_to_other_processes(name: str):
 def test_settings_reach_their_grader():
     problem = Problem(id="1", prompt=(), answer="7")
     for accept, status in {"boxed": "unparsable", "stated": "correct", "any": "correct"}.items():
-        assert find_grader(Reward(accept=accept))(problem, "The answer is 7.").status == status
-    code = find_grader(Reward(grader="code", code=Code(scheme="soft", seconds=2.5, memory_mb=64)))
+        assert find_grader(Reward(accept=accept))(problem, single_turn("The answer is 7.")).status == status
+    code = find_grader(Reward(grader="code", code=Code(scheme="soft", seconds=2.5, memory_mb=64))).grade
     assert (code.scheme, code.limits.seconds, code.limits.memory_mb) == ("soft", 2.5, 64)
-    assert find_grader(Reward(grader="code")).limits == Limits()
-    assert find_grader(Reward(grader="a.py:f", threshold=0.5)) == PeerFunction(name="a.py:f", threshold=0.5)
+    assert find_grader(Reward(grader="code")).grade.limits == Limits()
+    assert find_grader(Reward(grader="a.py:f", threshold=0.5)) == ForeignReward(name="a.py:f", threshold=0.5)
 
 
 def test_what_a_response_votes_for():

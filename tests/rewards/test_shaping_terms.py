@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.rewards.scripts import count_scripts, dominant_script, foreign_share, script_of
 from foresail.rewards.shaping import format_penalty, language_penalty
+from foresail.rewards.unicode_scripts import count_scripts, dominant_script, foreign_share, script_of
 
 PIECES = st.lists(st.sampled_from(["<think>", "</think>", "a", " ", "\n", "7"]), max_size=8).map("".join)
 

@@ -1,9 +1,10 @@
-"""What a slab of an automaton says, read without the code that wrote it."""
+"""What a slab of an automaton says, read without the code that wrote it; and single drafts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from foresail.rollout.drafts.drafting import GroupDrafts
 from foresail.rollout.drafts.suffixes import (
     COUNT,
     EDGES,
@@ -36,3 +37,9 @@ def edges_of(m: Sequence[int], state: int) -> dict[int, int]:
         found[int(m[child + TOKEN])] = int(m[child + COUNT])
         edge = m[edge + NEXT]
     return found
+
+
+def draft(drafts: GroupDrafts, group: int, request_id: str, max_tokens: int = 8) -> Text:
+    """What may follow all that was appended for a request."""
+    sizes_R, tokens_RK = drafts.draft_rows([drafts.join(group, request_id)], max_tokens)
+    return tuple(tokens_RK[0, : sizes_R[0]].tolist())

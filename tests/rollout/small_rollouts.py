@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from foresail.data.prompts import PromptedProblem
@@ -12,10 +13,13 @@ from foresail.engine.engine import Engine
 from foresail.model.hf import build_model
 from foresail.recipe.parts import Rollout, Sampling
 from foresail.recipe.shape import ModelShape
-from foresail.records import FAILURES, Group, Message, Problem, Sample, Status, Verdict
-from foresail.rollout.build import build_fleet
+from foresail.records import Group, Message, Problem, Sample, Status, Verdict
+from foresail.rewards.group_rewards import right_or_wrong
+from foresail.rollout.build import gather
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import Draw
+from foresail.rollout.groups import GroupSpec
+from foresail.rollout.native import NativeInstance
+from foresail.rollout.native_drafting import DraftingInstance
 
 STOPS = (2, 5, 8)
 SHAPE = ModelShape(
@@ -35,12 +39,17 @@ def tiny_engine(**options: Any) -> Engine:
     return Engine(build_model(SHAPE, seed=0), **{"num_pages": 400, "page_size": 4} | options)
 
 
+def fleet_of(engine: Engine, max_length: int = 64, **settings: Any) -> Fleet:
+    kind = DraftingInstance if settings.get("drafts") == "on" else NativeInstance
+    return gather([kind("engine", engine)], Rollout(**settings), max_length=max_length)
+
+
 def tiny_fleet(**options: Any) -> Fleet:
-    return build_fleet(tiny_engine(**options), Rollout(), max_length=64)
+    return fleet_of(tiny_engine(**options))
 
 
-def draw_settings(num_samples: int = 4, **options: Any) -> Draw:
-    return Draw(
+def group_spec_of(num_samples: int = 4, **options: Any) -> GroupSpec:
+    return GroupSpec(
         **{
             "sampling": Sampling(max_new_tokens=12),
             "num_samples": num_samples,
@@ -63,17 +72,12 @@ def some_problems(count: int) -> list[PromptedProblem]:
     ]
 
 
-class Judged:
+class LateVerdict(Future):
     """A verdict that is there as soon as `ready` says so: at once, if nothing else is given."""
 
-    def __init__(
-        self, result: Callable[[], tuple[Verdict, float | None]], ready: Callable[[], bool] = lambda: True
-    ) -> None:
+    def __init__(self, result: Callable[[], Verdict], ready: Callable[[], bool] = lambda: True) -> None:
+        super().__init__()
         self.result, self.done = result, ready
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
 
     def add_done_callback(self, call: Callable[[Any], None]) -> None:
         if self.done():
@@ -90,22 +94,23 @@ class FakeJudge:
         self.rule, self.asked = rule, []
         self.settled: Counter[str] = Counter()
 
-    def __call__(self, problem: Problem, sample: Sample) -> Judged:
+    def __call__(self, problem: Problem, sample: Sample) -> LateVerdict:
         self.asked.append(problem.id)
-        return Judged(lambda: self.settle(problem))
+        return LateVerdict(lambda: self.settle(problem))
 
-    def settle(self, problem: Problem) -> tuple[Verdict, float | None]:
+    def settle(self, problem: Problem) -> Verdict:
         status = self.rule(problem.id)[self.settled[problem.id]]
         self.settled[problem.id] += 1
-        score = float(status == "correct")
-        return Verdict(status=status, score=score), None if status in FAILURES else score
+        return Verdict(status=status, score=float(status == "correct"))
 
 
 def graded_group(statuses: list[Status]) -> Group:
     problem = some_problems(1)[0].problem
     judge = FakeJudge(lambda _: statuses)
-    verdicts, rewards = zip(*(judge.settle(problem) for _ in statuses), strict=True)
-    return Group(problem=problem, samples=(), verdicts=verdicts, rewards=rewards)
+    verdicts = tuple(judge.settle(problem) for _ in statuses)
+    return Group(
+        problem=problem, samples=(), verdicts=verdicts, rewards=right_or_wrong(problem, (), verdicts)
+    )
 
 
 def names(groups: tuple[Group, ...]) -> list[str]:

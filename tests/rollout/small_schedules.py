@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from foresail.rollout.plan import Ask, ChunkEnded, Dispatch, InstanceState
+from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 from foresail.rollout.policies import build_policy
 from foresail.rollout.scheduler import Event, Scheduler
 
@@ -22,16 +22,18 @@ def build(
     """build(a=100) has one instance, of 100 KV tokens."""
     optional: dict[str, Any] = {} if record is None else {"record": record}
     scheduler = Scheduler(
-        build_policy(policy, true_length=lambda ask: ask.max_tokens), chunk_tokens=chunk_tokens, **optional
+        build_policy(policy, true_length=lambda spec: spec.max_tokens), chunk_tokens=chunk_tokens, **optional
     )
     for name, kv_tokens in rooms.items():
         scheduler.add_instance(InstanceState(name=name, kv_tokens=kv_tokens, max_running=4))
     return scheduler
 
 
-def group(number: int, size: int = 1, *, prompt: int = 5, max_tokens: int = 40) -> list[Ask]:
+def group(number: int, size: int = 1, *, prompt: int = 5, max_tokens: int = 40) -> list[SampleSpec]:
     return [
-        Ask(id=f"{number}.{sample}", group=number, sample=sample, prompt_tokens=prompt, max_tokens=max_tokens)
+        SampleSpec(
+            id=f"{number}.{sample}", group=number, sample=sample, prompt_tokens=prompt, max_tokens=max_tokens
+        )
         for sample in range(size)
     ]
 
@@ -39,7 +41,7 @@ def group(number: int, size: int = 1, *, prompt: int = 5, max_tokens: int = 40) 
 def ended(dispatch: Dispatch, new_tokens: int | None = None, *, finished: bool = False) -> ChunkEnded:
     tokens = dispatch.max_tokens if new_tokens is None else new_tokens
     return ChunkEnded(
-        ask=dispatch.ask,
+        spec=dispatch.spec,
         instance=dispatch.instance,
         generated=dispatch.generated,
         new_tokens=tokens,
@@ -48,4 +50,4 @@ def ended(dispatch: Dispatch, new_tokens: int | None = None, *, finished: bool =
 
 
 def places(dispatches: list[Dispatch]) -> list[tuple[str, str]]:
-    return [(dispatch.ask.id, dispatch.instance) for dispatch in dispatches]
+    return [(dispatch.spec.id, dispatch.instance) for dispatch in dispatches]

@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 from small_rollouts import graded_group
 
 from foresail.records import Group
-from foresail.rollout.controller import Closing, Controller, Outcome, launches_for, outcome_of
+from foresail.rollout.collect import teaches
+from foresail.rollout.controller import Closing, Controller, launches_for
 
-VALID, INVALID = Outcome(valid=True), Outcome(valid=False)
+VALID, INVALID = True, False
 # Pick one of the groups under way: the one that ends next.
 Ending = Callable[[Sequence[int]], int]
 
 
-def finish(controller: Controller, outcomes: Sequence[Outcome], ends: Ending) -> tuple[Closing, int]:
+def finish(controller: Controller, outcomes: Sequence[bool], ends: Ending) -> tuple[Closing, int]:
     """Drive a step to its end: group n becomes outcomes[n], and `ends` says which is next. Also: launches."""
     running: list[int] = []
     count = 0
@@ -34,7 +35,7 @@ def finish(controller: Controller, outcomes: Sequence[Outcome], ends: Ending) ->
         assert controller.num_active == len(running)
         group = ends(running)
         running.remove(group)
-        controller.scored(group, outcomes[group])
+        controller.scored(group, valid=outcomes[group])
     return closing, count
 
 
@@ -62,9 +63,9 @@ def test_the_step_closes_on_the_shortest_prefix_that_suffices():
     controller = Controller(wanted=2, cap=9)
     launch_all(controller, 6)
     for group, outcome in [(3, VALID), (2, VALID), (4, INVALID), (0, VALID)]:
-        controller.scored(group, outcome)
+        controller.scored(group, valid=outcome)
         assert controller.closing() is None  # three are valid, but 1 came before two of them and still runs
-    controller.scored(1, INVALID)
+    controller.scored(1, valid=INVALID)
     assert controller.closing() == Closing(
         prefix=(0, 1, 2), chosen=(0, 2), surplus=(3,), cancelled=(5,), share=pytest.approx((2 + 2) / (3 + 2))
     )
@@ -74,10 +75,10 @@ def test_a_long_group_inside_the_prefix_is_waited_for_and_chosen():
     controller = Controller(wanted=2, cap=9)
     launch_all(controller, 4)
     for group in (1, 2, 3):
-        controller.scored(group, VALID)
+        controller.scored(group, valid=VALID)
     assert controller.closing() is None
     assert controller.next_launches() == 0
-    controller.scored(0, VALID)
+    controller.scored(0, valid=VALID)
     closing = controller.closing()
     assert closing is not None
     assert (closing.chosen, closing.surplus, closing.cancelled) == ((0, 1), (2, 3), ())
@@ -86,12 +87,12 @@ def test_a_long_group_inside_the_prefix_is_waited_for_and_chosen():
 def test_verdicts_that_come_after_the_closing_change_nothing():
     controller = Controller(wanted=1, cap=9)
     launch_all(controller, 4)
-    controller.scored(0, VALID)
-    controller.scored(2, VALID)  # before anyone asked: still part of the accounts
+    controller.scored(0, valid=VALID)
+    controller.scored(2, valid=VALID)  # before anyone asked: still part of the accounts
     closing = controller.closing()
     assert closing is not None
     assert (closing.surplus, closing.cancelled) == ((2,), (1, 3))
-    controller.scored(1, VALID)
+    controller.scored(1, valid=VALID)
     assert controller.closing() == closing
     assert controller.next_launches() == 0
 
@@ -106,11 +107,11 @@ def test_at_the_cap_the_step_closes_on_what_there_is():
 def test_at_the_cap_running_groups_are_waited_for():
     controller = Controller(wanted=3, cap=3)
     launch_all(controller, 3)
-    controller.scored(0, INVALID)
-    controller.scored(2, INVALID)
+    controller.scored(0, valid=INVALID)
+    controller.scored(2, valid=INVALID)
     assert controller.next_launches() == 0
     assert controller.closing() is None
-    controller.scored(1, INVALID)
+    controller.scored(1, valid=INVALID)
     closing = controller.closing()
     assert closing is not None
     assert closing.chosen == ()
@@ -121,9 +122,9 @@ def test_group_numbers_need_not_count_from_zero():
     controller = Controller(wanted=1, cap=3)
     for group in (70, 12, 41):
         controller.launched(group)
-    controller.scored(41, VALID)
-    controller.scored(12, VALID)
-    controller.scored(70, INVALID)
+    controller.scored(41, valid=VALID)
+    controller.scored(12, valid=VALID)
+    controller.scored(70, valid=INVALID)
     closing = controller.closing()
     assert closing is not None
     assert (closing.prefix, closing.chosen, closing.surplus) == ((70, 12), (12,), (41,))
@@ -134,11 +135,11 @@ def test_a_group_is_launched_once_and_scored_once():
     launch_all(controller, 2)
     with pytest.raises(AssertionError, match="group 1 is launched twice"):
         controller.launched(1)
-    controller.scored(0, INVALID)
+    controller.scored(0, valid=INVALID)
     with pytest.raises(AssertionError, match="group 0 is scored twice"):
-        controller.scored(0, VALID)
+        controller.scored(0, valid=VALID)
     with pytest.raises(KeyError):
-        controller.scored(3, VALID)
+        controller.scored(3, valid=VALID)
 
 
 def test_nothing_is_launched_beyond_the_cap_or_after_the_end():
@@ -148,7 +149,7 @@ def test_nothing_is_launched_beyond_the_cap_or_after_the_end():
         controller.launched(2)
     controller = Controller(wanted=1, cap=5)
     controller.launched(0)
-    controller.scored(0, VALID)
+    controller.scored(0, valid=VALID)
     with pytest.raises(AssertionError, match="without need"):
         controller.launched(1)
 
@@ -170,14 +171,14 @@ def test_launches_follow_the_share_of_valid_groups():
     launch_all(controller, 8)
     assert controller.next_launches() == 0
     for group in range(4):
-        controller.scored(group, INVALID)
+        controller.scored(group, valid=INVALID)
     assert controller.share == pytest.approx(4 / 12)
     assert controller.next_launches() == 12 - 4  # 4 missing at a third each, and 4 run
-    controller.scored(4, VALID)
+    controller.scored(4, valid=VALID)
     assert controller.share == pytest.approx(5 / 13)
     assert controller.next_launches() == 8 - 3  # 3 missing at 5/13 each
     for group in (5, 6, 7):
-        controller.scored(group, VALID)
+        controller.scored(group, valid=VALID)
     assert controller.next_launches() == 0
 
 
@@ -189,7 +190,7 @@ def test_what_was_known_before_weighs_as_much_as_the_step_wants():
     controller = Controller(wanted=64, cap=999, share_before=0.5)
     launch_all(controller, controller.next_launches())
     for group in range(8):
-        controller.scored(group, INVALID)  # the first to end are often the easy ones
+        controller.scored(group, valid=INVALID)  # the first to end are often the easy ones
     assert controller.share == pytest.approx(32 / 72)
     assert controller.next_launches() == 144 - 120
 
@@ -202,7 +203,7 @@ def test_the_next_step_learns_from_the_prefix_only():
         controller = Controller(wanted=2, cap=20, share_before=0.75, weight_before=4)
         launch_all(controller, 8)
         for group in (*range(3, 3 + scored_later), 0, 1, 2):
-            controller.scored(group, outcomes[group])
+            controller.scored(group, valid=outcomes[group])
         closing = controller.closing()
         assert closing is not None
         shares.add(closing.share)
@@ -233,21 +234,21 @@ class Rescan:
     def __init__(self, *, wanted: int, cap: int, share_before: float, weight_before: float) -> None:
         self.wanted, self.cap = wanted, cap
         self.share_before, self.weight_before = Fraction(share_before), Fraction(weight_before)
-        self.events: dict[int, Outcome | None] = {}
+        self.events: dict[int, bool | None] = {}
 
     def prefix(self) -> list[int] | None:
         groups = list(self.events)
         for length in range(1, len(groups) + 1):
             prefix = groups[:length]
-            if all(self.events[group] for group in prefix):
-                valid = sum(self.events[group].valid for group in prefix)
+            if all(self.events[group] is not None for group in prefix):
+                valid = sum(bool(self.events[group]) for group in prefix)
                 if valid == self.wanted or length == self.cap:
                     return prefix
         return None
 
     def next_launches(self) -> int:
-        scored = [outcome for outcome in self.events.values() if outcome]
-        valid = sum(outcome.valid for outcome in scored)
+        scored = [outcome for outcome in self.events.values() if outcome is not None]
+        valid = sum(scored)
         share = (valid + self.weight_before * self.share_before) / (len(scored) + self.weight_before)
         launches = 0
         while (
@@ -263,7 +264,7 @@ class Rescan:
         if prefix is None:
             return None
         later = [group for group in self.events if group not in prefix]
-        chosen = [group for group in prefix if self.events[group].valid]
+        chosen = [group for group in prefix if self.events[group]]
         before = self.weight_before * self.share_before
         return Closing(
             prefix=tuple(prefix),
@@ -298,7 +299,7 @@ def test_every_decision_is_the_reference_s(options, outcomes, order):
             controller.launched(group := len(reference.events))
             reference.events[group] = None
         group = order.choice([group for group, outcome in reference.events.items() if outcome is None])
-        controller.scored(group, outcomes[group])
+        controller.scored(group, valid=outcomes[group])
         reference.events[group] = outcomes[group]
     assert controller.next_launches() == reference.next_launches() == 0
     assert controller.closing() == reference.closing()
@@ -309,7 +310,7 @@ def test_every_decision_is_the_reference_s(options, outcomes, order):
 def test_the_order_in_which_groups_end_does_not_choose(options, outcomes, order):
     """Chosen are the first valid ones in launch order, whatever ended when and however many were launched."""
     cap, wanted = options["cap"], options["wanted"]
-    valid = [group for group in range(cap) if outcomes[group].valid][:wanted]
+    valid = [group for group in range(cap) if outcomes[group]][:wanted]
     length = valid[-1] + 1 if len(valid) == wanted else cap
     for ends in (first, last, order.choice):
         closing, count = finish(Controller(**options), outcomes, ends)
@@ -353,7 +354,7 @@ def test_no_more_groups_are_under_way_than_may_be(at_once):
             active.append(next(numbers))
             controller.launched(active[-1])
         most = max(most, len(active))
-        controller.scored(active.pop(order.randrange(len(active))), VALID)
+        controller.scored(active.pop(order.randrange(len(active))), valid=VALID)
     assert most == min(at_once, 30) and not active and next(numbers, None) is None
 
 
@@ -374,8 +375,8 @@ def play_step(rng: random.Random, *, wanted: int) -> tuple[list[float], list[flo
             heapq.heappush(running, (now + lengths[-1], len(lengths) - 1))
         now, group = heapq.heappop(running)
         outcome = VALID if rng.random() < 0.5 else INVALID  # whatever its length
-        controller.scored(group, outcome)
-        if outcome.valid:
+        controller.scored(group, valid=outcome)
+        if outcome:
             ended.append(group)
     assert len(closing.chosen) == wanted
     return [lengths[group] for group in closing.chosen], [lengths[group] for group in ended[:wanted]]
@@ -412,19 +413,19 @@ def test_the_first_chosen_are_no_shorter_than_the_last():
 @pytest.mark.parametrize(
     ("statuses", "expected"),
     [
-        (["correct", "wrong", "correct"], Outcome(valid=True)),
-        (["correct", "correct", "correct"], Outcome(valid=False, solved=True)),
-        (["wrong", "unparsable", "wrong"], Outcome(valid=False)),
-        (["correct", "wrong", "crashed"], Outcome(valid=False, failed=True)),
-        (["crashed", "timeout", "ungradable"], Outcome(valid=False, failed=True)),
+        (["correct", "wrong", "correct"], True),
+        (["correct", "correct", "correct"], False),
+        (["wrong", "unparsable", "wrong"], False),
+        (["correct", "wrong", "crashed"], False),
+        (["crashed", "timeout", "ungradable"], False),
     ],
 )
-def test_outcomes_of_graded_groups(statuses, expected):
-    assert outcome_of(graded_group(statuses)) == expected
+def test_groups_teach_where_rewards_differ_and_no_verdict_failed(statuses, expected):
+    assert teaches(graded_group(statuses)) == expected
 
 
-def test_right_answers_of_different_worth_are_valid_and_solved():
+def test_right_answers_of_different_rewards_teach():
     """A penalty for length makes rewards differ where every answer is right."""
     group = graded_group(["correct", "correct"])
     shaped = Group(problem=group.problem, samples=(), verdicts=group.verdicts, rewards=(1.0, 0.4))
-    assert outcome_of(shaped) == Outcome(valid=True, solved=True)
+    assert teaches(shaped)

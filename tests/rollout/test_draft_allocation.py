@@ -1,10 +1,9 @@
-"""Draft lengths: the model of time a token, both allocations, and what acceptance is measured to be."""
+"""Draft lengths: the model of time a token, the allocation, and what acceptance is measured to be."""
 
 from __future__ import annotations
 
 import random
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,15 +12,12 @@ from foresail.rollout.drafts.allocation import (
     Acceptance,
     Lengths,
     allocate,
-    allocate_as_printed,
     best_length,
     plan_lengths,
     time_per_token,
 )
-from foresail.rollout.drafts.step_times import StepTimes, line
-from foresail.rollout.step_table import MeasuredStep, read_step_table
+from foresail.rollout.drafts.step_clock import line
 
-MEASURED = Path(__file__).parents[2] / "benchmarks/measured/h200_step_costs.json"
 GEOMETRIC = 0.6 ** np.arange(17)
 
 
@@ -60,22 +56,12 @@ def test_drafts_are_off_where_a_plain_step_is_faster() -> None:
     assert plan_lengths(0, 0, 500, Acceptance(), free) == Lengths(0, 0)
 
 
-def test_the_printed_algorithm_favours_low_priority_and_the_corrected_one_high() -> None:
-    assert allocate_as_printed(40, 40, 240, GEOMETRIC) == Lengths(high=2, low=4)
+def test_high_priority_is_favoured() -> None:
     assert allocate(40, 40, 240, GEOMETRIC) == Lengths(high=4, low=2)
 
 
-def test_the_printed_algorithm_by_hand() -> None:
-    # One token for each of 4 high ones, 12 left. Falls: high 4 (.6 - .36) = .96, low 2 × 2 (1 - .6) = 1.6: low.
-    # Then .96 > 2 × 2 (.6 - .36) = .96 is not: low again, 8 left; .96 > .576: high, 4 left; .576 > .576 is not:
-    # low, 2 left; .576 > 2 × 2 (.216 - .1296) = .3456, but 2 are too few for four rows: low, none left.
-    assert allocate_as_printed(4, 2, 16, GEOMETRIC) == Lengths(high=2, low=4)
-    assert allocate_as_printed(4, 2, 3, GEOMETRIC) == Lengths(0, 0)
-    assert allocate_as_printed(0, 2, 40, GEOMETRIC, max_length=16).low == 16
-
-
 @pytest.mark.parametrize("seed", range(30))
-def test_the_corrected_allocation_is_the_best_of_all_where_both_sides_are_equally_many(seed: int) -> None:
+def test_the_allocation_is_the_best_of_all_where_both_sides_are_equally_many(seed: int) -> None:
     numbers = random.Random(seed)
     survival = sorted([1.0, *(numbers.random() for _ in range(16))], reverse=True)
     rows, max_length, priority = (
@@ -97,12 +83,11 @@ def test_the_corrected_allocation_is_the_best_of_all_where_both_sides_are_equall
     assert worth(found) == pytest.approx(max(map(worth, possible)))
 
 
-@pytest.mark.parametrize("rule", [allocate, allocate_as_printed])
-def test_no_allocation_spends_more_than_its_budget(rule: object) -> None:
+def test_no_allocation_spends_more_than_its_budget() -> None:
     numbers = random.Random(1)
     for _ in range(300):
         high, low, budget = numbers.randrange(40), numbers.randrange(40), numbers.randrange(400)
-        lengths = rule(high, low, budget, GEOMETRIC)  # type: ignore[operator]
+        lengths = allocate(high, low, budget, GEOMETRIC)
         assert high * lengths.high + low * lengths.low <= budget
         assert max(lengths) <= 8
 
@@ -149,23 +134,18 @@ def test_before_anything_is_measured_a_chance_is_assumed() -> None:
     assert Acceptance(alpha=0.3).beta == pytest.approx(0.3 ** np.arange(17))
 
 
-def test_measured_times_are_given_back_and_joined_by_lines() -> None:
-    rows = [(1, 0, 100, 5), (1, 0, 300, 7), (1, 2, 100, 8), (1, 4, 100, 12), (3, 0, 100, 9)]
-    times = StepTimes(MeasuredStep(*row) for row in rows)
-    assert times(1, 0, 100) == 5
-    assert times(1, 0, 200) == 6
-    assert times(1, 3, 100) == 10
-    assert times(2, 0, 100) == 7
+def test_measured_times_are_joined_by_lines() -> None:
+    assert line({1: 10.0, 3: 20.0}, 2) == 15
     assert line({1: 10.0, 3: 20.0}, 5) == 30
     assert line({1: 10.0, 3: 20.0}, 0) == 10
 
 
-def test_on_the_measured_card_few_rows_speculate_and_many_do_not() -> None:
-    times, acceptance = StepTimes(read_step_table(MEASURED, "7B")), Acceptance(alpha=0.6)
-    assert times(256, 0, 521) == 8.99
-    lengths = [plan_lengths(0, rows, 700, acceptance, times).low for rows in (1, 16, 64, 256, 1024)]
+def test_where_a_step_grows_with_the_rows_few_speculate_and_many_do_not() -> None:
+    def roofline(batch: int, length: float, context: int) -> float:
+        return max(5.0, 0.035 * batch * (1 + length)) + 0.5 * (length > 0)
+
+    acceptance = Acceptance(alpha=0.6)
+    lengths = [plan_lengths(0, rows, 700, acceptance, roofline).low for rows in (1, 16, 64, 256, 1024)]
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[0] == 8
     assert lengths[-2:] == [0, 0]
-    with pytest.raises(ValueError, match='for "70B"'):
-        read_step_table(MEASURED, "70B")

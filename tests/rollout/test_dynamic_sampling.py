@@ -7,17 +7,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from small_rollouts import (
     FakeJudge,
-    Judged,
+    LateVerdict,
     Rule,
-    draw_settings,
     graded_group,
+    group_spec_of,
     names,
     some_problems,
     tiny_fleet,
 )
 
 from foresail.records import Problem, Sample, Status, Verdict
-from foresail.rollout.collect import Harvest, NoSignal, collect, gradable, teaches
+from foresail.rollout.collect import Collected, NoSignal, collect, gradable, teaches
 from foresail.rollout.controller import Controller
 
 RIGHT: list[Status] = ["correct"] * 4
@@ -28,18 +28,18 @@ CRASHED: list[Status] = ["correct", "wrong", "crashed", "wrong"]
 
 def gather(
     rule: Rule, *, num_groups: int, num_problems: int = 40, enabled: bool = True, max_rounds: int = 4
-) -> tuple[Harvest, FakeJudge]:
+) -> tuple[Collected, FakeJudge]:
     judge = FakeJudge(rule)
     cap = min(num_groups * max_rounds, num_problems)
-    harvest = collect(
+    collected = collect(
         tiny_fleet(max_running=6),
         some_problems(num_problems).__getitem__,
-        draw_settings(4),
+        group_spec_of(4),
         judge,
         controller=Controller(wanted=num_groups, cap=cap) if enabled else Controller.for_all(num_groups),
         usable=teaches if enabled else gradable,
     )
-    return harvest, judge
+    return collected, judge
 
 
 def by_number(*teaching: int, rest: list[Status]) -> Rule:
@@ -51,29 +51,29 @@ def numbered(*numbers: int) -> list[str]:
 
 
 def test_one_round_is_enough_when_every_group_teaches():
-    harvest, judge = gather(lambda name: MIXED, num_groups=5)
-    assert names(harvest.launched) == names(harvest.chosen) == numbered(*range(5))
+    collected, judge = gather(lambda name: MIXED, num_groups=5)
+    assert names(collected.launched) == names(collected.chosen) == numbered(*range(5))
     assert judge.asked != numbered(*range(5))  # graded as they ended, chosen as they were launched
-    assert not harvest.solved
+    assert not collected.solved
 
 
 def test_groups_without_spread_are_replaced_in_launch_order():
-    harvest, _ = gather(by_number(1, 3, 5, 6, 7, 9, rest=WRONG), num_groups=4)
-    assert names(harvest.launched) == numbered(*range(7))  # up to the one that closed the step
-    assert names(harvest.chosen) == numbered(1, 3, 5, 6)
+    collected, _ = gather(by_number(1, 3, 5, 6, 7, 9, rest=WRONG), num_groups=4)
+    assert names(collected.launched) == numbered(*range(7))  # up to the one that closed the step
+    assert names(collected.chosen) == numbered(1, 3, 5, 6)
 
 
 def test_the_cap_ends_the_search_with_what_was_found():
-    harvest, _ = gather(by_number(2, 9, rest=RIGHT), num_groups=4, max_rounds=3)
-    assert len(harvest.launched) == 12
-    assert names(harvest.chosen) == numbered(2, 9)
-    assert not harvest.solved
+    collected, _ = gather(by_number(2, 9, rest=RIGHT), num_groups=4, max_rounds=3)
+    assert len(collected.launched) == 12
+    assert names(collected.chosen) == numbered(2, 9)
+    assert not collected.solved
 
 
 def test_a_small_dataset_ends_the_search_before_the_cap():
-    harvest, _ = gather(by_number(4, rest=WRONG), num_groups=4, num_problems=6, max_rounds=100)
-    assert names(harvest.launched) == numbered(*range(6))
-    assert names(harvest.chosen) == numbered(4)
+    collected, _ = gather(by_number(4, rest=WRONG), num_groups=4, num_problems=6, max_rounds=100)
+    assert names(collected.launched) == numbered(*range(6))
+    assert names(collected.chosen) == numbered(4)
 
 
 def test_no_signal_tells_pass_rates_and_the_way_out():
@@ -90,28 +90,28 @@ def test_no_signal_tells_pass_rates_and_the_way_out():
     assert "wrong 14, correct 5, unparsable 4, crashed 1" in message
     for remedy in ("easier problems", "samples_per_prompt", "sampling.max_new_tokens", "max_rounds"):
         assert remedy in message
-    assert names(error.value.harvest.launched) == numbered(*range(6)) and error.value.harvest.chosen == ()
+    assert names(error.value.collected.launched) == numbered(*range(6)) and error.value.collected.chosen == ()
 
 
 def test_when_everything_is_right_the_step_is_solved():
-    harvest, _ = gather(lambda name: RIGHT, num_groups=3, max_rounds=2)
-    assert harvest.solved and harvest.chosen == ()
-    assert len(harvest.launched) == 6
+    collected, _ = gather(lambda name: RIGHT, num_groups=3, max_rounds=2)
+    assert collected.solved and collected.chosen == ()
+    assert len(collected.launched) == 6
 
 
 def test_failed_groups_are_dropped_even_with_spread():
-    harvest, _ = gather(lambda name: CRASHED if name in ("p0", "p2") else MIXED, num_groups=3)
-    assert names(harvest.chosen) == numbered(1, 3, 4)
-    assert names(harvest.launched)[:3] == numbered(0, 1, 2)
+    collected, _ = gather(lambda name: CRASHED if name in ("p0", "p2") else MIXED, num_groups=3)
+    assert names(collected.chosen) == numbered(1, 3, 4)
+    assert names(collected.launched)[:3] == numbered(0, 1, 2)
 
 
 def test_disabled_keeps_groups_without_spread_but_no_failed_ones():
     def rule(name: str) -> list[Status]:
         return {"p0": RIGHT, "p1": CRASHED, "p2": WRONG}.get(name, MIXED)
 
-    harvest, _ = gather(rule, num_groups=4, enabled=False, max_rounds=4)
-    assert names(harvest.launched) == numbered(0, 1, 2, 3)
-    assert names(harvest.chosen) == numbered(0, 2, 3)
+    collected, _ = gather(rule, num_groups=4, enabled=False, max_rounds=4)
+    assert names(collected.launched) == numbered(0, 1, 2, 3)
+    assert names(collected.chosen) == numbered(0, 2, 3)
 
 
 def test_disabled_with_failures_only_is_no_signal():
@@ -125,7 +125,7 @@ def test_numbers_of_groups_go_on_from_step_to_step():
         collect(
             fleet,
             problems.__getitem__,
-            draw_settings(4),
+            group_spec_of(4),
             FakeJudge(lambda name: MIXED),
             controller=Controller(wanted=4, cap=4),
             usable=teaches,
@@ -158,28 +158,28 @@ class LateJudge:
     def __init__(self, threads: ThreadPoolExecutor, seed: int) -> None:
         self.threads, self.waits, self.pending = threads, random.Random(seed), 0
 
-    def __call__(self, problem: Problem, sample: Sample) -> Future[tuple[Verdict, float | None]]:
+    def __call__(self, problem: Problem, sample: Sample) -> Future[Verdict]:
         return self.threads.submit(self.grade, sample, self.waits.random() / 100)
 
-    def grade(self, sample: Sample, seconds: float) -> tuple[Verdict, float | None]:
+    def grade(self, sample: Sample, seconds: float) -> Verdict:
         time.sleep(seconds)
         right = sample.ids[-1] % 2 == 0
-        return Verdict(status="correct" if right else "wrong", score=float(right)), float(right)
+        return Verdict(status="correct" if right else "wrong", score=float(right))
 
 
 def test_the_order_in_which_verdicts_come_changes_nothing():
-    def harvest(seed: int) -> Harvest:
+    def collected(seed: int) -> Collected:
         with ThreadPoolExecutor(8) as threads:
             return collect(
                 tiny_fleet(max_running=6),
                 some_problems(40).__getitem__,
-                draw_settings(4),
+                group_spec_of(4),
                 LateJudge(threads, seed),
                 controller=Controller(wanted=6, cap=24),
                 usable=teaches,
             )
 
-    first, second = harvest(1), harvest(2)
+    first, second = collected(1), collected(2)
     assert names(first.chosen) == names(second.chosen)
     assert [group.verdicts for group in first.launched] == [group.verdicts for group in second.launched]
     for ours, theirs in zip(first.launched, second.launched, strict=True):
@@ -196,16 +196,16 @@ def test_a_judge_is_never_waited_for_while_samples_are_drawn():
     """No verdict is there before all samples have been handed over."""
     handed: list[str] = []
 
-    def judge(problem: Problem, sample: Sample) -> Judged:
+    def judge(problem: Problem, sample: Sample) -> LateVerdict:
         score = float(len(handed) % 2)
         handed.append(problem.id)
         verdict = Verdict(status="correct", score=score)
-        return Judged(lambda: (verdict, score), ready=lambda: len(handed) == 12)
+        return LateVerdict(lambda: verdict, ready=lambda: len(handed) == 12)
 
     collect(
         tiny_fleet(max_running=2),
         some_problems(3).__getitem__,
-        draw_settings(4),
+        group_spec_of(4),
         judge,
         controller=Controller.for_all(3),
         usable=gradable,
@@ -213,9 +213,9 @@ def test_a_judge_is_never_waited_for_while_samples_are_drawn():
 
 
 def test_all_verdicts_failed_says_so_with_the_first_error():
-    def judge(problem: Problem, sample: Sample) -> Judged:
+    def judge(problem: Problem, sample: Sample) -> LateVerdict:
         verdict = Verdict(status="crashed", score=0.0, detail=f"KeyError: {problem.id}")
-        return Judged(lambda: (verdict, None))
+        return LateVerdict(lambda: verdict)
 
     with pytest.raises(
         NoSignal, match=r"every verdict .* failed: 16 of 16 \(crashed 16\); the first: crashed: KeyError: p0"
@@ -223,7 +223,7 @@ def test_all_verdicts_failed_says_so_with_the_first_error():
         collect(
             tiny_fleet(),
             some_problems(9).__getitem__,
-            draw_settings(4),
+            group_spec_of(4),
             judge,
             controller=Controller(wanted=2, cap=4),
             usable=teaches,
@@ -232,23 +232,23 @@ def test_all_verdicts_failed_says_so_with_the_first_error():
 
 def test_verdicts_that_nobody_waits_for_are_cancelled():
     """Two groups suffice; the graders have not yet looked at the others."""
-    handed_over: list[tuple[str, Judged]] = []
+    handed_over: list[tuple[str, LateVerdict]] = []
 
-    def judge(problem: Problem, sample: Sample) -> Judged:
+    def judge(problem: Problem, sample: Sample) -> LateVerdict:
         known = problem.id in ("p0", "p1")
         score = float(sum(name == problem.id for name, _ in handed_over) % 2)
         verdict = Verdict(status="correct" if score else "wrong", score=score)
-        judged = Judged(lambda: (verdict, score), ready=lambda: known)
+        judged = LateVerdict(lambda: verdict, ready=lambda: known)
         handed_over.append((problem.id, judged))
         return judged
 
     collect(
         tiny_fleet(),
         some_problems(12).__getitem__,
-        draw_settings(4),
+        group_spec_of(4),
         judge,
         controller=Controller(wanted=2, cap=12, share_before=0.2),
         usable=teaches,
     )
     assert {name for name, _ in handed_over} > {"p0", "p1"}
-    assert all(judged.cancelled == (name not in ("p0", "p1")) for name, judged in handed_over)
+    assert all(judged.cancelled() == (name not in ("p0", "p1")) for name, judged in handed_over)

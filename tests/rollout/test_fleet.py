@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from tiny_rollouts import SAMPLES, asks, small_engine, small_model, whole_requests
+from small_rollouts import fleet_of
+from tiny_rollouts import SAMPLES, small_engine, small_model, specs, whole_requests
 
+from foresail.recipe import parts
 from foresail.recipe.parts import Rollout
 from foresail.records import RunStopped
 from foresail.rollout.build import build_fleet
@@ -18,7 +20,7 @@ from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.policies import build_policy
 
 MODEL = small_model()
-GROUPS = sorted({ask.group for ask in asks()})
+GROUPS = sorted({spec.group for spec in specs()})
 
 
 class Mortal(NativeInstance):
@@ -38,16 +40,16 @@ class Mortal(NativeInstance):
 def launch_all(fleet: Fleet) -> None:
     requests = whole_requests()
     for group in GROUPS:
-        members = [ask for ask in asks() if ask.group == group]
-        fleet.launch(members, [requests[ask.id] for ask in members])
+        members = [spec for spec in specs() if spec.group == group]
+        fleet.launch(members, [requests[spec.id] for spec in members])
 
 
 def finish(fleet: Fleet) -> dict[str, list[int]]:
     drawn: dict[str, list[int]] = {}
     while fleet.busy:
-        for ask, completion in fleet.work():
-            assert ask.id not in drawn
-            drawn[ask.id] = completion.ids
+        for spec, completion in fleet.work():
+            assert spec.id not in drawn
+            drawn[spec.id] = completion.ids
     return drawn
 
 
@@ -78,7 +80,7 @@ def test_what_a_dead_instance_ran_runs_elsewhere(seed, whole):
     )
     launch_all(fleet)
     assert finish(fleet) == whole
-    lost = {event["instance"] for event in fleet.diary.take() if event["what"] == "lose_instance"}
+    lost = {event["instance"] for event in fleet.event_log.take() if event["what"] == "lose_instance"}
     assert lost == {name for name in (m.state.name for m in mortals) if name not in fleet.instances}
 
 
@@ -94,17 +96,17 @@ def test_a_cancelled_group_leaves_the_others_alone(polls, whole):
     instances = [NativeInstance(f"{n}", small_engine(MODEL, max_running=4)) for n in range(2)]
     fleet = Fleet(instances, build_policy("context"), KVPool(10**6), chunk_tokens=3)
     launch_all(fleet)
-    ended = [ended.ask.id for _ in range(polls) for ended in fleet.work()]
-    fleet.cancel(1, [ask for ask in asks() if ask.group == 1])
+    ended = [ended.spec.id for _ in range(polls) for ended in fleet.work()]
+    fleet.cancel(1, [spec for spec in specs() if spec.group == 1])
     ended += finish(fleet)
-    others = [ask.id for ask in asks() if ask.group != 1]
+    others = [spec.id for spec in specs() if spec.group != 1]
     assert set(others) <= set(ended) and len(ended) == len(set(ended))
     assert all(not instance.running for instance in instances)
     fleet.update_weights(1)
 
 
 class DiesWhenParked(NativeInstance):
-    def park(self, ask_id):
+    def park(self, request_id):
         raise InstanceLost(self.state.name)
 
 
@@ -115,50 +117,49 @@ def test_an_instance_may_be_found_gone_while_a_group_is_withdrawn():
     launch_all(fleet)
     for _ in range(3):
         fleet.work()
-    members = [ask for ask in asks() if ask.group == 1]
+    members = [spec for spec in specs() if spec.group == 1]
     assert fleet.withdraw(1, members) == {}
-    assert not fleet.instances and not fleet.open.keys() & {ask.id for ask in members}
+    assert not fleet.instances and not fleet.open.keys() & {spec.id for spec in members}
 
 
 def test_samples_are_divided_only_where_they_must_be(whole, monkeypatch):
-    monkeypatch.setattr("foresail.rollout.build.CHUNK", 4)
-    settings = Rollout(policy="context")
-    roomy = build_fleet(small_engine(MODEL, max_running=12), settings, max_length=28)
-    tight = build_fleet(small_engine(MODEL, num_pages=30, max_running=12), settings, max_length=28)
+    monkeypatch.setattr("foresail.rollout.requirements.CHUNK", 4)
+    roomy = fleet_of(small_engine(MODEL, max_running=12), 28, policy="context")
+    tight = fleet_of(small_engine(MODEL, num_pages=30, max_running=12), 28, policy="context")
     for fleet, divided in ((roomy, False), (tight, True)):
         launch_all(fleet)
         assert finish(fleet) == whole
-        dispatches = sum(event["what"] == "dispatch" for event in fleet.diary.take())
+        dispatches = sum(event["what"] == "dispatch" for event in fleet.event_log.take())
         assert (dispatches > len(GROUPS) * SAMPLES) == divided
 
 
 def test_a_recipe_says_how_samples_are_drawn(whole):
     settings = Rollout(policy="fifo", chunk_tokens=3, drafts="on", host_gb=0)
-    fleet = build_fleet(small_engine(MODEL), settings, max_length=28)
+    fleet = build_fleet(MODEL, parts.Engine(page_size=4, kv_tokens=800), settings, max_length=28)
     (instance,) = fleet.instances.values()
     launch_all(fleet)
     assert finish(fleet) == whole
     assert isinstance(instance, DraftingInstance) and instance.speculation.tally.steps > 0
     assert fleet.pool.max_bytes == 0
-    assert {event["why"] for event in fleet.diary.take() if event["what"] == "dispatch"} == {"fifo"}
+    assert {event["why"] for event in fleet.event_log.take() if event["what"] == "dispatch"} == {"fifo"}
 
 
 def test_one_engine_takes_whole_groups_unless_told_otherwise(whole):
-    fleet = build_fleet(small_engine(MODEL, num_pages=30, max_running=12), Rollout(), max_length=28)
+    fleet = fleet_of(small_engine(MODEL, num_pages=30, max_running=12), 28)
     launch_all(fleet)
     assert finish(fleet) == whole
-    dispatches = [event for event in fleet.diary.take() if event["what"] == "dispatch"]
+    dispatches = [event for event in fleet.event_log.take() if event["what"] == "dispatch"]
     assert len(dispatches) == len(GROUPS) * SAMPLES and {event["why"] for event in dispatches} == {"group"}
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_workers_draw_the_same_tokens(whole):
-    fleet = build_fleet(
-        small_engine(small_model()), Rollout(workers=2, drafts="on", chunk_tokens=5), max_length=28
-    )
+    settings = Rollout(workers=2, drafts="on", chunk_tokens=5)
+    fleet = build_fleet(small_model(), parts.Engine(page_size=4, kv_tokens=800), settings, max_length=28)
     try:
         launch_all(fleet)
         assert finish(fleet) == whole
-        assert {event["instance"] for event in fleet.diary.take() if event["what"] == "dispatch"} == {
+        assert {event["instance"] for event in fleet.event_log.take() if event["what"] == "dispatch"} == {
             "worker 0",
             "worker 1",
         }
@@ -166,9 +167,10 @@ def test_workers_draw_the_same_tokens(whole):
         fleet.close()
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_workers_compute_as_the_recipe_says():
-    engine = small_engine(small_model(), batch_invariant=True, prefill_tokens=9)
-    fleet = build_fleet(engine, Rollout(workers=1), max_length=28)
+    settings = parts.Engine(page_size=4, kv_tokens=800, batch_invariant=True, prefill_tokens=9)
+    fleet = build_fleet(small_model(), settings, Rollout(workers=1), max_length=28)
     try:
         options = fleet.instances["worker 0"].engine_options
         assert (options["batch_invariant"], options["prefill_tokens"]) == (True, 9)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 from ahead_of_the_host import run_ahead
-from small_rollouts import FakeJudge, draw_settings, some_problems, tiny_engine, tiny_fleet
+from small_rollouts import FakeJudge, fleet_of, group_spec_of, some_problems, tiny_engine, tiny_fleet
 
-from foresail.recipe.parts import Rollout
 from foresail.records import Group
-from foresail.rollout.build import build_fleet
-from foresail.rollout.collect import Harvest, collect, teaches
+from foresail.rollout.collect import Collected, collect, teaches
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import requests
@@ -21,12 +19,12 @@ SAMPLES = 4
 
 def take_step(
     fleet: Fleet, step: int, first: int, leftovers: Leftovers | None, *, share: float = 0.25, wanted: int = 3
-) -> Harvest:
+) -> Collected:
     """Expecting that few groups teach, a step launches many more than it needs: all do."""
     return collect(
         fleet,
         lambda launch: PROBLEMS[first + launch],
-        draw_settings(SAMPLES, step=step),
+        group_spec_of(SAMPLES, step=step),
         FakeJudge(lambda name: ["correct", "wrong"] * (SAMPLES // 2)),
         controller=Controller(wanted=wanted, cap=30, share_before=share),
         usable=teaches,
@@ -35,11 +33,11 @@ def take_step(
 
 
 def drawn_in_one_go(step: int) -> dict[tuple[str, int], list[int]]:
-    draw = draw_settings(SAMPLES, step=step)
+    group_spec = group_spec_of(SAMPLES, step=step)
     found = {}
     for entry in PROBLEMS:
         for number, completion in enumerate(
-            sorted(tiny_engine().generate(requests(entry, draw, 0)), key=lambda c: c.request.id)
+            sorted(tiny_engine().generate(requests(entry, group_spec, 0)), key=lambda c: c.request.id)
         ):
             found[entry.problem.id, number] = list(completion.ids)
     return found
@@ -96,23 +94,24 @@ def test_work_that_is_given_up_twice_is_still_there(whole):
     for _ in range(4):
         position += len(take_step(fleet, 1, position, leftovers, wanted=1, share=0.05).launched)
     for name, left in leftovers.items():
-        for number, parked in left.parked.items():
+        for number, parts in left.parked.items():
             expected = whole[1][name, number]
-            assert list(parked.ids) == expected[: len(parked.ids)] and len(parked.ids) < len(expected)
-            assert len(parked.logprobs) == len(parked.versions) == len(parked.ids)
+            ids = [token for parked in parts for token in parked.ids]
+            assert ids == expected[: len(ids)] and len(ids) < len(expected)
+            assert all(len(parked.logprobs) == len(parked.versions) == len(parked.ids) for parked in parts)
     assert leftovers
 
 
 def test_drafts_and_leftovers_go_together(whole):
     """What ends while others are withdrawn is nobody's, and the next step is not disturbed by it."""
-    fleet = build_fleet(tiny_engine(max_running=7), Rollout(drafts="on"), max_length=64)
+    fleet = fleet_of(tiny_engine(max_running=7), drafts="on")
     for instance in fleet.instances.values():
         run_ahead(instance.engine)
     leftovers, position = Leftovers(), 0
     for step in (1, 2, 1, 2):
         fleet.update_weights(position)
-        harvest = take_step(fleet, step, position, leftovers, wanted=2)
-        position += len(harvest.launched)
-        for group in harvest.launched:
+        collected = take_step(fleet, step, position, leftovers, wanted=2)
+        position += len(collected.launched)
+        for group in collected.launched:
             for number, said in enumerate(responses(group)):
                 assert said in (whole[1][group.problem.id, number], whole[2][group.problem.id, number])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 
+import pytest
 import torch
-from tiny_rollouts import asks, small_engine, small_model, whole_requests
+from tiny_rollouts import small_engine, small_model, specs, whole_requests
 
 from foresail.model.decoder import Decoder
 from foresail.model.lora import attach
 from foresail.recipe.parts import Lora
-from foresail.rollout.instance import Order
+from foresail.rollout.instance import ChunkOrder
 from foresail.rollout.plan import Dispatch
 from foresail.rollout.worker import WorkerInstance
 
@@ -21,17 +22,18 @@ def drawn_here(model: Decoder) -> dict[str, list[int]]:
 
 def drawn_there(worker: WorkerInstance) -> dict[str, list[int]]:
     requests, drawn = whole_requests(), {}
-    for ask in asks():
-        dispatch = Dispatch(ask=ask, instance=worker.name, generated=0, max_tokens=ask.max_tokens)
-        worker.submit(Order(dispatch=dispatch, work=requests[ask.id]))
+    for spec in specs():
+        dispatch = Dispatch(spec=spec, instance=worker.name, generated=0, max_tokens=spec.max_tokens)
+        worker.submit(ChunkOrder(dispatch=dispatch, work=requests[spec.id]))
     deadline = time.monotonic() + 600
     while len(drawn) < len(requests):
         assert time.monotonic() < deadline, "the worker does not answer"
-        drawn |= {report.event.ask.id: report.completion.ids for report in worker.poll()}
+        drawn |= {report.event.spec.id: report.completion.ids for report in worker.poll()}
         time.sleep(0.002)
     return drawn
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_a_worker_draws_from_updated_pairs() -> None:
     model = small_model()
     attach(model, Lora(rank=2), seed=0)

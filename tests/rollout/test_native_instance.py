@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from tiny_rollouts import asks, small_engine, small_model, whole_requests
+from tiny_rollouts import small_engine, small_model, specs, whole_requests
 
-from foresail.rollout.instance import Order
+from foresail.rollout.instance import ChunkOrder
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.plan import Dispatch
@@ -20,23 +20,25 @@ def run_divided(instances: list[NativeInstance], pool: KVPool, chunk: int, seed:
     numbers = random.Random(seed)
     drawn: dict[str, list[int]] = {}
     requests = whole_requests()
-    waiting = {ask.id: (ask, 0) for ask in asks()}
+    waiting = {spec.id: (spec, 0) for spec in specs()}
     while waiting or any(instance.running for instance in instances):
         for name in list(waiting):
-            ask, generated = waiting.pop(name)
+            spec, generated = waiting.pop(name)
             instance = numbers.choice(instances)
             work = pool.take(name) if generated else requests[name]
-            tokens = min(chunk, ask.max_tokens - generated)
-            dispatch = Dispatch(ask=ask, instance=instance.state.name, generated=generated, max_tokens=tokens)
-            instance.submit(Order(dispatch=dispatch, work=work))
+            tokens = min(chunk, spec.max_tokens - generated)
+            dispatch = Dispatch(
+                spec=spec, instance=instance.state.name, generated=generated, max_tokens=tokens
+            )
+            instance.submit(ChunkOrder(dispatch=dispatch, work=work))
         for instance in instances:
             for outcome in instance.poll():
-                ask = outcome.event.ask
+                spec = outcome.event.spec
                 if outcome.event.finished:
-                    drawn[ask.id] = outcome.completion.ids
+                    drawn[spec.id] = outcome.completion.ids
                 else:
-                    pool.put(instance.park(ask.id))
-                    waiting[ask.id] = (ask, len(outcome.completion.ids))
+                    pool.put(instance.park(spec.id))
+                    waiting[spec.id] = (spec, len(outcome.completion.ids))
     return drawn
 
 
@@ -58,14 +60,14 @@ def test_division_and_migration_change_no_token(chunk, max_bytes, whole):
 
 def test_a_cancelled_chunk_does_not_come_back():
     instance = NativeInstance("a", small_engine(MODEL))
-    requests, (first, second, *_) = whole_requests(), asks()
-    for ask in (first, second):
-        dispatch = Dispatch(ask=ask, instance="a", generated=0, max_tokens=4)
-        instance.submit(Order(dispatch=dispatch, work=requests[ask.id]))
+    requests, (first, second, *_) = whole_requests(), specs()
+    for spec in (first, second):
+        dispatch = Dispatch(spec=spec, instance="a", generated=0, max_tokens=4)
+        instance.submit(ChunkOrder(dispatch=dispatch, work=requests[spec.id]))
     instance.poll()
     instance.cancel(first.id)
     instance.cancel(first.id)
-    ended = [outcome.event.ask.id for _ in range(20) for outcome in instance.poll()]
+    ended = [outcome.event.spec.id for _ in range(20) for outcome in instance.poll()]
     assert ended == [second.id]
     instance.update_weights(1)
 

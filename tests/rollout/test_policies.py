@@ -11,26 +11,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.rollout.estimates import Estimates
-from foresail.rollout.plan import Ask
+from foresail.rollout.plan import SampleSpec
 from foresail.rollout.policies import Context, Policy, build_policy
 from foresail.rollout.ranking import Ranking
 
 MAX_TOKENS = 40
 
 
-def ask(group: int, sample: int, max_tokens: int = MAX_TOKENS) -> Ask:
-    return Ask(id=f"{group}.{sample}", group=group, sample=sample, prompt_tokens=5, max_tokens=max_tokens)
+def spec(group: int, sample: int, max_tokens: int = MAX_TOKENS) -> SampleSpec:
+    return SampleSpec(
+        id=f"{group}.{sample}", group=group, sample=sample, prompt_tokens=5, max_tokens=max_tokens
+    )
 
 
 def push_groups(policy: Policy, *sizes: int) -> None:
     for group, size in enumerate(sizes):
         for sample in range(size):
-            policy.push(ask(group, sample), 0)
+            policy.push(spec(group, sample), 0)
 
 
 def pops(policy: Policy, count: int, tokens: int = 10) -> list[str]:
-    return [policy.pop(tokens).ask.id for _ in range(count)]
+    return [policy.pop(tokens).spec.id for _ in range(count)]
 
 
 # fifo, group, oracle
@@ -40,7 +41,7 @@ def test_fifo_keeps_a_requests_place_between_its_chunks() -> None:
     policy = build_policy("fifo")
     push_groups(policy, 2, 2)
     assert pops(policy, 3) == ["0.0", "0.1", "1.0"]
-    policy.push(ask(0, 1), 10)
+    policy.push(spec(0, 1), 10)
     assert pops(policy, 2) == ["0.1", "1.1"]
     assert policy.peek() is None
 
@@ -52,7 +53,7 @@ def test_only_group_keeps_groups_whole() -> None:
 
 def test_oracle_goes_by_true_lengths() -> None:
     lengths = {"0.0": 3, "0.1": 30, "1.0": 8, "1.1": 30}
-    policy = build_policy("oracle", true_length=lambda ask: lengths[ask.id])
+    policy = build_policy("oracle", true_length=lambda spec: lengths[spec.id])
     push_groups(policy, 2, 2)
     assert pops(policy, 4) == ["0.1", "1.1", "1.0", "0.0"]
 
@@ -70,8 +71,8 @@ def test_probes_go_first_then_the_longest_group() -> None:
     policy = build_policy("context")
     push_groups(policy, 3, 3, 3)
     assert pops(policy, 3) == ["0.0", "1.0", "2.0"]
-    policy.finished(ask(1, 0), 9)
-    policy.finished(ask(0, 0), 25)
+    policy.finished(spec(1, 0), 9)
+    policy.finished(spec(0, 0), 25)
     assert pops(policy, 6) == ["2.1", "2.2", "0.1", "0.2", "1.1", "1.2"]
 
 
@@ -80,7 +81,7 @@ def test_the_probe_with_fewest_tokens_goes_first() -> None:
     push_groups(policy, 1, 1, 1)
     pops(policy, 3)
     for group, generated in ((0, 20), (1, 30), (2, 10)):
-        policy.push(ask(group, 0), generated)
+        policy.push(spec(group, 0), generated)
     assert pops(policy, 3) == ["2.0", "0.0", "1.0"]
 
 
@@ -88,23 +89,23 @@ def test_a_probe_stays_one_through_all_its_chunks() -> None:
     policy = build_policy("context")
     push_groups(policy, 2, 2)
     pops(policy, 2)
-    policy.push(ask(1, 0), 10)
+    policy.push(spec(1, 0), 10)
     pick = policy.peek()
-    assert pick is not None and (pick.ask.id, pick.why) == ("1.0", "probe")
+    assert pick is not None and (pick.spec.id, pick.why) == ("1.0", "probe")
 
 
 def test_the_guard_serves_the_group_with_fewest_tokens() -> None:
-    policy = Context(Estimates(), guard_every=3)
+    policy = Context(guard_every=3)
     push_groups(policy, 6, 6)
     pops(policy, 2)
-    policy.finished(ask(1, 0), 5)  # group 1 seems short, so only the guard lets it run
+    policy.finished(spec(1, 0), 5)  # group 1 seems short, so only the guard lets it run
     assert pops(policy, 6) == ["0.1", "0.2", "1.1", "0.3", "0.4", "1.2"]
 
 
 def test_the_guard_goes_by_tokens_not_by_picks() -> None:
-    policy = Context(Estimates(), guard_every=1)
+    policy = Context(guard_every=1)
     push_groups(policy, 4, 4)
-    assert [policy.pop(tokens).ask.id for tokens in (30, 10)] == ["0.0", "1.0"]
+    assert [policy.pop(tokens).spec.id for tokens in (30, 10)] == ["0.0", "1.0"]
     assert pops(policy, 5) == [
         "1.1",
         "1.2",
@@ -124,72 +125,54 @@ def test_within_a_group_few_are_half_way() -> None:
     policy = build_policy("context")
     push_groups(policy, 4)
     assert pops(policy, 3) == ["0.0", "0.1", "0.2"]
-    policy.push(ask(0, 2), 10)
+    policy.push(spec(0, 2), 10)
     assert pops(policy, 2) == ["0.2", "0.3"]
 
 
-def test_a_prior_length_replaces_the_probe() -> None:
-    prior = {0: 12, 1: 30}
-    policy = build_policy("context", estimates=Estimates(prior.get))
-    push_groups(policy, 2, 2, 2)
-    assert pops(policy, 6) == ["2.0", "2.1", "1.0", "1.1", "0.0", "0.1"]
-
-
 def test_unknown_is_long_then_the_first_replaces_and_later_ones_lengthen() -> None:
-    estimates = Estimates()
-    estimates.open(7, 100)
-    seen = [estimates.length(7)]
+    policy = Context()
+    push_groups(policy, 2)
+    seen = [policy._groups[0].length]
     for length in (30, 20, 50):
-        estimates.finished(7, length)
-        seen.append(estimates.length(7))
-    assert seen == [100, 30, 30, 50]
+        policy.finished(spec(0, 0), length)
+        seen.append(policy._groups[0].length)
+    assert seen == [MAX_TOKENS, 30, 30, 50]
 
 
 def test_a_group_that_is_dropped_leaves_no_estimate_behind() -> None:
-    estimates = Estimates()
-    policy = build_policy("context", estimates=estimates)
+    policy = Context()
     push_groups(policy, 2)
     policy.drop(0)
-    with pytest.raises(KeyError):
-        estimates.length(0)
-
-
-def test_a_prior_counts_as_a_sibling_that_ended() -> None:
-    estimates = Estimates({7: 60, 8: 500}.get)
-    estimates.open(7, 100)
-    estimates.open(8, 100)
-    estimates.finished(7, 30)
-    assert (estimates.length(7), estimates.length(8)) == (60, 100)
+    assert policy._groups == {}
 
 
 class AlgorithmTwo:
     """Seer's Algorithm 2 over plain lists, everything looked for anew at every pick."""
 
-    def __init__(self, prior: dict[int, int], guard_every: int) -> None:
-        self.prior, self.guard_every = prior, guard_every
-        self.waiting: list[tuple[Ask, int]] = []
+    def __init__(self, guard_every: int) -> None:
+        self.guard_every = guard_every
+        self.waiting: list[tuple[SampleSpec, int]] = []
         self.ended: dict[int, list[int]] = {}
         self.scheduled: Counter[int] = Counter()
         self.picks_of_rest = 0
 
-    def push(self, ask: Ask, generated: int) -> None:
-        self.waiting.append((ask, generated))
+    def push(self, spec: SampleSpec, generated: int) -> None:
+        self.waiting.append((spec, generated))
 
-    def is_probe(self, ask: Ask) -> bool:
-        return ask.sample == 0 and ask.group not in self.prior
+    def is_probe(self, spec: SampleSpec) -> bool:
+        return spec.sample == 0
 
     def estimate(self, group: int) -> int:
-        known = [min(self.prior[group], MAX_TOKENS)] if group in self.prior else []
-        return max(known + self.ended.get(group, []), default=MAX_TOKENS)
+        return max(self.ended.get(group, []), default=MAX_TOKENS)
 
-    def peek(self) -> tuple[Ask, int] | None:
+    def peek(self) -> tuple[SampleSpec, int] | None:
         probes = [request for request in self.waiting if self.is_probe(request[0])]
         rest = [request for request in self.waiting if not self.is_probe(request[0])]
         if probes:
             return min(probes, key=lambda request: (request[1], request[0].group))
         if not rest:
             return None
-        groups = sorted({ask.group for ask, _ in rest})  # min and max take the first of equals
+        groups = sorted({spec.group for spec, _ in rest})  # min and max take the first of equals
         if (self.picks_of_rest + 1) % self.guard_every == 0:
             group = min(groups, key=lambda group: self.scheduled[group])
         else:
@@ -204,8 +187,8 @@ class AlgorithmTwo:
         self.picks_of_rest += not self.is_probe(picked[0])
         self.scheduled[picked[0].group] += tokens
 
-    def finished(self, ask: Ask, length: int) -> None:
-        self.ended.setdefault(ask.group, []).append(length)
+    def finished(self, spec: SampleSpec, length: int) -> None:
+        self.ended.setdefault(spec.group, []).append(length)
 
     def drop(self, group: int) -> None:
         self.waiting = [request for request in self.waiting if request[0].group != group]
@@ -219,20 +202,18 @@ STEPS = st.lists(
 
 
 @settings(max_examples=300, deadline=None)
-@given(steps=STEPS, prior=st.dictionaries(st.integers(0, 6), st.integers(1, 60)), every=st.integers(1, 5))
-def test_context_picks_what_algorithm_two_picks(
-    steps: list[tuple[str, int]], prior: dict[int, int], every: int
-) -> None:
-    fast, slow = Context(Estimates(prior.get), guard_every=every), AlgorithmTwo(prior, every)
-    running: list[tuple[Ask, int]] = []
+@given(steps=STEPS, every=st.integers(1, 5))
+def test_context_picks_what_algorithm_two_picks(steps: list[tuple[str, int]], every: int) -> None:
+    fast, slow = Context(guard_every=every), AlgorithmTwo(every)
+    running: list[tuple[SampleSpec, int]] = []
     groups = 0
     for step, number in [("launch", 3)] * 3 + steps:
         picked = fast.peek()
         assert (picked and picked[:2]) == slow.peek()
         if step == "launch":
             for sample in range(1 + number % 4):
-                fast.push(ask(groups, sample), 0)
-                slow.push(ask(groups, sample), 0)
+                fast.push(spec(groups, sample), 0)
+                slow.push(spec(groups, sample), 0)
             groups += 1
         elif step == "pop" and picked is not None:
             tokens = 1 + number % 9
@@ -256,15 +237,15 @@ def test_context_picks_what_algorithm_two_picks(
 
 @pytest.mark.parametrize("name", ["fifo", "oracle", "context"])
 def test_a_dropped_group_is_gone_and_the_others_stay(name: str) -> None:
-    policy = build_policy(name, true_length=lambda ask: 10 * ask.group + ask.sample)
+    policy = build_policy(name, true_length=lambda spec: 10 * spec.group + spec.sample)
     push_groups(policy, 3, 3, 3)
     policy.pop(10)
     policy.drop(1)
     policy.drop(1)
     left = set()
     while pick := policy.peek():
-        left.add(policy.pop(10).ask.id)
-        assert pick.ask.id in left
+        left.add(policy.pop(10).spec.id)
+        assert pick.spec.id in left
     assert len(left) == 5 and not any(id.startswith("1.") for id in left)
 
 

@@ -50,7 +50,7 @@ def test_a_response_counts_with_all_its_chunks() -> None:
     scheduler.chunk_ended(ended(first, 8))
     (first, *_) = scheduler.next_dispatches()
     scheduler.chunk_ended(ended(first, 2, finished=True))  # 10 tokens, more than 9
-    assert [dispatch.ask.group for dispatch in scheduler.next_dispatches()] == [0]
+    assert [dispatch.spec.group for dispatch in scheduler.next_dispatches()] == [0]
 
 
 # Placement.
@@ -131,8 +131,8 @@ def test_asking_again_while_nothing_fits_changes_nothing() -> None:
         while dispatches := scheduler.next_dispatches():
             for _ in range(times):
                 assert scheduler.next_dispatches() == []
-            order.append(dispatches[0].ask.id)
-            scheduler.chunk_ended(ended(dispatches[0], 1 + dispatches[0].ask.group, finished=True))
+            order.append(dispatches[0].spec.id)
+            scheduler.chunk_ended(ended(dispatches[0], 1 + dispatches[0].spec.group, finished=True))
         return order
 
     assert order(times=0) == order(times=5)
@@ -144,9 +144,9 @@ def test_whole_groups_stay_together_and_queue_at_the_least_loaded_instance() -> 
         scheduler.launch(group(number, 3))
     dispatches = scheduler.next_dispatches()
     assert {dispatch.max_tokens for dispatch in dispatches} == {40}
-    homes = {dispatch.ask.group: dispatch.instance for dispatch in dispatches}
+    homes = {dispatch.spec.group: dispatch.instance for dispatch in dispatches}
     assert len(dispatches) == 12 and homes == {0: "a", 1: "b", 2: "a", 3: "b"}
-    assert all(homes[dispatch.ask.group] == dispatch.instance for dispatch in dispatches)
+    assert all(homes[dispatch.spec.group] == dispatch.instance for dispatch in dispatches)
 
 
 def test_a_request_no_instance_can_hold_is_refused_at_once() -> None:
@@ -175,9 +175,9 @@ def test_what_ran_on_a_lost_instance_starts_again_from_what_was_reported() -> No
     scheduler.chunk_ended(ended(first, 7))
     (first,) = scheduler.next_dispatches()
     assert (first.instance, second.instance) == ("a", "a")
-    assert [ask.id for ask in scheduler.lose_instance("a")] == ["0.1", "0.0"]
+    assert [spec.id for spec in scheduler.lose_instance("a")] == ["0.1", "0.0"]
     again = scheduler.next_dispatches()
-    assert [(dispatch.ask.id, dispatch.generated) for dispatch in again] == [("0.0", 7), ("0.1", 0)]
+    assert [(dispatch.spec.id, dispatch.generated) for dispatch in again] == [("0.0", 7), ("0.1", 0)]
     assert {dispatch.instance for dispatch in again} == {"b"}
 
 

@@ -36,7 +36,7 @@ class Disorder(RuleBasedStateMachine):
         self.events: list[Event] = []
         self.lengths: dict[str, int] = {}
         self.scheduler = Scheduler(
-            build_policy(self.policy, true_length=lambda ask: self.lengths[ask.id]),
+            build_policy(self.policy, true_length=lambda spec: self.lengths[spec.id]),
             chunk_tokens=7,
             record=self.events.append,
         )
@@ -57,19 +57,19 @@ class Disorder(RuleBasedStateMachine):
 
     @rule(prompt=st.integers(1, 10), lengths=st.lists(st.integers(1, 30), min_size=1, max_size=4))
     def launch(self, prompt: int, lengths: list[int]) -> None:
-        asks = group(self.num_groups, len(lengths), prompt=prompt, max_tokens=30)
+        specs = group(self.num_groups, len(lengths), prompt=prompt, max_tokens=30)
         self.num_groups += 1
-        self.lengths |= {ask.id: length for ask, length in zip(asks, lengths, strict=True)}
-        self.open |= dict.fromkeys((ask.id for ask in asks), 0)
-        self.scheduler.launch(asks)
+        self.lengths |= {spec.id: length for spec, length in zip(specs, lengths, strict=True)}
+        self.open |= dict.fromkeys((spec.id for spec in specs), 0)
+        self.scheduler.launch(specs)
 
     @rule()
     def dispatch(self) -> None:
         for dispatch in self.scheduler.next_dispatches():
-            request = dispatch.ask.id
+            request = dispatch.spec.id
             assert request in self.open and request not in self.running
             assert dispatch.generated == self.open[request] and dispatch.instance in self.instances
-            left = dispatch.ask.max_tokens - dispatch.generated
+            left = dispatch.spec.max_tokens - dispatch.generated
             assert dispatch.max_tokens == (left if self.policy == "group" else min(7, left))
             self.running[request] = dispatch
 
@@ -97,7 +97,7 @@ class Disorder(RuleBasedStateMachine):
         name = [*self.instances][number % len(self.instances)]
         del self.instances[name]
         lost = {request: chunk for request, chunk in self.running.items() if chunk.instance == name}
-        assert {ask.id for ask in self.scheduler.lose_instance(name)} == set(lost)
+        assert {spec.id for spec in self.scheduler.lose_instance(name)} == set(lost)
         for request, dispatch in lost.items():
             del self.running[request]
             self.over.append(ended(dispatch, finished=finished))
@@ -109,7 +109,7 @@ class Disorder(RuleBasedStateMachine):
         requests = {request for request in self.open if request.split(".")[0] == str(chosen)}
         running = {request: self.running.pop(request) for request in requests & set(self.running)}
         stopped = self.scheduler.cancel_group(chosen)
-        assert {dispatch.ask.id: dispatch for dispatch in stopped} == running
+        assert {dispatch.spec.id: dispatch for dispatch in stopped} == running
         self.over += [ended(dispatch, finished=finished) for dispatch in stopped]
         self.cancelled |= requests
         for request in requests:
@@ -130,7 +130,7 @@ class Disorder(RuleBasedStateMachine):
         free = {name: state.kv_tokens for name, state in self.instances.items()}
         rows = Counter(dispatch.instance for dispatch in self.running.values())
         for dispatch in self.running.values():
-            free[dispatch.instance] -= dispatch.ask.prompt_tokens + dispatch.generated + dispatch.max_tokens
+            free[dispatch.instance] -= dispatch.spec.prompt_tokens + dispatch.generated + dispatch.max_tokens
         assert self.scheduler.free_tokens == free
         if self.policy != "group":
             assert all(tokens >= 0 for tokens in free.values())
@@ -138,7 +138,7 @@ class Disorder(RuleBasedStateMachine):
 
     @invariant()
     def whole_groups_are_together(self) -> None:
-        pairs = {(dispatch.ask.group, dispatch.instance) for dispatch in self.running.values()}
+        pairs = {(dispatch.spec.group, dispatch.instance) for dispatch in self.running.values()}
         assert self.policy != "group" or len(pairs) == len({number for number, _ in pairs})
 
     def teardown(self) -> None:
@@ -181,6 +181,7 @@ def test_in_any_order_every_request_ends_once_and_room_is_kept(policy: str) -> N
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_decision_among_many_takes_no_more_python_than_one_among_few(policy: str) -> None:
     """Bytecodes, not seconds: whatever scans, sorts or rebuilds would show."""
+    count_bytecodes(lambda: None)  # the first trace of a process counts none in Python 3.12
     few, many = (bytecodes_per_decision(policy, groups) for groups in (20, 2000))
     assert 100 < many < 1.5 * few
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from ahead_of_the_host import run_ahead
-from tiny_rollouts import asks, small_engine, small_model, whole_requests
+from tiny_rollouts import small_engine, small_model, specs, whole_requests
 
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Request
@@ -25,7 +25,7 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
-from foresail.rollout.plan import Ask
+from foresail.rollout.plan import SampleSpec
 from foresail.rollout.policies import build_policy
 
 MODEL = small_model()
@@ -58,12 +58,12 @@ def finish(
 ) -> dict[str, list[int]]:
     fleet = Fleet(instances, build_policy(policy), KVPool(10**6), chunk_tokens=chunk_tokens)
     requests = whole_requests()
-    for group in sorted({ask.group for ask in asks()}):
-        members = [ask for ask in asks() if ask.group == group]
-        fleet.launch(members, [requests[ask.id] for ask in members])
+    for group in sorted({spec.group for spec in specs()}):
+        members = [spec for spec in specs() if spec.group == group]
+        fleet.launch(members, [requests[spec.id] for spec in members])
     drawn: dict[str, list[int]] = {}
     while fleet.busy:
-        drawn |= {ask.id: list(completion.ids) for ask, completion in fleet.work()}
+        drawn |= {spec.id: list(completion.ids) for spec, completion in fleet.work()}
     return drawn
 
 
@@ -98,7 +98,7 @@ def test_a_device_ahead_of_the_host_in_a_tight_cache(seed, plain):
     for instance in instances:
         run_ahead(instance.engine)
     assert finish(instances, chunk_tokens=[2, 5, 7][seed % 3]) == plain
-    assert all(not instance.engine.parked and not instance.engine.resting for instance in instances)
+    assert not any(any(instance.engine.rows) for instance in instances)
 
 
 def listen(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[int]]:
@@ -120,12 +120,10 @@ def listen(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[int]]:
 
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_automata_are_told_what_was_drawn_also_by_rows_that_were_put_back(seed, ahead, plain, monkeypatch):
-    told, put_back = listen(monkeypatch), Engine._put_back
-    times: list[int] = []
-    monkeypatch.setattr(
-        Engine, "_put_back", lambda engine, slot: (times.append(slot), put_back(engine, slot))
-    )
+def test_automata_are_told_what_was_drawn_also_by_rows_that_were_preempted(seed, ahead, plain, monkeypatch):
+    told, preempt = listen(monkeypatch), Engine._preempt
+    times: list[object] = []
+    monkeypatch.setattr(Engine, "_preempt", lambda engine, row: (times.append(row), preempt(engine, row)))
     instance = drafting("a", SometimesDraft(seed), max_running=6, num_pages=12)
     if ahead:
         run_ahead(instance.engine)
@@ -154,7 +152,7 @@ def test_a_sibling_elsewhere_that_said_the_same_saves_steps(plain):
     steps = []
     for tell in (False, True):
         instance = drafting("a", AlwaysDraft())
-        requests, (first, sibling, *_) = whole_requests(), asks()
+        requests, (first, sibling, *_) = whole_requests(), specs()
         instance.speculation.listener.begin(first, requests[first.id].prompt, ())
         instance.engine.add(requests[first.id])
         if tell:
@@ -179,7 +177,7 @@ def test_an_end_that_comes_after_its_request_was_given_up_is_passed_over():
     instance = drafting("a", AlwaysDraft())
     request = whole_requests()["0.0"]
     late = Completion(request=request, ids=[1], logprobs=[-1.0], versions=[0], finish="stop")
-    instance.engine.done.append(late)
+    instance.engine.ended.append(late)
     assert instance.poll() == []
 
 
@@ -243,7 +241,7 @@ def draw_waves(
     fleet, drawn = Fleet([instance], build_policy("group"), KVPool(10**6), chunk_tokens=None), {}
     for group in range(waves):
         members = [
-            Ask(id=f"{group}.{sample}", group=group, sample=sample, prompt_tokens=4, max_tokens=tokens)
+            SampleSpec(id=f"{group}.{sample}", group=group, sample=sample, prompt_tokens=4, max_tokens=tokens)
             for sample in range(samples)
         ]
         sampling = Sampling(max_new_tokens=tokens, temperature=temperature)
@@ -251,13 +249,13 @@ def draw_waves(
             members,
             [
                 Request(
-                    id=ask.id, prompt=(1, 2, 3, group % 9), key=100 * group + ask.sample, sampling=sampling
+                    id=spec.id, prompt=(1, 2, 3, group % 9), key=100 * group + spec.sample, sampling=sampling
                 )
-                for ask in members
+                for spec in members
             ],
         )
         while fleet.busy:
-            drawn |= {ask.id: list(completion.ids) for ask, completion in fleet.work()}
+            drawn |= {spec.id: list(completion.ids) for spec, completion in fleet.work()}
     return drawn
 
 
@@ -267,7 +265,7 @@ def test_an_evaluation_keeps_the_texts_of_a_few_groups_only():
     assert draw_waves(instance, 60, 4, 12) == draw_waves(drafts, 60, 4, 12)
     listener, most = instance.speculation.listener, MOST_KEPT * 4
     assert len(listener.drafts.siblings) <= most
-    assert len(listener.asks) <= 4 * most and len(listener.untold) <= most
+    assert len(listener.specs) <= 4 * most and len(listener.untold) <= most
     assert listener.known_groups <= listener.drafts.siblings.keys()
     assert instance.speculation.tally.accepted > 0
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
 
 import pytest
-from automaton_readers import edges_of, state_of
+from automaton_readers import draft, edges_of, state_of
 
 from foresail.rollout.drafts.drafting import GroupDrafts
 from foresail.rollout.drafts.suffixes import (
@@ -75,7 +77,12 @@ class Trie:
         text = self.texts[request_id]
         ends = [text[-length:] for length in range(min(len(text), self.window), 0, -1)]
         paths = [(end, self.path(end, min(most, len(end)))) for end in ends]
-        return max(paths, key=lambda found: sum(chance for _, chance in found[1]), default=((), []))
+        return max(paths, key=lambda found: plain_sum(chance for _, chance in found[1]), default=((), []))
+
+
+def plain_sum(values: Iterable[float]) -> float:
+    """One by one, as machine code adds: from Python 3.12 on, `sum` makes up for rounding, which decides ties."""
+    return reduce(add, values, 0.0)
 
 
 def random_prompt(numbers: random.Random, alphabet: int) -> Text:
@@ -147,50 +154,8 @@ def test_a_path_is_the_one_brute_force_finds(seed: int, alphabet: int, window: i
         for group, trie in tries.items():
             for name in trie.texts:
                 most = numbers.randrange(1, 9)
-                guesses = drafts.draft_rows([drafts.join(group, name)], most)
-                size = guesses.sizes_R[0]
+                guess = draft(drafts, group, name, most)
                 _, path = trie.draft(name, most)
-                assert guesses.tokens_RK[0, :size].tolist() == [token for token, _ in path]
-                assert guesses.chances_RK[0, :size].tolist() == pytest.approx([chance for _, chance in path])
-                found += size
+                assert guess == tuple(token for token, _ in path)
+                found += len(guess)
     assert found > 100
-
-
-@pytest.mark.parametrize(("seed", "alphabet", "window"), CASES)
-def test_a_tree_without_a_limit_of_paths_holds_the_likeliest_continuations(
-    seed: int, alphabet: int, window: int
-) -> None:
-    drafts, tries = grown(seed, alphabet, window)
-    for group, trie in tries.items():
-        for name in trie.texts:
-            start, path = trie.draft(name, 12)
-            guesses = drafts.draft_rows([drafts.join(group, name)], 12, paths=16)
-            size = guesses.sizes_R[0]
-            chances = sorted(guesses.chances_RK[0, :size].tolist(), reverse=True)
-            expected = sorted(all_chances(trie, start, min(12, len(start))), reverse=True) if path else []
-            assert chances == pytest.approx(expected[:12])
-
-
-def all_chances(trie: Trie, string: Text, limit: int, chance: float = 1.0) -> list[float]:
-    """Of every continuation that is likely enough and no longer than the limit."""
-    if limit == 0:
-        return []
-    likely = [(token, chance * share) for token, share in trie.children(string).items()]
-    likely = [(token, chance) for token, chance in likely if chance >= LEAST]
-    deeper = [all_chances(trie, (*string, token), limit - 1, chance) for token, chance in likely]
-    return [chance for _, chance in likely] + [chance for chances in deeper for chance in chances]
-
-
-@pytest.mark.parametrize("paths", [2, 3])
-def test_a_tree_has_no_more_leaves_than_paths_and_a_second_path_is_used(paths: int) -> None:
-    drafts, tries = grown(3, 5, 8, chunks=80)
-    most_leaves = 0
-    for group, trie in tries.items():
-        for name in trie.texts:
-            draft = drafts.draft(group, name, max_tokens=12, paths=paths)
-            if draft is not None:
-                parents = draft.parents or tuple(range(-1, len(draft.tokens) - 1))
-                leaves = len(draft.tokens) - len({parent for parent in parents if parent >= 0})
-                assert leaves <= paths
-                most_leaves = max(leaves, most_leaves)
-    assert most_leaves == paths

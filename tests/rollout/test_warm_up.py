@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tiny_rollouts import MAX_TOKENS, asks, small_engine, small_model, whole_requests
+from tiny_rollouts import MAX_TOKENS, small_engine, small_model, specs, whole_requests
 
 from foresail.rollout.drafts.warm_up import compile_beside
 from foresail.rollout.fleet import Fleet
@@ -44,13 +44,13 @@ def test_an_instance_drafts_when_it_is_ready_also_for_rows_under_way():
     answers = iter([False] * 5 + [True])
     instance = DraftingInstance("a", small_engine(small_model()), ready=lambda: next(answers))
     fleet = Fleet([instance], build_policy("group"), KVPool(max_bytes=0), chunk_tokens=None)
-    requests, first = whole_requests(), [ask for ask in asks() if ask.group == 0]
-    fleet.launch(first, [requests[ask.id] for ask in first])
+    requests, first = whole_requests(), [spec for spec in specs() if spec.group == 0]
+    fleet.launch(first, [requests[spec.id] for spec in first])
     while fleet.busy:
         fleet.work()
     listener = instance.speculation.listener
     assert instance.awake and 0 < instance.speculation.tally.steps < MAX_TOKENS
-    assert set(listener.asks) == {ask.id for ask in first}
+    assert set(listener.specs) == {spec.id for spec in first}
 
 
 @pytest.mark.parametrize("interpreter", ["", None, "no/such/python"])

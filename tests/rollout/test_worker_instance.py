@@ -12,18 +12,18 @@ from concurrent.futures import Future
 
 import pytest
 import torch
-from tiny_rollouts import MAX_TOKENS, PROMPTS, STOP, asks, small_engine, small_model, whole_requests
+from tiny_rollouts import MAX_TOKENS, PROMPTS, STOP, small_engine, small_model, specs, whole_requests
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Parked
-from foresail.model.checksum import checksum
+from foresail.model.weights import checksum
 from foresail.recipe.parts import Sampling
 from foresail.records import Problem, Sample, Verdict
-from foresail.rollout.collect import Harvest, collect, teaches
+from foresail.rollout.collect import Collected, collect, teaches
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import Draw
-from foresail.rollout.instance import Instance, InstanceLost, Order
+from foresail.rollout.groups import GroupSpec
+from foresail.rollout.instance import ChunkOrder, Instance, InstanceLost
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.plan import Dispatch
@@ -33,10 +33,10 @@ from foresail.rollout.worker import WeightsDiffer, WorkerInstance
 OPTIONS = {"num_pages": 200, "page_size": 4}
 
 
-def order(ask, work, generated: int, tokens: int, instance: WorkerInstance) -> Order:
-    limit = min(tokens, ask.max_tokens - generated)
-    dispatch = Dispatch(ask=ask, instance=instance.name, generated=generated, max_tokens=limit)
-    return Order(dispatch=dispatch, work=work)
+def order(spec, work, generated: int, tokens: int, instance: WorkerInstance) -> ChunkOrder:
+    limit = min(tokens, spec.max_tokens - generated)
+    dispatch = Dispatch(spec=spec, instance=instance.name, generated=generated, max_tokens=limit)
+    return ChunkOrder(dispatch=dispatch, work=work)
 
 
 def run(
@@ -45,20 +45,20 @@ def run(
     """All requests in chunks, round robin; what a dead worker had is given to the others."""
     requests, drawn, turn = whole_requests(), {}, 0
     works: dict[str, Parked] = {}
-    waiting = asks()
+    waiting = specs()
     lost: set[str] = set()
     deadline = time.monotonic() + 600
     while len(drawn) < len(requests):
         assert time.monotonic() < deadline, "the workers do not answer"
         alive = [instance for instance in instances if instance.name not in lost]
-        for ask in waiting:
-            parked = works.get(ask.id)
+        for spec in waiting:
+            parked = works.get(spec.id)
             generated = len(parked.ids) if parked else 0
             turn += 1
             target = alive[turn % len(alive)]
             # A dead one is found by the next poll, with this order among its own.
             with contextlib.suppress(InstanceLost):
-                target.submit(order(ask, parked or requests[ask.id], generated, chunk, target))
+                target.submit(order(spec, parked or requests[spec.id], generated, chunk, target))
         waiting = []
         if kill is not None and works:
             os.kill(kill.process.pid, signal.SIGKILL)
@@ -68,14 +68,14 @@ def run(
                 outcomes = instance.poll()
             except InstanceLost as gone:
                 lost.add(gone.name)
-                waiting += [dispatch.ask for dispatch in instance.running.values()]
+                waiting += [dispatch.spec for dispatch in instance.running.values()]
                 continue
             for outcome in outcomes:
                 if outcome.event.finished:
-                    drawn[outcome.event.ask.id] = outcome.completion.ids
+                    drawn[outcome.event.spec.id] = outcome.completion.ids
                 else:
-                    works[outcome.event.ask.id] = outcome.parked
-                    waiting.append(outcome.event.ask)
+                    works[outcome.event.spec.id] = outcome.parked
+                    waiting.append(outcome.event.spec)
         time.sleep(0.002)
     return drawn
 
@@ -85,6 +85,7 @@ def whole() -> dict[str, list[int]]:
     return {c.request.id: c.ids for c in small_engine(small_model()).generate(whole_requests().values())}
 
 
+@pytest.mark.usefixtures("forked_workers")
 def test_workers_draw_the_same_tokens_and_survive_each_other(whole):
     model = small_model()
     workers = [WorkerInstance(f"{n}", model, OPTIONS) for n in range(2)]
@@ -124,37 +125,39 @@ def test_the_checksum_sees_every_bit():
 # A whole step.
 
 
-def harvest_with(instances: Sequence[Instance], judge: Callable[[Problem, Sample], Future]) -> Harvest:
+def harvest_with(instances: Sequence[Instance], judge: Callable[[Problem, Sample], Future]) -> Collected:
     fleet = Fleet(instances, build_policy("context"), KVPool(10**6), chunk_tokens=4)
     problems = [
         PromptedProblem(problem=Problem(id=f"{n}", prompt=(), answer=""), ids=prompt)
         for n, prompt in enumerate(PROMPTS)
     ]
-    draw = Draw(sampling=Sampling(max_new_tokens=MAX_TOKENS), num_samples=4, stop_ids=(STOP,), seed=0, step=1)
+    group_spec = GroupSpec(
+        sampling=Sampling(max_new_tokens=MAX_TOKENS), num_samples=4, stop_ids=(STOP,), seed=0, step=1
+    )
     controller = Controller(wanted=3, cap=len(problems))
-    harvest = collect(fleet, problems.__getitem__, draw, judge, controller=controller, usable=teaches)
+    collected = collect(fleet, problems.__getitem__, group_spec, judge, controller=controller, usable=teaches)
     assert not fleet.open and len(fleet.pool) == 0 and fleet.scheduler.num_waiting == 0
     assert "worker" not in fleet.instances  # if there was one, it was found dead
-    return harvest
+    return collected
 
 
-def drawn_by(harvest: Harvest) -> list[list[tuple]]:
+def drawn_by(collected: Collected) -> list[list[tuple]]:
     """All but log-probabilities, whose last bits depend on who else was in the batch."""
     return [
         [
             (group.problem.id, [sample.ids for sample in group.samples], group.verdicts, group.rewards)
             for group in groups
         ]
-        for groups in (harvest.launched, harvest.chosen)
+        for groups in (collected.launched, collected.chosen)
     ]
 
 
-def verdict_on(sample: Sample) -> tuple[Verdict, float | None]:
+def verdict_on(sample: Sample) -> Verdict:
     """By its text alone: one in seven hangs, of the others every second is right."""
     if sum(sample.ids) % 7 == 0:
-        return Verdict(status="timeout", score=0.0), None
+        return Verdict(status="timeout", score=0.0)
     score = float(len(sample.ids) % 2)
-    return Verdict(status="correct" if score else "wrong", score=score), score
+    return Verdict(status="correct" if score else "wrong", score=score)
 
 
 def test_a_step_survives_a_killed_process_and_a_judge_that_hangs() -> None:
@@ -169,7 +172,7 @@ def test_a_step_survives_a_killed_process_and_a_judge_that_hangs() -> None:
             os.kill(worker.process.pid, signal.SIGKILL)
         judging: Future = Future()
         verdict = verdict_on(sample)
-        hangs = verdict[0].status == "timeout"
+        hangs = verdict.status == "timeout"
         threading.Timer(0.5 if hangs else 0.0, lambda: judging.set_result(verdict)).start()
         return judging
 

@@ -11,7 +11,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
 from foresail.recipe.parts import Sampling
 from foresail.recipe.shape import ModelShape
-from foresail.rollout.plan import Ask
+from foresail.rollout.plan import SampleSpec
 
 SAMPLES = 3
 MAX_TOKENS = 14
@@ -31,9 +31,9 @@ def small_engine(model: Decoder, *, num_pages: int = 200, **options: Any) -> Eng
     return Engine(model, num_pages=num_pages, page_size=4, **options)
 
 
-def asks() -> list[Ask]:
+def specs() -> list[SampleSpec]:
     return [
-        Ask(
+        SampleSpec(
             id=f"{group}.{sample}",
             group=group,
             sample=sample,
@@ -47,12 +47,12 @@ def asks() -> list[Ask]:
 
 def whole_requests() -> dict[str, Request]:
     return {
-        ask.id: Request(
-            id=ask.id,
-            prompt=PROMPTS[ask.group],
-            key=noise_key(0, 1, f"problem {ask.group}", ask.sample),
+        spec.id: Request(
+            id=spec.id,
+            prompt=PROMPTS[spec.group],
+            key=noise_key(0, 1, f"problem {spec.group}", spec.sample),
             sampling=Sampling(max_new_tokens=MAX_TOKENS),
             stop_ids=(STOP,),
         )
-        for ask in asks()
+        for spec in specs()
     }

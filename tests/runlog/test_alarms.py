@@ -11,9 +11,9 @@ import pytest
 from histories import healthy, since
 
 from foresail.recipe.keys import known_keys
-from foresail.recipe.stages import Rl
+from foresail.recipe.rl import Rl
+from foresail.runlog.alarm_monitor import QUIET, AlarmMonitor
 from foresail.runlog.alarms import CHECKS
-from foresail.runlog.lookout import QUIET, Lookout
 
 RECORDED = Path(__file__).parent / "quickstart_metrics.jsonl"
 NOTHING_RIGHT = {"groups/useful": 0.05, "groups/solved": 0.01, "groups/unsolved": 0.94}
@@ -41,7 +41,7 @@ TROUBLES: dict[str, dict[str, Any]] = {
 
 
 def raised(records: list[dict[str, Any]]) -> list[tuple[str, int]]:
-    return [(found.alarm.name, found.step) for found in Lookout(records).raised]
+    return [(found.alarm.name, found.step) for found in AlarmMonitor(records).raised]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -74,7 +74,7 @@ def test_a_trouble_raises_its_own_alarm_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", TROUBLES)
 def test_alarms_say_numbers_and_name_keys_that_exist(name: str) -> None:
-    ((found),) = Lookout(since(21, TROUBLES[name])).raised
+    ((found),) = AlarmMonitor(since(21, TROUBLES[name])).raised
     assert re.search(r"\d", found.alarm.text)
     known = {key for key, _ in known_keys(Rl)}
     named = re.findall(r"\b[a-z_]+\.[a-z_]+\b|\b[a-z]+_[a-z_]+\b", found.alarm.advice)
@@ -82,7 +82,7 @@ def test_alarms_say_numbers_and_name_keys_that_exist(name: str) -> None:
 
 
 def test_the_first_failure_is_told() -> None:
-    (found,) = Lookout(since(21, TROUBLES["failed verdicts"])).raised
+    (found,) = AlarmMonitor(since(21, TROUBLES["failed verdicts"])).raised
     assert str(found.alarm).startswith(
         "failed verdicts: 21% of the verdicts failed (timeout 1%, crashed 20%); crashed: KeyError: 'x'. Their"
     )
@@ -116,12 +116,12 @@ def test_an_alarm_is_raised_again_only_after_it_was_over() -> None:
 
 def test_a_resumed_run_goes_on_watching_where_it_was() -> None:
     records = since(21, NOTHING_RIGHT)
-    whole = Lookout(records)
+    whole = AlarmMonitor(records)
     for cut in range(len(records)):
-        lookout = Lookout(records[:cut])
-        later = [found for record in records[cut:] for found in lookout.look(record)]
+        monitor = AlarmMonitor(records[:cut])
+        later = [found for record in records[cut:] for found in monitor.look(record)]
         assert later == [found for found in whole.raised if found.step > cut]
-        assert lookout.standing == whole.standing
+        assert monitor.standing == whole.standing
 
 
 def test_a_new_stage_of_the_curriculum_is_a_new_beginning() -> None:

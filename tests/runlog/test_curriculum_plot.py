@@ -2,7 +2,8 @@
 
 import pytest
 
-from foresail.runlog.curriculum_plot import draw_curriculum, has_curriculum, make_figure
+from foresail.runlog.canvas import save_figure
+from foresail.runlog.curriculum_plot import has_curriculum, plot_curriculum
 
 RUN = [
     {
@@ -23,19 +24,19 @@ def titles(figure) -> list[str]:
 
 
 def test_panels_follow_the_metrics():
-    assert titles(make_figure(RUN)) == [
-        "Problems drawn, by level",
+    assert titles(plot_curriculum(RUN)) == [
+        "Problems launched, by level",
         "Right answers, by level",
         "Problems by where they stand",
     ]
     pools = [{"step": record["step"], "pool/easy": record["pool/easy"]} for record in RUN]
-    assert titles(make_figure(pools)) == ["Problems by where they stand"]
+    assert titles(plot_curriculum(pools)) == ["Problems by where they stand"]
     assert has_curriculum(RUN) and has_curriculum(pools)
     assert not has_curriculum([{"step": 1, "rollout/accuracy": 0.5}])
 
 
 def test_shares_are_stacked_and_stages_marked():
-    shares, accuracies, pools = make_figure(RUN).axes
+    shares, accuracies, pools = plot_curriculum(RUN).axes
     bottom, top = shares.collections[0], shares.collections[2]  # levels 1 and 3; 2 is empty between
     assert bottom.get_paths()[0].get_extents().y1 == pytest.approx(0.75)
     assert top.get_paths()[0].get_extents().y1 == pytest.approx(1.0)
@@ -46,6 +47,6 @@ def test_shares_are_stacked_and_stages_marked():
     assert labels == ["in the easy pool", "below the window"]
 
 
-def test_it_is_drawn_into_a_file(tmp_path):
-    draw_curriculum(RUN, tmp_path / "curriculum.png", title="demo")
+def test_it_is_saved_to_a_file(tmp_path):
+    save_figure(plot_curriculum(RUN, "demo"), tmp_path / "curriculum.png")
     assert (tmp_path / "curriculum.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from foresail.runlog.display import Display, clock_time, sparkline
+from foresail.runlog.display import Display, clock_time, readings, sparkline
 
 METRICS = {
     "critic/rewards/mean": 0.812,
@@ -59,6 +59,14 @@ def test_plain_lines_hold_only_what_was_logged():
     assert first == "rl 0/20 arithmetic mean@8 0.46 left ?"
     assert second.startswith("rl 1/20 loss 2.346 entropy nan lr 1.0e-03 left ")
     assert note == "checkpoint saved"
+
+
+def test_an_accuracy_that_nobody_measured_is_not_shown_and_terms_are():
+    own = {"critic/rewards/mean": 0.4, "critic/score/mean": 0.3, "rollout/accuracy": 0.0}
+    shown = readings({**own, "reward/brevity/mean": 0.25, "reward/spread": 3.0})
+    assert {label: text for label, (_, text) in shown.items()} == {"reward": "0.40", "brevity": "0.25"}
+    assert readings({**own, "critic/score/mean": 0.0})["accuracy"] == (0.0, "0.00")
+    assert "accuracy" in readings({**own, "rollout/accuracy": 0.1})
 
 
 def test_time_left_counts_from_the_resumed_step_and_follows_the_recent_pace():

@@ -59,6 +59,15 @@ def test_summary_of_a_run(tmp_path):
     json.dumps(summary)
 
 
+def test_a_continuous_reward_is_shown_with_its_terms_and_without_an_accuracy_of_nothing(tmp_path):
+    run = RunDirectory.create(tmp_path / "own", "stage = 'rl'\n")
+    for step in (1, 2):
+        own = {"critic/rewards/mean": 0.4, "critic/score/mean": 0.3, "rollout/accuracy": 0.0}
+        run.append_metrics(step, {**own, "reward/brevity/mean": step / 8})
+    words = " ".join(shown(run.path).split())
+    assert "reward 0.40" in words and "reward, brevity 0.25" in words and "ccuracy" not in words
+
+
 def test_killed_run_is_summed_up_to_its_last_whole_line(tmp_path):
     run = make_rl(tmp_path / "rl")
     with run.metrics.path.open("ab") as file:
@@ -74,7 +83,7 @@ def test_run_without_a_step_yet(tmp_path):
     assert not (run.path / "curves.png").exists()
 
 
-def test_show_prints_and_draws_from_the_files_alone(tmp_path):
+def test_show_prints_and_plots_from_the_files_alone(tmp_path):
     run = make_rl(tmp_path / "rl")
     text = shown(run.path)
     assert "\x1b" not in text
@@ -114,18 +123,15 @@ def test_samples_are_shown_line_by_line(tmp_path):
 
 def test_the_picture_of_a_folder_is_that_of_rl(tmp_path, monkeypatch):
     """Other runs beside it, such as the quickstart's `longer`, have their own."""
-    drawn = {}
-    monkeypatch.setattr(
-        summary_module,
-        "draw_curves",
-        lambda metrics, path, title: drawn.update({path: (len(metrics), title)}),
-    )
+    saved = {}
+    monkeypatch.setattr(summary_module, "plot_curves", lambda metrics, title: (len(metrics), title))
+    monkeypatch.setattr(summary_module, "save_figure", lambda figure, path: saved.update({path: figure}))
     make_rl(tmp_path / "demo" / "rl")
     for name in ("longer", "sft"):
         make_sft(tmp_path / "demo" / name)
     shown(tmp_path / "demo")
-    assert drawn[tmp_path / "demo" / "curves.png"] == (4, "demo")
-    assert drawn[tmp_path / "demo" / "longer" / "curves.png"] == (2, "longer")
+    assert saved[tmp_path / "demo" / "curves.png"] == (4, "demo")
+    assert saved[tmp_path / "demo" / "longer" / "curves.png"] == (2, "longer")
 
 
 def test_broken_summary_file_hides_nothing_else(tmp_path):

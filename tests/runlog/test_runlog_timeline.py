@@ -17,7 +17,7 @@ from foresail.runlog.timeline import Chunk, Closing, Part, Span, Wait, name_rang
 from foresail.runlog.timeline_figures import (
     busy_seconds,
     count_over_time,
-    find_fates,
+    group_outcomes,
     groups_under_way,
     measure_grading,
     measure_work,
@@ -25,7 +25,7 @@ from foresail.runlog.timeline_figures import (
     tail_seconds,
     write_seconds,
 )
-from foresail.runlog.timeline_plot import make_figure, waves
+from foresail.runlog.timeline_plot import clusters, plot_timeline
 from foresail.runlog.timeline_report import show_timeline
 
 BEGAN = 1000.0
@@ -143,28 +143,28 @@ def test_a_step_that_is_not_there_names_those_that_are():
 
 def test_rollout_and_evaluation_are_told_apart():
     timeline = read_step([*STEP, *EVALUATION])
-    rollout, evaluation = timeline.drawing
+    rollout, evaluation = timeline.generating
     assert rollout.chunks == read_step(STEP).chunks
     assert [(chunk.group, chunk.tokens) for chunk in evaluation.chunks] == [(9, 40)]
     assert [*evaluation.launches] == [9] and evaluation.closings[0].chosen == (9,)
-    assert find_fates(timeline) == {**find_fates(rollout), 9: "held out"}
+    assert group_outcomes(timeline) == {**group_outcomes(rollout), 9: "held out"}
 
 
 def test_decisions_are_rounded_and_parts_are_not():
     """A launch may seem to come before the rollout that it is the first act of."""
     events = [line("rollout", 0.00003, 1), dispatch(0.0, "0.0"), chunk(1.00002, "0.0")]
-    (rollout,) = read_step(events).drawing
+    (rollout,) = read_step(events).generating
     assert len(rollout.chunks) == 1
 
 
 # What they come to.
 
 
-def test_fates_of_groups():
+def test_outcomes_of_groups():
     timeline = read_step(STEP)
-    assert find_fates(timeline) == {4: "chosen", 5: "equal", 6: "surplus", 7: "chosen", 8: "cancelled"}
+    assert group_outcomes(timeline) == {4: "chosen", 5: "equal", 6: "surplus", 7: "chosen", 8: "cancelled"}
     unclosed = [event for event in STEP if event["what"] != "closing"]
-    assert {*find_fates(read_step(unclosed)).values()} == {"open"}
+    assert {*group_outcomes(read_step(unclosed)).values()} == {"open"}
 
 
 def test_a_group_is_under_way_until_its_last_verdict_or_its_cancel():
@@ -213,10 +213,10 @@ def test_tail_is_what_the_last_tenth_takes():
     assert tail_seconds([5]) == tail_seconds([]) == 0
 
 
-def test_small_words():
+def test_short_texts():
     assert [write_seconds(s) for s in (75, 1.234, 0.0042, 0)] == ["75 s", "1.23 s", "4.2 ms", "0 ms"]
     assert sorted(["gpu10", "gpu2", "engine"], key=natural) == ["engine", "gpu2", "gpu10"]
-    assert waves([5, 0, 0.1], reach=1) == [(0, 2), (5, 1)]
+    assert clusters([5, 0, 0.1], reach=1) == [(0, 2), (5, 1)]
 
 
 # The picture.
@@ -231,7 +231,7 @@ def legend(figure) -> list[str]:
 
 
 def test_lanes_of_a_step_with_single_requests():
-    figure = make_figure(read_step(STEP), "demo")
+    figure = plot_timeline(read_step(STEP), "demo")
     assert lanes(figure) == ["step", "groups\nunder way", "a", "b", "verdicts\nawaited"]
     assert legend(figure) == ["learned from: 2", "taught nothing: 1", "surplus: 1", "cancelled: 1"]
     parts, groups, first, second, _ = figure.axes
@@ -245,14 +245,14 @@ def test_lanes_of_a_step_with_single_requests():
 
 def test_many_requests_become_areas(monkeypatch):
     monkeypatch.setattr(timeline_plot, "MOST_BARS", 5)
-    figure = make_figure(read_step(STEP))
+    figure = plot_timeline(read_step(STEP))
     assert not figure.axes[2].patches
     heights = [area.get_datalim(area.axes.transData).y1 for area in figure.axes[2].collections]
     assert max(heights) == 3 == max(count_over_time(read_step(STEP).instances["a"])[1])
 
 
 def test_a_step_without_a_rollout_has_one_lane():
-    figure = make_figure(read_step([line("save", 0, 1)]))
+    figure = plot_timeline(read_step([line("save", 0, 1)]))
     assert lanes(figure) == ["step"] and not figure.legends
 
 
@@ -273,7 +273,7 @@ def shown(path: Path, step: int | None = None) -> str:
     return file.getvalue()
 
 
-def test_show_prints_the_last_step_and_draws_it(run: RunDirectory):
+def test_show_prints_the_last_step_and_plots_it(run: RunDirectory):
     text = shown(run.path)
     words = " ".join(text.split())
     assert words.startswith(f"{run.path}, step 2 step 16 s rollout 10 s update 4.00 s save 1.00 s")

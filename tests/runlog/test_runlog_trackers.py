@@ -110,3 +110,16 @@ def test_wandb_run_is_resumed_by_its_stored_id(tmp_path, monkeypatch):
     assert starts[0]["name"] == tmp_path.name
     assert starts[0]["resume"] == "allow"
     assert starts[0]["id"] == (tmp_path / "wandb_id").read_text().strip()
+
+
+def test_wandb_that_does_not_begin_is_one_line(tmp_path, monkeypatch):
+    class Refused(Exception):
+        pass
+
+    def init(**_options):
+        raise Refused("api_key not configured (no-tty)")
+
+    stand_in = types.SimpleNamespace(init=init, errors=types.SimpleNamespace(Error=Refused))
+    monkeypatch.setitem(sys.modules, "wandb", stand_in)
+    with pytest.raises(OSError, match=r"does not begin: api_key not configured .*wandb login"):
+        open_trackers(tmp_path, wandb_project="p", resumed_at=None, note=refuse_notes)

@@ -11,8 +11,7 @@ from rich.console import Console
 
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import Display
-from foresail.runlog.sample_report import show_samples
-from foresail.runlog.samples import LONGEST_RESPONSE, pick_pair, sample_lines, shorten
+from foresail.runlog.samples import LONGEST_RESPONSE, pick_pair, sample_lines, shorten, show_samples
 
 
 def row(problem: str, status: str, reward: float | None = None, **others: Any) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_missing_files_say_what_is_missing(tmp_path: Path) -> None:
         ("tokenizer.json", b'{"model": ', r"tokenizer\.json is not a tokenizer definition"),
         ("tokenizer.json", b"\xff\xfe", "is not UTF-8"),
         ("tokenizer_config.json", b"{", r"tokenizer_config\.json is not valid JSON"),
-        ("generation_config.json", b"[]", "holds a list, not an object"),
+        ("generation_config.json", b"[]", "holds no JSON object"),
         (
             "tokenizer_config.json",
             b'{"eos_token": "</s>"}',

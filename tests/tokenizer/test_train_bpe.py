@@ -50,7 +50,7 @@ def test_default_template_spends_one_token_a_turn() -> None:
 
 
 def test_many_prompts_are_encoded_as_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_module, "AT_ONCE", 3)
+    monkeypatch.setattr(tokenizer_module, "TEXTS_PER_CALL", 3)
     chats = [[Message(role="user", content=f"{number} + 1")] for number in range(8)]
     assert BYTES.encode_prompts(chats) == [BYTES.encode_prompt(chat) for chat in chats]
     assert BYTES.encode_prompts([]) == []

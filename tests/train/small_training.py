@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -11,8 +12,10 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
 from foresail.recipe.parts import Optimizer
 from foresail.recipe.shape import ModelShape
-from foresail.records import TrainSequence
+from foresail.records import PackedBatch, TrainSequence
+from foresail.train.learner import Learner
 from foresail.train.optimizer import MasterAdamW
+from foresail.train.step import Loss, token_loss, train_step
 
 VOCABULARY = 23
 TOLERANCE = 2e-5
@@ -74,7 +77,22 @@ class Keeper(MasterAdamW):
     def update(self, learning_rate: float) -> None:
         found = [self.gradients[number] for number in range(len(self.weights))]
         self.kept = [gradient.clone() for gradient in found if gradient is not None]
-        self.forget()
+        self.zero_grad()
+
+
+def update(
+    model: Decoder,
+    optimizer: MasterAdamW,
+    batches: list[PackedBatch],
+    loss: Loss,
+    *,
+    learning_rate: float = 1.0,
+    temperature: float = 1.0,
+) -> dict[str, float]:
+    """One step of a language model by `loss`."""
+    learner = Learner(name="policy", model=model, optimizer=optimizer)
+    batch_loss = partial(token_loss, loss=loss, temperature=temperature)
+    return train_step(learner, batches, batch_loss, learning_rate=learning_rate)
 
 
 def snapshot(model: Decoder, optimizer: MasterAdamW) -> dict[str, Tensor]:

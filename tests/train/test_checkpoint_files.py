@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +15,25 @@ from safetensors import SafetensorError
 from small_training import small_model, small_sequences, snapshot
 from tiny_world import make_tokenizer
 
-from foresail.algorithms.sft_loss import sft_loss
+from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
+from foresail.model.hf import load_model
 from foresail.recipe.hf_config import SpecialIds, read_special_ids
-from foresail.recipe.parts import Optimizer
+from foresail.recipe.parts import Checkpoints, Optimizer
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train import checkpoint as checkpoint_module
+from foresail.train import learner as learner_module
 from foresail.train.checkpoint import (
     Progress,
     latest_checkpoint,
-    load_optimizer,
-    load_weights,
     read_progress,
     save_checkpoint,
 )
+from foresail.train.learner import Learner, save_policy
 from foresail.train.optimizer import MasterAdamW
-from foresail.train.step import train_step
+from foresail.train.step import token_loss, train_step
 
 CPU = torch.device("cpu")
 SETTINGS = Optimizer(lr=1e-2, weight_decay=0.1)
@@ -42,22 +44,29 @@ def run(tmp_path: Path) -> RunDirectory:
     return RunDirectory.create(tmp_path / "run", "")
 
 
-def trained(dtype: torch.dtype = torch.float32, updates: int = 2) -> tuple[Decoder, MasterAdamW]:
-    model = small_model(dtype=dtype)
-    optimizer = MasterAdamW(model, SETTINGS)
-    for _ in range(updates):
-        update(model, optimizer)
-    return model, optimizer
-
-
-def update(model: Decoder, optimizer: MasterAdamW) -> None:
-    train_step(
-        model, optimizer, pack(small_sequences(), [1 / 29] * 6, max_tokens=99), sft_loss, learning_rate=0.01
+def policy(model: Decoder, tokenizer: Tokenizer | None = None) -> Learner[Decoder]:
+    return Learner(
+        name="policy",
+        model=model,
+        optimizer=MasterAdamW(model, SETTINGS),
+        save_weights=partial(save_policy, model, tokenizer or make_tokenizer(), None),
     )
 
 
-def save(run: RunDirectory, step: int, model: Decoder, optimizer: MasterAdamW, keep: int = 2) -> Path:
-    return save_checkpoint(run, Progress(step=step), model, make_tokenizer(), optimizer, keep=keep)
+def trained(dtype: torch.dtype = torch.float32, updates: int = 2) -> Learner[Decoder]:
+    learner = policy(small_model(dtype=dtype))
+    for _ in range(updates):
+        update(learner)
+    return learner
+
+
+def update(learner: Learner[Decoder]) -> None:
+    batches = pack(small_sequences(), [1 / 29] * 6, max_tokens=99)
+    train_step(learner, batches, partial(token_loss, loss=sft_loss), learning_rate=0.01)
+
+
+def save(run: RunDirectory, step: int, learner: Learner[Decoder], keep: int = 2) -> Path:
+    return save_checkpoint(run, Progress(step=step), [learner], Checkpoints(keep=keep))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -65,36 +74,36 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_tokenizers_special_ids_stand_in_the_config(run: RunDirectory) -> None:
-    tokenizer, (model, optimizer) = make_tokenizer(), trained()
+    tokenizer = make_tokenizer()
     config = {**tokenizer.files.config, "bos_token": tokenizer.decode([3])}
     tokenizer = Tokenizer(replace(tokenizer.files, config=config))
-    saved = save_checkpoint(run, Progress(step=1), model, tokenizer, optimizer, keep=1)
+    saved = save(run, 1, policy(small_model(), tokenizer))
     assert tokenizer.bos_id == 3
     assert read_special_ids(saved) == SpecialIds(bos=3, eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_loaded_checkpoint_goes_on_bit_for_bit(run: RunDirectory, dtype: torch.dtype) -> None:
-    model, optimizer = trained(dtype)
+    learner = trained(dtype)
     progress = Progress(step=7, updates=14, position=99)
-    save_checkpoint(run, progress, model, make_tokenizer(), optimizer, keep=1)
+    save_checkpoint(run, progress, [learner], Checkpoints(keep=1))
 
     newest = latest_checkpoint(run)
     assert newest == run.checkpoint_path(7)
-    loaded, _ = load_weights(newest, dtype=dtype, device=CPU)
-    resumed = MasterAdamW(loaded, SETTINGS)
-    load_optimizer(newest, resumed)
+    loaded = load_model(newest, dtype=dtype, device=CPU)
+    resumed = policy(loaded)
+    resumed.load(newest)
     assert read_progress(newest) == progress
-    update(model, optimizer)
-    update(loaded, resumed)
-    found, expected = snapshot(loaded, resumed), snapshot(model, optimizer)
+    update(learner)
+    update(resumed)
+    found, expected = snapshot(resumed.model, resumed.optimizer), snapshot(learner.model, learner.optimizer)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 def test_equal_states_give_equal_files(run: RunDirectory) -> None:
-    one = files(save(run, 1, *trained()))
-    assert one == files(save(run, 1, *trained()))
+    one = files(save(run, 1, trained()))
+    assert one == files(save(run, 1, trained()))
     assert {
         "config.json",
         "model.safetensors",
@@ -104,20 +113,20 @@ def test_equal_states_give_equal_files(run: RunDirectory) -> None:
 
 
 def test_only_the_newest_are_kept(run: RunDirectory) -> None:
-    model, optimizer = trained()
+    learner = trained()
     for step in (1, 2, 9, 10):
-        save(run, step, model, optimizer)
+        save(run, step, learner)
     assert run.checkpoint_steps() == [9, 10]
     assert sorted(path.name for path in run.checkpoints_path.iterdir()) == ["step_10", "step_9"]
-    save(run, 11, model, optimizer, keep=1)
+    save(run, 11, learner, keep=1)
     assert run.checkpoint_steps() == [11]
 
 
 def test_saving_a_step_again_replaces_it(run: RunDirectory) -> None:
-    model, optimizer = trained()
-    before = files(save(run, 3, model, optimizer))
-    update(model, optimizer)
-    after = files(save(run, 3, model, optimizer))
+    learner = trained()
+    before = files(save(run, 3, learner))
+    update(learner)
+    after = files(save(run, 3, learner))
     assert before["model.safetensors"] != after["model.safetensors"]
     assert [path.name for path in run.checkpoints_path.iterdir()] == ["step_3"]
 
@@ -134,18 +143,18 @@ def test_saving_a_step_again_replaces_it(run: RunDirectory) -> None:
 def test_a_full_disk_leaves_the_last_checkpoint_whole(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch, failure: Exception, step: int
 ) -> None:
-    model, optimizer = trained()
-    path = save(run, 3, model, optimizer)
+    learner = trained()
+    path = save(run, 3, learner)
     before = files(path)
-    update(model, optimizer)
+    update(learner)
 
     def fail(tensors: Any, file: Path) -> None:
         Path(file).write_bytes(b"the first half")
         raise failure
 
-    monkeypatch.setattr(checkpoint_module, "save_file", fail)
+    monkeypatch.setattr(learner_module, "save_file", fail)
     with pytest.raises(OSError, match=r"cannot write in .*checkpoints: .*free some space there"):
-        save(run, step, model, optimizer)
+        save(run, step, learner)
     assert files(path) == before
     assert [path.name for path in run.checkpoints_path.iterdir()] == ["step_3"]
 
@@ -153,8 +162,8 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(
 def test_a_kill_while_an_old_checkpoint_is_removed_leaves_no_half_of_it(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, optimizer = trained()
-    save(run, 1, model, optimizer, keep=1)
+    learner = trained()
+    save(run, 1, learner, keep=1)
 
     def killed(path: Path) -> None:
         (path / "config.json").unlink()
@@ -162,7 +171,7 @@ def test_a_kill_while_an_old_checkpoint_is_removed_leaves_no_half_of_it(
 
     monkeypatch.setattr(checkpoint_module, "discard", killed)
     with pytest.raises(KeyboardInterrupt):
-        save(run, 2, model, optimizer, keep=1)
+        save(run, 2, learner, keep=1)
     assert run.checkpoint_steps() == [2]
     run.clean()
     assert [path.name for path in run.checkpoints_path.iterdir()] == ["step_2"]
@@ -170,7 +179,7 @@ def test_a_kill_while_an_old_checkpoint_is_removed_leaves_no_half_of_it(
 
 @pytest.mark.parametrize("text", ["", "{", '{"step": 3, "colour": "blue"}', "[]", None])
 def test_unreadable_progress_says_what_to_do(run: RunDirectory, text: str | None) -> None:
-    path = save(run, 3, *trained())
+    path = save(run, 3, trained())
     progress = path / "trainer" / "progress.json"
     progress.unlink() if text is None else progress.write_text(text)
     with pytest.raises(ValueError, match=rf"{progress} cannot be read .*remove {path} to resume"):
@@ -179,37 +188,37 @@ def test_unreadable_progress_says_what_to_do(run: RunDirectory, text: str | None
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])
 def test_an_unreadable_optimizer_says_what_to_do(run: RunDirectory, damage: str) -> None:
-    model, optimizer = trained()
-    path = save(run, 3, model, optimizer)
+    learner = trained()
+    path = save(run, 3, learner)
     file = path / "trainer" / "optimizer.safetensors"
     file.write_bytes(file.read_bytes()[:-100]) if damage == "cut" else file.unlink()
     with pytest.raises(ValueError, match=rf"{file} cannot be read.*remove {path} to resume"):
-        load_optimizer(path, optimizer)
+        learner.load(path)
 
 
 @pytest.mark.parametrize("before", [torch.float32, torch.bfloat16])
 def test_a_run_that_moved_to_a_machine_with_another_dtype_says_what_to_do(
     run: RunDirectory, before: torch.dtype
 ) -> None:
-    path = save(run, 3, *trained(before))
+    path = save(run, 3, trained(before))
     after = torch.bfloat16 if before == torch.float32 else torch.float32
-    loaded, _ = load_weights(path, dtype=after, device=CPU)
+    loaded = load_model(path, dtype=after, device=CPU)
     with pytest.raises(
         ValueError, match=r"does not fit: .*another dtype; set .*, and model.dtype to that of the machine"
     ):
-        load_optimizer(path, MasterAdamW(loaded, SETTINGS))
+        policy(loaded).load(path)
 
 
 def test_a_checkpoint_from_before_the_first_update_loads(run: RunDirectory) -> None:
     for dtype in (torch.float32, torch.bfloat16):
-        model, optimizer = trained(dtype, updates=0)
-        path = save(run, 0, model, optimizer)
-        load_optimizer(path, optimizer)
-        update(model, optimizer)
+        learner = trained(dtype, updates=0)
+        path = save(run, 0, learner)
+        learner.load(path)
+        update(learner)
 
 
 def test_progress_is_plain_json(run: RunDirectory) -> None:
-    path = save(run, 3, *trained())
+    path = save(run, 3, trained())
     content = json.loads((path / "trainer" / "progress.json").read_text())
     assert content == {
         "step": 3,
@@ -222,5 +231,7 @@ def test_progress_is_plain_json(run: RunDirectory) -> None:
         "ahead": 0,
         "data": "",
         "reference": "",
+        "rewards": {},
+        "best": None,
         "finished": False,
     }

@@ -12,7 +12,16 @@ from foresail.recipe.parts import Optimizer
 from foresail.train import compact_adamw
 from foresail.train.compact_adamw import CompactAdamW
 from foresail.train.masters import join, split
-from foresail.train.moments import BLOCK, MEAN, SQUARE, Rates, chance, lengthen, shorten, zero_moments
+from foresail.train.moments import (
+    BLOCK,
+    MEAN,
+    SQUARE,
+    Rates,
+    dequantize,
+    quantize,
+    rounding_bits,
+    zero_moments,
+)
 from foresail.train.optimizer import MasterAdamW
 
 SETTINGS = Optimizer(lr=1e-2, beta1=0.9, beta2=0.95, weight_decay=0.1)
@@ -56,7 +65,7 @@ def test_updates_too_small_for_bfloat16_add_up():
 def test_a_moment_comes_back_within_an_eighth(moment):
     values_N = random_values(20 * BLOCK + 3)
     values_N = values_N.square() if moment == SQUARE else values_N
-    found_N = lengthen(*shorten(values_N, moment, step=5), moment)
+    found_N = dequantize(*quantize(values_N, moment, step=5), moment)
     greatest_N = torch.nn.functional.pad(values_N, (0, BLOCK - 3)).view(-1, BLOCK).abs().amax(1)
     greatest_N = greatest_N.repeat_interleave(BLOCK)[: len(values_N)]
     inside = values_N.abs() > greatest_N * 2.0 ** (-15 if moment == MEAN else -31)
@@ -70,17 +79,18 @@ def test_a_moment_comes_back_within_an_eighth(moment):
 def test_rounding_is_fair():
     values_N = torch.full((200 * BLOCK,), 1.2)
     values_N[::BLOCK] = 1.875  # the scale is 1: 1.2 lies between the codes of 1.125 and 1.25
-    means = [lengthen(*shorten(values_N, MEAN, step), MEAN).mean().item() for step in range(8)]
+    means = [dequantize(*quantize(values_N, MEAN, step), MEAN).mean().item() for step in range(8)]
     expected = values_N.mean().item()
     assert all(abs(mean - expected) < 2e-3 for mean in means)
-    assert len(set(means)) == len(means)  # every step its own chance
+    assert len(set(means)) == len(means)  # every step has its own bits
 
 
-def test_chances_are_even_and_of_their_own_place_step_and_moment():
-    bits_N = chance(1 << 16, MEAN, 3, torch.device("cpu"))
+def test_rounding_bits_are_even_and_of_their_own_place_step_and_moment():
+    bits_N = rounding_bits(0, 1 << 16, MEAN, 3, torch.device("cpu"))
     assert bits_N.min() >= 0 and bits_N.max() < 1 << 20
     assert abs(bits_N.float().mean() / (1 << 20) - 0.5) < 5e-3
-    for other in (chance(1 << 16, SQUARE, 3, bits_N.device), chance(1 << 16, MEAN, 4, bits_N.device)):
+    for moment, step in ((SQUARE, 3), (MEAN, 4)):
+        other = rounding_bits(0, 1 << 16, moment, step, bits_N.device)
         assert abs(torch.corrcoef(torch.stack([bits_N.double(), other.double()]))[0, 1]) < 0.02
 
 
@@ -137,10 +147,10 @@ def test_states_of_another_kind_are_refused():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("count", [7, BLOCK, 20 * BLOCK + 13])
-def test_the_kernel_does_what_the_plain_functions_do(count, dtype, monkeypatch):
+@pytest.mark.parametrize(("count", "offset"), [(7, 0), (BLOCK, 3 * BLOCK), (20 * BLOCK + 13, 0)])
+def test_the_kernel_does_what_the_plain_functions_do(count, offset, dtype, monkeypatch):
     """Compiled on a GPU; elsewhere in Triton's interpreter."""
-    pytest.importorskip("triton", reason="the kernel needs triton")
+    pytest.importorskip("triton_interpreter", reason="the kernel needs triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     weight = random_values(count, 1).to(device, dtype)
     low = None if dtype == torch.float32 else torch.zeros_like(weight, dtype=torch.int16)
@@ -151,11 +161,13 @@ def test_the_kernel_does_what_the_plain_functions_do(count, dtype, monkeypatch):
         ours, ours_low = weight.clone(), None if low is None else low.clone()
         moments = zero_moments(ours)
         for gradient in gradients:
-            compact_adamw.apply(ours, ours_low, gradient, moments, RATES)
+            compact_adamw.apply(ours, ours_low, gradient, moments, RATES, offset)
         master = ours if ours_low is None else join(ours, ours_low)
-        results.append((master, lengthen(moments.mean_N, moments.mean_scale_B, MEAN), moments.square_N.int()))
+        results.append(
+            (master, dequantize(moments.mean_N, moments.mean_scale_B, MEAN), moments.square_N.int())
+        )
     (master, mean, square), (plain_master, plain_mean, plain_square) = results
     torch.testing.assert_close(master, plain_master, rtol=1e-5, atol=1e-6)
-    # a product rounded otherwise may tip the chance of a number at the edge, of few
+    # a product rounded otherwise may tip the rounding of few numbers at the edge
     tipped = ~torch.isclose(mean, plain_mean, rtol=1e-5, atol=0.0)
     assert tipped.float().mean() < 1e-2 and (square != plain_square).float().mean() < 1e-2

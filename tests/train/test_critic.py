@@ -17,6 +17,7 @@ from foresail.data.packing import pack
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
+from foresail.model.readouts import hidden_states
 from foresail.recipe import parts
 from foresail.records import PackedBatch, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -30,7 +31,7 @@ def small_critic(kind: Any = "model", *, seed: int = 0, **settings: Any) -> Crit
     """Its layer is random, so that values differ and gradients reach the trunk."""
     critic = Critic(small_model(seed=seed), parts.Critic(kind=kind, **settings))
     with torch.no_grad():
-        for parameter in critic.head.parameters():
+        for parameter in critic.model.head.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(seed)))
     return critic
 
@@ -55,7 +56,9 @@ def plain_values(trunk: Decoder, head: nn.Module, sequence: TrainSequence) -> li
     for place, in_loss in enumerate(sequence.loss_mask):
         if in_loss:
             before = torch.tensor(sequence.ids[:place])
-            hidden_TD = trunk(before, torch.arange(place), PackedAttention(torch.tensor([0, place])))
+            hidden_TD = trunk(
+                before, torch.arange(place), PackedAttention(torch.tensor([0, place])), hidden_states
+            ).value
             values.append(head(hidden_TD[-1])[0])
     return values
 
@@ -88,7 +91,9 @@ def test_appraisal_is_a_plain_unpacked_computation(max_tokens: int) -> None:
     values, returns, advantages = {}, {}, {}
     for sequence in sequences:
         with torch.no_grad():
-            found = [value.item() for value in plain_values(critic.trunk, critic.head, sequence)]
+            found = [
+                value.item() for value in plain_values(critic.model.reads[0], critic.model.head, sequence)
+            ]
         rewards = [
             r for r, in_loss in zip(sequence.rewards or [], sequence.loss_mask, strict=True) if in_loss
         ]
@@ -114,8 +119,8 @@ def test_appraisal_is_a_plain_unpacked_computation(max_tokens: int) -> None:
 
 
 def gradients(critic: Critic, batches: list[PackedBatch]) -> tuple[list[Tensor], dict[str, float]]:
-    keeper = Keeper(critic.trained)
-    critic.optimizer = keeper
+    keeper = Keeper(critic.model)
+    critic.learner = replace(critic.learner, optimizer=keeper)
     metrics = critic.learn([batches], before=0, total=1)
     return keeper.kept, metrics
 
@@ -129,12 +134,12 @@ def test_an_update_has_the_gradient_of_a_plain_loop(kind: str, max_tokens: int) 
     critic = small_critic(kind, clip=CLIP)
     found, metrics = gradients(critic, batches)
 
-    critic.trunk.zero_grad()
-    critic.head.zero_grad()
+    critic.model.reads[0].zero_grad()
+    critic.model.head.zero_grad()
     old, returns = by_sequence(batches, "values_M"), by_sequence(batches, "returns_M")
     total, clipped, num_tokens = torch.zeros(()), 0, 0
     for sequence in sequences:
-        values = plain_values(critic.trunk, critic.head, sequence)
+        values = plain_values(critic.model.reads[0], critic.model.head, sequence)
         for value, before, target in zip(values, old[sequence.name], returns[sequence.name], strict=True):
             plain = (value - target) ** 2
             bounded = (value.clamp(before - CLIP, before + CLIP) - target) ** 2
@@ -142,8 +147,12 @@ def test_an_update_has_the_gradient_of_a_plain_loop(kind: str, max_tokens: int) 
             clipped += bool(bounded > plain)
             num_tokens += 1
     (total / num_tokens).backward()
-    expected = [p.grad for p in critic.trained.parameters() if p.grad is not None]
-    assert len(found) == len(expected) == (2 if kind == "head" else 2 + len(list(critic.trunk.parameters())))
+    expected = [p.grad for p in critic.model.parameters() if p.grad is not None]
+    assert (
+        len(found)
+        == len(expected)
+        == (2 if kind == "head" else 2 + len(list(critic.model.reads[0].parameters())))
+    )
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=10 * TOLERANCE, atol=10 * TOLERANCE)
     assert metrics["critic/vf_loss"] == pytest.approx(total.item() / num_tokens, rel=1e-4)
@@ -153,13 +162,13 @@ def test_an_update_has_the_gradient_of_a_plain_loop(kind: str, max_tokens: int) 
 
 def test_a_head_neither_trains_the_policy_nor_leaves_gradients_on_it() -> None:
     critic = small_critic("head", optimizer=parts.Optimizer(lr=0.1))
-    before = [parameter.detach().clone() for parameter in critic.trunk.parameters()]
+    before = [parameter.detach().clone() for parameter in critic.model.reads[0].parameters()]
     updates, _ = critic.appraise([packed(rewarded())])
-    layer = critic.head.weight.detach().clone()
+    layer = critic.model.head.weight.detach().clone()
     critic.learn(updates, before=0, total=1)
-    assert not torch.equal(critic.head.weight, layer)
-    assert all(torch.equal(p, b) for p, b in zip(critic.trunk.parameters(), before, strict=True))
-    assert all(parameter.grad is None for parameter in critic.trunk.parameters())
+    assert not torch.equal(critic.model.head.weight, layer)
+    assert all(torch.equal(p, b) for p, b in zip(critic.model.reads[0].parameters(), before, strict=True))
+    assert all(parameter.grad is None for parameter in critic.model.reads[0].parameters())
 
 
 @pytest.mark.parametrize(("kind", "lr", "bar"), [("model", 3e-3, 0.9), ("head", 3e-2, 0.5)])
@@ -189,8 +198,7 @@ def test_a_saved_critic_goes_on_as_if_nothing_had_happened(
 
     first = Critic(small_model(dtype=dtype), settings)
     step(first)
-    (tmp_path / "trainer").mkdir()
-    first.save(tmp_path / "trainer")
+    first.learner.save(tmp_path)
     trunk = small_model(dtype=dtype)
     if kind == "model":
         trunk = load_model(tmp_path / "trainer" / "critic", dtype=dtype, device="cpu")
@@ -213,22 +221,21 @@ def test_a_model_of_its_own_has_no_head_to_speak_with(tiny_tokenizer: Path, tmp_
         critic=settings,
     )
     critic = Critic(load_trunk(None, settings, recipe, torch.device("cpu")), settings)
-    assert critic.trunk.head is None
+    assert critic.model.reads[0].head is None
     updates, _ = critic.appraise([packed(rewarded())])
     critic.learn(updates, before=0, total=1)
-    (tmp_path / "trainer").mkdir()
-    critic.save(tmp_path / "trainer")
+    critic.learner.save(tmp_path)
     again = Critic(load_trunk(tmp_path, settings, recipe, torch.device("cpu")), settings)
     again.load(tmp_path)
     for batch in updates[0]:
-        assert torch.equal(again.values(batch), critic.values(batch))
+        assert torch.equal(again.model(batch).value, critic.model(batch).value)
 
 
 def test_a_broken_number_names_the_critic_and_touches_nothing() -> None:
     critic, sequences = small_critic(), rewarded()
     sequences[2].rewards[-1] = float("nan")  # type: ignore[index]
     updates, _ = critic.appraise([packed(sequences, 14)])
-    before = critic.head.weight.detach().clone()
+    before = critic.model.head.weight.detach().clone()
     with pytest.raises(NonFiniteLoss, match=r"the critic's loss is nan .*sequence 2.*critic\.optimizer\.lr"):
         critic.learn(updates, before=0, total=1)
-    assert torch.equal(critic.head.weight, before)
+    assert torch.equal(critic.model.head.weight, before)

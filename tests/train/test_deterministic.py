@@ -35,6 +35,7 @@ def train(tokenizer: Path, root: Path, *, wanted: bool = True, **changes: Any) -
     return run_rl(rl_recipe(tokenizer, root, **given | changes))
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize(
     "rollout",
     [
@@ -63,8 +64,8 @@ def test_fine_tuning_too(tiny_tokenizer: Path, tiny_conversations: Path, tmp_pat
 def test_the_engine_is_batch_invariant_and_nothing_else_changes(tmp_path: Path) -> None:
     plain = rl_recipe(tmp_path, tmp_path)
     steady = rl_recipe(tmp_path, tmp_path, run=Run(deterministic=True))
-    assert not plain.engine_room.batch_invariant
-    assert steady.engine_room == plain.engine_room.model_copy(update={"batch_invariant": True})
+    assert not plain.engine_settings.batch_invariant
+    assert steady.engine_settings == plain.engine_settings.model_copy(update={"batch_invariant": True})
 
 
 def test_what_depends_on_the_clock_is_refused(tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ import torch
 from command_line import CommandLine, Finished
 from tiny_world import rl_recipe
 
+from foresail.model.hf import load_model
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Checkpoints, Optimizer
 from foresail.runlog.directory import RunDirectory
-from foresail.train.checkpoint import load_optimizer, load_weights, read_progress
+from foresail.train.checkpoint import read_progress
+from foresail.train.learner import Learner
 from foresail.train.optimizer import MasterAdamW
 
 STEPS = 12
@@ -61,8 +63,8 @@ def assert_last_checkpoint_whole(run: Path) -> int:
     directory = RunDirectory(run)
     step = directory.checkpoint_steps()[-1]
     checkpoint = directory.checkpoint_path(step)
-    model, _ = load_weights(checkpoint, dtype=torch.float32, device=torch.device("cpu"))
-    load_optimizer(checkpoint, MasterAdamW(model, Optimizer()))
+    model = load_model(checkpoint, dtype=torch.float32, device=torch.device("cpu"))
+    Learner(name="policy", model=model, optimizer=MasterAdamW(model, Optimizer())).load(checkpoint)
     assert read_progress(checkpoint).step == step
     assert not list(run.rglob(".tmp-*"))
     return step

@@ -110,7 +110,7 @@ def test_the_reference_is_the_model_without_its_pairs(
     def load_twice(*_: Any, **__: Any) -> None:
         raise AssertionError("the reference takes memory of its own")
 
-    monkeypatch.setattr(rl, "load_model_and_tokenizer", load_twice)
+    monkeypatch.setattr(rl, "open_model", load_twice)
     loss, optimizer = Loss(kl_weight=0.1), Optimizer(lr=1e-2)
     _, records = train(tiny_checkpoint, tmp_path, steps=3, loss=loss, optimizer=optimizer, lora=PAIRS)
     distances = [record["actor/kl"] for record in records]

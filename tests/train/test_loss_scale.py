@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from foresail.recipe.parts import Optimizer
-from foresail.train.loss_scale import LARGER_AFTER, LossScale
+from foresail.train.gradients import LARGER_AFTER, LossScale
+from foresail.train.learner import Learner
 from foresail.train.optimizer import MasterAdamW
-from foresail.train.step import descend
+from foresail.train.step import BatchLoss, train_step
 
 WIDTH = 8
 
@@ -21,7 +22,7 @@ def linear(dtype: torch.dtype) -> nn.Linear:
 
 
 class Batch:
-    targets_M = torch.zeros(1)
+    ids_T = targets_M = torch.zeros(1)
 
 
 def update(size: float) -> tuple[nn.Linear, MasterAdamW, float]:
@@ -29,11 +30,12 @@ def update(size: float) -> tuple[nn.Linear, MasterAdamW, float]:
     model = linear(torch.float16)
     optimizer = MasterAdamW(model, Optimizer(lr=1e-2, weight_decay=0.0, eps=1e-20, clip_norm=1e9))
 
-    def share(batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        return model(torch.ones(1, WIDTH, dtype=torch.float16)).float().sum() * size, {}
+    def batch_loss(model: nn.Linear, batch: Batch) -> BatchLoss:
+        return BatchLoss(model(torch.ones(1, WIDTH, dtype=torch.float16)).float().sum() * size, {})
 
-    descent = descend(optimizer, [Batch()], share, 1e-2)  # type: ignore[list-item, arg-type]
-    return model, optimizer, descent.norm
+    learner = Learner(name="linear", model=model, optimizer=optimizer)
+    found = train_step(learner, [Batch()], batch_loss, learning_rate=1e-2)  # type: ignore[list-item, arg-type]
+    return model, optimizer, found["grad_norm"]
 
 
 def test_gradients_too_small_for_float16_are_kept():

@@ -117,5 +117,5 @@ def test_forgotten_gradients_are_gone(dtype: torch.dtype) -> None:
     optimizer = MasterAdamW(model, SETTINGS)
     torch.autograd.backward(list(model.parameters()), [torch.ones_like(w) for w in model.parameters()])
     assert optimizer.gradients[0] is not None
-    optimizer.forget()
+    optimizer.zero_grad()
     assert all(optimizer.gradients[number] is None for number in range(len(optimizer.weights)))

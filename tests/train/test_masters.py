@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from foresail.recipe.parts import Optimizer
-from foresail.train.masters import HALF, draw_low, join, split
+from foresail.train.masters import HALF, join, random_low_bits, split
 from foresail.train.optimizer import MasterAdamW, build_optimizer
 
 
@@ -23,19 +23,19 @@ def numbers(dtype: torch.dtype) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_master_rounds_to_its_weight(dtype):
     weight = numbers(dtype)
-    master = join(weight, draw_low(weight, 0, "a"))
+    master = join(weight, random_low_bits(weight, 0, "a"))
     assert torch.equal(master.to(dtype), weight)
 
 
 def test_a_master_is_split_into_what_it_was_joined_of():
     weight = numbers(torch.bfloat16)
-    high, low = split(join(weight, draw_low(weight, 0, "a")))
-    assert torch.equal(high, weight) and torch.equal(low, draw_low(weight, 0, "a"))
+    high, low = split(join(weight, random_low_bits(weight, 0, "a")))
+    assert torch.equal(high, weight) and torch.equal(low, random_low_bits(weight, 0, "a"))
 
 
 @pytest.mark.parametrize(("dtype", "bits"), [(torch.bfloat16, 16), (torch.float16, 13)])
 def test_masters_are_spread_evenly_between_the_neighbours(dtype, bits):
-    low = draw_low(torch.ones(100_000, dtype=dtype), 1, "a").double() / 2**bits
+    low = random_low_bits(torch.ones(100_000, dtype=dtype), 1, "a").double() / 2**bits
     assert low.min() < -0.499 and low.max() > 0.499
     assert abs(low.mean()) < 0.005 and abs(low.std() - 12**-0.5) < 0.005
 
@@ -44,7 +44,7 @@ def test_masters_are_spread_evenly_between_the_neighbours(dtype, bits):
 def test_the_farthest_masters_round_to_their_weight_too(dtype):
     patterns = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
     weight = patterns[patterns.isfinite() & (patterns != 0)]
-    low = draw_low(torch.ones(3_000_000, dtype=dtype), 0, "a")
+    low = random_low_bits(torch.ones(3_000_000, dtype=dtype), 0, "a")
     for farthest in (low.min(), low.max()):
         assert abs(farthest) == HALF[dtype] - 1
         assert torch.equal(join(weight, farthest.expand_as(weight)).to(dtype), weight)
@@ -52,14 +52,18 @@ def test_the_farthest_masters_round_to_their_weight_too(dtype):
 
 def test_infinities_and_zeros_stay():
     weight = torch.tensor([0.0, -0.0, torch.inf, -torch.inf]).bfloat16()
-    assert torch.equal(join(weight, draw_low(weight, 0, "a")), weight.float())
+    assert torch.equal(join(weight, random_low_bits(weight, 0, "a")), weight.float())
 
 
 def test_bits_are_those_of_seed_name_and_content():
     ones = torch.ones(1000, dtype=torch.bfloat16)
-    low = draw_low(ones, 3, "a")
-    assert torch.equal(draw_low(ones, 3, "a"), low)
-    for other in (draw_low(ones, 4, "a"), draw_low(ones, 3, "b"), draw_low(2 * ones, 3, "a")):
+    low = random_low_bits(ones, 3, "a")
+    assert torch.equal(random_low_bits(ones, 3, "a"), low)
+    for other in (
+        random_low_bits(ones, 4, "a"),
+        random_low_bits(ones, 3, "b"),
+        random_low_bits(2 * ones, 3, "a"),
+    ):
         assert (other == low).float().mean() < 0.01
 
 

@@ -11,8 +11,8 @@ import torch
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
 from foresail.data.problems import load_problems
-from foresail.evaluate.checkpoint import evaluate_checkpoint
-from foresail.evaluate.results import summarise
+from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.results import summarise
 from foresail.model.hf import load_model
 from foresail.recipe.parts import DynamicSampling, Problems, Reward, Sampling
 from foresail.records import RunStopped

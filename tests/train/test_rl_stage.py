@@ -14,7 +14,7 @@ from small_runs import train, weights
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe, write_lines
 
 from foresail.algorithms.advantages import ADVANTAGES
-from foresail.algorithms.policy_loss import KINDS
+from foresail.algorithms.batch_losses import KINDS
 from foresail.data.arithmetic import make_problems
 from foresail.recipe.parts import (
     Advantage,
@@ -52,7 +52,7 @@ NAMES = {
     "perf/throughput",
     "rollout/logprob_abs_diff",
     "rollout/accuracy",
-    *(f"verdict/{status}" for status in get_args(Status)),
+    *(f"verdict/{status}" for status in get_args(Status) if status != "scored"),
 }
 
 
@@ -230,6 +230,7 @@ def test_a_small_cache_changes_no_token(tiny_checkpoint: Path, tmp_path: Path, k
     assert rows[0] == rows[1]
 
 
+@pytest.mark.usefixtures("forked_workers")
 @pytest.mark.parametrize(
     "rollout", [{"workers": 2}, {"drafts": "on", "chunk_tokens": 3}, {"policy": "group"}]
 )

@@ -18,7 +18,7 @@ from foresail.recipe.parts import (
     Reward,
 )
 from foresail.records import Problem, RunStopped, Status, Verdict
-from foresail.rewards import math as verifier
+from foresail.rewards import grader
 from foresail.rollout.collect import NoSignal
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
@@ -40,8 +40,8 @@ def grade_by(monkeypatch: pytest.MonkeyPatch, status_of: Any) -> None:
             return plain(problem, response, **options)
         return Verdict(status=status, score=float(status == "correct"))
 
-    plain = verifier.grade_problem
-    monkeypatch.setattr(verifier, "grade_problem", grade)
+    plain = grader.grade_maths
+    monkeypatch.setattr(grader, "grade_maths", grade)
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -96,7 +96,7 @@ def test_a_grader_that_raises_is_not_a_score(
     def broken(problem: Problem, response: str, **options: Any) -> Verdict:
         raise KeyError("a bug in the grader")
 
-    monkeypatch.setattr(verifier, "grade_problem", broken)
+    monkeypatch.setattr(grader, "grade_maths", broken)
     with pytest.raises(RunStopped, match="the first: crashed: KeyError: 'a bug in the grader'"):
         run_rl(rl_recipe(tiny_checkpoint, tmp_path))
 

@@ -17,36 +17,46 @@ from foresail.data.prompts import encode_problems
 from foresail.engine.engine import Engine
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
-from foresail.model.family import Family
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Problems, Sampling
-from foresail.rollout.groups import Draw
+from foresail.model.shared_prompts import SharedPromptAttention
+from foresail.recipe.parts import Problems, Rollout, Sampling
+from foresail.rollout.build import gather
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.groups import GroupSpec
+from foresail.rollout.native import NativeInstance
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train import rl, selftest
 from foresail.train import step as step_module
-from foresail.train.checkpoint import save_weights
+from foresail.train.learner import save_weights
 from foresail.train.selftest import SelfTestFailed, self_test
 
 
 @pytest.fixture
 def subject(tiny_tokenizer: Path, tmp_path: Path) -> SimpleNamespace:
     tokenizer = Tokenizer.load(tiny_tokenizer)
-    draw = Draw(
+    group_spec = GroupSpec(
         sampling=Sampling(max_new_tokens=12), num_samples=4, stop_ids=tokenizer.eos_ids, seed=0, step=0
     )
     return SimpleNamespace(
         model=build_model(tiny_shape(tokenizer.vocab_size), seed=0),
         tokenizer=tokenizer,
         problems=encode_problems(load_problems(Problems(source=PROBLEMS)), tokenizer, 20),
-        draw=draw,
+        group_spec=group_spec,
         folder=tmp_path,
     )
 
 
+def fleet_on(model: Decoder) -> Fleet:
+    engine = NativeInstance("engine", Engine(model, num_pages=400, page_size=4))
+    return gather([engine], Rollout(), max_length=40)
+
+
 def check(subject: SimpleNamespace, engine_model: Decoder | None = None, **sampling: Any) -> dict[str, float]:
-    engine = Engine(engine_model or subject.model, num_pages=400, page_size=4)
-    draw = Draw(**{**vars(subject.draw), "sampling": Sampling(**{"max_new_tokens": 12} | sampling)})
-    return self_test(subject.model, subject.tokenizer, engine, subject.problems, draw, subject.folder)
+    fleet = fleet_on(engine_model or subject.model)
+    group_spec = GroupSpec(
+        **{**vars(subject.group_spec), "sampling": Sampling(**{"max_new_tokens": 12} | sampling)}
+    )
+    return self_test(subject.model, subject.tokenizer, fleet, subject.problems, group_spec, subject.folder)
 
 
 @pytest.mark.parametrize("sampling", [{}, {"temperature": 0.6}, {"top_p": 0.5, "top_k": 3, "min_p": 0.2}])
@@ -84,13 +94,13 @@ def test_an_engine_that_gives_nan_as_log_probability_fails(
     subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def draw_nan(*args: Any) -> Any:
-        first, *others = draw(*args)
+        first, *others = sequences(*args)
         assert first.rollout_logprobs is not None
         first.rollout_logprobs[-1] = float("nan")
         return [first, *others]
 
-    draw = selftest.draw_sequences
-    monkeypatch.setattr(selftest, "draw_sequences", draw_nan)
+    sequences = selftest.sample_sequences
+    monkeypatch.setattr(selftest, "sample_sequences", draw_nan)
     with pytest.raises(SelfTestFailed, match="disagree on log-probabilities by nan"):
         check(subject)
 
@@ -116,8 +126,7 @@ def test_packed_sequences_that_see_each_other_fail(
     subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, rounding: float
 ) -> None:
     subject.model.to(dtype)
-    engine = Engine(subject.model, num_pages=400, page_size=4)
-    sequences = selftest.draw_sequences(engine, subject.problems[:4], subject.draw)
+    sequences = selftest.sample_sequences(fleet_on(subject.model), subject.problems[:4], subject.group_spec)
     assert selftest.check_micro_batches(subject.model, sequences) < rounding
     monkeypatch.setattr(step_module, "PackedAttention", MixingAttention)
     with pytest.raises(SelfTestFailed, match=r"other micro-batches; packed sequences see each other"):
@@ -127,14 +136,14 @@ def test_packed_sequences_that_see_each_other_fail(
 def test_answers_that_do_not_see_a_shared_prompt_fail(
     subject: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attend = Family.attend
+    attend = SharedPromptAttention.attend
 
-    def blind(family: Family, *heads: Tensor) -> Tensor:
+    def blind(family: SharedPromptAttention, *heads: Tensor) -> Tensor:
         own = family.seen_C1LJ.shape[-2]
         family.seen_C1LJ[..., : family.seen_C1LJ.shape[-1] - own] = False
         return attend(family, *heads)
 
-    monkeypatch.setattr(Family, "attend", blind)
+    monkeypatch.setattr(SharedPromptAttention, "attend", blind)
     with pytest.raises(SelfTestFailed, match="engine and trainer disagree"):
         check(subject)
 
@@ -142,9 +151,9 @@ def test_answers_that_do_not_see_a_shared_prompt_fail(
 def test_a_failed_self_test_stops_the_run_before_its_first_step(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = rl.build_engine
+    build = rl.build_fleet
     monkeypatch.setattr(
-        rl, "build_engine", lambda model, *args, **named: build(perturbed(model), *args, **named)
+        rl, "build_fleet", lambda model, *args, **named: build(perturbed(model), *args, **named)
     )
     with pytest.raises(SelfTestFailed, match="engine and trainer disagree"):
         rl.run_rl(rl_recipe(tiny_checkpoint, tmp_path))

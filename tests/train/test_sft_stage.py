@@ -10,11 +10,12 @@ import pytest
 import torch
 from tiny_world import sft_recipe, write_lines
 
+from foresail.data.chats import encode_chats
 from foresail.model.hf import load_model
 from foresail.recipe.parts import Checkpoints, Model, Optimizer
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.sft import encode_conversations, run_sft
+from foresail.train.sft import run_sft
 
 NAMES = {
     "train/loss",
@@ -62,7 +63,8 @@ def test_a_conversation_that_is_too_long_is_an_error(tiny_tokenizer: Path, tmp_p
     recipe = sft_recipe(tiny_tokenizer, write_lines(tmp_path / "long.jsonl", rows), tmp_path)
     length = len(Tokenizer.load(tiny_tokenizer).encode(rows[1]["prompt"])) + 4
     with pytest.raises(
-        ValueError, match=rf"conversation 2 of .*long.jsonl has {length} tokens.*raise max_length"
+        ValueError,
+        match=rf"1 of 2 .*long.jsonl are longer .*conversation 2\) has {length} tokens; raise",
     ):
         run_sft(recipe)
 
@@ -71,7 +73,7 @@ def test_only_the_assistants_words_carry_a_loss(tiny_tokenizer: Path, tmp_path: 
     tokenizer = Tokenizer.load(tiny_tokenizer)
     rows = [{"prompt": "7 +5 *3", "completion": r"\boxed{6}"}]
     recipe = sft_recipe(tiny_tokenizer, write_lines(tmp_path / "one.jsonl", rows), tmp_path)
-    (sequence,) = encode_conversations(recipe, tokenizer)
+    (sequence,) = encode_chats(recipe.data, tokenizer, recipe.max_length).sequences
     learned = [token for token, in_loss in zip(sequence.ids, sequence.loss_mask, strict=True) if in_loss]
     assert tokenizer.decode(learned) == r"\boxed{6}<|end|>"
 

@@ -6,14 +6,14 @@ import random
 
 import pytest
 import torch
-from small_training import VOCABULARY, Keeper, small_model
+from small_training import VOCABULARY, Keeper, small_model, update
 from torch import Tensor
 
-from foresail.algorithms.policy_loss import policy_loss
+from foresail.algorithms.batch_losses import policy_loss
 from foresail.data.packing import pack
 from foresail.recipe.parts import Loss
 from foresail.records import PackedBatch, TrainSequence
-from foresail.train.step import token_logprobs, train_step
+from foresail.train.step import token_logprobs
 
 GROUPS = [
     (5, [3, 1, 7]),
@@ -83,7 +83,7 @@ def test_gradients_are_the_same(room, kind):
     for share in (True, False):
         keeper = Keeper(model)
         batches = pack(sequences, weights, max_tokens=room, share_from=0.0 if share else None)
-        train_step(model, keeper, batches, lambda l, b: policy_loss(l, b, settings), learning_rate=1.0)
+        update(model, keeper, batches, lambda l, b: policy_loss(l, b, settings))
         kept.append(keeper.kept)
     for shared, apart in zip(*kept, strict=True):
         torch.testing.assert_close(shared, apart, rtol=1e-4, atol=2e-5)

@@ -11,7 +11,7 @@ from small_runs import weights
 from tiny_world import MAX_NEW, MAX_PROMPT, PROBLEMS
 
 from foresail.recipe.load import load_recipe
-from foresail.recipe.stages import Rl
+from foresail.recipe.rl import Rl
 from foresail.runlog.directory import RunDirectory
 from foresail.train.rl import run_rl
 

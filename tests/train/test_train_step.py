@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 import torch
-from small_training import TOLERANCE, Keeper, small_model, small_sequences, snapshot
+from small_training import TOLERANCE, Keeper, small_model, small_sequences, snapshot, update
 from torch import Tensor
 
-from foresail.algorithms.policy_loss import policy_loss
-from foresail.algorithms.sft_loss import sft_loss
+from foresail.algorithms.batch_losses import policy_loss, sft_loss
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
+from foresail.model.readouts import logits
 from foresail.recipe.parts import Loss, Optimizer
 from foresail.records import PackedBatch, TrainSequence
 from foresail.train.optimizer import MasterAdamW
-from foresail.train.step import NonFiniteLoss, train_step
+from foresail.train.step import NonFiniteLoss
 
 WEIGHT = 1 / 29
 
@@ -52,7 +52,7 @@ def plain_attention(layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> 
 def plain_logprobs(model: Decoder, sequence: TrainSequence, temperature: float) -> tuple[Tensor, list[int]]:
     """Log-probabilities of the tokens with a loss, and their places."""
     ids_T = torch.tensor(sequence.ids)
-    logits_TV = model.logits(model(ids_T, torch.arange(len(ids_T)), plain_attention)) / temperature
+    logits_TV = model(ids_T, torch.arange(len(ids_T)), plain_attention, logits).value / temperature
     logprobs_TV = logits_TV - logits_TV.logsumexp(-1, keepdim=True)
     places = [place for place, in_loss in enumerate(sequence.loss_mask) if in_loss]
     return torch.stack([logprobs_TV[place - 1, sequence.ids[place]] for place in places]), places
@@ -80,9 +80,7 @@ Plain = Callable[[Decoder, TrainSequence, float], Tensor]
 def test_gradient_equals_a_plain_unpacked_computation(loss: Any, plain: Plain, temperature: float) -> None:
     model, sequences = small_model(), small_sequences()
     optimizer = Keeper(model)
-    metrics = train_step(
-        model, optimizer, packed(sequences), loss, learning_rate=1.0, temperature=temperature
-    )
+    metrics = update(model, optimizer, packed(sequences), loss, temperature=temperature)
 
     model.zero_grad()
     expected = sum(plain(model, sequence, temperature) for sequence in sequences)
@@ -90,17 +88,17 @@ def test_gradient_equals_a_plain_unpacked_computation(loss: Any, plain: Plain, t
     for found, weight in zip(optimizer.kept, model.parameters(), strict=True):
         torch.testing.assert_close(found, weight.grad, rtol=TOLERANCE, atol=TOLERANCE)
     norm = torch.cat([weight.grad.flatten() for weight in model.parameters()]).norm()  # type: ignore[union-attr]
-    assert metrics["actor/loss"] == pytest.approx(expected.item(), abs=1e-5)  # type: ignore[union-attr]
-    assert metrics["actor/grad_norm"] == pytest.approx(norm.item(), rel=1e-4)
+    assert metrics["loss"] == pytest.approx(expected.item(), abs=1e-5)  # type: ignore[union-attr]
+    assert metrics["grad_norm"] == pytest.approx(norm.item(), rel=1e-4)
 
 
 def test_metrics_are_means_over_the_tokens_of_the_update() -> None:
     model, sequences = small_model(), small_sequences()
     with torch.no_grad():
         logprobs = torch.cat([plain_logprobs(model, sequence, 1.0)[0] for sequence in sequences])
-    metrics = train_step(model, Keeper(model), packed(sequences, 20), sft_loss, learning_rate=1.0)
+    metrics = update(model, Keeper(model), packed(sequences, 20), sft_loss)
     assert metrics["sft/nll"] == pytest.approx(-logprobs.mean().item(), rel=1e-5)
-    assert 0 < metrics["actor/entropy"] < torch.tensor(float(model.shape.vocab_size)).log()
+    assert 0 < metrics["entropy"] < torch.tensor(float(model.shape.vocab_size)).log()
 
 
 @pytest.mark.parametrize("loss", [{}, {"kind": "gspo"}, {"kind": "cispo"}, {"dual_clip": 3.0}, None])
@@ -110,7 +108,7 @@ def test_micro_batches_and_order_change_nothing_but_rounding(loss: dict | None, 
         optimizer, batches = Keeper(model), packed(sequences, max_tokens)
         assert (len(batches) == 1) == (max_tokens == 1000)
         chosen = sft_loss if loss is None else lambda m, b: clip_loss(m, b, **loss)
-        return train_step(model, optimizer, batches, chosen, learning_rate=1.0), optimizer.kept
+        return update(model, optimizer, batches, chosen), optimizer.kept
 
     model, sequences = small_model(), small_sequences()
     metrics, gradients = measure(sequences, 1000)
@@ -126,9 +124,9 @@ def test_gradients_of_a_bfloat16_model_are_summed_in_float32() -> None:
     expected = [torch.zeros_like(weight, dtype=torch.float32) for weight in model.parameters()]
     keeper = Keeper(model)
     for batch in packed(sequences, 14):
-        train_step(model, keeper, [batch], sft_loss, learning_rate=1.0)
+        update(model, keeper, [batch], sft_loss)
         expected = [total + share for total, share in zip(expected, keeper.kept, strict=True)]
-    train_step(model, keeper, packed(sequences, 14), sft_loss, learning_rate=1.0)
+    update(model, keeper, packed(sequences, 14), sft_loss)
     for found, total in zip(keeper.kept, expected, strict=True):
         assert found.dtype == torch.float32 and torch.equal(found, total)
 
@@ -136,9 +134,9 @@ def test_gradients_of_a_bfloat16_model_are_summed_in_float32() -> None:
 def test_the_update_clips_to_the_norm_and_reports_what_it_was() -> None:
     model, sequences = small_model(), small_sequences()
     whole = Keeper(model)
-    metrics = train_step(model, whole, packed(sequences), sft_loss, learning_rate=1.0)
-    small = Keeper(model, clip_norm=metrics["actor/grad_norm"] / 4)
-    assert train_step(model, small, packed(sequences), sft_loss, learning_rate=1.0) == metrics
+    metrics = update(model, whole, packed(sequences), sft_loss)
+    small = Keeper(model, clip_norm=metrics["grad_norm"] / 4)
+    assert update(model, small, packed(sequences), sft_loss) == metrics
     for clipped, gradient in zip(small.kept, whole.kept, strict=True):
         torch.testing.assert_close(4 * clipped, gradient, rtol=1e-4, atol=1e-7)
 
@@ -170,22 +168,22 @@ def test_a_broken_number_names_its_batch_and_touches_nothing(make_loss: Any, dty
     model, twin, sequences = small_model(dtype=dtype), small_model(dtype=dtype), small_sequences()
     optimizer, other = MasterAdamW(model, Optimizer(lr=0.1)), MasterAdamW(twin, Optimizer(lr=0.1))
     batches = packed(sequences, 20)
-    train_step(model, optimizer, batches, sft_loss, learning_rate=0.1)
-    train_step(twin, other, batches, sft_loss, learning_rate=0.1)
+    update(model, optimizer, batches, sft_loss, learning_rate=0.1)
+    update(twin, other, batches, sft_loss, learning_rate=0.1)
     before = snapshot(model, optimizer)
     assert len(before) > 30
 
     culprit = batches[-1].names[-1]  # the last micro-batch: gradients of the others are there already
     message = f"in the micro-batch of .*{culprit} .*not touched.*[Ll]ower optimizer.lr"
     with pytest.raises(NonFiniteLoss, match=message):
-        train_step(model, optimizer, batches, make_loss(culprit), learning_rate=0.1)
+        update(model, optimizer, batches, make_loss(culprit), learning_rate=0.1)
     after = snapshot(model, optimizer)
     assert after.keys() == before.keys()
     assert all(torch.equal(after[name], before[name]) for name in before)
 
     # Nothing of the failed attempt is left in the gradients either.
-    train_step(model, optimizer, batches, sft_loss, learning_rate=0.1)
-    train_step(twin, other, batches, sft_loss, learning_rate=0.1)
+    update(model, optimizer, batches, sft_loss, learning_rate=0.1)
+    update(twin, other, batches, sft_loss, learning_rate=0.1)
     expected = snapshot(twin, other)
     assert all(torch.equal(value, expected[name]) for name, value in snapshot(model, optimizer).items())
 
@@ -194,10 +192,10 @@ def test_nan_log_probabilities_from_the_engine_are_caught() -> None:
     model, sequences = small_model(), small_sequences()
     sequences[2].old_logprobs[-1] = float("nan")  # type: ignore[index]
     with pytest.raises(NonFiniteLoss, match=r"loss is nan in the micro-batch of .*sequence 2"):
-        train_step(model, Keeper(model), packed(sequences, 20), clip_loss, learning_rate=1.0)
+        update(model, Keeper(model), packed(sequences, 20), clip_loss)
 
 
 def test_a_crowded_micro_batch_names_a_few_of_its_sequences() -> None:
     model = small_model()
     with pytest.raises(NonFiniteLoss, match=r"sequence \d, sequence \d, sequence \d, sequence \d and 2 more"):
-        train_step(model, Keeper(model), packed(small_sequences()), nan_in("sequence 0"), learning_rate=1.0)
+        update(model, Keeper(model), packed(small_sequences()), nan_in("sequence 0"))

@@ -113,7 +113,7 @@ def test_an_alarm_is_shown_logged_and_not_raised_twice(
         tmp_path,
         steps=3,
         reward=Reward(grader=f"{tmp_path}/failing.py:score", workers=0),
-        checkpoints=Checkpoints(keep=3),
+        checkpoints=Checkpoints(keep=3, resumable=3),
     )
     run = RunDirectory(run_rl(recipe).run)
     out = capsys.readouterr().out

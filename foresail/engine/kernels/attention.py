@@ -44,19 +44,13 @@ def attend_entries(
     values: Tensor,
     tables_SP: Tensor,
     slots_E: Tensor,
-    bases_E: Tensor,
-    nodes_E: Tensor,
-    sights_E: Tensor,
+    contexts_E: Tensor,
     *,
     splits: int,
 ) -> Tensor:
-    """Every entry over its row: all of the `base` cached tokens, and the step's nodes that it sights.
-
-    With base 100, node 2 and sights 0b101 it attends 0..99, 100 and 102. Each context is cut into `splits`
-    equal parts.
-    """
+    """Every entry over the first `context` tokens of its row. Each context is cut into `splits` equal parts."""
     out = torch.empty_like(q_EHd, memory_format=torch.contiguous_format)
-    rows = (tables_SP, slots_E, bases_E, nodes_E, sights_E)
+    rows = (tables_SP, slots_E, contexts_E)
     if splits == 1:  # the kernel writes the result itself
         launch_splits(q_EHd, keys, values, *rows, out=out, splits=1)
         return out
@@ -71,9 +65,7 @@ def launch_splits(
     values: Tensor,
     tables_SP: Tensor,
     slots_E: Tensor,
-    bases_E: Tensor,
-    nodes_E: Tensor,
-    sights_E: Tensor,
+    contexts_E: Tensor,
     *,
     out: Tensor | None = None,
     parts: Parts | None = None,
@@ -97,10 +89,8 @@ def launch_splits(
         values,
         tables_SP,
         slots_E,
-        bases_E,
-        nodes_E,
-        sights_E,
-        bases_E if shared_E is None else shared_E,
+        contexts_E,
+        contexts_E if shared_E is None else shared_E,
         weighted,
         stats,
         softmax_scale(head_dim),
@@ -127,9 +117,7 @@ def _attend_split(
     values,
     tables,
     slots,
-    bases,
-    nodes,
-    sights,
+    contexts,
     shared,
     weighted,
     stats,
@@ -151,10 +139,8 @@ def _attend_split(
     entry, key_head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     splits = tl.num_programs(2)
     # all loads before any use: a short context takes hardly longer than waiting for them one by one
-    base, node = tl.load(bases + entry).to(tl.int32), tl.load(nodes + entry).to(tl.int32)
-    seen, slot = tl.load(sights + entry).to(tl.int32), tl.load(slots + entry).to(tl.int64)
+    context, slot = tl.load(contexts + entry).to(tl.int32), tl.load(slots + entry).to(tl.int64)
     past = tl.load(shared + entry).to(tl.int32) if BEFORE else 0
-    context = base + node + 1
     share = share_blocks(context - past, splits, KEYS)
     first = past + split * share
     end = tl.minimum(first + share, context)
@@ -185,10 +171,7 @@ def _attend_split(
         v_ND = load_rows(values + key_head * HEAD, places_N * (KEY_HEADS * HEAD), columns_D, HEAD)
         # the next block's places: found in its own turn, they would keep the compiler from loading ahead
         places_N = find_places(table, tl.minimum(indexes_N + KEYS, end - 1), PAGE)
-        bits_N = (seen >> tl.minimum(tl.maximum(indexes_N - base, 0), 31)) & 1
-        visible_N = (indexes_N < end) & ((indexes_N < base) | (bits_N == 1))
-        scores_MN = score(q_MD, k_ND)
-        scores_MN = tl.where(visible_N[None, :], scores_MN, float("-inf"))
+        scores_MN = tl.where((indexes_N < end)[None, :], score(q_MD, k_ND), float("-inf"))
         acc_MD, max_M, sum_M = fold(acc_MD, max_M, sum_M, scores_MN, v_ND, scale, q_MD.dtype)
 
     if WHOLE:

@@ -2,7 +2,7 @@
 """Attention of a decode step in which entries share the beginning of their context, page for page.
 
 A pack is a run of neighbouring entries whose first tokens are the very same pages: samples of one prompt, or
-the draft nodes of one row. Their queries are rows of one tile, so the shared keys are read once for all of
+one row with its drafted tokens. Their queries are rows of one tile, so the shared keys are read once for all of
 them; then every entry looks over the rest of its row alone, and the parts are merged.
 
 Legend: E entries, H query heads, K key/value heads, d head size, S slots, P pages per row; in a kernel M rows
@@ -37,9 +37,7 @@ def attend_packs(
     values: Tensor,
     tables_SP: Tensor,
     slots_E: Tensor,
-    bases_E: Tensor,
-    nodes_E: Tensor,
-    sights_E: Tensor,
+    contexts_E: Tensor,
     packs: Tensor,
     *,
     splits: int,
@@ -53,7 +51,7 @@ def attend_packs(
     """
     entries, heads, head_dim = q_EHd.shape
     key_heads = keys.shape[2]
-    rows = (tables_SP, slots_E, bases_E, nodes_E, sights_E)
+    rows = (tables_SP, slots_E, contexts_E)
     if min(most_packed(heads // key_heads), entries) < 2:
         return attend_entries(q_EHd, keys, values, *rows, splits=splits)
     assert q_EHd.stride()[1:] == (head_dim, 1) and keys.is_contiguous() and values.is_contiguous()

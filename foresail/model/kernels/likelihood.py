@@ -26,7 +26,7 @@ def score(logits_CV: Tensor, ids_C: Tensor, temperature: float) -> Tensor:
     return out_3C
 
 
-def slopes(
+def logit_gradients(
     logits_CV: Tensor,
     ids_C: Tensor,
     log_sums_C: Tensor,
@@ -39,14 +39,14 @@ def slopes(
     out_CV = torch.empty_like(logits_CV, dtype=dtype)
     if tokens:
         grid = (tokens, count_blocks(words, COLUMNS))
-        slopes_kernel[grid](
+        logit_gradients_kernel[grid](
             logits_CV, ids_C, log_sums_C, scale_C.contiguous(), out_CV, 1 / temperature, words, **SHAPE
         )
     return out_CV
 
 
 @triton.jit(do_not_specialize=["tokens"])
-def score_kernel(logits, ids, out, coldness, tokens, words: tl.constexpr, BLOCK: tl.constexpr):
+def score_kernel(logits, ids, out, beta, tokens, words: tl.constexpr, BLOCK: tl.constexpr):
     token = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK)
     # every column its own running maximum and sums: they meet once, at the end
@@ -55,7 +55,7 @@ def score_kernel(logits, ids, out, coldness, tokens, words: tl.constexpr, BLOCK:
     weighted = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, words, BLOCK):
         inside = start + columns < words
-        value = tl.load(logits + token * words + start + columns, mask=inside, other=-1e30) * coldness
+        value = tl.load(logits + token * words + start + columns, mask=inside, other=-1e30) * beta
         higher = tl.maximum(greatest, value)
         decay, weight = tl.exp(greatest - higher), tl.where(inside, tl.exp(value - higher), 0.0)
         total = total * decay + weight
@@ -65,18 +65,18 @@ def score_kernel(logits, ids, out, coldness, tokens, words: tl.constexpr, BLOCK:
     decay = tl.exp(greatest - top)
     total_sum = tl.sum(total * decay, axis=0)
     log_sum = top + tl.log(total_sum)
-    chosen = tl.load(logits + token * words + tl.load(ids + token)) * coldness
+    chosen = tl.load(logits + token * words + tl.load(ids + token)) * beta
     tl.store(out + token, chosen - log_sum)
     tl.store(out + tokens + token, log_sum - tl.sum(weighted * decay, axis=0) / total_sum)
     tl.store(out + 2 * tokens + token, log_sum)
 
 
 @triton.jit
-def slopes_kernel(logits, ids, log_sums, scales, out, coldness, words, BLOCK: tl.constexpr):
+def logit_gradients_kernel(logits, ids, log_sums, scales, out, beta, words, BLOCK: tl.constexpr):
     token = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < words
-    value = tl.load(logits + token * words + columns, mask=inside, other=0.0) * coldness
+    value = tl.load(logits + token * words + columns, mask=inside, other=0.0) * beta
     probability = tl.exp(value - tl.load(log_sums + token))
     here = tl.where(columns == tl.load(ids + token), 1.0, 0.0)
     tl.store(out + token * words + columns, tl.load(scales + token) * (here - probability), mask=inside)

@@ -27,8 +27,8 @@ def rms_norm(x_TD: Tensor, weight_D: Tensor, eps: float) -> Tensor:
     return RmsNorm.apply(x_TD, weight_D, eps)[1]
 
 
-def norm_beside(x_TD: Tensor, weight_D: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """x to go on with, and its norm: the gradients of both are added up where the norm's is written."""
+def branch(x_TD: Tensor, weight_D: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """x, for the residual stream, and its norm: the kernel of the norm's gradient adds that of the stream."""
     return RmsNorm.apply(x_TD, weight_D, eps)
 
 

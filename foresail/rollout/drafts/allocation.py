@@ -8,17 +8,17 @@ they bring most: requests of high priority, those that others wait for, get long
     lengths = plan_lengths(high, low, context, acceptance, times)         # Lengths(high=4, low=2)
     acceptance.record(asked_R, drafted_R, accepted_R)                     # after the step
 
-The formulas are Seer's throughput model and its Algorithm 1.
+The formulas are Seer's throughput model and its Algorithm 1, corrected: as printed it favours low priority.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from foresail.engine.request import MAX_DRAFT
+from foresail.engine.drafts import MAX_DRAFT
 
 MAX_LENGTH = 8  # of a draft; Seer's
 PRIORITY = 2.0  # a token for a request of high priority is worth so many for one of low; Seer's
@@ -27,7 +27,6 @@ StepTime = Callable[
     [int, float, int], float
 ]  # (batch, draft tokens a row, context) -> milliseconds; 0: plain
 DraftTime = Callable[[int, int], float]  # (batch, draft length) -> milliseconds to find the drafts
-Rule = Literal["corrected", "paper"]
 
 
 class Lengths(NamedTuple):
@@ -148,7 +147,6 @@ def plan_lengths(
     acceptance: Acceptance,
     step_time: StepTime,
     *,
-    rule: Rule = "corrected",
     draft_time: DraftTime = lambda batch, length: 0.0,
     max_length: int = MAX_LENGTH,
 ) -> Lengths:
@@ -157,36 +155,7 @@ def plan_lengths(
     if batch == 0:
         return Lengths(0, 0)
     length = best_length(batch, context, acceptance, step_time, draft_time=draft_time, max_length=max_length)
-    return ALLOCATIONS[rule](num_high, num_low, length * batch, acceptance.beta, max_length=max_length)
-
-
-def allocate_as_printed(
-    num_high: int,
-    num_low: int,
-    budget: int,
-    beta: Sequence[float] | np.ndarray,
-    *,
-    priority: float = PRIORITY,
-    max_length: int = MAX_LENGTH,
-) -> Lengths:
-    """Algorithm 1 to the letter. It compares how much beta falls, so it favours low priority:
-
-    allocate_as_printed(40, 40, 240, 0.6 ** np.arange(17)) -> Lengths(high=2, low=4)
-    """
-    if budget < num_high:
-        return Lengths(0, 0)
-    beta = [*beta, 0.0]  # it looks one further than the longest draft
-    high, low, left = 1, 0, budget - num_high
-    while left > 0:
-        fall_high = num_high * (beta[high] - beta[high + 1])
-        fall_low = num_low * (beta[low] - beta[low + 1])
-        if fall_high > priority * fall_low and high < max_length and left >= num_high:
-            high, left = high + 1, left - num_high
-        elif num_low > 0 and low < max_length and left >= num_low:
-            low, left = low + 1, left - num_low
-        else:
-            break
-    return Lengths(high, low)
+    return allocate(num_high, num_low, length * batch, acceptance.beta, max_length=max_length)
 
 
 def allocate(
@@ -212,6 +181,3 @@ def allocate(
             low, left = low + 1, left - num_low
         else:
             return Lengths(high, low)
-
-
-ALLOCATIONS = {"corrected": allocate, "paper": allocate_as_printed}

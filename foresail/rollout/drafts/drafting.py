@@ -6,11 +6,12 @@ sibling's, or in the prompt.
 
     drafts = GroupDrafts()
     drafts.register(17, prompt)
-    drafts.append(17, "17.3", 0, tokens)               # as they are drawn
-    drafts.draft(17, "17.3", max_tokens=8, paths=2)    # Draft(tokens=(5, 9, 7), parents=(-1, 0, -1)) or None
+    row = drafts.join(17, "17.3")
+    drafts.append_rows([row], [0], [3], [5, 9, 2])     # after its first 0 tokens 3 more: as they are drawn
+    sizes_R, tokens_RK = drafts.draft_rows([row], 8)   # up to 8 tokens that may follow
 
-A loop over a thousand requests takes a row number for each (`join`) and uses `append_rows` and `draft_rows`,
-one call into machine code each. No draft changes a token that is drawn, only how many a step draws.
+A thousand requests are one call into machine code each to append and to draft. No draft changes a token that is
+drawn, only how many a step draws.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from foresail.engine.request import MAX_DRAFT, Draft
+from foresail.engine.drafts import MAX_DRAFT
 from foresail.rollout.drafts.compiled import Flat, flat
 from foresail.rollout.drafts.rows import (
     GROUP,
@@ -37,35 +38,7 @@ from foresail.rollout.drafts.rows import (
     enter,
 )
 from foresail.rollout.drafts.slabs import Slabs
-from foresail.rollout.drafts.suffixes import SLAB_PER_TOKEN, follow
-
-PATH = list(range(-1, MAX_DRAFT - 1))  # parents where each token follows the one before
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drafted:
-    """Drafts of many rows: the first sizes_R[i] places of row i; a parent of -1 is the context.
-
-    chances_RK are the probabilities, by the counts, that a row gets as far as this token.
-    """
-
-    sizes_R: np.ndarray
-    tokens_RK: np.ndarray
-    parents_RK: np.ndarray
-    chances_RK: np.ndarray
-
-    def drafts(self) -> list[Draft | None]:
-        """As records; None where nothing was found."""
-        rows = zip(self.sizes_R.tolist(), self.tokens_RK.tolist(), self.parents_RK.tolist(), strict=True)
-        return [
-            Draft(
-                tokens=tuple(tokens[:size]),
-                parents=None if parents[:size] == PATH[:size] else tuple(parents[:size]),
-            )
-            if size
-            else None
-            for size, tokens, parents in rows
-        ]
+from foresail.rollout.drafts.suffixes import SLAB_PER_TOKEN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +51,7 @@ class Siblings:
 
 
 class GroupDrafts:
-    """register, append, draft, drop.
+    """register, join, append, draft, drop.
 
     A context is known by its last `window` tokens; a draft goes on while its probability is at least `least`.
     """
@@ -164,62 +137,30 @@ class GroupDrafts:
         )
         return self.known(chosen_R)
 
-    def draft(
-        self,
-        group: int,
-        request_id: str,
-        tail: Sequence[int] = (),
-        *,
-        max_tokens: int = 8,
-        paths: int = 1,
-    ) -> Draft | None:
-        """What may follow all that was appended for a request and a `tail` that was not, yet."""
-        row = self.join(group, request_id)
-        if not tail:
-            return self.draft_rows([row], max_tokens, paths=paths).drafts()[0]
-        number, whole, state, known = self.rows.numbers[row].tolist()
-        slab = self._slab(number)
-        for token in tail:
-            state = follow(slab, state, token)
-        visitor = self.rows.take((number, whole, state, known))
-        try:
-            return self.draft_rows([visitor], max_tokens, paths=paths).drafts()[0]
-        finally:
-            self.rows.give(visitor)
-
     def draft_rows(
-        self, rows_R: Sequence[int] | np.ndarray, max_tokens_R: int | np.ndarray, *, paths: int = 1
-    ) -> Drafted:
-        """A draft for each row of up to so many tokens, as a tree of at most `paths` leaves."""
+        self, rows_R: Sequence[int] | np.ndarray, max_tokens_R: int | np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A draft for each row of up to so many tokens: row i's is the first sizes_R[i] places of tokens_RK[i]."""
         chosen_R = np.ascontiguousarray(rows_R, dtype=np.int64)
         most_R = np.array(np.broadcast_to(max_tokens_R, chosen_R.shape), dtype=np.int64)
-        if paths < 1 or (len(most_R) and not 0 <= most_R.min() <= most_R.max() <= MAX_DRAFT):
-            raise ValueError(
-                f"a draft has 1 path or more and 0 to {MAX_DRAFT} tokens; got {paths}, {max_tokens_R}"
-            )
+        if len(most_R) and not 0 <= most_R.min() <= most_R.max() <= MAX_DRAFT:
+            raise ValueError(f"a draft has 0 to {MAX_DRAFT} tokens; got {max_tokens_R}")
         self._groups_of(chosen_R)
-        guesses = Drafted(
-            sizes_R=np.zeros(len(chosen_R), np.int64),
-            tokens_RK=np.zeros((len(chosen_R), MAX_DRAFT), np.int64),
-            parents_RK=np.zeros((len(chosen_R), MAX_DRAFT), np.int64),
-            chances_RK=np.zeros((len(chosen_R), MAX_DRAFT), np.float64),
-        )
+        sizes_R = np.zeros(len(chosen_R), np.int64)
+        tokens_RK = np.zeros((len(chosen_R), MAX_DRAFT), np.int64)
         draft_all(
             flat(self.slabs.memory),
             flat(self.groups.numbers),
             flat(self.rows.numbers),
             flat(chosen_R),
             flat(most_R),
-            paths,
             MAX_DRAFT,
             self.window,
             self.least,
-            flat(guesses.sizes_R),
-            flat(guesses.tokens_RK),
-            flat(guesses.parents_RK),
-            flat(guesses.chances_RK),
+            flat(sizes_R),
+            flat(tokens_RK),
         )
-        return guesses
+        return sizes_R, tokens_RK
 
     def _siblings(self, group: int) -> Siblings:
         if group not in self.siblings:

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from foresail.engine.drafts import Drafts
 from foresail.engine.engine import Engine
-from foresail.engine.guesses import Guesses
 from foresail.engine.request import Completion
 from foresail.rollout.drafts.drafting import GroupDrafts
-from foresail.rollout.plan import Ask
+from foresail.rollout.groups import behind_prompt
+from foresail.rollout.plan import SampleSpec
 
 NO_ROW = -1  # in the automata, so far
 MOST_KEPT = 2  # groups a slot, before those of which nobody is here are forgotten
@@ -28,56 +29,58 @@ class Listener:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.drafts = GroupDrafts()
-        self.asks: dict[str, Ask] = {}
+        self.specs: dict[str, SampleSpec] = {}
         self.untold: dict[int, dict[str, Sequence[int]]] = {}  # by group and request: what it drew in all
         self.known_groups: set[int] = set()  # somebody of theirs has ended, so their length can be guessed
-        num_slots = len(engine.table.seats_S)
-        self.seats_S = np.full(num_slots, -1)  # whom the next four are about
+        num_slots = len(engine.table.reuses_S)
+        self.reuses_S = np.full(num_slots, -1)  # whom the next four are about
         self.rows_S, self.groups_S = np.zeros((2, num_slots), dtype=np.int64)
-        self.before_S = np.zeros(num_slots, dtype=np.int64)  # tokens drawn before the row was seated here
+        self.before_S = np.zeros(
+            num_slots, dtype=np.int64
+        )  # tokens behind the prompt before the row came here
         self.unknown_S = np.zeros(num_slots, dtype=bool)  # rows of groups that are not known
 
-    def begin(self, ask: Ask, prompt: Sequence[int], drawn: Sequence[int]) -> None:
-        """A request is about to run here, with so much drawn already."""
-        self.asks[ask.id] = ask
-        if ask.group not in self.drafts.siblings:
-            self.drafts.register(ask.group, prompt)
-        if drawn:
-            self.learn(ask, drawn)
+    def begin(self, spec: SampleSpec, prompt: Sequence[int], ids: Sequence[int]) -> None:
+        """A request is about to run here, with so much behind its prompt already."""
+        self.specs[spec.id] = spec
+        if spec.group not in self.drafts.siblings:
+            self.drafts.register(spec.group, prompt)
+        if ids:
+            self.learn(spec, ids)
 
-    def learn(self, ask: Ask, ids: Sequence[int]) -> None:
-        """What a request drew in all so far, here or elsewhere; of groups that never ran here nothing is kept."""
-        if ask.group in self.drafts.siblings:
-            self.untold.setdefault(ask.group, {})[ask.id] = ids
+    def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
+        """All behind a request's prompt so far, here or elsewhere; groups that never ran here are passed over."""
+        if spec.group in self.drafts.siblings:
+            self.untold.setdefault(spec.group, {})[spec.id] = ids
 
     def make_room(self, here: set[int]) -> None:
         """Forget all groups but these and those of running rows, once there are too many.
 
         A run forgets them all with its old weights; an evaluation has the same weights to its end.
         """
-        if len(self.drafts.siblings) <= MOST_KEPT * len(self.seats_S):
+        if len(self.drafts.siblings) <= MOST_KEPT * len(self.reuses_S):
             return
-        here = here | {self.asks[row.request.id].group for row in self.engine.running.values()}
+        here = here | {self.specs[row.request.id].group for row in self.engine.slots.values()}
         gone = self.drafts.siblings.keys() - here
         for group in gone:
             self.drafts.drop(group)
             self.untold.pop(group, None)
         self.known_groups.difference_update(gone)
-        self.asks = {name: ask for name, ask in self.asks.items() if ask.group in here}
+        self.specs = {name: spec for name, spec in self.specs.items() if spec.group in here}
 
     def note(self, completion: Completion) -> None:
         """A chunk has ended here, or a whole request. Of who was given up under older weights nothing is known."""
-        ask = self.asks.get(completion.request.id)
-        if ask is None:
+        spec = self.specs.get(completion.request.id)
+        if spec is None:
             return
-        self.learn(ask, completion.ids)
+        self.learn(spec, behind_prompt(spec, completion.request, completion.ids))
         if completion.finish != "chunk":
-            self.known_groups.add(ask.group)
-            self.unknown_S[self.groups_S == ask.group] = False
+            self.known_groups.add(spec.group)
+            self.unknown_S[self.groups_S == spec.group] = False
 
     def greet(self) -> np.ndarray:
         """The running slots; who is new in one of them is known from here on."""
-        slots_R = np.fromiter(self.engine.running, np.int64, len(self.engine.running))
+        slots_R = np.fromiter(self.engine.slots, np.int64, len(self.engine.slots))
         for slot in slots_R[self.are_new(slots_R)].tolist():
             self._greet(slot)
         return slots_R
@@ -89,7 +92,7 @@ class Listener:
             for name, ids in self.untold.pop(group).items():
                 self.drafts.append(group, name, 0, ids)
         for slot in slots_R[self.rows_S[slots_R] == NO_ROW].tolist():
-            name = self.engine.running[slot].request.id
+            name = self.engine.slots[slot].request.id
             self.rows_S[slot] = self.drafts.join(int(self.groups_S[slot]), name)
         if len(slots_R):
             heard_R = self.heard(slots_R)
@@ -103,24 +106,25 @@ class Listener:
         return slots_R
 
     def heard(self, slots_R: np.ndarray) -> np.ndarray:
-        """How many tokens of each row, of those it drew in its seat."""
+        """How many tokens of each row, of those it drew in its slot."""
         return self.drafts.known(self.rows_S[slots_R]) - self.before_S[slots_R]
 
-    def guess(self, slots_R: np.ndarray, most_R: np.ndarray) -> Guesses:
+    def guess(self, slots_R: np.ndarray, most_R: np.ndarray) -> Drafts:
         """At most so many tokens for each row."""
-        found = self.drafts.draft_rows(self.rows_S[slots_R], most_R)
-        return Guesses(slots_R=slots_R, sizes_R=found.sizes_R, tokens_RK=found.tokens_RK)
+        sizes_R, tokens_RK = self.drafts.draft_rows(self.rows_S[slots_R], most_R)
+        return Drafts(slots_R=slots_R, sizes_R=sizes_R, tokens_RK=tokens_RK)
 
     def are_new(self, slots_R: np.ndarray) -> np.ndarray:
         """Which of these were seated since the last greeting."""
-        return self.seats_S[slots_R] != self.engine.table.seats_S[slots_R]
+        return self.reuses_S[slots_R] != self.engine.table.reuses_S[slots_R]
 
     def _greet(self, slot: int) -> None:
-        row = self.engine.running[slot]
-        ask = self.asks[row.request.id]
-        self.seats_S[slot] = self.engine.table.seats_S[slot]
-        self.rows_S[slot], self.groups_S[slot] = NO_ROW, ask.group
-        if row.drawn:  # before it was put back, or elsewhere
-            self.learn(ask, row.drawn)
-        self.before_S[slot] = len(row.drawn)
-        self.unknown_S[slot] = ask.group not in self.known_groups
+        row = self.engine.slots[slot]
+        spec = self.specs[row.request.id]
+        self.reuses_S[slot] = self.engine.table.reuses_S[slot]
+        self.rows_S[slot], self.groups_S[slot] = NO_ROW, spec.group
+        before = behind_prompt(spec, row.request, row.drawn)
+        if before:  # in earlier turns, before it was put back, or elsewhere
+            self.learn(spec, before)
+        self.before_S[slot] = len(before)
+        self.unknown_S[slot] = spec.group not in self.known_groups

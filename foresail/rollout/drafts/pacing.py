@@ -13,7 +13,7 @@ from foresail.rollout.drafts.step_clock import StepClock
 
 PLAIN = Lengths(0, 0)
 MOST_ENTRIES = (
-    512  # of a step with drafts: each needs room for logits, and so many rows gain nothing by drafts
+    512  # of a step with drafts: each needs memory for logits, and so many rows gain nothing by drafts
 )
 DECIDE_EVERY = 8  # steps
 TRY_EVERY, TRY_AT_LEAST_EVERY = 32, 256  # steps

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from foresail.rollout.drafts.compiled import Flat, compiled
-from foresail.rollout.drafts.continuations import MAX_ENDS, write_draft
+from foresail.rollout.drafts.continuations import write_draft
 from foresail.rollout.drafts.suffixes import LENGTH, ROOT, append, extend, last_tokens
 
 GROUP, WHOLE, RECENT, KNOWN, ROW_SIZE = 0, 1, 2, 3, 4
@@ -74,37 +74,21 @@ def draft_all(
     rows: Flat,
     chosen_R: Flat,
     most_R: Flat,
-    paths: int,
     width: int,
     window: int,
     least: float,
     sizes_R: Flat,
     tokens_RK: Flat,
-    parents_RK: Flat,
-    chances_RK: Flat,
 ) -> None:
-    """Draft up to most_R tokens for each row, into its `width` places of the last three."""
-    ends, end_chances = np.empty(2 * MAX_ENDS, np.int64), np.empty(MAX_ENDS, np.float64)
+    """Draft up to most_R tokens for each row, into its `width` places of tokens_RK."""
     for place in range(len(chosen_R)):
         row, first, past = chosen_R[place] * ROW_SIZE, place * width, (place + 1) * width
         group = rows[row + GROUP] * GROUP_SIZE
         start = groups[group + START]
         m = memory[start : start + groups[group + SIZE]]
         state = last_tokens(m, rows[row + RECENT], window)
-        sizes_R[place] = write_draft(
-            m,
-            state,
-            min(m[state + LENGTH], window),
-            most_R[place],
-            paths,
-            window,
-            least,
-            tokens_RK[first:past],
-            parents_RK[first:past],
-            chances_RK[first:past],
-            ends,
-            end_chances,
-        )
+        length = min(m[state + LENGTH], window)
+        sizes_R[place] = write_draft(m, state, length, most_R[place], window, least, tokens_RK[first:past])
 
 
 @compiled

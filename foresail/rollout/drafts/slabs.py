@@ -28,7 +28,7 @@ class Slabs:
         return start, capacity
 
     def grow(self, start: int, capacity: int, tokens: int) -> tuple[int, int]:
-        """The same automaton with room for so many tokens."""
+        """The same automaton that can hold so many tokens."""
         new_start, new_capacity = self._reserve(tokens)
         copy_into(self.slab(new_start, new_capacity), self.slab(start, capacity))
         self.give(start, capacity)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foresail.engine.drafts import Drafts
 from foresail.engine.engine import Engine
-from foresail.engine.guesses import Guesses
 from foresail.engine.request import Completion
 from foresail.rollout.drafts.allocation import MAX_LENGTH
 from foresail.rollout.drafts.listening import Listener
@@ -41,9 +41,9 @@ class Tally:
 class Attempt:
     """Drafts of up to most_R tokens, who they were for, and how much these had drawn."""
 
-    guesses: Guesses
+    guesses: Drafts
     most_R: np.ndarray
-    seats_R: np.ndarray
+    reuses_R: np.ndarray
     drawn_R: np.ndarray
 
 
@@ -55,7 +55,7 @@ class Speculation:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.pacing = Pacing(max(MOST_ENTRIES, len(engine.table.seats_S)))  # rows it has room for anyway
+        self.pacing = Pacing(max(MOST_ENTRIES, len(engine.table.reuses_S)))  # rows it can hold anyway
         self.tally = Tally()
         self.last_return = time.perf_counter()
         self.timed: tuple[int, int] | None = None  # rows and drafted tokens of the step that runs
@@ -71,15 +71,15 @@ class Speculation:
     def step(self) -> list[Completion]:
         """One step of the engine, with drafts or without."""
         if self.under_way is not None:
-            self.engine.land()
+            self.engine.read_pending()
         begun = time.perf_counter()
         before, accepted_R = self.under_way, self._accepted()
         slots_R, most_R = self._allow()
         self.under_way = self._attempt(slots_R, most_R) if most_R.any() else None
         self.tally.search_seconds += time.perf_counter() - begun
         ended = self.engine.step(None if self.under_way is None else self.under_way.guesses)
-        if not self.engine.guessed:
-            self.under_way = None  # there was no room for drafts
+        if not self.engine.took_drafts:
+            self.under_way = None  # there were no pages for drafts
         # From here on the device is at work again.
         self._take_time(slots_R)
         if before is not None:
@@ -99,7 +99,7 @@ class Speculation:
         high, context = int(self.listener.unknown_S[slots_R].sum()), self.engine.table.lengths_S[slots_R]
         lengths = self.pacing.lengths(high, len(slots_R) - high, int(context.mean()) if len(slots_R) else 0)
         if any(lengths):
-            self.engine.land()
+            self.engine.read_pending()
             slots_R = self.listener.hear()
         return slots_R, np.where(self.listener.unknown_S[slots_R], lengths.high, lengths.low)
 
@@ -107,7 +107,7 @@ class Speculation:
         return Attempt(
             guesses=self.listener.guess(slots_R, most_R),
             most_R=most_R,
-            seats_R=self.listener.seats_S[slots_R],
+            reuses_R=self.listener.reuses_S[slots_R],
             drawn_R=self.listener.heard(slots_R),
         )
 
@@ -137,7 +137,7 @@ class Speculation:
         if self.unchecked is not None and self.steps_since_look >= MAX_LENGTH:  # before short rows have ended
             self._compare(self.unchecked)
             self.unchecked = None
-        rows = len(self.engine.running)
+        rows = len(self.engine.slots)
         if self.steps_since_look < LOOK_EVERY or not rows or not self.pacing.longest(rows):
             return
         self.steps_since_look = 0
@@ -148,7 +148,7 @@ class Speculation:
         """For rows that are still there and have drawn enough."""
         table, slots_R = self.engine.table, attempt.guesses.slots_R
         enough_R = table.drawn_S[slots_R] >= attempt.drawn_R + MAX_LENGTH
-        here_R = (table.seats_S[slots_R] == attempt.seats_R) & enough_R
+        here_R = (table.reuses_S[slots_R] == attempt.reuses_R) & enough_R
         places_RK = attempt.drawn_R[here_R, None] + np.arange(MAX_LENGTH)
         drawn_RK = table.tokens_SL[slots_R[here_R, None], places_RK]
         guesses = attempt.guesses.only(here_R)
@@ -158,7 +158,7 @@ class Speculation:
 
     def _take_time(self, slots_R: np.ndarray) -> None:
         """From one return to the next the step before has run, with or without prompts to compute."""
-        now, running = time.perf_counter(), np.fromiter(self.engine.running, np.int64)
+        now, running = time.perf_counter(), np.fromiter(self.engine.slots, np.int64)
         if self.timed is not None and len(slots_R):  # else nothing ran since: that was a pause
             self.pacing.times.record(*self.timed, milliseconds=1e3 * (now - self.last_return))
         drafted = 0 if self.under_way is None else int(self.under_way.guesses.sizes_R.sum())

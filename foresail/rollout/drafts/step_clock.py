@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Mapping
 
 from foresail.engine.graph import bucket_of
-from foresail.rollout.drafts.step_times import line
 
 LATEST = 5  # steps
 
@@ -48,3 +47,13 @@ class StepClock:
 
 def usual(cells: Mapping[int, deque[float]]) -> dict[float, float]:
     return {float(size): sorted(times)[:2][-1] for size, times in cells.items() if times}
+
+
+def line(points: Mapping[float, float], place: float) -> float:
+    """line({1: 10.0, 3: 20.0}, 2) -> 15.0; line({1: 10.0, 3: 20.0}, 5) -> 30.0; never below the least point."""
+    if len(points) == 1:
+        return next(iter(points.values()))
+    known = sorted(points.items())
+    after = next((index for index, (x, _) in enumerate(known) if x >= place and index), len(known) - 1)
+    (left, low), (right, high) = known[after - 1], known[after]
+    return max(min(points.values()), low + (high - low) * (place - left) / (right - left))

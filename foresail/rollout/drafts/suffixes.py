@@ -140,18 +140,6 @@ def last_tokens(m: Flat, state: int, window: int) -> int:
     return state
 
 
-@compiled
-def follow(m: Flat, state: int, token: int) -> int:
-    """The state of the longest known end of what a state stands for and one more token; it counts nothing."""
-    edge = find(m, state, token)
-    while edge == NONE and state != ROOT:
-        state = m[state + LINK]
-        edge = find(m, state, token)
-    if edge == NONE:
-        return ROOT
-    return m[edge + TARGET]
-
-
 # States, edges, and the hash table that finds an edge by its source and token.
 
 

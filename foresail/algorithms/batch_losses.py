@@ -1,0 +1,105 @@
+"""The loss of one micro-batch: of SFT, of the policy (the recipe's kind, mismatch weights, KL term), of the critic.
+
+Each is this micro-batch's part of the update's loss, with metrics as sums over its M tokens. Parts add up: sum the
+losses of all micro-batches for the update's loss, sum the metrics and divide by the update's number of loss tokens
+for their means.
+
+Legend: M tokens with a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from foresail.algorithms.kl import ESTIMATORS
+from foresail.algorithms.losses import TokenLosses, cispo, clipped, gspo
+from foresail.algorithms.mismatch import truncated_weights
+from foresail.recipe.parts import Loss
+from foresail.records import PackedBatch
+
+
+def sft_loss(logprobs_M: Tensor, batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:
+    """Weighted negative log-likelihood."""
+    return -(batch.weights_M * logprobs_M).sum(), {"sft/nll": -logprobs_M.detach().sum()}
+
+
+def policy_loss(logprobs_M: Tensor, batch: PackedBatch, settings: Loss) -> tuple[Tensor, dict[str, Tensor]]:
+    """The aggregation is in `batch.weights_M`."""
+    old_M, advantages_M = batch.old_logprobs_M, batch.advantages_M
+    assert old_M is not None and advantages_M is not None, "the policy loss needs both"
+    losses = KINDS[settings.kind](logprobs_M, old_M, advantages_M, batch, settings)
+    loss_M = losses.loss_M
+    metrics = {
+        "actor/pg_clipfrac": losses.clipped_M,
+        "actor/pg_clipfrac_above": losses.above_M,
+        "actor/pg_clipfrac_below": losses.below_M,
+        "actor/ppo_kl": old_M - logprobs_M,
+    }
+    if losses.dual_clipped_M is not None:
+        metrics["actor/pg_clipfrac_lower"] = losses.dual_clipped_M
+    if settings.importance_cap is not None:
+        assert batch.rollout_logprobs_M is not None, "importance_cap needs the engine's log-probabilities"
+        importance_M = truncated_weights(old_M, batch.rollout_logprobs_M, settings.importance_cap)
+        loss_M = loss_M * importance_M
+        metrics["rollout/importance_weight"] = importance_M
+    if settings.kl_weight > 0:
+        assert batch.ref_logprobs_M is not None, "kl_weight needs the reference's log-probabilities"
+        kl_M = ESTIMATORS[settings.kl](logprobs_M, batch.ref_logprobs_M)
+        loss_M = loss_M + settings.kl_weight * kl_M
+        metrics["actor/kl"] = kl_M
+    sums = {name: value_M.detach().sum(dtype=loss_M.dtype) for name, value_M in metrics.items()}
+    return (batch.weights_M * loss_M).sum(), sums
+
+
+# One row per kind; each takes from the batch and the settings what it needs.
+KINDS: dict[str, Callable[[Tensor, Tensor, Tensor, PackedBatch, Loss], TokenLosses]] = {
+    "clip": lambda new_M, old_M, advantages_M, batch, s: clipped(
+        new_M, old_M, advantages_M, low=s.clip_low, high=s.clip_high, dual_clip=s.dual_clip
+    ),
+    "gspo": lambda new_M, old_M, advantages_M, batch, s: gspo(
+        new_M,
+        old_M,
+        advantages_M,
+        batch.sequence_M,
+        num_sequences=batch.starts_S1.numel() - 1,
+        low=s.clip_low,
+        high=s.clip_high,
+    ),
+    "cispo": lambda new_M, old_M, advantages_M, batch, s: cispo(
+        new_M, old_M, advantages_M, low=s.clip_low, high=s.clip_high
+    ),
+}
+
+
+def value_loss(
+    values_M: Tensor, batch: PackedBatch, *, clip: float | None, num_tokens: int
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Half the mean squared distance to the returns, over the update's `num_tokens`; `clip` bounds a value's move.
+
+    Value 2, once 0, return 3, clip .5: (2 - 3)^2 and, bounded, (.5 - 3)^2; the greater counts, so the loss is
+    3.125 and the token has no more to say until the next step.
+    """
+    returns_M, old_M = batch.returns_M, batch.values_M
+    assert returns_M is not None and old_M is not None, "the value loss needs both"
+    errors_M = (values_M - returns_M) ** 2
+    clipped_M = torch.zeros_like(errors_M, dtype=torch.bool)
+    if clip is not None:
+        bounded_M = (old_M + (values_M - old_M).clamp(-clip, clip) - returns_M) ** 2
+        clipped_M = bounded_M > errors_M
+        errors_M = torch.maximum(errors_M, bounded_M)
+    return 0.5 * errors_M.sum() / num_tokens, {"critic/vf_clipfrac": clipped_M.sum()}
+
+
+def explained_variance(values_M: Tensor, returns_M: Tensor) -> float:
+    """1: the values are the returns; 0: no better than their mean; below: worse than that.
+
+    Values [0, 1] and returns [0, 2]: errors [0, 1], variances 1/4 and 1 -> 3/4. Equal returns leave nothing to
+    explain: 0.
+    """
+    spread = returns_M.var(correction=0)
+    if spread == 0:
+        return 0.0
+    return (1 - (returns_M - values_M).var(correction=0) / spread).item()

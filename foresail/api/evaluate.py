@@ -1,0 +1,76 @@
+"""A checkpoint's figures on held-out problems, from Python."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from foresail.api.given import GivenFiles
+from foresail.api.result import Records, Result
+
+
+class Evaluation:
+    """`figures` by name, with their intervals; `records`, one dict a problem with all attempts at it."""
+
+    def __init__(self, results: list[Any]) -> None:
+        from foresail.evaluation.results import summarise
+
+        self.results = results
+        self.figures: dict[str, Any] = summarise(results)
+
+    @property
+    def records(self) -> Records:
+        from foresail.evaluation.results import to_json
+
+        return Records(json.loads(json.dumps(result, default=to_json)) for result in self.results)
+
+    def show(self) -> None:
+        from rich.console import Console
+
+        from foresail.evaluation.results import figures_table
+
+        Console().print(figures_table(self.results))
+
+
+def evaluate(
+    model: str | Path | Result,
+    data: Any = None,
+    *,
+    samples: int | None = None,
+    grader: str | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    output: str | Path | None = None,
+    sampling: dict[str, Any] | None = None,
+    **problems: Any,
+) -> Evaluation:
+    """evaluate("runs/rl", "test.jsonl", samples=4, suffix="\\nThink.", sampling={"max_new_tokens": 512}).
+
+    Of a run, its recipe says what is not given here; without data, all problems of its [eval] are measured. Other
+    keywords are those of a recipe's [data]: suffix, system, prompt_key, limit, …
+    """
+    from foresail.evaluation.checkpoint import evaluate_checkpoint
+    from foresail.evaluation.target import find_target
+
+    target = find_target(model.run if isinstance(model, Result) else Path(model))
+    with tempfile.TemporaryDirectory(prefix="foresail-eval-") as aside:
+        files = GivenFiles(Path(aside))
+        given = data is None or isinstance(data, str | Path)
+        source = (None if data is None else str(data)) if given else files.add_rows(data, "data")
+        files.write()
+        results = []
+        for number, entry in enumerate(target.problem_sets(source, problems)):
+            results += evaluate_checkpoint(
+                target.checkpoint,
+                entry,
+                target.sampling(sampling or {}),
+                num_samples=target.num_samples(entry, samples),
+                output=Path(output or aside) / (str(number) if number else ""),
+                grader=target.reward(entry, grader),
+                seed=seed,
+                device=device,
+                template_options=target.template_options,
+            )
+        return Evaluation(results)

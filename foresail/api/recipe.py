@@ -1,0 +1,60 @@
+"""A recipe from a file, a dict, another recipe, keywords, or several of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from foresail.recipe.load import build_recipe, check_stage, put, read_toml
+from foresail.recipe.stage import Stage
+
+
+def load_recipe(source: str | Path | Mapping[str, Any] | Stage | None = None, /, **settings: Any) -> Stage:
+    """load_recipe("recipes/rl-arithmetic.toml", steps=50, optimizer={"lr": 1e-5}).
+
+    A keyword is a key of the recipe: a table as a dict, or one key of it with two underscores in the place of the
+    dot (`optimizer__lr=1e-5`). Keywords count more than the source, and leave the rest of its tables alone.
+    """
+    given, name = read_source(source)
+    return finish_recipe(given, settings, name)
+
+
+def finish_recipe(given: dict[str, Any], settings: Mapping[str, Any], name: str) -> Stage:
+    """The recipe that is `given`, with the settings laid over it; `name` is what to call it in messages."""
+    given = given | ({"stage": settings["stage"]} if "stage" in settings else {})
+    kind = check_stage(given.get("stage"), name)
+    for key, value in settings.items():
+        lay_over(given, key.replace("__", "."), plain(value), kind)
+    return build_recipe(given, name)
+
+
+def read_source(source: str | Path | Mapping[str, Any] | Stage | None) -> tuple[dict[str, Any], str]:
+    """What it holds, as nested dicts, and what to call it in messages."""
+    if isinstance(source, str | Path):
+        return read_toml(Path(source)), str(source)
+    if isinstance(source, Stage):
+        return plain(source.model_dump()), f"{source.stage} recipe"
+    return plain(dict(source or {})), "recipe"
+
+
+def lay_over(given: dict[str, Any], key: str, value: Any, kind: type[Stage]) -> None:
+    """A table given in part keeps what the source says of the rest; another source of data is another table."""
+    if isinstance(value, dict) and value and "source" not in value:
+        for name, inner in value.items():
+            lay_over(given, f"{key}.{name}", inner, kind)
+    else:
+        put(given, key, value, kind)
+
+
+def plain(value: Any) -> Any:
+    """Paths as text and tables as dicts, as TOML would have them."""
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "model_dump"):
+        return value.model_dump()
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    return value

@@ -1,0 +1,173 @@
+"""The stages from Python: what `foresail rl RECIPE` does, with the recipe's keys as keywords.
+
+result = foresail.rl(model="checkpoints/smollm2", data=rows, reward=score, steps=100, samples_per_prompt=8)
+result = foresail.sft(model=result, data="conversations.jsonl", steps=200)
+result = foresail.resume("runs/rl")
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from foresail.api.given import GivenFiles
+from foresail.api.recipe import finish_recipe, load_recipe, plain, read_source
+from foresail.api.result import Result
+from foresail.check.look import look_closer
+from foresail.recipe.load import RecipeError
+from foresail.recipe.preflight import preflight
+from foresail.recipe.run_folder import has_begun
+from foresail.recipe.sources import HeldOut, ProblemSource
+from foresail.recipe.stage import Stage
+from foresail.recipe.stages import recipe_type, stage_function
+from foresail.runlog.directory import RunDirectory
+
+LOOKED_AT = 20_000_000  # bytes of a file that is opened before a run; `foresail check` opens larger ones too
+Rows = Iterable[Mapping[str, Any]]
+Reward = str | Callable[..., Any]  # a grader's name, or a function in any of the shapes of docs/rewards.md
+Source = str | Path | Rows | Mapping[str, Any]  # a file, rows, or a table of the recipe
+
+
+def rl(
+    model: Any = None,
+    data: Source | None = None,
+    reward: Reward | Mapping[str, Any] | Sequence[Reward | Mapping[str, Any]] | None = None,
+    steps: int | None = None,
+    *,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """Reinforcement learning with verifiable rewards; other keywords are the keys of docs/recipe-keys.md.
+
+    Several rewards are added up; {"grader": score, "weight": 0.5} gives one of them a weight. Without a `run` of
+    its own name, the first free one of runs/rl, runs/rl-2, … is taken.
+    """
+    given = {"model": model, "data": data, "reward": reward, "steps": steps, "eval": eval, "run": run}
+    return train("rl", recipe, given | settings, tokenizer)
+
+
+def sft(
+    model: Any = None,
+    data: Source | None = None,
+    steps: int | None = None,
+    *,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """Supervised fine-tuning on conversations; see `rl` for what each keyword takes."""
+    given = {"model": model, "data": data, "steps": steps, "run": run}
+    return train("sft", recipe, given | settings, tokenizer)
+
+
+def resume(run: str | Path | Result, *, reward: Reward | Sequence[Reward] | None = None) -> Result:
+    """Go on with a run that was stopped or killed, exactly as if it had not been.
+
+    Functions that a script had given as rewards are given again, as they were.
+    """
+    folder = run.run if isinstance(run, Result) else Path(run)
+    recipe = read_run(folder)
+    if reward is not None:
+        recipe = load_recipe(recipe, reward=name_rewards(reward))
+    stage_function(recipe.stage)(recipe, resume=True)
+    return Result(folder)
+
+
+def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> Result:
+    """Make the recipe, write what was given as objects, look at all of it, and run it."""
+    given, name = read_source(source)
+    if given.setdefault("stage", stage) != stage:
+        raise RecipeError(f"{name} is a recipe for {given['stage']}; call foresail.{given['stage']}")
+    settings = {key.replace("__", "."): value for key, value in settings.items() if value is not None}
+    choose_run(given, settings, stage)
+    files = GivenFiles(Path(given["run"]["root"]) / given["run"]["name"])
+    if "model" in settings or tokenizer is not None:
+        settings["model"] = files.add_model(settings.get("model", {}), tokenizer)
+    for key in ("data", "eval"):
+        if key in settings:
+            settings[key] = name_sources(settings[key], key, stage, files)
+    if "reward" in settings:
+        settings["reward"] = name_rewards(settings["reward"])
+    recipe = finish_recipe(given, settings, name)
+    files.write()
+    launch(recipe)
+    return Result(recipe.run.folder)
+
+
+def launch(recipe: Stage) -> Any:
+    """Look at all the recipe needs, and run it. Warnings go to stderr; what cannot run is one error."""
+    found = preflight(recipe)
+    if not found.refusals:
+        found, _ = look_closer(found, largest=LOOKED_AT)
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    if found.refusals:
+        raise RecipeError("\n".join(found.refusals))
+    return stage_function(recipe.stage)(recipe)
+
+
+def choose_run(given: dict[str, Any], settings: dict[str, Any], stage: str) -> None:
+    """The [run] with its root and name, taken out of the settings; without a name, the first that is free."""
+    run = settings.pop("run", {})
+    table = {**given.get("run", {}), **({"name": run} if isinstance(run, str) else run)}
+    for key in [key for key in settings if key.startswith("run.")]:
+        table[key.removeprefix("run.")] = settings.pop(key)
+    usual = recipe_type(stage).model_fields["run"].default
+    table.setdefault("root", usual.root)
+    if "name" not in table:
+        number, table["name"] = 1, usual.name
+        while has_begun(Path(table["root"]) / table["name"]):
+            number += 1
+            table["name"] = f"{usual.name}-{number}"
+    given["run"] = plain(table)
+
+
+def name_sources(data: Any, key: str, stage: str, files: GivenFiles) -> Any:
+    """The recipe's words for data: of rows the file they will be in; tables may hold rows in their `source`."""
+    if is_table(data):
+        return name_source(data, key, files)
+    if isinstance(data, list) and data and all(map(is_table, data)):
+        return [name_source(table, f"{key}-{number}", files) for number, table in enumerate(data, start=1)]
+    source = data if isinstance(data, str | Path) else files.add_rows(data, key)
+    return source if stage == "sft" else {"source": source}
+
+
+def name_source(table: Mapping[str, Any], key: str, files: GivenFiles) -> dict[str, Any]:
+    source = table.get("source")
+    if source is None or isinstance(source, str | Path):
+        return dict(table)
+    return {**table, "source": files.add_rows(source, key)}
+
+
+def name_rewards(reward: Any) -> Mapping[str, Any]:
+    """The recipe's [reward] for one function or name, for a list of them as in TRL, or for the table itself."""
+    if isinstance(reward, Mapping):
+        return reward
+    if isinstance(reward, list | tuple):
+        terms = [dict(term) if isinstance(term, Mapping) else {"grader": term} for term in reward]
+        return {"grader": "none", "terms": terms}
+    return {"grader": reward}
+
+
+def is_table(data: Any) -> bool:
+    """Whether it is a table of the recipe rather than a row of problems: {"source": …, "suffix": …}."""
+    known = HeldOut.model_fields.keys() | ProblemSource.model_fields.keys()
+    return isinstance(data, Mapping) and "source" in data and data.keys() <= known
+
+
+def read_run(folder: Path) -> Stage:
+    """The recipe of a run, with its folder where it lies now."""
+    return relocate(load_recipe(RunDirectory.open(folder).recipe_path), folder)
+
+
+def relocate(recipe: Stage, folder: Path) -> Stage:
+    """The recipe of a run that may have been moved to this folder since."""
+    place = folder if folder.name.strip(".") else folder.resolve()  # "." and ".." are no names
+    where = recipe.run.model_copy(update={"root": str(place.parent), "name": place.name})
+    return recipe.model_copy(update={"run": where})

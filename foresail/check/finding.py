@@ -1,0 +1,35 @@
+"""What a look finds: a sentence, and how much it matters; and where it does not look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from foresail.recipe.inputs import check_source
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    kind: Literal["refusal", "warning", "note"]
+    text: str
+
+
+def refusal(text: str) -> Finding:
+    return Finding(kind="refusal", text=text)
+
+
+def warning(text: str) -> Finding:
+    return Finding(kind="warning", text=text)
+
+
+def note(text: str) -> Finding:
+    return Finding(kind="note", text=text)
+
+
+def may_open(source: str, largest: int | None) -> bool:
+    """Not where the preflight has found it wanting, nor a file of more than so many bytes."""
+    if any(check_source("", source)):
+        return False
+    file = Path(source)
+    return largest is None or not file.is_file() or file.stat().st_size <= largest

@@ -1,0 +1,216 @@
+r"""A look at the reward: three gold answers of a source must be right, and three wrong ones must not be.
+
+The grader sees what a model might write: `\boxed{42}`, the answer alone, a problem's program. A function of one's
+own may want another form, or pay for something else than rightness: of it only failures are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from foresail.check.finding import Finding, note, refusal, warning
+from foresail.recipe.inputs import reach
+from foresail.recipe.parts import GRADERS, Reward
+from foresail.recipe.reward_function import can_travel, name_of
+from foresail.records import Problem, Verdict, single_turn
+from foresail.rewards.build import open_grading
+from foresail.rewards.columns import check_problem
+from foresail.rewards.grading import Grading
+from foresail.rewards.tally import one_line
+from foresail.tokenizer.tokenizer import Tokenizer
+
+NUM_PROBLEMS = 3
+BROKEN = ("crashed", "timeout")
+PROGRAM_KEYS = ("solution", "canonical_solution", "code", "solutions")
+
+Forms = Callable[[Problem], list[str]]
+
+
+def boxed(answer: str) -> str:
+    return rf"\boxed{{{answer}}}"
+
+
+def program_forms(problem: Problem) -> list[str]:
+    """The programs that come with a problem, fenced; HumanEval's goes on where its prompt ends."""
+    programs = []
+    for key in PROGRAM_KEYS:
+        found = reach(problem.extra, key)
+        text = found[0] if isinstance(found, list) and found else found
+        if isinstance(text, str) and text.strip():
+            programs.append(text if "```" in text else f"```python\n{text}\n```")
+            if key == "canonical_solution" and problem.prompt:
+                programs.append(f"```python\n{problem.prompt[-1].content}{text}\n```")
+    return programs
+
+
+def any_form(problem: Problem) -> list[str]:
+    """For functions of one's own: the usual ways to state an answer."""
+    answer = problem.answer
+    stated = [
+        boxed(answer),
+        answer,
+        f"#### {answer}",
+        f"<answer>{answer}</answer>",
+        f"The answer is {answer}.",
+    ]
+    return [*stated, *program_forms(problem)]
+
+
+# Right answers by grader, in every form worth a try, and one that is wrong whatever the right one is.
+GOLD: dict[str, Forms] = {
+    "math": lambda problem: [boxed(problem.answer)],
+    "exact": lambda problem: [problem.answer],
+    "code": program_forms,
+}
+WRONG: dict[str, Callable[[Problem], str]] = {
+    "math": lambda problem: boxed(f"{problem.answer}7"),
+    "exact": lambda problem: f"{problem.answer}7",
+    "code": lambda problem: "```python\nraise ValueError\n```",
+}
+
+
+def look_at_grading(
+    key: str, problems: Sequence[Problem], settings: Reward, tokenizer: Tokenizer | None
+) -> Iterator[Finding]:
+    some = spread(problems)
+    one_process = settings.workers or (1 if settings.workers is None else 0)
+    stays = settings.grader in ("math", "exact") or not all(map(can_travel, settings.functions.values()))
+    try:
+        grading = open_grading(settings if stays else settings.model_copy(update={"workers": one_process}))
+    except (OSError, ValueError, ImportError) as error:
+        yield refusal(f"{key}: {error}")
+        return
+    name = name_of(settings.grader)
+    gold_of, wrong_of = GOLD.get(name, any_form), WRONG.get(name, WRONG["math"])
+    with grading:
+        try:
+            check_problem(grading.duties.wishes, some[0], f"{key}.source")
+        except ValueError as error:
+            yield refusal(str(error))
+            return
+        if settings.grader not in GRADERS:
+            some = [with_prompt_ids(problem, tokenizer) for problem in some]
+            broken = first_failure(grading, some, gold_of, tokenizer)
+            if broken is not None:
+                yield refusal(f"{key}: {name} fails on {broken}")
+                return
+        gold = [grade_all(grading, problem, gold_of(problem), tokenizer) for problem in some]
+        wrong = [
+            grade_all(grading, problem, ["I do not know.", wrong_of(problem)], tokenizer) for problem in some
+        ]
+    judge = built_in_findings if settings.grader in GRADERS else own_findings
+    yield from judge(key, name, some, gold, wrong)
+
+
+def first_failure(
+    grading: Grading, problems: Sequence[Problem], gold_of: Forms, tokenizer: Tokenizer | None
+) -> str | None:
+    """Of one answer a problem, each after the other: a function that hangs costs its time limit once."""
+    for problem in problems:
+        response = gold_of(problem)[0]
+        (verdict,) = grade_all(grading, problem, [response], tokenizer)
+        if verdict.status in BROKEN:
+            return (
+                f"the answer {response!r} to {problem.id}: {verdict.status}: {one_line(verdict.detail)[:300]}"
+            )
+    return None
+
+
+def spread(problems: Sequence[Problem]) -> list[Problem]:
+    """The first, one in the middle, the last."""
+    places = sorted({0, len(problems) // 2, len(problems) - 1})
+    return [problems[place] for place in places[:NUM_PROBLEMS]]
+
+
+def grade_all(
+    grading: Grading, problem: Problem, responses: Sequence[str], tokenizer: Tokenizer | None
+) -> list[Verdict]:
+    pending = [
+        grading.submit(with_response_ids(problem, response, tokenizer), single_turn(response))
+        for response in responses
+    ]
+    return [future.result() for future in pending]
+
+
+def with_prompt_ids(problem: Problem, tokenizer: Tokenizer | None) -> Problem:
+    """Functions of one's own get token ids, as in a run."""
+    ids = [0] if tokenizer is None else tokenizer.encode_prompt(problem.prompt)
+    return replace(problem, extra={**problem.extra, "prompt_ids": ids})
+
+
+def with_response_ids(problem: Problem, response: str, tokenizer: Tokenizer | None) -> Problem:
+    if "prompt_ids" not in problem.extra:
+        return problem
+    try:
+        ids = [0] if tokenizer is None else [*tokenizer.encode(response), tokenizer.eos_ids[0]]
+    except ValueError:  # made-up words that a small tokenizer cannot write
+        ids = [0]
+    return replace(problem, extra={**problem.extra, "completion_ids": ids})
+
+
+def built_in_findings(
+    key: str,
+    grader: str,
+    problems: Sequence[Problem],
+    gold: Sequence[Sequence[Verdict]],
+    wrong: Sequence[Sequence[Verdict]],
+) -> Iterator[Finding]:
+    tried = [(problem, verdicts) for problem, verdicts in zip(problems, gold, strict=True) if verdicts]
+    failed = [(problem, verdicts[0]) for problem, verdicts in tried if not any(map(is_right, verdicts))]
+    given = [(problem, verdict) for problem, found in zip(problems, wrong, strict=True) for verdict in found]
+    ungradable = [entry for entry in given if entry[1].status in (*BROKEN, "ungradable")]
+    if failed:
+        told = f"{len(failed)} of {len(tried)} gold answers are not right to the grader {grader}"
+        advice = "mend the answers, or set another grader; `foresail data check-answers` looks at all of them"
+        yield (refusal if len(failed) == len(tried) else warning)(
+            f"{key}: {told}: {say(*failed[0])}; {advice}"
+        )
+    elif ungradable:
+        every = {problem.id for problem, _ in ungradable} >= {problem.id for problem in problems}
+        yield (refusal if every else warning)(f"{key}: a problem cannot be graded: {say(*ungradable[0])}")
+    if right := [entry for entry in given if is_right(entry[1])]:
+        every = {problem.id for problem, _ in right} >= {problem.id for problem in problems}
+        told = f"{key}: the grader {grader} calls a wrong answer right: {say(*right[0])}"
+        yield (refusal if every else warning)(f"{told}; mend the problem, or set another grader")
+    if not failed and not ungradable and not right:
+        yield note(f"{key}: {len(tried)} gold answers right, {len(problems)} wrong ones not ({grader})")
+
+
+def say(problem: Problem, verdict: Verdict) -> str:
+    """say(…) -> "'x = 4' of train:17 is unparsable (no number)"."""
+    answer, detail = one_line(problem.answer)[:60], one_line(verdict.detail)[:160]
+    return f"{answer!r} of {problem.id} is {verdict.status} ({detail})"
+
+
+def own_findings(
+    key: str,
+    grader: str,
+    problems: Sequence[Problem],
+    gold: Sequence[Sequence[Verdict]],
+    wrong: Sequence[Sequence[Verdict]],
+) -> Iterator[Finding]:
+    verdicts = [verdict for of_problem in (*gold, *wrong) for verdict in of_problem]
+    if broken := [verdict for verdict in verdicts if verdict.status in BROKEN]:
+        yield refusal(
+            f"{key}: {grader} failed on {len(broken)} of {len(verdicts)} answers made up for it; the first: "
+            f"{broken[0].status}: {one_line(broken[0].detail)[:300]}"
+        )
+        return
+    best = max((verdict.score for of_problem in gold for verdict in of_problem), default=0.0)
+    worst = max((verdict.score for of_problem in wrong for verdict in of_problem), default=0.0)
+    if all(verdict.status == "ungradable" for verdict in verdicts):
+        yield warning(
+            f"{key}: {grader} gave None to every answer made up for it: nothing would be learned from"
+        )
+    elif best <= worst:
+        yield warning(
+            f"{key}: {grader} gives right answers no more than wrong ones ({best:g} and {worst:g}), in any of the "
+            r"forms \boxed{…}, ####, <answer> and plain; see that it reads what the model will write"
+        )
+    else:
+        yield note(f"{key}: {grader} gives right answers up to {best:g}, wrong ones up to {worst:g}")
+
+
+def is_right(verdict: Verdict) -> bool:
+    return verdict.status == "correct"

@@ -1,0 +1,76 @@
+"""A look at what a run will read, before a model loads: tokenizer, template, data, and the reward on some answers.
+
+    look(recipe, max_context=2048) -> Look(refusals=("data: 3 of 900 prompts are longer than …",), …)
+
+`recipe/preflight.py` reckons and asks the file system, in a second; this opens the files. Neither imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from foresail.check.chats import look_at_chats
+from foresail.check.finding import Finding, note, refusal
+from foresail.check.problems import look_at_problems
+from foresail.recipe.inputs import check_tokenizer
+from foresail.recipe.parts import read_options
+from foresail.recipe.preflight import Preflight
+from foresail.recipe.stage import Stage
+from foresail.tokenizer.tokenizer import Tokenizer
+
+# What a stage reads besides its model.
+LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {"rl": look_at_problems, "sft": look_at_chats}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What was found: why it cannot run, what may go wrong, and what was seen."""
+
+    refusals: tuple[str, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def look(recipe: Stage, *, max_context: int | None = None, largest: int | None = None) -> Look:
+    """At all sources, or at those of at most so many bytes. What the preflight refuses is not told again."""
+    tokenizer, findings = open_tokenizer(recipe)
+    kind: Callable[..., Iterator[Finding]] = LOOKS.get(recipe.stage, nothing)
+    found = [*chain(findings, kind(recipe, tokenizer, max_context=max_context, largest=largest))]
+    return Look(
+        refusals=tuple(finding.text for finding in found if finding.kind == "refusal"),
+        warnings=tuple(finding.text for finding in found if finding.kind == "warning"),
+        notes=tuple(finding.text for finding in found if finding.kind == "note"),
+    )
+
+
+def look_closer(found: Preflight, largest: int | None = None) -> tuple[Preflight, tuple[str, ...]]:
+    """The preflight with what is found in the data, the tokenizer and the reward; and what was seen there."""
+    seen = look(found.recipe, max_context=found.shape.max_context if found.shape else None, largest=largest)
+    refusals, warnings = (*found.refusals, *seen.refusals), (*found.warnings, *seen.warnings)
+    return replace(found, refusals=refusals, warnings=warnings), seen.notes
+
+
+def open_tokenizer(recipe: Stage) -> tuple[Tokenizer | None, list[Finding]]:
+    model = recipe.model
+    place = model.tokenizer or model.path
+    if (
+        place is None
+        or not Path(place).is_dir()
+        or any(check_tokenizer(Path(place), None, model.chat_template))
+    ):
+        return None, []
+    try:
+        options = read_options(model.template_options)
+        tokenizer = Tokenizer.load(place, template=model.chat_template, options=options)
+    except (OSError, ValueError) as error:
+        return None, [refusal(str(error))]
+    return tokenizer, [note(f"tokenizer of {place}: {tokenizer.vocab_size:,} tokens")]
+
+
+def nothing(*_: Any, **__: Any) -> Iterator[Finding]:
+    """For stages that bring no look of their own."""
+    yield from ()

@@ -1,0 +1,176 @@
+"""Which problems a step takes: the easy pool, the window of pass rates, sources and levels, as state.
+
+    selection = open_selection(progress, recipe, supply)      # before the step
+    lineup = selection.line_up(ids, seed=…, step=…)           # during it
+    replace(progress, **selection.after(lineup, launched))    # after it, from the groups up to its end
+
+`Lineup` picks; this carries what it needs from step to step, in the checkpoint's `Progress`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from foresail.data.prompts import PromptedProblem
+from foresail.data.selection.decks import Deck
+from foresail.data.selection.easy_pool import EasyPool
+from foresail.data.selection.lineup import Lineup
+from foresail.data.selection.pass_window import PassWindow
+from foresail.data.selection.supply import Supply
+from foresail.recipe.curriculum import stage_at
+from foresail.recipe.levels import mix_refusals
+from foresail.recipe.parts import DynamicSampling
+from foresail.recipe.rl import Rl
+from foresail.records import FAILURES, Group
+
+
+class Progress(Protocol):
+    """What a checkpoint keeps: how many steps were done and left out, and where the selection stands."""
+
+    @property
+    def step(self) -> int: ...
+
+    @property
+    def ahead(self) -> int: ...
+
+    @property
+    def position(self) -> int:
+        """In the data's own order."""
+
+    @property
+    def easy(self) -> Sequence[str]:
+        """Ids of problems in the easy pool."""
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Problems taken from the deck of each source or level."""
+
+    @property
+    def rates(self) -> Mapping[str, list[float]]:
+        """Latest pass rates by problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """All that decides which problems a step takes, as it stands before the step; None is what is switched off."""
+
+    position: int
+    pool: EasyPool | None
+    window: PassWindow | None
+    decks: Mapping[str, Deck]
+    places: Mapping[str, int]
+
+    def line_up(self, ids: Sequence[str], *, seed: int, step: int) -> Lineup:
+        return Lineup(
+            ids,
+            self.pool or EasyPool(alpha=0.0),
+            position=self.position,
+            seed=seed,
+            step=step,
+            decks=self.decks,
+            window=self.window,
+        )
+
+    def after(self, lineup: Lineup, launched: Sequence[Group]) -> dict[str, Any]:
+        """The fields of `Progress` that follow from the step's groups, up to the one that closed it."""
+        changed: dict[str, Any] = {"position": lineup.position_after(len(launched))}
+        if places := lineup.places_after(len(launched)):
+            changed["places"] = {**self.places, **places}
+        rates = {group.problem.id: group.pass_rate for group in launched if not group.failed}
+        if self.pool:
+            changed["easy"] = self.pool.after(rates).state()
+        if self.window:
+            changed["rates"] = self.window.after(rates).state()
+        return changed
+
+
+def open_selection(progress: Progress, recipe: Rl, supply: Supply) -> Selection:
+    """`recipe` is that of the step's stage."""
+    settings = recipe.dynamic_sampling
+    alpha = settings.easy_pool
+    return Selection(
+        position=progress.position,
+        pool=None if alpha is None else EasyPool(alpha=alpha, problems=tuple(progress.easy)),
+        window=open_window(progress.rates, settings),
+        decks=supply.decks(recipe.mix, position=progress.position, places=progress.places),
+        places=progress.places,
+    )
+
+
+def open_window(rates: Mapping[str, list[float]], settings: DynamicSampling) -> PassWindow | None:
+    if settings.window is None:
+        return None
+    low, high = settings.window
+    return PassWindow(
+        low=low,
+        high=high,
+        visits=settings.window_visits,
+        chance=settings.window_return,
+        rates=rates,
+    )
+
+
+def check_supply(problems: Sequence[PromptedProblem], recipe: Rl) -> None:
+    """Every stage must find the problems of a step, each of them once."""
+    counts = Counter(entry.problem.level for entry in problems if entry.problem.level is not None)
+    for number, phase in enumerate(recipe.phases, start=1):
+        where = f"curriculum stage {number}: " if recipe.curriculum else ""
+        if wrong := next(mix_refusals(phase.mix, counts, phase.prompts_per_step), None):
+            raise ValueError(f"{where}{wrong}")
+        if len(problems) < phase.prompts_per_step:
+            raise ValueError(
+                f"{where}{name_sources(recipe)} has {len(problems)} problems and a step needs prompts_per_step = "
+                f"{phase.prompts_per_step}; lower that, or bring more problems"
+            )
+
+
+def name_sources(recipe: Rl) -> str:
+    return " and ".join(source.source for source in recipe.data)
+
+
+def describe_selection(launched: Sequence[Group], progress: Progress, recipe: Rl) -> dict[str, float]:
+    """What was launched, by source and level, and what stands aside after the step; only of what is switched on."""
+    metrics = dict(describe_levels(launched))
+    if len(recipe.data) > 1:
+        metrics |= describe_sources(launched, [source.label for source in recipe.data])
+    if recipe.curriculum:
+        metrics["curriculum/stage"] = 1 + stage_at(recipe.curriculum, progress.step + progress.ahead)
+    if recipe.dynamic_sampling.easy_pool is not None:
+        metrics["pool/easy"] = len(progress.easy)
+    if window := open_window(progress.rates, recipe.dynamic_sampling):
+        metrics |= {f"pool/window_{side}": count for side, count in window.sizes().items()}
+    return metrics
+
+
+def describe_sources(launched: Sequence[Group], names: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """How many groups of each source were launched, and the share of right answers where some were judged."""
+    for name in names:
+        of_source = [group for group in launched if group.problem.dataset == name]
+        yield f"rollout/launched/{name}", len(of_source)
+        if judged := judge_right(of_source):
+            yield f"rollout/accuracy/{name}", sum(judged) / len(judged)
+
+
+def judge_right(groups: Sequence[Group]) -> list[bool]:
+    """Of every sample that was judged, whether it is right."""
+    return [
+        verdict.status == "correct"
+        for group in groups
+        for verdict in group.verdicts
+        if verdict.status not in FAILURES
+    ]
+
+
+def describe_levels(launched: Sequence[Group]) -> Iterator[tuple[str, float]]:
+    """Shares of launches and of right answers by level; nothing where no problem has a level."""
+    groups: dict[int, list[Group]] = {}
+    for group in launched:
+        if group.problem.level is not None:
+            groups.setdefault(group.problem.level, []).append(group)
+    for level, of_level in sorted(groups.items()):
+        yield f"rollout/launched_level_{level}", len(of_level) / len(launched)
+        if judged := judge_right(of_level):
+            yield f"rollout/accuracy_level_{level}", sum(judged) / len(judged)

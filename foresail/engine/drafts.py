@@ -1,0 +1,71 @@
+"""Drafted tokens: what rows may draw next, guessed elsewhere and checked by a decode step.
+
+Legend: R rows with a draft, K places of a draft, S slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+MAX_DRAFT = 16  # tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """The tokens that one row may draw next: Draft(tokens=(5, 9, 2))."""
+
+    tokens: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.tokens) > MAX_DRAFT:
+            raise ValueError(f"a draft of {len(self.tokens)} tokens; the most is {MAX_DRAFT}: cut it")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drafts:
+    """Drafts of many rows as arrays, so that a thousand pass without a loop: sizes_R tokens in each line."""
+
+    slots_R: np.ndarray
+    sizes_R: np.ndarray
+    tokens_RK: np.ndarray
+
+    @staticmethod
+    def of(drafts: Mapping[int, Draft]) -> Drafts:
+        """From records, by slot: Drafts.of({3: Draft(tokens=(5, 9))})."""
+        tokens_RK = np.zeros((len(drafts), MAX_DRAFT), dtype=np.int64)
+        for line_K, draft in zip(tokens_RK, drafts.values(), strict=True):
+            line_K[: len(draft.tokens)] = draft.tokens
+        return Drafts(
+            slots_R=np.array(list(drafts), dtype=np.int64),
+            sizes_R=np.array([len(draft.tokens) for draft in drafts.values()], dtype=np.int64),
+            tokens_RK=tokens_RK,
+        )
+
+    def lines_of(self, slots: np.ndarray) -> np.ndarray:
+        """The lines of these slots; -1 for those without a draft."""
+        lines_S = np.full(max(slots.max(initial=-1), self.slots_R.max(initial=-1)) + 1, -1)
+        lines_S[self.slots_R] = np.arange(len(self.slots_R))
+        return lines_S[slots]
+
+    def sizes_of(self, slots: np.ndarray) -> np.ndarray:
+        sizes_S = np.zeros(max(slots.max(initial=-1), self.slots_R.max(initial=-1)) + 1, dtype=np.int64)
+        sizes_S[self.slots_R] = self.sizes_R
+        return sizes_S[slots]
+
+    def only(self, rows_R: np.ndarray) -> Drafts:
+        return Drafts(
+            slots_R=self.slots_R[rows_R], sizes_R=self.sizes_R[rows_R], tokens_RK=self.tokens_RK[rows_R]
+        )
+
+    def cut(self, most_R: np.ndarray) -> Drafts:
+        """The first so many tokens of each: a row at its limit has no use for more."""
+        return replace(self, sizes_R=np.minimum(self.sizes_R, most_R.clip(0)))
+
+    @cached_property
+    def taken_RK(self) -> np.ndarray:
+        """Which places hold a token."""
+        return np.arange(self.tokens_RK.shape[1]) < self.sizes_R[:, None]

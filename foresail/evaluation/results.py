@@ -1,0 +1,139 @@
+"""What an evaluation keeps of each problem, and the table of figures made from it.
+
+A failure (timeout, crash, ungradable) says nothing about the model: it is left out of every figure and
+counted beside them. An unparsable answer is the model's own doing and counts as wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from rich.table import Table
+
+from foresail.evaluation.interval import confidence_interval
+from foresail.evaluation.metrics import majority_at_k, pass_at_k
+from foresail.records import FAILURES, Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One judged response. `answer` is what it votes for in maj@k; `length` is in tokens.
+
+    `reward` is kept where a recipe's reward has terms, without what length and format cost.
+    """
+
+    status: Status
+    answer: str | None
+    length: int
+    text: str = ""
+    reward: float | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether nobody said right or wrong."""
+        return self.status in FAILURES or self.status == "scored"
+
+    @property
+    def correct(self) -> bool:
+        return self.status == "correct"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemResult:
+    """All attempts at one problem: the greedy one, if it was made, and the samples."""
+
+    problem_id: str
+    source: str = "unknown"
+    greedy: Attempt | None = None
+    samples: tuple[Attempt, ...] = ()
+
+    @property
+    def judged(self) -> tuple[Attempt, ...]:
+        """The samples that are no failures."""
+        return tuple(sample for sample in self.samples if not sample.failed)
+
+
+def to_json(record: Attempt | ProblemResult) -> dict[str, Any]:
+    """For json.dumps(…, default=to_json); an attempt without a reward does not mention it."""
+    return {name: value for name, value in vars(record).items() if name != "reward" or value is not None}
+
+
+def summarise(results: Sequence[ProblemResult]) -> dict[str, Any]:
+    """The figures of an evaluation with n samples a problem, ready for JSON:
+
+    {"problems": 200, "greedy": figure, "mean@8": figure, "pass@1": …, "pass@8": figure, "maj@8": figure, …}
+    where a figure is {"value": 0.61, "low": 0.54, "high": 0.67, "problems": 200}, over the problems that
+    have enough judged samples for it. A figure that no problem can give is left out.
+    """
+    greedy = [result.greedy for result in results if result.greedy is not None]
+    samples = [sample for result in results for sample in result.samples]
+    scores = {"greedy": [float(attempt.correct) for attempt in greedy if not attempt.failed]}
+    scores |= score_samples(results)
+    return {
+        "problems": len(results),
+        **{name: figure(values) for name, values in scores.items() if values},
+        "greedy_attempts": describe(greedy),
+        "samples": describe(samples),
+    }
+
+
+def score_samples(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
+    """Per-problem scores by figure: {"mean@2": [0.5, …], "pass@1": …, "pass@2": …, "maj@2": …}.
+
+    Failures make some problems poorer in samples; pass@k takes those that still have k.
+    """
+    n = max((len(result.samples) for result in results), default=0)
+    judged = [result.judged for result in results if result.judged]
+    scores = {f"mean@{n}": [fmean(sample.correct for sample in samples) for samples in judged]}
+    for k in powers_of_two(n):
+        scores[f"pass@{k}"] = [
+            pass_at_k(len(samples), sum(sample.correct for sample in samples), k)
+            for samples in judged
+            if len(samples) >= k
+        ]
+    scores[f"maj@{n}"] = [
+        majority_at_k([sample.answer for sample in samples], [sample.correct for sample in samples])
+        for samples in judged
+    ]
+    return scores
+
+
+def figure(scores: Sequence[float]) -> dict[str, float]:
+    """A mean over problems with its 95 % interval."""
+    low, high = confidence_interval(scores)
+    return {"value": fmean(scores), "low": low, "high": high, "problems": len(scores)}
+
+
+def describe(attempts: Sequence[Attempt]) -> dict[str, Any]:
+    """How many there are, how many failed, how each was judged, and the mean length in tokens."""
+    return {
+        "count": len(attempts),
+        "failures": sum(attempt.failed for attempt in attempts),
+        "statuses": dict(Counter(attempt.status for attempt in attempts)),
+        "mean_length": fmean(attempt.length for attempt in attempts) if attempts else None,
+    }
+
+
+def powers_of_two(limit: int) -> Iterable[int]:
+    """powers_of_two(10) -> 1, 2, 4, 8."""
+    return (1 << exponent for exponent in range(limit.bit_length()))
+
+
+def figures_table(results: Sequence[ProblemResult]) -> Table:
+    """For the terminal."""
+    figures = summarise(results)
+    table = Table(title=f"{figures['problems']} problems", box=None)
+    for column in ("", "accuracy", "95 % interval", "problems"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, figure in figures.items():
+        if isinstance(figure, dict) and "value" in figure:
+            low, high = figure["low"], figure["high"]
+            table.add_row(name, f"{figure['value']:.1%}", f"{low:.1%} to {high:.1%}", str(figure["problems"]))
+    for name in ("greedy_attempts", "samples"):
+        if figures[name]["failures"]:
+            table.add_row(f"failures in {name}", str(figures[name]["failures"]), "not counted above", "")
+    return table

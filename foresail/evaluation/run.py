@@ -1,0 +1,94 @@
+"""Evaluation: sample, grade, and keep a record of every attempt at every problem.
+
+The attempts at many problems are under way at once, in the same loop and by the same scheduler as the groups of
+a training step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from foresail.data.prompts import PromptedProblem
+from foresail.evaluation.results import Attempt, ProblemResult
+from foresail.recipe.parts import Reward, Sampling
+from foresail.records import Group, Problem, Sample, Verdict
+from foresail.rewards.grader import find_ballot
+from foresail.rewards.grading import Grading
+from foresail.rewards.group_rewards import judge_group, judge_sample, pay
+from foresail.rewards.trajectory import read_trajectory
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.groups import GroupSpec
+from foresail.rollout.stream import sample_all
+from foresail.tokenizer.tokenizer import Tokenizer
+
+EVALUATION_STEP = -1  # its own stream of noise, apart from every training step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examiner:
+    """Hands responses to the grader, and keeps what there is to know of each."""
+
+    tokenizer: Tokenizer
+    reward: Reward
+    grading: Grading
+
+    def judge(self, problem: Problem, sample: Sample) -> Future[Verdict]:
+        return judge_sample(
+            problem, sample, tokenizer=self.tokenizer, settings=self.reward, grading=self.grading
+        )
+
+    def judge_group(
+        self, problem: Problem, samples: Sequence[Sample], early: Sequence[Future[Verdict]]
+    ) -> Sequence[Future[Verdict]]:
+        """Reward functions that want a group get all attempts at the problem."""
+        return judge_group(
+            problem, samples, early, tokenizer=self.tokenizer, settings=self.reward, grading=self.grading
+        )
+
+    def attempts(self, group: Group) -> list[Attempt]:
+        ballot = find_ballot(self.reward)
+        texts = [read_trajectory(self.tokenizer, sample).response for sample in group.samples]
+        votes = {text: ballot(text) for text in {*texts}}  # a good model says the same again and again
+        return [
+            Attempt(
+                status=verdict.status,
+                answer=votes[text],
+                length=sample.num_response_tokens,
+                text=text,
+                reward=pay(verdict, self.reward) if self.reward.terms else None,
+            )
+            for sample, text, verdict in zip(group.samples, texts, group.verdicts, strict=True)
+        ]
+
+
+def evaluate(
+    fleet: Fleet,
+    problems: Sequence[PromptedProblem],
+    examiner: Examiner,
+    *,
+    sampling: Sampling,
+    num_samples: int,
+    seed: int,
+    greedy: bool = True,
+) -> list[ProblemResult]:
+    """A greedy attempt, unless not wanted, and `num_samples` drawn ones for every problem, in the given order."""
+    group_spec = GroupSpec(
+        sampling=sampling,
+        num_samples=num_samples,
+        besides=(sampling.model_copy(update={"temperature": 0.0}),) if greedy else (),
+        stop_ids=examiner.tokenizer.eos_ids,
+        seed=seed,
+        step=EVALUATION_STEP,
+    )
+    results = {}
+    for group in sample_all(fleet, problems, group_spec, examiner.judge, judge_group=examiner.judge_group):
+        attempts = examiner.attempts(group)
+        results[group.problem.id] = ProblemResult(
+            problem_id=group.problem.id,
+            source=group.problem.source,
+            greedy=attempts[-1] if greedy else None,
+            samples=tuple(attempts[:num_samples]),
+        )
+    return [results[entry.problem.id] for entry in problems]

@@ -1,0 +1,91 @@
+"""What is evaluated or talked to: a checkpoint, or a run, whose recipe says how prompts look and who grades.
+
+target = find_target(Path("runs/rl"), ["sampling.temperature=0.6"])
+target.problem_sets(None, {"limit": 100})     # the recipe's [eval], or its prompts' form around another file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foresail.recipe import parts
+from foresail.recipe.load import load_recipe
+from foresail.recipe.rl import Rl
+from foresail.recipe.sources import reward_for
+from foresail.runlog.directory import RunDirectory
+
+NUM_SAMPLES = 8
+# Of a source's table: what is the data's own, and no other file's.
+OWN = dict.fromkeys(("name", "limit", "difficulty", "difficulty_key", "prompt_key", "answer_key"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A checkpoint, and the recipe of its run where that has problems; None: there is nothing to go by."""
+
+    checkpoint: Path
+    recipe: Rl | None = None
+
+    def problem_sets(self, data: str | None, changes: Mapping[str, Any]) -> list[parts.Problems]:
+        """What to measure on; `changes` count more than the recipe, and None is no change."""
+        changed = {name: value for name, value in changes.items() if value is not None}
+        known: Sequence[parts.Problems] = () if self.recipe is None else self.recipe.eval or self.recipe.data
+        if data is not None:
+            form = known[0].model_dump(include=set(parts.Problems.model_fields)) | OWN if known else {}
+            return [parts.Problems(**{**form, **changed, "source": data})]
+        if self.recipe is None or not self.recipe.eval:
+            raise ValueError(
+                f"{self.checkpoint} has no held-out problems in a recipe; name some with --data FILE"
+            )
+        return [problems.model_copy(update=changed) for problems in self.recipe.eval]
+
+    def sampling(self, changes: Mapping[str, Any]) -> parts.Sampling:
+        changed = {name: value for name, value in changes.items() if value is not None}
+        usual = parts.Sampling() if self.recipe is None else self.recipe.sampling
+        return parts.Sampling(**(usual.model_dump() | changed))
+
+    def reward(self, problems: parts.Problems, grader: str | None) -> parts.Reward | str:
+        """The grader that was asked for, else the one that the run has for these problems."""
+        if grader is not None or self.recipe is None:
+            return grader or "math"
+        return reward_for(problems, self.recipe.reward)
+
+    @property
+    def system(self) -> str | None:
+        return None if self.recipe is None else self.recipe.data[0].system
+
+    @property
+    def suffix(self) -> str:
+        return "" if self.recipe is None else self.recipe.data[0].suffix
+
+    @property
+    def max_new_tokens(self) -> int | None:
+        return None if self.recipe is None else self.recipe.sampling.max_new_tokens
+
+    @property
+    def template_options(self) -> dict[str, Any]:
+        return {} if self.recipe is None else parts.read_options(self.recipe.model.template_options)
+
+    def num_samples(self, problems: parts.Problems, asked: int | None) -> int:
+        return asked if asked is not None else getattr(problems, "samples", 0) or NUM_SAMPLES
+
+
+def find_target(path: Path, overrides: Sequence[str] = ()) -> Target:
+    """A run's newest checkpoint with its recipe, overrides laid over it; a checkpoint is itself."""
+    run = RunDirectory(path)
+    if not run.recipe_path.is_file():
+        if overrides:
+            raise ValueError(
+                f"{path} is no run, so there is no recipe for {' '.join(overrides)} to change; use options such as "
+                "--suffix and --max-new-tokens"
+            )
+        return Target(checkpoint=path)
+    recipe = load_recipe(run.recipe_path, overrides)
+    steps = run.checkpoint_steps()
+    if not steps:
+        raise FileNotFoundError(f"{path} has no checkpoint yet; let it finish a step")
+    checkpoint = run.checkpoint_path(steps[-1])
+    return Target(checkpoint=checkpoint, recipe=recipe if isinstance(recipe, Rl) else None)

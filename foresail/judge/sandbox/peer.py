@@ -1,0 +1,322 @@
+"""Two processes that call each other's functions with plain data: a test script and the program it tests.
+
+`Peer.ask` sends a request and, until its reply comes, answers the other side's requests (a test may pass a lambda
+to the program). What has no plain form stays where it is and travels as a number; see `Remote`.
+
+The script's side trusts nothing that comes: a message that breaks the rules ends it, as `lost` does, rather than
+raise what a test might catch.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from foresail.judge.sandbox.wire import Decoder, Encoder, WireError, refuse_wildcard, set_fields
+
+LONGEST_FRAME = 32 << 20
+
+
+class Remote:
+    """An object of the other side: attributes, calls, items, length and text are asked for, each time.
+
+    What a program returns is to be judged, not to judge. So equality and `in` are never asked: two are equal when
+    they are the same object there. And what a function returned has no methods, or `f(x).startswith("ab")` would
+    be the program's own verdict; instances that a script makes itself, `Stack().push(1)`, have them.
+    """
+
+    def __init__(self, peer: Peer, number: int, has_methods: bool) -> None:
+        self.__dict__.update(_peer=peer, _number=number, _has_methods=has_methods, _is_class=False)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._peer.call(self._number, arguments, keywords, has_methods=self._is_class)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = self._peer.ask({"do": "get", "of": self._number, "name": name}, has_methods=self._has_methods)
+        if isinstance(value, Remote) and not self._has_methods:
+            error = AttributeError(f"{name} is no data; methods of what a function returned cannot be called")
+            self._peer.admit(error, "get")
+            raise error
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._peer.ask({"do": "set", "of": self._number, "name": name, "to": self._peer.encode(value)})
+
+    def __len__(self) -> int:
+        return self._operate("len", int)
+
+    def __bool__(self) -> bool:
+        return self._operate("bool", bool)
+
+    def __iter__(self) -> Any:
+        return iter(self._operate("list", list))
+
+    def __str__(self) -> str:
+        return self._operate("str", str)
+
+    def __repr__(self) -> str:
+        return self._operate("repr", str)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._operate("getitem", object, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._operate("setitem", object, key, value)
+
+    def _operate(self, operation: str, kind: type, *operands: Any) -> Any:
+        sent = self._peer.encode(list(operands))
+        value = self._peer.ask({"do": "operate", "of": self._number, "by": operation, "with": sent})
+        if not isinstance(value, kind) or (
+            isinstance(value, int) and kind is int and not 0 <= value < 1 << 63
+        ):
+            self._peer.lost(f"the program answered {operation} with a {type(value).__name__}")
+        return value
+
+
+# A test that passes one of these to a program would let it reach into the test.
+NOT_FOR_OTHERS = (
+    "eval exec compile getattr setattr delattr vars globals locals open __import__ guarded_eval guarded_exec"
+).split()
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "len": len,
+    "bool": bool,
+    "list": list,
+    "str": str,
+    "repr": repr,
+    "getitem": lambda value, key: value[key],
+    "setitem": lambda value, key, to: value.__setitem__(key, to),
+}
+
+
+class Peer:
+    """One end of the channel. The program's is open to all questions, the script's to calls of what it lent."""
+
+    def __init__(
+        self,
+        channel: int,
+        *,
+        open_to_all: bool,
+        namespace: dict[str, Any],
+        lost: Callable[[str], NoReturn],
+        admit: Callable[[BaseException, str], None] = lambda error, do: None,
+        carry_back: Callable[[Any], bool] = lambda value: True,
+    ) -> None:
+        self.channel = channel
+        self.open_to_all = open_to_all
+        self.lost = lost  # called when the other side is dead or talks nonsense; does not return
+        self.admit = admit  # returns only if an exception of the other side's may be raised here
+        self.carry_back = carry_back  # whether a change of an argument is to be seen here
+        self.namespace = namespace
+        self.shared_classes: frozenset[str] = frozenset()  # those the other side can rebuild
+        self.lent: list[Any] = []
+        self.numbers: dict[int, int] = {}  # id of a lent object -> its number
+        self.met: dict[tuple[int, bool], Remote] = {}
+        self.asked = 0  # questions so far
+
+    # What crosses.
+
+    def encode(self, value: Any) -> str:
+        return Encoder(self.lend).encode(value)
+
+    def decode(self, text: str, has_methods: bool = False) -> Any:
+        decoder = Decoder(self.classes(), lambda parts: self.meet(parts, has_methods))
+        value = decoder.decode(text)
+        if not self.open_to_all:
+            for instance in decoder.instances:
+                refuse_wildcard(instance)
+        return value
+
+    def classes(self) -> Mapping[str, type]:
+        """Classes this side defined itself, whose instances travel by value: ListNode and the like."""
+        return {
+            name: kind
+            for name, kind in self.namespace.items()
+            if isinstance(kind, type) and kind.__module__ == self.namespace["__name__"]
+        }
+
+    def lend(self, value: Any) -> list[Any] | None:
+        """The number of an object that stays here; None lets the encoder write its fields."""
+        if isinstance(value, Remote):
+            return ["remote", "yours", value._number]
+        by_value = not callable(value) and type(value).__name__ in self.shared_classes
+        if by_value:
+            return None
+        if id(value) not in self.numbers:
+            self.numbers[id(value)] = len(self.lent)
+            self.lent.append(value)
+        return ["remote", "mine", self.numbers[id(value)]]
+
+    def meet(self, parts: list[Any], has_methods: bool) -> Any:
+        whose, number = parts if len(parts) == 2 else (None, None)
+        if type(number) is not int or number < 0:
+            raise WireError("a remote object without a number")
+        if whose == "mine":
+            return self.met.setdefault((number, has_methods), Remote(self, number, has_methods))
+        if whose == "yours" and number < len(self.lent):
+            return self.lent[number]
+        raise WireError("a remote object of nobody")
+
+    # Asking.
+
+    def ask(self, request: dict[str, Any], has_methods: bool = False) -> Any:
+        self.asked += 1
+        self.send(request)
+        while True:
+            message = self.receive()
+            if "do" in message:
+                self.send(self.answer(message))
+            elif "raised" in message:
+                error = rebuild_exception(message)
+                self.admit(error, request["do"])
+                raise error
+            else:
+                return self.decode_reply(message, has_methods)
+
+    def decode_reply(self, message: dict[str, Any], has_methods: bool) -> Any:
+        try:
+            return self.decode(message["value"], has_methods)
+        except Exception as error:  # whatever is wrong with it, a test must not catch it
+            self.lost(f"the program returned what cannot be compared: {error}")
+
+    def call(
+        self, number: int, arguments: tuple[Any, ...], keywords: dict[str, Any], has_methods: bool
+    ) -> Any:
+        """Calls there, then writes back what the call did to lists, sets, dicts and nodes, if that is wanted."""
+        given = [*arguments, *keywords.values()]
+        sent = {"do": "call", "of": number, "with": self.encode([list(arguments), keywords])}
+        answer = self.ask(sent, has_methods)
+        if type(answer) is not list or len(answer) != 2 or type(answer[1]) is not list:
+            self.lost("the program answered a call with something else")
+        value, after = answer
+        if len(after) != len(given):
+            self.lost("the program answered a call with something else")
+        for mine, theirs in zip(given, after, strict=True):
+            if is_changed(mine, theirs) and self.carry_back(mine):
+                self.write_back(mine, theirs)
+        return value
+
+    def write_back(self, mine: Any, theirs: Any) -> None:
+        """`sort_in_place(numbers)` must change the script's own list."""
+        if isinstance(mine, list | bytearray):
+            mine[:] = theirs
+        elif isinstance(mine, dict | set):
+            mine.clear()
+            mine.update(theirs)
+        else:
+            try:
+                set_fields(mine, vars(theirs))
+            except TypeError as error:
+                self.lost(f"the program changed an argument: {error}")
+
+    # Answering.
+
+    def serve(self) -> None:
+        """Answers until the other side closes the channel."""
+        while True:
+            self.send(self.answer(self.receive()))
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"value": self.encode(self.carry_out(request))}
+        except BaseException as error:
+            return describe_exception(error)
+
+    def carry_out(self, request: dict[str, Any]) -> Any:
+        do = request["do"]
+        if do == "call":
+            arguments, keywords = self.decode(request["with"])
+            called = self.lent[request["of"]]
+            if not self.open_to_all and getattr(called, "__name__", "") in NOT_FOR_OTHERS:
+                raise PermissionError(f"{called.__name__} is not called for others")
+            value = called(*arguments, **keywords)
+            return [value, [after_call(part) for part in [*arguments, *keywords.values()]]]
+        if not self.open_to_all:
+            raise PermissionError(f"{do} is not answered here")
+        if do == "names":
+            self.shared_classes = frozenset(request["classes"])
+            found = {name: [self.namespace[name]] for name in request["names"] if name in self.namespace}
+            return [found, list(self.classes())]
+        target = self.lent[request["of"]]
+        if do == "get":
+            return getattr(target, request["name"])
+        if do == "set":
+            return setattr(target, request["name"], self.decode(request["to"]))
+        return OPERATIONS[request["by"]](target, *self.decode(request["with"]))
+
+    # Frames.
+
+    def send(self, message: dict[str, Any]) -> None:
+        body = json.dumps(message, separators=(",", ":")).encode()
+        if len(body) > LONGEST_FRAME:
+            body = json.dumps({"raised": "MemoryError", "message": "a value too large to send"}).encode()
+        view = memoryview(len(body).to_bytes(4, "big") + body)
+        try:
+            while view:
+                view = view[os.write(self.channel, view) :]
+        except OSError:
+            self.lost("the program ended during a call")
+
+    def receive(self) -> dict[str, Any]:
+        length = int.from_bytes(self.read(4), "big")
+        if length > LONGEST_FRAME:
+            self.lost("the program sent a frame that is too long")
+        try:
+            message = json.loads(self.read(length))
+        except (ValueError, RecursionError, MemoryError):
+            self.lost("the program sent a frame that is not JSON")
+        if not isinstance(message, dict):
+            self.lost("the program sent a frame that is no message")
+        return message
+
+    def read(self, length: int) -> bytes:
+        parts = []
+        while length:
+            try:
+                part = os.read(self.channel, min(length, 1 << 20))
+            except OSError:
+                part = b""
+            if not part:
+                self.lost("the program ended during a call")
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)
+
+
+def after_call(value: Any) -> Any:
+    """What a call may have changed, else None."""
+    return value if isinstance(value, list | dict | set | bytearray) or hasattr(value, "__dict__") else None
+
+
+def is_changed(mine: Any, theirs: Any) -> bool:
+    """Whether an argument came back as another value; of objects nobody knows."""
+    if type(mine) is not type(theirs) or isinstance(mine, Remote) or mine is None or callable(mine):
+        return False
+    if isinstance(mine, list | dict | set | bytearray):
+        try:
+            return bool(mine != theirs)
+        except Exception:  # nested too deeply, or with an `__eq__` of the script's
+            return True
+    return True
+
+
+def describe_exception(error: BaseException) -> dict[str, Any]:
+    """The nearest builtin type, since the other side knows no others."""
+    name = next((kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"), "Exception")
+    return {"raised": name, "message": str(error)[:500]}
+
+
+def rebuild_exception(message: dict[str, Any]) -> BaseException:
+    kind = getattr(builtins, str(message["raised"])[:100], None)
+    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        kind = Exception
+    said = str(message.get("message", ""))[:500]
+    try:
+        return kind(said)
+    except TypeError:  # UnicodeDecodeError and its like want five arguments
+        return ValueError(said)

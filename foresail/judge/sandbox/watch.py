@@ -1,0 +1,139 @@
+"""Holds running processes to their limits: processor time, time spent waiting, output.
+
+What counts is the work itself, by the kernel's clock for each process and from when it is ready, so a busy machine
+changes no verdict. A process that sleeps uses none: it is ended when it has been idle for too long or, should it
+wake now and then, by a generous backstop on the wall clock.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+LONGEST_START = 30.0  # seconds that a process may take to confine itself
+FIRST_LOOK, LOOK, SHORTEST_LOOK = 0.05, 1.0, 0.01  # seconds until the first look, and between two
+IDLE_SHARE = 0.01  # who used less of a processor than this was waiting, unless it waits for a processor
+ASLEEP = b"STtZX"  # states of a thread that wants no processor, as in proc(5)
+
+
+class Child:
+    """A process at work, and how it ended."""
+
+    __slots__ = (
+        "at_ready", "limits", "outputs", "own", "peak_kb", "pid", "pid_in_proc", "seconds", "started", "status",
+        "timed_out",
+    )  # fmt: skip
+
+    def __init__(self, pid: int, started: float, wanted: dict[str, Any], outputs: list[int]) -> None:
+        self.pid = pid
+        self.started = started
+        self.limits: dict[str, float] = wanted["limits"]
+        self.outputs = outputs  # descriptors of what it prints
+        # False where it may have children: their work is not on its clock, so that only rlimits bound it.
+        self.own = wanted["role"] != "build" and self.limits["processes"] == 1
+        self.status: int | None = None
+        self.timed_out = False
+        self.peak_kb = 0
+        self.seconds = 0.0  # of processor time
+        self.at_ready: float | None = None  # how much of it went into its start; None: it is not ready yet
+        self.pid_in_proc = 0  # its number in /proc, which may be another process namespace's; 0: unknown
+
+    @property
+    def work(self) -> float:
+        """Seconds of processor time without the start."""
+        return 0.0 if self.at_ready is None else self.seconds - self.at_ready
+
+    def read_clock(self) -> float:
+        """Seconds of processor time since the last reading."""
+        before = self.seconds
+        try:
+            self.seconds = time.clock_gettime(~self.pid << 3 | 2)  # the number of that process's clock
+        except OSError:  # it has just ended
+            return 0.0
+        return self.seconds - before
+
+    def wants_processor(self, proc: int | None) -> bool:
+        """Whether a thread of it runs, or would if it were let; False also where nobody can tell."""
+        if proc is None or not self.pid_in_proc:
+            return False
+        try:
+            tasks = os.open(f"{self.pid_in_proc}/task", os.O_RDONLY | os.O_DIRECTORY, dir_fd=proc)
+        except OSError:
+            return False
+        try:
+            return any(read_state(tasks, name) not in ASLEEP for name in os.listdir(tasks))
+        except OSError:  # a thread has just ended
+            return True
+        finally:
+            os.close(tasks)
+
+    def floods(self) -> bool:
+        return any(os.fstat(output).st_size > self.limits["output_bytes"] for output in self.outputs)
+
+
+def read_state(tasks: int, name: str) -> bytes:
+    """One letter: R for a thread that runs or waits for a processor, D for one that waits for a disk."""
+    stat = os.open(f"{name}/stat", os.O_RDONLY, dir_fd=tasks)
+    try:
+        return os.read(stat, 512).rpartition(b")")[2][1:2]
+    finally:
+        os.close(stat)
+
+
+class Watch:
+    """Looks at the processes of one order now and then, and ends those that are beyond their limits.
+
+    Two that talk to each other wait for each other, so they are idle only when both are.
+    """
+
+    def __init__(self, children: list[Child], kill: Callable[[int], None], proc: int | None) -> None:
+        self.children = children
+        self.kill = kill
+        self.proc = proc  # a descriptor of the folder /proc
+        self.idle = 0.0
+        self.used = 0.0  # since the window began
+        self.window = self.looked = time.monotonic()
+        self.most_idle = min(child.limits["idle_seconds"] for child in children)
+        self.due = self.pace = FIRST_LOOK
+
+    def look(self) -> None:
+        """Does nothing before it is due."""
+        now = time.monotonic()
+        if now < self.looked + self.due:
+            return
+        self.looked = now
+        self.due = self.pace = min(2 * self.pace, LOOK)
+        ready = all(child.at_ready is not None for child in self.children)
+        for child in self.children:
+            if child.status is None and not child.timed_out:
+                self.used += child.read_clock()
+                left = child.limits["seconds"] - child.work
+                backstop = child.limits["wall_seconds"] + (0 if ready else LONGEST_START)
+                if (left <= 0 and child.own) or now > child.started + backstop:
+                    self.end(child)
+                elif child.outputs and child.floods():
+                    self.kill(child.pid)  # whoever reads the output will see why
+                elif child.own:
+                    self.due = min(self.due, max(left, SHORTEST_LOOK))
+        self.count_idle(now, ready)
+
+    def count_idle(self, now: float, ready: bool) -> None:
+        """By windows that are long enough for a share of a busy processor to show."""
+        length = min(LOOK, self.most_idle)
+        if now < self.window + length:
+            self.due = min(self.due, self.window + length - now)
+            return
+        waiting = self.used < IDLE_SHARE * (now - self.window) and all(child.own for child in self.children)
+        if waiting and ready and not any(child.wants_processor(self.proc) for child in self.children):
+            self.idle += length  # not more, should this look come late
+        self.window, self.used = now, 0.0
+        if self.idle >= self.most_idle:
+            for child in self.children:
+                if child.status is None:
+                    self.end(child)
+
+    def end(self, child: Child) -> None:
+        child.timed_out = True
+        self.kill(child.pid)

@@ -1,0 +1,258 @@
+r"""What is said after an answer: it may be taken back, or another value offered.
+
+`\boxed{7} is wrong` and `\boxed{7}. Scratch that.` leave no answer; `\boxed{7}, or maybe 8` offers two values.
+"""
+
+from __future__ import annotations
+
+import re
+
+from foresail.maths.finding import words
+from foresail.maths.finding.cues import CLOSING, CUE, SENTENCES, may_hold_cue, sentence_end
+from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, bits_in_sentence
+from foresail.maths.finding.values import DENIED, all_values, stated_values, values_of
+from foresail.maths.finding.words import (
+    ADMITTED,
+    CORRECTING,
+    CORRECTION,
+    DOUBT,
+    MODAL,
+    NO,
+    NOT,
+    NOT_ADMITTED,
+    NOT_RIGHT,
+    OF_OTHERS,
+    OR,
+    REFERS,
+    REPLACED,
+    TAKEN_BACK,
+    WRONG,
+    WRONG_UNSPACED,
+    compiled,
+)
+
+MANY = 8  # sentences after an answer, and as many at the end
+LONG = 300  # characters of each
+AFTER = 1_000  # characters after an answer that are looked at, and as many at the end of the text
+NEAR = 80  # characters after it in which a word may offer another value
+CORRECTED = 300  # characters after it in which a short English sentence may correct it
+SHORT = 14  # words of such a sentence; longer ones argue
+FEW = 6  # words before a value that is offered
+BRIEF = 8  # words of a sentence that says nothing but that something is wrong
+
+_WORDY = re.compile(r"[^\W\d_]{2,}|[\d\u0e00-\u0eff]")
+# The rest of the formula that the answer stands in: `\boxed{7}\text{ cm}$ or $8$`.
+_LEAVING = re.compile(r"((?:[^\w$\\\n]|\\[a-zA-Z]++(?:\{[^{}$]*+\})?+|\\[^a-zA-Z]|[\d_])*+)\$\$?")
+_ALTERNATIVE = WordPattern(rf"{OR}|{CORRECTION}", rf"{OR}|{CORRECTION}")
+_OR_BEFORE = WordPattern(rf"(?:{OR}|{CORRECTION})(?:\W+\w+){{0,3}}\W*\Z", rf"{OR}|{CORRECTION}")
+_ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
+_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
+_HASHES = re.compile(r"\s*####(?!#)")
+_METHOD = compiled(
+    r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?"
+    r"|comput(?:e|ing)|by|let|since|because|method|approach|we (?:can|could|may|might|note|see|know))\b"
+)
+_VALUE_ALONE = re.compile(r"[\s*$\\(\[-]*\d[\d.,/]*[\s*$\\)\].%]*")
+_VALUE_BELOW = re.compile(r"\n[\s*$\\(\[#-]*+(?:[aA]\s*[:：]\s*)?\d|<")
+_DIGITS_FIRST = re.compile(r"[^a-zA-Z\d\\]*+(?:(?:\\[a-zA-Z]++|\\[^a-zA-Z])[^a-zA-Z\d\\]*+)*+\d")
+_VALUE_SIGN = re.compile(r"[\d$\\]")
+_BEYOND_MARKS = re.compile(r"[^\s,;/|&()\[\]$*\\、，；]")
+_MARKS = CLOSING + "\n.,;!。([{"
+_DIGIT = re.compile(r"\d")
+_WRONG = WordPattern(WRONG, WRONG)
+_NOT_RIGHT = WordPattern(
+    NOT_RIGHT, rf"{NOT}|stimmt|unsure|uncertain|don[’']t|do|can|cannot|不|ไ|正|自|答|確|확|정|답|맞|옳"
+)
+_NO = compiled(rf"{NO}\W*\Z")
+_TAKEN_BACK = WordPattern(TAKEN_BACK, TAKEN_BACK)
+_DOUBT = WordPattern(DOUBT, DOUBT)
+_REFERS = compiled(REFERS)
+_OF_OTHERS = compiled(OF_OTHERS)
+# Linked to the answer, for "5 wrong answers" and "3 of them are false" say nothing of 5 and 3.
+_WRONG_AT_ONCE = WordPattern(
+    r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|was|would|must|can|seems?|looks?|ay|là|está"
+    r"|adalah|ialah|é|es|est|ist|era|foi|était|war)(?!\w)|[,;:(—–-]|\b(?:but|which|that|this|it|isso|eso"
+    r"|c'est|das)(?!\w))(?:[^\w$\\]*\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely"
+    r"|actually|totally|completely|also|just|the|yang|la|el|o|a|die|der|une|answer|jawaban|jawapan|đáp án"
+    r"|resposta|respuesta|réponse|adalah|é"
+    rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*{WRONG}"
+    rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*[是はがも은는이가]?\s*{WRONG_UNSPACED}"
+    r"|^\W*(?:(?:但|但是|不过|可是|しかし|でも|하지만)\W*)?(?:这|這|那|此|该|上|我|答案|结果|これ|それ|答え|이|그|제|답)"
+    rf"[\s\u3040-\u9fff\uac00-\ud7ff]{{0,12}}?{WRONG_UNSPACED}"
+    r"|^\W*(?!ข้อ)[\s\u0e00-\u0eff]{0,30}?ผิด",
+    WRONG,
+    marks=True,
+)
+_OFFERING = WordPattern(
+    rf"\W*(?:(?:and|so|but|hm+|oh|ah|eh|uh|um|well|à|y|e|et|und|dan|và)\W+)?(?:{OR}|{CORRECTION})",
+    rf"{OR}|{CORRECTION}",
+    marks=True,
+)
+_MODAL_WORD = WordPattern(MODAL, MODAL)
+_MODAL = WordPattern(rf"(?:{MODAL})(?:\W+\w+){{0,3}}\W*\Z", MODAL)
+_CONFIRMED = compiled(
+    r"(?<![\\\w])(?:correct|right|indeed|confirms?|confirmed|verified|holds|checks out|matches|yes|same)\b"
+    r"|✓|✔|✅|正确|无误"
+)
+_FOLLOWING = (
+    r"scratch|strike|never|taken?|took|taking|kidding|joking|disregard|ignor\w*|forget|discard|retract\w*"
+    r"|withdraw\w*|delete|cancel|erase|revoke|drop|reject|start|redo|retry|try|reconsider|rethink|recompute"
+    r"|recalculate|correct|fix|thoughts?|changed|counted|abaikan|lupakan|batalkan|bỏ|quên|desconsider\w"
+    r"|esqueça|olvid\w|descart\w|oubliez|vergiss|huwag|kalimutan|guess|doubt\w*|reflection|unsure|uncertain"
+    r"|know|idea|give|probabl\w*|possibly|barangkali|entah|siguro|marahil|provavelmente|wahrscheinlich"
+    r"|möglicherweise|should|puede|stimmt|answers?|ans|option|choice|result|hasil|đáp|câu|kết|sagot"
+    r"|kasagot\w*|jawab\w*|jawapan\w*|resposta|respuesta|resultado|réponse|résultat|antwort|endantwort"
+    r"|endergebnis|risposta|cevap"
+)
+
+_ADMITTED, _NOT_ADMITTED, _REPLACED = compiled(ADMITTED), compiled(NOT_ADMITTED), compiled(REPLACED)
+_SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\d)[^.!?\n]*)*")
+_CORRECTING = compiled(rf"\b(?:{CORRECTING})\b")
+_TELLING = Prefilter("|".join([words.NOT, words.NO, words.OR, words.WRONG, words.CORRECTION, _FOLLOWING]))
+
+
+def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:
+    r"""The other values that what follows an answer offers; None where it takes the answer back.
+
+    offered_after(" or 8.") -> ("8",); offered_after(". Wait, that is wrong.") -> None.
+    """
+    if not rest.strip(_MARKS):
+        return ()
+    if len(rest) > 2 * AFTER:
+        rest = rest[:AFTER] + "\n" + rest[-AFTER:]
+    if "$" in rest and (leaving := _LEAVING.match(rest)):
+        rest = leaving[1] + rest[leaving.end() :]
+    if rest.lstrip(CLOSING).startswith(("?", "？", "✗", "✘", "❌")):
+        return None
+    corrected = _corrected(rest[:CORRECTED])
+    if corrected is None or corrected:
+        return corrected
+    if not may_change_answer(rest) and not _DIGITS_FIRST.match(rest) and not _VALUE_BELOW.search(rest):
+        return ()
+    first, *later = (sentence[:LONG] for sentence in SENTENCES.split(rest))
+    later = later if len(later) <= 2 * MANY else later[:MANY] + later[-MANY:]
+    if _is_taken_back_at_once(first):
+        return None
+    others = list(_offered_at_once(first))
+    if "\n" in rest and "\\begin" not in rest:
+        lines = filter(_VALUE_ALONE.fullmatch, rest.split("\n")[1:])
+        others += [line.strip(" \t*$\\()[].-") for line in lines]
+    others += [value for tag in _TAGGED.findall(rest) for value in stated_values(tag)] if "</" in rest else []
+    for place, sentence in enumerate(later):
+        if not may_change_answer(sentence) and "####" not in sentence:
+            continue
+        if _takes_back(sentence, answer) and not any(map(_CONFIRMED.search, later[place + 1 :])):
+            return None
+        others += _offered(sentence, answer)
+    return tuple(dict.fromkeys(others))
+
+
+def _corrected(rest: str) -> tuple[str, ...] | None:
+    """The values that a short sentence puts in an answer's place: "No, it is 8."; None for "It was a lie."."""
+    if not _CORRECTING.search(rest):
+        return ()
+    others: list[str] = []
+    for match in _SENTENCE.finditer(rest):
+        sentence = match[0]
+        if len(sentence.split()) > SHORT:
+            continue
+        back = _ADMITTED.search(sentence)
+        if back and not _NOT_ADMITTED.search(sentence[: back.end()].rsplit(" ", 1)[0]):
+            return None
+        if correction := _REPLACED.search(sentence):
+            found = values_of(sentence[correction.end() :])
+            others += [value.text for value in found[-1:]]
+    return tuple(others)
+
+
+def is_taken_back(rest: str) -> bool:
+    """Whether what follows an answer takes it back."""
+    first, *later = SENTENCES.split(rest)
+    return _is_taken_back_at_once(first) or any(_takes_back(sentence, "") for sentence in later)
+
+
+def _is_taken_back_at_once(rest: str) -> bool:
+    """Whether the rest of the answer's own sentence takes it back: " is wrong", "? No", " (incorrect)"."""
+    said = rest.lstrip(CLOSING)
+    if said.lstrip("([（ ").startswith(("?", "？")):
+        return True
+    if not _WORDY.search(said) or not any(found.search(said) for found in _TAKING_BACK):
+        return False
+    ahead = values_of(said)  # of which something may be said in turn
+    said = said[: ahead[0].start] if ahead else said
+    return any(found.search(said) for found in _TAKING_BACK)
+
+
+_TAKING_BACK = (_WRONG_AT_ONCE, _NOT_RIGHT, _TAKEN_BACK, _DOUBT)
+# "This is not a mistake", but not "Oh no, I made a mistake".
+_NOT_BEFORE = compiled(
+    r"(?:\b(?:not|never|without|tidak|không|hindi|não|nicht|pas)|n[’']t)\b[^.,;:]{0,25}\Z|\bno \Z"
+    r"|[没无不]\w{0,4}\Z|ไม่[^\s]{0,8}\Z"
+)
+
+
+def _takes_back(sentence: str, answer: str) -> bool:
+    """Whether a later sentence takes the answer back: "Wait, that is wrong.", "Scratch that.", "No."."""
+    if _TAKEN_BACK.search(sentence):
+        return True
+    words = len(sentence.split())
+    brief = words <= BRIEF
+    if brief and answer and answer in sentence:
+        named = [value for value in all_values(sentence) if value.text.strip("$") == answer.strip("$")]
+        if any(DENIED.search(sentence[: value.start]) for value in named):
+            return True
+    asks = sentence.rstrip(CLOSING).endswith("?")
+    if brief and not asks and _NO.search(sentence) and not _OF_OTHERS.search(sentence):
+        return True
+    wrong = _WRONG.search(sentence)
+    if wrong and _NOT_BEFORE.search(sentence[: wrong.start()]):
+        wrong = None
+    if not (wrong or _NOT_RIGHT.search(sentence) or (brief and _DOUBT.search(sentence))):
+        return False
+    if values_of(sentence) or _OF_OTHERS.search(sentence):
+        return False
+    return words <= 3 or _REFERS.search(sentence) is not None
+
+
+def _offered_at_once(rest: str) -> tuple[str, ...]:
+    """Values that the answer's own sentence puts beside it: " or 8", ", maybe 8", " 8"."""
+    found = values_of(rest) if _DIGITS_FIRST.match(rest) or _ALTERNATIVE.search(rest[:NEAR]) else []
+    if not found:
+        return ()
+    between = rest[: found[0].start]
+    if len(between) <= 60 and _OR_BEFORE.search(between) and not _ROUGHLY.search(between):
+        return stated_values(rest[found[0].start :])
+    bare = not _BEYOND_MARKS.search(between) and not rest[found[-1].end :].strip(" .)]*$\\。")
+    return tuple(value.text for value in found) if bare else ()
+
+
+def _offered(sentence: str, answer: str) -> tuple[str, ...]:
+    """Values that a later sentence offers as the answer, too: "Or 8.", "The answer is also 8."."""
+    if not _VALUE_SIGN.search(sentence):
+        return ()
+    if hashes := _HASHES.match(sentence):
+        return stated_values(sentence[hashes.end() :].strip())
+    cue = CUE.search(sentence) if may_hold_cue(sentence) else None
+    if cue and not _METHOD.search(sentence, 0, cue.start()):
+        said = sentence[cue.end() : sentence_end(sentence, cue.end())]
+        return stated_values(said) if values_of(said) else ()
+    if not (_OFFERING.match(sentence) or _MODAL_WORD.search(sentence)) or _METHOD.search(sentence):
+        return ()
+    found = values_of(sentence)
+    if not found or len(sentence[: found[0].start].split()) > FEW:
+        return ()
+    if _DIGIT.search(answer) and not _DIGIT.search(found[0].text):  # the point $M$
+        return ()
+    return (found[0].text,) if offers_another(sentence, found[0].start) else ()
+
+
+def offers_another(sentence: str, value: int) -> bool:
+    """Whether the sentence offers the value there beside what was said before: "Or 8.", "It could also be 8."."""
+    return _OFFERING.match(sentence) is not None or _MODAL.search(sentence[:value]) is not None
+
+
+def may_change_answer(text: str) -> bool:
+    """Whether what follows an answer is worth one: "square feet." is not, "Wait, that is wrong." is."""
+    if bits_in_sentence(text) & _TELLING.bit:
+        return True
+    return not text.isascii() and UNSPACED.search(text) is not None

@@ -1,0 +1,105 @@
+r"""What is said before an answer: it may be ruled out there (`it isn't \\boxed{7}`), or another value offered."""
+
+from __future__ import annotations
+
+import re
+
+from foresail.maths.finding import words
+from foresail.maths.finding.cues import ANSWER, CLOSING, SENTENCES
+from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, bits_in
+from foresail.maths.finding.values import DENIED, values_of
+from foresail.maths.finding.words import DISBELIEF, DISBELIEF_UNSPACED, NOT_AFTER, OR, compiled
+
+BEFORE = 80  # characters before an answer that are looked at
+
+_BARE_NUMBER = re.compile(r"\$?-?\d[\d.,/]*")
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_LETTER = re.compile(r"[^\W\d_]|=")
+_DENIED_AFTER = compiled(NOT_AFTER)
+_BESIDE = WordPattern(
+    rf"{OR}(?:\W+(?:it|is|be|maybe|possibly|perhaps|even|just|text|rather|exactly|also))*+[^\w=+*/^-]*\Z", OR
+)
+_MISANSWER = WordPattern(
+    r"\b(?:wrong|incorrect|false|mistaken|erroneous|bad|maling|mauvaise|fausse|falsche) (?:final )?(?:answer"
+    r"|sagot|réponse|antwort)(?: \w+)?\W*\Z|\b(?:common|frequent|typical) (?:mistake|error"
+    r"|wrong answer)(?: here)? (?:is|would be)(?: to \w+)?\W*\Z|\b(?:wrongly|mistakenly|incorrectly"
+    r"|erroneously|falsely) (?:\w+ )?(?:\w+ )?\W*\Z|\bwrong to \w+(?: \w+)?\W*\Z"
+    rf"|(?:{ANSWER})\s*(?:yang (?:salah|keliru)|sai|ที่ผิด|errada|incorreta|incorrecta|equivocada"
+    rf"|fausse)(?:\s*[^\s\d]+)?\W*\Z"
+    r"|(?:错误|錯誤|错)的?答案\w{0,2}\W*\Z|間違った答え\w?\W*\Z|(?:틀린|잘못된) (?:정)?답\w?\W*\Z",
+    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|maling|mauvaise|fausse|falsche|common"
+    r"|frequent|typical|错|錯|間|틀|잘"
+    rf"|{ANSWER}",
+)
+_DISBELIEVED = WordPattern(
+    rf"{DISBELIEF}(?:[\s$*(\[]+(?:that|the|my|our|final|correct|right|answer|it|it[’']s|is|value|result|to"
+    rf"|be|of|equals?|say|que|là|la|a"
+    rf"|est))*[\s$*(\[\\]*\Z|(?:{DISBELIEF_UNSPACED})[^，。,.\d]{{0,8}}\Z",
+    rf"{DISBELIEF}|{DISBELIEF_UNSPACED}",
+)
+_EXAMPLE = WordPattern(
+    r"\b(?:e\.g\.|for (?:example|instance)|such as|in the form(?:at)?(?: of)?)\W*\Z",
+    "e|example|instance|such|form",
+    marks=True,
+)
+_INSTRUCTION = WordPattern(
+    r"\b(?:put|write|place|give|enclose|present|express|provide|enter"
+    r"|box)\b[^.,;:\n]{0,30}\banswers?\b[^.,;:\n]{0,30}"
+    r"\b(?:in|within|inside|as|using)\W*\Z",
+    "put|write|place|give|enclose|present|express|provide|enter|box",
+)
+_SUPPOSED = WordPattern(
+    rf"\b(?:if|suppose|assume|assuming|whether"
+    rf"|unless)(?: that)?(?: \w+){{0,2}} (?:{ANSWER})(?: \w+){{1,3}}\W*\Z",
+    "if|suppose|assum|whether|unless",
+)
+_MISNAMED = (
+    r"wrong\w*|incorrect\w*|false\w*|mistaken\w*|erroneous\w*|bad|common|frequent|typical|mistake|error"
+    r"|maling|mauvaise|fausse|falsche|salah|keliru|sai|errada|incorreta|equivocada"
+)
+_UNCLAIMED = (
+    r"example|instance|such|form|format|put|write|place|give|enclose|present|express|provide|enter|box|if"
+    r"|suppose|assume|assuming|whether|unless"
+)
+_NOT, _MISNAME = Prefilter(words.NOT), Prefilter(_MISNAMED)
+_UNCLAIM, _OFFER = Prefilter(f"{words.DISBELIEF}|{_UNCLAIMED}"), Prefilter(words.OR)
+# What the words before an answer may do: rule it out, name it as wrong, claim nothing of it, offer another value.
+DENY, MISNAME, UNCLAIM, OFFER = _NOT.bit, _MISNAME.bit, _UNCLAIM.bit, _OFFER.bit
+_BEFORE = DENY | MISNAME | UNCLAIM | OFFER
+_RULED_OUT = ((DENY, DENIED), (MISNAME, _MISANSWER), (UNCLAIM, _DISBELIEVED), (UNCLAIM, _EXAMPLE),
+              (UNCLAIM, _INSTRUCTION), (UNCLAIM, _SUPPOSED))  # fmt: skip
+
+
+def said_before(text: str, start: int, end: int) -> tuple[str, ...] | None:
+    r"""The value that is offered right before the answer at `start`; None where the answer is ruled out there.
+
+    `either 7 or \boxed{8}` -> 7; `it isn't \boxed{8}`, `if the answer were \boxed{8}` -> None.
+    """
+    after = text[end : end + 40].lstrip(CLOSING)
+    if (not after.isascii() or after.startswith("nicht")) and _DENIED_AFTER.match(after):
+        return None
+    before = text[max(0, start - BEFORE) : start]
+    looks = _kinds_before(before)
+    if not looks:
+        return ()
+    before = SENTENCES.split(before)[-1]
+    if any(looks & kind and found.search(before) for kind, found in _RULED_OUT):
+        return None
+    return _offered_before(before) if looks & OFFER else ()
+
+
+def _offered_before(before: str) -> tuple[str, ...]:
+    offer = _BESIDE.search(before)
+    found = values_of(before[: offer.start()]) if offer else []
+    if not found or offer is None or not _BARE_NUMBER.fullmatch(found[-1].text):  # the side $s$, or \boxed{7}
+        return ()
+    beside = not _LETTER.search(_COMMAND.sub("", before[found[-1].end : offer.start()]))
+    return (found[-1].text,) if beside else ()
+
+
+def _kinds_before(text: str) -> int:
+    """The kinds of words that may stand before an answer, as bits: _kinds_before("Hence the area is") -> 0."""
+    text = text[max(text.rfind(". "), text.rfind("\n")) + 1 :]
+    if not text.isascii() and UNSPACED.search(text):
+        return _BEFORE
+    return bits_in(text) & _BEFORE

@@ -1,0 +1,93 @@
+r"""Cues: the words that announce an answer, in many languages: "the answer is", "đáp án là", `### Final Answer`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+ANSWER = (
+    r"\banswers?|\bans(?=[*_ ]*[:=：])|\b(?:option|choice)(?=\s+is)|\bfinal result|\bjawab(?:an|annya)"
+    r"|\bjawapan(?:nya)?|\bhasil akhir(?:nya)?|đáp án|đáp số|câu trả lời|kết quả cuối cùng|คำตอบ"
+    r"|(?<!คำ)ตอบ(?=\s*[:：])|\b(?:ka)?sagot(?:an)?|\bresposta|\bresultado final|\brespuesta|\bréponse"
+    r"|\brésultat final|(?:\b|end)antwort|\bendergebnis|\brisposta|\bcevap|\bответ|答案|答え|解答|正解|(?:^"
+    r"|(?<=\n))答(?=[:：])|故选|应选|정답|(?<![가-힣])답|उत्तर|الجواب|الإجابة|ចម្លើយ|ຄຳຕອບ|အဖြေ"
+)
+_MODIFIER = (
+    r"(?:\s+(?:final(?:e)?|correct[aeo]?|corret[ao]|corretta|definitiva|akhir(?:nya)?|yang (?:benar|betul"
+    r"|tepat)|cuối cùng|đúng|chính xác|ko|namin|natin|to\s[^.\n]{0,60}?|for\s[^.\n]{0,60}?))|สุดท้าย"
+    r"|ที่ถูกต้อง"
+)
+_LINK = (
+    r"(?:is equal to|is|are|was|equals|would be|must be|should be|comes (?:out )?to|(?:turns"
+    r"|works) out to be|becomes|adalah|ialah|yaitu|yakni|iaitu|là|bằng|ay|é igual a|é|será|es igual a|es|est"
+    r"|vaut|ist|lautet|beträgt|è)(?!\w)|[:：=|→]|->|是|为|為|等于|等於|は|은|는|คือ|เท่ากับ|ก็คือ|:"
+)
+CUE = re.compile(
+    rf"(?:{ANSWER}|(?:^|(?<=\n))[>*_ ]*A(?=[*_ ]*[:：]))"
+    rf"(?:\s*\([^()\n]{{0,30}}\))?[*_]*+(?:{_MODIFIER})?[*_ \t]*+(?:{_LINK})[*_]*+"
+    r"(?:\s*(?:therefore|thus|:|：|simply|indeed|just|precisely))?\s*",
+    re.IGNORECASE,
+)
+_HINTS = (
+    "ans", "option", "choice", "result", "jawa", "hasil", "đáp", "câu", "kết", "ตอบ", "sagot", "respo", "respu",
+    "réponse", "résultat", "antwort", "ergebnis", "risposta", "cevap", "ответ", "答", "正解", "选", "답", "उत्तर",
+    "الجواب", "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
+)  # fmt: skip
+_LABEL = re.compile(r"^[>*_ ]*[aA][*_ ]*[:：]", re.MULTILINE)
+_HASHES = re.compile(r"[ \t]*+####(?!#)")
+_HEADING = re.compile(
+    rf"[\s#>*_\-–•\d.)✅🎯]*(?:(?:the|my|our|final|correct|so|最终|最後的|最终的|最終的な|최종|huling|tamang|ang|la|die|a)\s*)*"
+    rf"(?:{ANSWER})(?:{_MODIFIER})?[\s*_:：]*\n\s*",
+    re.IGNORECASE,
+)
+# A sentence ends after its point, unless that is an abbreviation's. The blank is looked for first, being rarer.
+_ABBREVIATIONS = ("bzw", "vs", "approx", "e.g", "i.e", "ca", "resp")
+_BLANK = r"(?:[\s)*$]|\\[\])])*"
+SENTENCE_BREAK = (
+    r"[\s)*$](?<=[.!?][\s\S])" + "".join(rf"(?<!\b{word}\.[\s\S])" for word in _ABBREVIATIONS) + _BLANK
+    + rf"|\\[\])](?<=[.!?]..){_BLANK}|(?<=[。！？])"
+)  # fmt: skip
+SENTENCES = re.compile(rf"{SENTENCE_BREAK}|\n+")
+CLOSING = " \t$)]}*\\_\"'”」）"  # what may close a formula or a quotation
+POINT = "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
+_SENTENCE_END = re.compile(rf"[.!]{POINT}(?=\s|$)|[。！]|\n")
+_DISPLAY = re.compile(r"\s*(?:\\\[.*?\\\]|\$\$.*?\$\$|\\\(.*?\\\)|\$[^$]*\$(?!\d))", re.DOTALL)
+_BULLET = re.compile(r"[ \t]*(?:[-*•+]|(\d{1,2})[.)])[ \t]+(?=\S)([^\n]*)(?:\n[ \t]*)*")
+
+
+def may_hold_cue(text: str) -> bool:
+    """A quick look for letters that every cue has."""
+    return any(map(text.lower().__contains__, _HINTS)) or _LABEL.search(text) is not None
+
+
+def cues_from_the_end(text: str) -> Iterator[tuple[int, int]]:
+    """Where each cue starts and ends, the last one first; a line is searched only when it is reached."""
+    end = len(text)
+    while end > 0:
+        start = text.rfind("\n", 0, end - 1) + 1
+        line = text[start:end]
+        cues = []
+        if may_hold_cue(line):
+            cues = [(cue.start(), cue.end()) for cue in CUE.finditer(text, start, end)]
+        if hashes := _HASHES.match(text, start, end):
+            cues.append((hashes.start(), hashes.end()))
+        elif not cues and (heading := _HEADING.fullmatch(text, start, end)):
+            cues.append((start, heading.end()))
+        yield from sorted(cues, reverse=True)
+        end = start
+
+
+def sentence_end(text: str, begin: int) -> int:
+    """Where the sentence that begins there ends; a displayed formula that opens it is not cut."""
+    display = _DISPLAY.match(text, begin)
+    end = _SENTENCE_END.search(text, display.end() if display else begin)
+    return end.start() if end else len(text)
+
+
+def items_below(text: str, begin: int) -> tuple[list[str], int]:
+    """The items of a list that begins there, and where it ends: "- 7\\n- 8" -> ["7", "8"]."""
+    items: list[str] = []
+    while (bullet := _BULLET.match(text, begin)) and bullet[1] in (None, str(len(items) + 1)):
+        items.append(bullet[2].strip())
+        begin = bullet.end()
+    return items, begin

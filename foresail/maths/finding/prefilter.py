@@ -1,0 +1,135 @@
+"""Patterns that are tried only on texts with one of their words: most texts have none, and a lookup is fast.
+
+Each pattern names the words that its matches begin with, and gets one bit. All patterns share one dictionary, from
+a word to the bits of its patterns, so one lookup per word of a text tells which patterns may match.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache, reduce
+from operator import or_
+
+LONGEST = 40  # characters of a word that is kept in the dictionary
+MOST = 1 << 16  # words in it
+
+_VARIABLE = re.compile(r"\\[wbsWZA]|\[[^\]]*\]|\(\?[^:)]*[:)]|[^\W\d_][?*]")
+_RUNS = re.compile(r"([^\W\d_]+)(~?)")
+_PARTS = re.compile(r"[^\W\d_]+(?:[’'][^\W\d_]+)?")
+_SPACED = re.compile(r"[^\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff]+")
+# Scripts that put no spaces between words.
+UNSPACED = re.compile(r"[\u0400-\u1dff\u1f00-\u1fff\u2e80-\ud7ff\uf900-\ufaff]")
+# Words that only continue a pattern.
+_LATER = set(
+    "of to that the have been be and on way but from than believe think follow this it a one".split()
+)
+# Bytes are translated ten times faster than characters.
+_ASCII = bytes(
+    ord(chr(code).lower()) if chr(code).isalpha() or code == ord("'") else ord(" ") for code in range(128)
+)
+_TABLE = _ASCII + b" " * 128
+
+
+def plain_words(text: str) -> list[str]:
+    """The words in small letters: plain_words("So $x=2$, isn't it?") -> ["so", "x", "isn't", "it"]."""
+    if text.isascii():
+        return text.encode().translate(_TABLE).decode().split()
+    return _PARTS.findall(text.lower())
+
+
+class _Lexicon(dict[str, int]):
+    """From a word to the bits of the patterns that may begin with it; words are added as they are asked for."""
+
+    def __init__(self) -> None:
+        self.patterns = 0  # that have a bit
+        self._whole: dict[str, int] = {}
+        self._prefixes: dict[str, int] = {}
+        self._all_prefixes: tuple[str, ...] = ()
+        self._negated = 0
+
+    def add(self, beginnings: str) -> int:
+        """The bit of a new pattern: "wrong|mistake[ns]?" knows "wrong" and whatever begins with "mistake"."""
+        bit = 1 << self.patterns
+        self.patterns += 1
+        fixed = _VARIABLE.sub("~", beginnings.replace("n[’']t", "|").replace("n[’']?t", "|"))
+        for run, varies in _RUNS.findall(fixed):
+            word = run.lower()
+            if word not in _LATER and _SPACED.fullmatch(word):
+                known = self._prefixes if varies and len(word) > 2 else self._whole
+                known[word] = known.get(word, 0) | bit
+        if "n[’']" in beginnings:
+            self._negated |= bit
+        self._all_prefixes = tuple(self._prefixes)
+        self.clear()
+        return bit
+
+    def __missing__(self, word: str) -> int:
+        bare = word.partition("'")[0].partition("’")[0]
+        bits = self._whole.get(bare, 0)
+        if bare.startswith(self._all_prefixes):
+            bits |= reduce(or_, (bit for start, bit in self._prefixes.items() if bare.startswith(start)))
+        if word.endswith(("n't", "n’t")):
+            bits |= self._negated
+        if len(self) < MOST and len(word) <= LONGEST:
+            self[word] = bits
+        return bits
+
+
+_lexicon = _Lexicon()
+
+
+def bits_in(text: str) -> int:
+    """The bits of all patterns whose words stand in the text."""
+    return reduce(or_, map(_lexicon.__getitem__, plain_words(text)), 0)
+
+
+bits_in_sentence = lru_cache(maxsize=64)(bits_in)  # of which several patterns are tried
+
+
+class Prefilter:
+    """Tells whether a text may hold one of the words in the pattern `beginnings`."""
+
+    def __init__(self, beginnings: str) -> None:
+        self.bit = _lexicon.add(beginnings)
+        runs = [run for run, _ in _RUNS.findall(_VARIABLE.sub("~", beginnings))]
+        letters = sorted({run[0] for run in runs if not _SPACED.match(run)})
+        self.letters = re.compile(f"[{''.join(letters)}]" if letters else "(?!)")  # of scripts without spaces
+
+    def may_hold(self, text: str) -> bool:
+        if bits_in_sentence(text) & self.bit:
+            return True
+        return not text.isascii() and self.letters.search(text) is not None
+
+
+class WordPattern(Prefilter):
+    """A pattern whose matches begin with one of the words in `beginnings`, and is tried only there.
+
+    Where a match may begin with `marks` or other words, the whole text is searched if it holds one of the words.
+    """
+
+    def __init__(self, text: str, beginnings: str, *, marks: bool = False) -> None:
+        super().__init__(beginnings)
+        self._pattern = re.compile(text, re.IGNORECASE)
+        self._marks = marks
+
+    def search(self, text: str) -> re.Match[str] | None:
+        if not self.may_hold(text):
+            return None
+        if self._marks:
+            return self._pattern.search(text)
+        return next(filter(None, (self._pattern.match(text, start) for start in self._starts(text))), None)
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return self._pattern.match(text) if self.may_hold(text) else None
+
+    def _starts(self, text: str) -> list[int]:
+        """Where one of the words stands, as a word or within another."""
+        starts = []
+        small = text.lower()
+        for word in {word for word in plain_words(text) if _lexicon[word] & self.bit}:
+            start = -1
+            while (start := small.find(word, start + 1)) >= 0:
+                starts.append(start)
+        if not text.isascii():
+            starts += [letter.start() for letter in self.letters.finditer(text)]
+        return sorted(starts)

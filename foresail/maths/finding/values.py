@@ -1,0 +1,262 @@
+r"""Values in a sentence: formulas, numbers, pairs; which of them are offered, and which are ruled out."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from foresail.maths.finding.prefilter import WordPattern
+from foresail.maths.finding.words import (
+    AND,
+    BECAUSE,
+    FILLING,
+    FILLING_UNSPACED,
+    NOT,
+    NOT_AFTER,
+    NOT_UNSPACED,
+    NUMBER_AFTER,
+    NUMBER_BEFORE,
+    OR,
+    STEP,
+    compiled,
+)
+from foresail.maths.notation.answer import read
+from foresail.maths.notation.nouns import OPERATORS
+from foresail.maths.notation.number_words import NUMBER_WORDS
+from foresail.maths.notation.tree import EMPTY, INFINITY
+
+LONG_SENTENCE = 500  # of which only the end is looked at
+
+_NUMBER = (
+    r"(?:[-−]\s?)?(?:[$€£¥₹]\s?)?(?<![A-Za-z0-9.^{_])(?:\d[\d,.]*\d|\d|\.\d+)(?:\s*/\s*\d+)?"
+    r"(?:\s?\\?%|\s?(?:percent|pct)\b)?"
+)
+_FORMULA = r"\\\[(?:.+?)\\\]|\$\$(?:.+?)\$\$|\\\((?:.+?)\\\)|\$[^$]+\$(?!\d)"
+_VALUES = re.compile(
+    rf"({_FORMULA})|\(\s*{_NUMBER}(?:\s*,\s*{_NUMBER})+\s*\)"
+    rf"|{_NUMBER}(?:\s*(?:,\s*and|,\s|and|or)\s*{_NUMBER}|\s{_NUMBER})*",
+    re.DOTALL,
+)
+_NUMBER_AFTER = compiled(rf"(?:\s*-?\s*{NUMBER_AFTER})++(?!-)")
+_NUMBER_BEFORE = compiled(rf"{NUMBER_BEFORE}[\s$*]*\Z")
+_PROSE = re.compile(r"(?<![\\a-zA-Z{])[a-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}\b")
+_COMMA_GROUP = re.compile(r"\s?\{\s*,\s*\}\s?")
+_FOREIGN_WORD = re.compile(r"[\u0400-\u1fff\u3040-\u9fff\uac00-\ud7ff]|[à-öø-ỹ]|[.!][)*]*\s+\S")
+_WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3}")
+_TWO_WORDS = re.compile(r"(?<![\\{a-zA-Z])(?!(?:or|and)\b)[a-zA-Z]{2,}\s+(?!(?:or|and)\b)[a-zA-Z]{2,}")
+_NUMBER_WORD = compiled(rf"(?<!\\)(?:{NUMBER_AFTER}|{NUMBER_BEFORE})")
+_NAMED = ("number", "set", EMPTY.head, INFINITY.head)
+_SIGN = re.compile(r"[\d\\$=^]")
+_MARKS = r"[\s$({\[\\\"'“*]"
+DENIED = WordPattern(
+    rf"\b(?:{NOT})(?!\w)(?:{_MARKS}|(?:{FILLING})(?!\w)|(?:{FILLING_UNSPACED}))*+\Z"
+    rf"|(?:{NOT_UNSPACED})(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z",
+    rf"{NOT}|{NOT_UNSPACED}",
+)
+_UNEQUAL = re.compile(rf"(?:≠|\\neq?(?![a-zA-Z])){_MARKS}*+\Z")
+_DENIED_AFTER = compiled(NOT_AFTER)
+_OPERATOR = re.compile(r"[-+*/^×÷·()\s\\]+")  # between two parts of one formula without delimiters
+_OPEN = re.compile(r"[-+*/^×÷·]\s*\Z")
+_EQUALS = compiled(
+    r"\s*(?:[^,;.\d]{0,30}[=≈]|(?:is|are|equals|is equal to|là|bằng|adalah|ialah|ay|é|es|est|ist)(?!\w)|是"
+    r"|为|為|等于|は|คือ|เท่ากับ)\s*"
+)
+_FACTORS = re.compile(r"^[^,;.]{0,40}[*×·+/÷-]")
+_DELIMITERS = re.compile(r"\A(?:\\[\[(]|\$\$?)|(?:\\[\])]|\$\$?)\Z")
+_BOUND = compiled(
+    r"\b(?:at (?:least|most)|(?:greater|less|more|fewer|larger|smaller|other) than|not necessarily"
+    r"|above|below|between|(?:is|are) up to)\s*[$(]*\Z"
+)
+_THEREFORE = compiled(rf"\A\s*{STEP}[,，:\s]+")
+_ASIDE = re.compile(r"\$?(-?[\d.,/]+)\$?\s+\(([^()a-zA-Z\\]*\d[^()a-zA-Z\\]*)\)")
+_BECAUSE = compiled(rf"{BECAUSE}|[(（]\s*{BECAUSE}")
+_ALTERNATIVE = WordPattern(OR, OR)
+_WORKED_OUT = re.compile(r"\d[^=]*=\s*\$?\s*\Z")  # or 3 + 4 = 7
+_TIGHT = compiled(rf"(?:[\s/|()（）\[\]?？。.*$]|{AND})*+\Z")
+# Words beside a value that make another one of it: "twice 7", "7 below zero".
+BEFORE = 60  # characters before a value that are looked at
+_FILLERS = frozenset("of the a an to by than as raised".split())
+# Said of a value only with "of" or "to" in between: a square may be the thing that is asked for.
+_OF = frozenset("square cube power sum product difference quotient all none".split())
+_TO = frozenset("unequal opposed contrary close near".split())
+_EXCLUDED = frozenset("except excluding without besides under beneath below above beyond times".split())
+_ALL_BUT = re.compile(
+    r"\b(?:anything|everything|nothing|all|none|anyone|any value)\s+but\s*[$(\\\[{*]*\Z", re.IGNORECASE
+)
+_ENGLISH_WORD = re.compile(r"[a-zA-Z]+(?:-[a-zA-Z]+)*")
+_LAST_CLAUSE = re.compile(r"[^,;:.=?!\n\d$\\]*\Z")
+_NEXT_WORDS = re.compile(r"(?:[\s$)*\]]|\\[)\]])*(?:-\s?)?([a-zA-Z]+(?:-[a-zA-Z]+)*)(?:\s+([a-zA-Z]+))?")
+_AFTER = (OPERATORS - {"percent", "percentage", "pct", "its", "bar", "base", "point", "loss", "losses"}) | {
+    "below", "above", "under", "short", "googol", "imaginary",
+}  # fmt: skip
+_MAY_FOLLOW = frozenset("one two second seconds first".split())  # 42 one can see
+_PAIRS_AFTER = frozenset(
+    tuple(pair.split()) for pair in "to the,out of,in base,more or,too many,point five,in hex".split(",")
+)
+
+
+class Value(NamedTuple):
+    text: str
+    start: int
+    end: int
+    open: bool = False  # a part of a sum or product that is not worked out
+
+
+def values_of(sentence: str) -> list[Value]:
+    """The values that are not ruled out: values_of("3 + 4 = 7 cats, not 8") -> 7."""
+    return [value for value in all_values(sentence) if not is_denied(sentence, value.start, value.end)]
+
+
+def all_values(sentence: str) -> list[Value]:
+    """Every value in order, and of an equation what it ends on: all_values("3 + 4 = 7, not 8") -> 7, 8."""
+    found: list[Value] = []
+    end = 0
+    for match in _VALUES.finditer(sentence):
+        between = sentence[end : match.start()]
+        opened = _OPEN.search(between) is not None
+        value = _whole_value(sentence, match, end)
+        if found and opened and _OPERATOR.fullmatch(between):
+            found[-1] = Value(sentence[found[-1].start : value.end], found[-1].start, value.end, True)
+        else:
+            if found and (_EQUALS.fullmatch(between) or found[-1].text.endswith("=")):
+                _drop_left(sentence, found)
+            found.append(value._replace(open=opened))
+        end = value.end
+    return found
+
+
+def _whole_value(sentence: str, match: re.Match[str], floor: int) -> Value:
+    """The value with the words that belong to its number: "minus 7 million" is neither 7 nor -7."""
+    start, end = match.span()
+    if after := _NUMBER_AFTER.match(sentence, end):
+        end = after.end()
+    if before := _NUMBER_BEFORE.search(sentence, max(floor, start - 20), start):
+        start = before.start()
+    if (start, end) == match.span() and match[1]:
+        return Value(_DELIMITERS.sub("", match[0]).strip(" \t\n.,;"), start, end)
+    return Value(sentence[start:end].strip(), start, end)
+
+
+def _drop_left(sentence: str, found: list[Value]) -> None:
+    """Drops what an equation begins with: the 3 + 4 of "3 + 4 = 7", the name in "$ABC$ is 7", 3 cats * 4 cats."""
+    left = found[-1]
+    if left.open or left.text.endswith("=") or not any(character.isdigit() for character in left.text):
+        found.pop()
+        while left.open and found and _FACTORS.search(sentence, found[-1].end, left.start + 1):
+            left = found.pop()
+
+
+def is_denied(text: str, start: int, end: int) -> bool:
+    """Whether the value there is ruled out: "not 7", "不是7", "7ではない"."""
+    before = text[max(0, start - 60) : start]
+    return (
+        DENIED.search(before) is not None
+        or (("≠" in before or "\\ne" in before) and _UNEQUAL.search(before) is not None)
+        or _BOUND.search(before) is not None
+        or _DENIED_AFTER.match(text, end) is not None
+        or is_governed(text, start, end)
+    )
+
+
+def stated_values(sentence: str) -> tuple[str, ...]:
+    """What a statement offers: ("42 because 6·7 = 42") -> 42; ("$42$ or $43$") -> $42$, $43$; words -> nothing.
+
+    All its values count, whatever stands between them, up to a reason that is given for them.
+    """
+    sentence = without_lead(sentence[:LONG_SENTENCE])
+    if aside := _ASIDE.fullmatch(sentence):  # 42 (20 + 22), which is no product
+        return tuple(dict.fromkeys((aside[1], *stated_values(aside[2]))))
+    if "{" in sentence:
+        sentence = _COMMA_GROUP.sub(",", sentence)
+    if is_one_formula(sentence):
+        return (sentence,)
+    first = _VALUES.search(sentence)
+    if first is None:
+        return ()
+    if reason := _BECAUSE.search(sentence, first.end()):
+        sentence = sentence[: reason.start()]
+    return tuple(dict.fromkeys(value.text for value in values_of(sentence) if not value.open))
+
+
+def ending_values(sentence: str) -> tuple[str, ...]:
+    """What a sentence ends on: ("The volume of $ABC$ is 120") -> 120; ("It is $42$ or $43$.") -> $42$, $43$."""
+    sentence = without_lead(sentence[-LONG_SENTENCE:])
+    if "{" in sentence:
+        sentence = _COMMA_GROUP.sub(",", sentence)
+    if is_one_formula(sentence):
+        return (sentence,)
+    found = values_of(sentence)
+    if not found or found[-1].open:  # cut off, or x + 7
+        return ()
+    run = found[-1:]
+    for earlier in reversed(found[:-1]):
+        between = sentence[earlier.end : run[0].start]
+        alternative = len(between) <= 60 and _ALTERNATIVE.search(between) and not _WORKED_OUT.search(between)
+        if not (alternative or _TIGHT.match(between)):
+            break
+        run.insert(0, earlier)
+    return tuple(dict.fromkeys(value.text for value in run))
+
+
+def without_lead(sentence: str) -> str:
+    """without_lead("So 3 + 4 = 7") -> "3 + 4 = 7"."""
+    return _THEREFORE.sub("", sentence)
+
+
+def is_one_formula(text: str) -> bool:
+    """Whether the text is mathematics from end to end, and not several formulas side by side."""
+    if _FOREIGN_WORD.search(text) or formulas(text) > 1 or not is_mathematics(text):
+        return False
+    if "\n" in text.strip() and not text.lstrip().startswith(("$", "\\[", "\\(", "\\begin")):
+        return False
+    if not _SIGN.search(text):  # no product of letters, but "no solution"
+        return not _WORD.search(text) or read(text)[0].head in _NAMED
+    return not _TWO_WORDS.search(text) or _NUMBER_WORD.search(text) is not None
+
+
+def is_mathematics(text: str) -> bool:
+    if _PROSE.search(text):
+        return False
+    readings = read(text)
+    return bool(readings) and readings[0].head != "word"
+
+
+def formulas(text: str) -> int:
+    """How many formulas stand in delimiters: formulas("$7$ or $8$") -> 2."""
+    return len(re.findall(_FORMULA, text, re.DOTALL)) if "$" in text or "\\(" in text or "\\[" in text else 0
+
+
+def is_governed(text: str, start: int, end: int) -> bool:
+    """Whether words beside the value there make another one of it: "minus 7", "the cube of 7", "7 squared"."""
+    before = text[max(0, start - BEFORE) : start]
+    if _ALL_BUT.search(before) or _governs(*_word_before(text, start, _FILLERS)):
+        return True
+    after = _NEXT_WORDS.match(text, end)
+    if after is None:
+        return False
+    first, second = after[1].lower(), (after[2] or "").lower()
+    return first in _AFTER or first in NUMBER_WORDS - _MAY_FOLLOW or (first, second) in _PAIRS_AFTER
+
+
+def is_about_another(text: str, cue: int) -> bool:
+    """Whether the words before a cue make it say something else: "twice the answer is", "not the answer:"."""
+    word, skipped = _word_before(text, cue, _FILLERS | {"final", "correct", "right"})
+    return word in ("not", "wrong", "incorrect") or _governs(word, skipped)
+
+
+def _word_before(text: str, place: int, fillers: frozenset[str]) -> tuple[str, list[str]]:
+    """The last word of the clause before a place that is no filler, and the fillers after it."""
+    clause = _LAST_CLAUSE.search(text[max(0, place - BEFORE) : place])
+    words = [word.lower() for word in _ENGLISH_WORD.findall(clause[0] if clause else "")]
+    skipped = []
+    while words and words[-1] in fillers:
+        skipped.append(words.pop())
+    return (words[-1] if words else ""), skipped
+
+
+def _governs(word: str, fillers: list[str]) -> bool:
+    if word in _OF:
+        return "of" in fillers
+    if word in _TO or word in NUMBER_WORDS:
+        return bool(fillers) and (word in NUMBER_WORDS or "to" in fillers)
+    return word in OPERATORS or word in _EXCLUDED

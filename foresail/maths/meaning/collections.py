@@ -1,0 +1,199 @@
+r"""Answers of several parts: lists, tuples, sets, intervals, matrices."""
+
+from __future__ import annotations
+
+from foresail.maths.meaning.quantities import Work
+from foresail.maths.meaning.real_line import same_set
+from foresail.maths.meaning.real_sets import INDEXED, regions
+from foresail.maths.meaning.relations import assignment, value_of
+from foresail.maths.meaning.rewriting import spelled_out
+from foresail.maths.notation.tree import CONTAINERS, DOTS, POSITIVE_INTEGERS, Node, number, symbols
+
+MAX_ITEMS = 256  # of a list or a set
+PAIR_COST = 25  # work to compare two items, beside that for their values
+
+_INEQUALITIES = frozenset(["<", ">", "<=", ">=", "!="])
+_INTERVALS = frozenset(["()", "[]", "(]", "[)"])
+_COORDINATES = frozenset([("x",), ("y",), ("z",)])
+_UNORDERED = frozenset(["{}", "list", "braces"])
+NATURALS = Node("set", ("N",))
+_NATURALS = (POSITIVE_INTEGERS.args, (number(0), number(1), DOTS))  # with or without zero
+_SETS = frozenset(["union", "intersect", "minus", "set", "{}", "()", "[]", "(]", "[)", "chain", "list"])
+
+
+def same_real_set(work: Work, given: Node, gold: Node) -> bool:
+    if not {given.head, gold.head} <= _SETS:
+        return False
+    work.rule = "set"
+    if NATURALS in (given, gold) and "{}" in (given.head, gold.head):
+        listed = given if gold == NATURALS else gold
+        return spelled_out(listed.args, work.budget) in _NATURALS
+    mine, theirs = regions(given, work.budget), regions(gold, work.budget)
+    if mine is None or theirs is None:
+        return _same_parts(work, given, gold)
+    if len(mine) != len(theirs):
+        return False
+    names = mine.keys() | theirs.keys()
+    if len(mine) == 1 and "" in names and not any(name.startswith(INDEXED) for name in names):
+        mine, theirs = {"": next(iter(mine.values()))}, {"": next(iter(theirs.values()))}
+    if mine.keys() != theirs.keys():
+        return False
+    agree = [same_set(mine[name], theirs[name]) for name in mine]
+    return _same_parts(work, given, gold) if None in agree else all(agree)
+
+
+def _same_parts(work: Work, given: Node, gold: Node) -> bool:
+    """Where a side cannot be evaluated: the same shape, made of the same parts."""
+    if given.head != gold.head or symbols(given) != symbols(gold):
+        return False
+    if given.head == "list":
+        return same_elements(work, given.args, gold.args)
+    return len(given.args) == len(gold.args) and all(
+        work.same(one, other) if isinstance(one, Node) and isinstance(other, Node) else one == other
+        for one, other in zip(given.args, gold.args, strict=True)
+    )
+
+
+def same_container(work: Work, given: Node, gold: Node) -> bool:
+    work.rule = "items"
+    mine, theirs = given.head, gold.head
+    if mine not in CONTAINERS or theirs not in CONTAINERS:
+        return _same_single(work, given, gold)
+    given_items, gold_items = (spelled_out(_flatten(side), work.budget) for side in (given, gold))
+    if max(len(given_items), len(gold_items)) > MAX_ITEMS:
+        return given == gold
+    if mine in _UNORDERED and theirs in _UNORDERED:
+        return _same_collection(work, given_items, gold_items)
+    if "braces" in (mine, theirs) or "list" in (mine, theirs):
+        if {mine, theirs} & {"(]", "[)"} or ("[]" in (mine, theirs) and len(given_items) == 2):
+            return False
+        return _same_sequence(work, _in_order(given_items), _in_order(gold_items))
+    if mine in _INTERVALS and theirs in _INTERVALS:
+        pair = len(given_items) == 2 and len(gold_items) == 2
+        return (mine == theirs or not pair) and _same_sequence(work, given_items, gold_items)
+    if len(given_items) != 2 and "[]" in (mine, theirs):  # [1, 2, 3] written for a set
+        return _same_collection(work, given_items, gold_items)
+    return False
+
+
+def _same_single(work: Work, given: Node, gold: Node) -> bool:
+    """A container against something else: a vector, a set of one, the letters `A, C` for `AC`."""
+    container, other = (given, gold) if given.head in CONTAINERS else (gold, given)
+    if other.head == "matrix":
+        return same_matrix(work, given, gold)
+    items = _flatten(container)
+    if container.head == "list" and {given.head, gold.head} == {"list", "*"}:
+        return _letters(given) is not None and _letters(given) == _letters(gold)
+    if container.head not in _UNORDERED or len(items) != 1:
+        return False
+    return work.same(_values(items)[0], other) if container is given else work.same(other, _values(items)[0])
+
+
+def _same_sequence(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+    return len(given) == len(gold) and all(map(work.same, given, gold))
+
+
+def _same_collection(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+    """Every item on either side has its like on the other; order and repetition do not matter."""
+    if _labelled(given) and _labelled(gold):
+        return same_elements(work, given, gold)
+    if _names(gold) > 1:  # x = 2, y = 1 and 1, 2
+        return _names(given) == 0 and _same_sequence(work, given, _in_order(gold))
+    if all(is_inequality(item) for item in given) and all(is_inequality(item) for item in gold):
+        return same_elements(work, given, gold)
+    given, gold = _values(given), _values(gold)
+    exact_given = {work.facts(item).exact for item in given}
+    exact_gold = {work.facts(item).exact for item in gold}
+    if None not in exact_given and None not in exact_gold and not _has_decoration(given + gold):
+        return exact_given == exact_gold
+    return same_elements(work, given, gold)
+
+
+def same_elements(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+    if not given or not gold:
+        return not given and not gold
+    missing = [item for item in gold if not any(_same_item(work, other, item) for other in given)]
+    return not missing and all(any(_same_item(work, item, other) for other in gold) for item in given)
+
+
+def _same_item(work: Work, given: Node, gold: Node) -> bool:
+    """Inside a collection {2} is not 2."""
+    work.budget.spend(PAIR_COST)
+    return (given.head == "{}") == (gold.head == "{}") and work.same(given, gold)
+
+
+def same_matrix(work: Work, given: Node, gold: Node) -> bool:
+    work.rule = "matrix"
+    mine, theirs = _rows(given), _rows(gold)
+    if given.head != gold.head and 1 in (len(mine), len(theirs)):  # a vector against a tuple
+        mine, theirs = _as_vector(mine), _as_vector(theirs)
+    if [len(row) for row in mine] != [len(row) for row in theirs] or not mine:
+        return False
+    return all(_same_sequence(work, one, other) for one, other in zip(mine, theirs, strict=True))
+
+
+def is_inequality(node: Node) -> bool:
+    """An inequality, or a list of them."""
+    if node.head == "list":
+        return all(is_inequality(item) for item in node.args)
+    return node.head == "chain" and bool(_INEQUALITIES & set(node.args[1::2]))
+
+
+def _flatten(node: Node) -> tuple[Node, ...]:
+    """The items, where `a = 4, -8, -10` gives one name three values and `x = ±3` gives it two."""
+    items: list[Node] = []
+    for item in node.args:
+        given = assignment(item)
+        if given is not None and given.value.head == "list":
+            items += given.value.args
+        else:
+            items.append(item)
+    return tuple(items)
+
+
+def _values(items: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The items without their names: x = 1, y = 2 -> 1, 2."""
+    return tuple(map(value_of, items))
+
+
+def _in_order(items: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The values as coordinates: y = 2, x = 1 -> 1, 2, because everybody puts x before y."""
+    if _labelled(items) and all(item.args[0].args[:1] in _COORDINATES for item in items):
+        items = tuple(sorted(items, key=lambda item: str(item.args[0].args[0])))
+    return _values(items)
+
+
+def _labelled(items: tuple[Node, ...]) -> bool:
+    """Whether every item assigns something: x = 1, y = 2."""
+    return all(assignment(item) is not None for item in items)
+
+
+def _names(items: tuple[Node, ...]) -> int:
+    """How many different things get a value."""
+    return len({given.label for given in map(assignment, items) if given is not None})
+
+
+def _has_decoration(items: tuple[Node, ...]) -> bool:
+    return any(item.head in ("unit", "%", "deg", "base", "mod") for item in items)
+
+
+def _letters(node: Node) -> frozenset[str] | None:
+    """The options of `AC` or `A, C`; None for anything but capital letters."""
+    names = [item.args[0] if item.head == "symbol" else "" for item in node.args]
+    return frozenset(names) if all(len(name) == 1 and name.isupper() for name in names) else None
+
+
+def _rows(node: Node) -> list[tuple[Node, ...]]:
+    if node.head == "matrix":
+        return [row.args for row in node.args]
+    items = _values(_flatten(node)) if node.head in ("()", "list", "braces", "[]") else ()
+    if items and all(item.head in ("()", "[]") for item in items):  # [[1, 2], [3, 4]]
+        return [item.args for item in items]
+    return [items] if items else []
+
+
+def _as_vector(rows: list[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
+    """One row, whether it stood upright or lay: [[1], [2]] -> [[1, 2]]."""
+    if len(rows) == 1:
+        return rows
+    return [tuple(row[0] for row in rows)] if all(len(row) == 1 for row in rows) else []

@@ -1,0 +1,123 @@
+r"""Letters that stand for no particular thing: the C of `x^2 + C`, the k of `\pi + k\pi, k \in \mathbb{Z}`.
+
+A response may use other ones. `aligned(given, gold)` gives both without their domains, the response with the right
+answer's letters; None where the domains differ, for `2k\pi, k \in \mathbb{N}` is only half of `2k\pi`. And letters
+that stand for complex numbers, such as the z of `|z|^2`, which is not `z^2` then.
+"""
+
+from __future__ import annotations
+
+from foresail.maths.meaning.points import INTEGER_LETTERS
+from foresail.maths.meaning.relations import rename
+from foresail.maths.notation.tree import I, Node, heads, is_condition, rebuild, symbol, symbols, walk
+
+_FREE = frozenset("C c K".split())  # a constant of integration in a right answer
+_FREE_TOO = _FREE | frozenset("D k C_1 c_1 const constant".split())  # and in a response
+_NUMBERED = frozenset("C_1 C_2 C_3 c_1 c_2 c_3".split())  # several of them
+_NUMBERED_TOO = _NUMBERED | frozenset("A B C D c d K_1 K_2 k_1 k_2".split())
+_WHOLE, _ALL = Node("set", ("Z",)), Node("set", ("R",))
+_USUALLY_COMPLEX = frozenset("z w z_1 z_2 w_1 w_2".split())
+_OF_COMPLEX = frozenset(["re", "im", "conj", "arg"])
+
+
+def aligned(given: Node, gold: Node) -> tuple[Node, Node] | None:
+    mine, my_domains = _without_domains(given)
+    theirs, their_domains = _without_domains(gold)
+    if my_domains and their_domains:
+        if list(my_domains.values()) != list(their_domains.values()):
+            return None
+        mine = _renamed(mine, dict(zip(my_domains, their_domains, strict=True)))
+    elif my_domains or their_domains:
+        declared, core = (my_domains, mine) if my_domains else (their_domains, theirs)
+        if any(not _says_little(name, domain, core) for name, domain in declared.items()):
+            return given, gold
+        mine = _renamed(mine, _pairing(mine, theirs, INTEGER_LETTERS, INTEGER_LETTERS))
+    if _adds_a_constant(theirs, _FREE) and _adds_a_constant(mine, _FREE_TOO):
+        return _renamed(mine, _pairing(mine, theirs, _FREE_TOO, _FREE)), theirs
+    return _renamed(mine, _pairing(mine, theirs, _NUMBERED_TOO, _NUMBERED)), theirs
+
+
+def _without_domains(node: Node) -> tuple[Node, dict[str, Node]]:
+    r"""`2n + 1, n \in \mathbb{Z}` -> `2n + 1`, {n: Z}."""
+    if node.head != "list":
+        return node, {}
+    names = [_declared(item) for item in node.args]
+    declared = [(name, item.args[2]) for name, item in zip(names, node.args, strict=True) if name]
+    domains = {name: domain for name, domain in declared if domain.head == "set"}
+    kept = tuple(item for name, item in zip(names, node.args, strict=True) if name not in domains)
+    if not domains or not kept:
+        return node, {}
+    return (kept[0] if len(kept) == 1 else Node("list", kept)), domains
+
+
+def _adds_a_constant(node: Node, letters: frozenset[str]) -> bool:
+    """`x^2 + C`, `y = x^2 + C`; not `a + b + c`, where c is the third of three."""
+    side = node.args[-1] if node.head == "chain" else node
+    terms = side.args if side.head == "+" else ()
+    added = any(term.head == "symbol" and term.args[0] in letters for term in terms)
+    return added and "b" not in symbols(side)
+
+
+def _declared(item: Node) -> str:
+    r"""The letter of `k \in …`; empty for anything else."""
+    declares = item.head == "chain" and item.args[1] == "in" and item.args[0].head == "symbol"
+    return str(item.args[0].args[0]) if declares else ""
+
+
+def _says_little(name: str, domain: Node, core: Node) -> bool:
+    """Whether anybody takes the domain for granted: that a parameter is an integer, or an unknown real."""
+    if name not in symbols(core):
+        return False
+    return domain == _ALL or (domain == _WHOLE and not any(map(is_condition, walk(core))))
+
+
+def _pairing(given: Node, gold: Node, mine: frozenset[str], theirs: frozenset[str]) -> dict[str, str]:
+    """Which letter of the response is which of the right answer's, by the order in which they appear."""
+    if not heads(gold) & {"+", "^", "exp"} or not heads(given) & {"+", "^", "exp"}:  # options: AC is not AD
+        return {}
+    ours, others = symbols(given), symbols(gold)
+    left = [name for name in _in_order(given) if name not in others]
+    right = [name for name in _in_order(gold) if name not in ours]
+    if len(left) != len(right) or not mine.issuperset(left) or not theirs.issuperset(right):
+        return {}
+    return dict(zip(left, right, strict=True))
+
+
+def _in_order(node: Node) -> list[str]:
+    names: dict[str, None] = {}
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if part.head == "symbol":
+            names[part.args[0]] = None
+        stack.extend(child for child in reversed(part.args) if isinstance(child, Node))
+    return list(names)
+
+
+def _renamed(node: Node, names: dict[str, str]) -> Node:
+    for old in names:
+        node = rename(node, old, f"\0{old}")
+    for old, new in names.items():
+        node = rename(node, f"\0{old}", new)
+    return node
+
+
+def complex_letters(one: Node, other: Node) -> frozenset[str]:
+    """The letters that either side takes for complex: those in Re, Im or a conjugate, and z and w in bars."""
+    found: set[str] = set()
+    for part in (*walk(one), *walk(other)):
+        if part.head in _OF_COMPLEX or (part.head == "apply" and part.args[0] == "bar"):
+            found |= symbols(part)
+        elif part.head == "abs":
+            found |= symbols(part) & _USUALLY_COMPLEX
+    return frozenset(found)
+
+
+def with_both_parts(node: Node, letters: frozenset[str]) -> Node:
+    """z as a + bi, so that both parts take values of their own; a bar over such a letter is its conjugate."""
+    if node.head == "symbol" and node.args[0] in letters:
+        name = node.args[0]
+        return Node("+", (symbol(name), Node("*", (I, symbol(f"{name}\0i")))))
+    if node.head == "apply" and node.args[0] == "bar" and symbols(node) <= letters:
+        return Node("conj", (with_both_parts(node.args[1], letters),))
+    return rebuild(node, lambda part: with_both_parts(part, letters)) if heads(node) & {"symbol"} else node

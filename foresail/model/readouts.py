@@ -1,0 +1,41 @@
+"""What to read from the last hidden states, given to the model's forward pass.
+
+    logits_TV = model(ids_T, positions_T, attend, logits).value
+    logprobs_M, entropy_M = model(ids_T, positions_T, attend, likelihood_at(sources_M, ids_M)).value
+
+A readout is called inside the pass, with the head's matrix: where weights are sharded, they are whole only there.
+
+Legend: T tokens, M those that are read, D hidden size, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from torch import Tensor
+
+from foresail.model.likelihood import token_likelihood
+from foresail.model.linear import wide_linear
+
+R = TypeVar("R")
+Readout = Callable[[Tensor, Tensor], R]  # of hidden_TD and head_VD
+
+
+def hidden_states(hidden_TD: Tensor, head_VD: Tensor) -> Tensor:
+    return hidden_TD
+
+
+def logits(hidden_TD: Tensor, head_VD: Tensor) -> Tensor:
+    return wide_linear(hidden_TD, head_VD)
+
+
+def logits_at(places_M: Tensor) -> Readout[Tensor]:
+    return lambda hidden_TD, head_VD: wide_linear(hidden_TD[places_M], head_VD)
+
+
+def likelihood_at(
+    places_M: Tensor, ids_M: Tensor, temperature: float = 1.0
+) -> Readout[tuple[Tensor, Tensor]]:
+    """Log-probability of each id after the token at its place, and the entropy (no gradient) there."""
+    return lambda hidden_TD, head_VD: token_likelihood(hidden_TD[places_M], head_VD, ids_M, temperature)

@@ -1,0 +1,297 @@
+"""The recipe of reinforcement learning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, Self
+
+from pydantic import Field
+
+from foresail.recipe import parts
+from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
+from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
+from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
+from foresail.recipe.levels import level_refusals
+from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
+from foresail.recipe.reward_function import Function, check_function
+from foresail.recipe.rl_checks import (
+    determinism_mistakes,
+    group_mistakes,
+    level_mistakes,
+    loss_mistakes,
+    loss_warnings,
+    sampling_mistakes,
+    split_mistakes,
+    ungraded_mistakes,
+)
+from foresail.recipe.shape import ModelShape
+from foresail.recipe.sources import (
+    HeldOuts,
+    Sources,
+    count_all,
+    grader_mistakes,
+    name_mistakes,
+    named,
+    paths,
+    supply_warnings,
+    weight_mistakes,
+)
+from foresail.recipe.stage import Stage, model_mistakes, optimizer_mistakes
+
+
+class Rl(Stage):
+    """Reinforcement learning with verifiable rewards."""
+
+    stage: Literal["rl"] = Field("rl", description="reinforcement learning")
+    run: parts.Run = parts.Run(name="rl")
+    model: parts.Model
+    lora: parts.OptionalLora = None
+    data: Sources = Field(description="problems to learn from; [[data]] tables: a mixture")
+    eval: HeldOuts = Field((), description="held-out problems")
+    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: never")
+    show_samples: int = Field(
+        10, ge=0, description="steps between looks at two responses in the terminal; 0: never"
+    )
+    steps: int = Field(gt=0, description="rollout-and-update rounds")
+    prompts_per_step: int = Field(64, gt=0, description="problems per step")
+    samples_per_prompt: int = Field(8, gt=0, description="responses per problem")
+    updates_per_step: int = Field(1, gt=0, description="optimiser updates per step, over disjoint parts")
+    passes_per_step: int = Field(1, gt=0, description="times those updates go through the step's samples")
+    max_prompt_tokens: int = Field(
+        1024, gt=0, description="longer prompts are an error, unless data.too_long drops them"
+    )
+    micro_batch_tokens: parts.MicroBatchTokens = 8192
+    recompute: parts.Recompute = False
+    mix: parts.Mix | None = Field(
+        None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"
+    )
+    curriculum: tuple[parts.CurriculumStage, ...] = Field(
+        (), strict=False, description="stages one after the other, [[curriculum]]; none: all steps are alike"
+    )
+    sampling: parts.Sampling = parts.Sampling()
+    advantage: parts.Advantage = parts.Advantage()
+    critic: parts.Critic | None = Field(None, description="for advantage.kind = gae")
+    loss: parts.Loss = parts.Loss()
+    reward: parts.Reward = parts.Reward()
+    dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
+    rollout: parts.Rollout = parts.Rollout()
+    engine: parts.Engine = parts.Engine()
+    optimizer: parts.Optimizer = parts.Optimizer()
+    checkpoints: parts.Checkpoints = parts.Checkpoints()
+
+    @property
+    def samples_per_step(self) -> int:
+        return self.prompts_per_step * self.samples_per_prompt
+
+    @property
+    def parts_per_pass(self) -> int:
+        """Into so many disjoint parts a step's samples are split, one update each: 16 updates in 4 passes: 4."""
+        return self.updates_per_step // self.passes_per_step
+
+    @property
+    def critic_only_steps(self) -> int:
+        return 0 if self.critic is None else self.critic.warmup_steps
+
+    @property
+    def num_updates(self) -> int:
+        return (self.steps - self.critic_only_steps) * self.updates_per_step
+
+    @property
+    def max_length(self) -> int:
+        """Of any sample in any stage, and of answers to held-out problems, which follow `sampling` throughout."""
+        longest = max(phase.sampling.max_new_tokens for phase in (self, *self.phases))
+        return self.max_prompt_tokens + longest
+
+    @property
+    def phases(self) -> tuple[Self, ...]:
+        """The recipe as it holds in each stage of the curriculum; itself where there is none."""
+        staged = (self.model_copy(update=changes(stage, self.sampling)) for stage in self.curriculum)
+        return tuple(staged) or (self,)
+
+    def at(self, step: int) -> Self:
+        return self.phases[stage_at(self.curriculum, step)]
+
+    @property
+    def engine_settings(self) -> parts.Engine:
+        """The engine's settings with no more rows than a step has samples: its cache is sized by them.
+
+        Which rows share a batch depends on how fast verdicts come; a deterministic run's numbers must not.
+        """
+        most = min(self.engine.max_running, max(phase.samples_per_step for phase in self.phases))
+        alike = self.engine.batch_invariant or self.run.deterministic
+        return self.engine.model_copy(update={"max_running": most, "batch_invariant": alike})
+
+    def mistakes(self) -> Iterator[str]:
+        if self.curriculum:
+            yield from self.curriculum_mistakes()
+            return
+        advantage, dynamic_sampling = self.advantage.kind, self.dynamic_sampling
+        yield from model_mistakes(self.model)
+        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
+        if self.critic is not None:
+            yield from optimizer_mistakes(self.model, self.critic.optimizer, "critic.optimizer")
+        yield from self.checkpoint_mistakes()
+        if not self.eval_every and "val-core" in (self.checkpoints.best or ""):
+            yield f'checkpoints.best = "{self.checkpoints.best}" is measured on [eval]; set eval_every'
+        yield from loss_mistakes(self.loss)
+        yield from critic_mistakes(self.critic, advantage, self.steps)
+        yield from determinism_mistakes(self.run, self.sampling, carry=dynamic_sampling.carry)
+        yield from group_mistakes(
+            self.samples_per_prompt, advantage, dynamic_sampling=dynamic_sampling.enabled
+        )
+        yield from split_mistakes(self.prompts_per_step, self.updates_per_step, self.passes_per_step)
+        if self.max_length > self.micro_batch_tokens:
+            yield (
+                f"max_prompt_tokens {self.max_prompt_tokens} + sampling.max_new_tokens "
+                f"{self.sampling.max_new_tokens} = {self.max_length} tokens do not fit a micro-batch of "
+                f"{self.micro_batch_tokens} tokens; set micro_batch_tokens = {self.max_length} or more"
+            )
+        yield from sampling_mistakes(self.sampling, self.reward, self.loss)
+        yield from ungraded_mistakes(self.reward, dynamic_sampling)
+        if self.eval_every and not self.eval:
+            yield "eval_every is set but there is no [eval] table; add one with source = …"
+        if not self.data:
+            yield "data names no problems; add a table [data] with source = …"
+        yield from level_mistakes(self.data, self.mix)
+        yield from weight_mistakes(self.data)
+        for key, problems in self.problem_tables.items():
+            yield from name_mistakes(key, problems)
+            yield from grader_mistakes(key, problems, self.reward)
+
+    def curriculum_mistakes(self) -> Iterator[str]:
+        """Of the stages' lengths, and whatever is wrong with the recipe as it holds in each of them."""
+        told = list(self.model_copy(update={"curriculum": ()}).mistakes())
+        yield from told
+        yield from length_mistakes(self.curriculum, self.steps)
+        if self.dynamic_sampling.carry:
+            yield (
+                "dynamic_sampling.carry goes on with samples of the step before, which another stage of the "
+                "curriculum may draw otherwise; set it to false"
+            )
+        for number, phase in enumerate(self.phases, start=1):
+            yield from (f"curriculum stage {number}: {line}" for line in phase.mistakes() if line not in told)
+
+    def count_batches(self) -> Batches:
+        if self.curriculum:
+            lengths = stage_lengths(self.curriculum, self.steps)
+            stages = [
+                phase.model_copy(update={"steps": length}).count_batches()
+                for phase, length in zip(self.phases, lengths, strict=True)
+            ]
+            return join_batches(stages, self.steps)
+        return count_batches(
+            steps=self.steps,
+            prompts=self.prompts_per_step,
+            samples=self.samples_per_step,
+            updates=self.updates_per_step,
+            parts=self.parts_per_pass,
+            max_length=self.max_length,
+            micro_batch_tokens=self.micro_batch_tokens,
+        )
+
+    def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
+        value_bytes, critic, learners = VALUE_BYTES[dtype], 0, tuple[ModelShape, ...]()
+        if self.critic is not None:
+            critic, learners = critic_memory(self.critic, shape, dtype, self.max_length)
+        # beside low-rank pairs the frozen model itself is the reference, unless another is named
+        pulled = self.loss.kl_weight > 0 and (self.lora is None or self.loss.reference is not None)
+        return ExtraMemory(
+            kv_cache=kv_bytes(shape, self.engine_settings, self.max_length, value_bytes),
+            reference=shape.num_parameters * value_bytes if pulled else 0,
+            critic=critic,
+            learners=learners,
+        )
+
+    def sources(self) -> dict[str, str]:
+        return paths(self.problem_tables)
+
+    @property
+    def problem_tables(self) -> dict[str, tuple[parts.Problems, ...]]:
+        return {"data": self.data, "eval": self.eval}
+
+    def reward_functions(self) -> dict[str, Function]:
+        """Functions of one's own that the run asks, by the key that names them first."""
+        sources = {
+            place: source for key, table in self.problem_tables.items() for place, source in named(key, table)
+        }
+        used = any(source.grader is None for source in sources.values())
+        found = self.reward.functions if used else {}
+        for place, source in sources.items():
+            if source.grader not in (None, *parts.GRADERS, *found.values()):
+                found[f"{place}.grader"] = source.grader
+        return found
+
+    def count_records(self) -> int | None:
+        return count_all(self.data)
+
+    def refusals(self, num_records: int | None) -> Iterator[str]:
+        if self.critic is not None:
+            yield from second_model_refusals("critic.path", self.critic.path, self.max_length)
+        yield from second_model_refusals("loss.reference", self.loss.reference, self.max_length)
+        where = "curriculum stage {}: " if self.curriculum else ""
+        mixes = {
+            where.format(number): (phase.mix, phase.prompts_per_step)
+            for number, phase in enumerate(self.phases, start=1)
+            if phase.mix is not None
+        }
+        yield from level_refusals(self.data, mixes)
+        for key, function in self.reward_functions().items():
+            if isinstance(function, str):
+                yield from check_function(key, function)
+        page = self.engine.page_size
+        pages = pages_per_sample(page, self.max_length)
+        if kv_pages(self.engine_settings, self.max_length) < pages:
+            yield (
+                f"engine.kv_tokens {self.engine.kv_tokens} cannot hold one sample of {self.max_length} "
+                f"tokens ({pages} pages of {page}); set engine.kv_tokens = {pages * page} or more"
+            )
+        # Noise is keyed by problem: the same one twice in a step would be answered twice in the same words.
+        most = max(phase.prompts_per_step for phase in self.phases)
+        if num_records and num_records < most:
+            where = " and ".join(source.source for source in self.data)
+            yield (
+                f"prompts_per_step {most} (prompts) exceeds the {num_records} problems of {where}; "
+                f"set prompts_per_step = {num_records} or less"
+            )
+
+    def context_refusal(self, context: int) -> str:
+        left, longest = context - self.max_prompt_tokens, self.max_length - self.max_prompt_tokens
+        own = longest == self.sampling.max_new_tokens
+        key = "sampling.max_new_tokens" if own else "curriculum's max_new_tokens"
+        mend = f"{key} = {left}" if left > 0 else f"max_prompt_tokens below {context}"
+        return (
+            f"max_prompt_tokens {self.max_prompt_tokens} + {key} {longest} = {self.max_length} exceed the model's "
+            f"context of {context} tokens; set {mend}"
+        )
+
+    def warnings(self) -> Iterator[str]:
+        yield from super().warnings()
+        if self.critic is not None:
+            yield from critic_warnings(self.critic, dynamic_sampling=self.dynamic_sampling.enabled)
+        yield from loss_warnings(self.loss)
+        if self.eval and not self.eval_every:
+            yield "there is an [eval] table, but eval_every is 0: never; set eval_every, to 10 say, or remove it"
+        drawn = self.count_batches().run.prompts or 0
+        yield from supply_warnings(self.data, drawn, "prompts")
+
+    def batch_notes(self) -> Iterator[str]:
+        """curriculum stage 2: 30 steps of 64 prompts, up to 512 tokens, temperature 1, levels 2 (60 %), 3 (40 %)"""
+        rounds = self.dynamic_sampling.max_rounds
+        if self.dynamic_sampling.enabled and rounds > 1:
+            most = rounds * (self.count_batches().step.prompts or 0)
+            yield f"dynamic sampling may try up to {grouped(most)} prompts a step"
+        lengths = stage_lengths(self.curriculum, self.steps)
+        for number, (phase, steps) in enumerate(zip(self.phases, lengths, strict=False), start=1):
+            yield (
+                f"curriculum stage {number}: {steps} steps of {grouped(phase.prompts_per_step)} prompts, up to "
+                f"{grouped(phase.sampling.max_new_tokens)} tokens, temperature {phase.sampling.temperature:g}, "
+                f"{mix_in_words(phase.mix)}"
+            )
+
+    def memory_notes(self) -> dict[str, str]:
+        pages = kv_pages(self.engine_settings, self.max_length)
+        return {"kv_cache": f"{grouped(pages)} pages of {self.engine.page_size} tokens"}
+
+    def files(self) -> dict[str, str]:
+        prints = {"reward.log": "what reward functions print"} if self.reward.functions else {}
+        return {"rollouts/": "every sample of every step, compressed", **prints}

@@ -1,0 +1,137 @@
+"""What is wrong with, or odd about, the tables of an RL recipe taken together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from foresail.recipe import parts
+from foresail.recipe.sources import named
+
+WIDEST_GSPO_CLIP = 0.01
+
+
+def loss_mistakes(loss: parts.Loss) -> Iterator[str]:
+    if loss.dual_clip is not None and loss.kind != "clip":
+        yield (
+            f'loss.dual_clip bounds the loss of kind "clip" only, and loss.kind is "{loss.kind}"; '
+            "remove loss.dual_clip"
+        )
+    if loss.kind == "gspo" and loss.aggregation != "seq-mean-token-mean":
+        yield (
+            f'with loss.aggregation "{loss.aggregation}" the gradient is not GSPO\'s; '
+            'set loss.aggregation = "seq-mean-token-mean"'
+        )
+
+
+def determinism_mistakes(run: parts.Run, sampling: parts.Sampling, *, carry: bool) -> Iterator[str]:
+    """What makes numbers depend on the clock, in a run that is to be deterministic."""
+    if not run.deterministic:
+        return
+    if carry:
+        yield (
+            "how far the samples are that dynamic_sampling.carry goes on with depends on the machine's speed, and "
+            "run.deterministic is set; set dynamic_sampling.carry = false"
+        )
+    if sampling.truncates and run.device != "cpu":
+        yield (
+            "top_p, top_k and min_p add up probabilities, which PyTorch does in any order on a GPU, and "
+            'run.deterministic is set; remove them, or set run.device = "cpu"'
+        )
+
+
+def group_mistakes(samples_per_prompt: int, advantage: str, *, dynamic_sampling: bool) -> Iterator[str]:
+    """A sample without siblings."""
+    if samples_per_prompt > 1:
+        return
+    if advantage not in ("gae", "reinforce++"):
+        yield (
+            f'advantage.kind "{advantage}" compares the samples of a problem; '
+            "set samples_per_prompt = 2 or more"
+        )
+    elif dynamic_sampling:
+        yield (
+            "with samples_per_prompt = 1 no group has two different rewards, so dynamic sampling would drop all; "
+            "set dynamic_sampling.enabled = false"
+        )
+
+
+def split_mistakes(prompts: int, updates: int, passes: int) -> Iterator[str]:
+    """Of a step's prompts over its updates, which go through all of them so many times."""
+    if updates % passes:
+        near = nearest_multiples(updates, passes)
+        yield (
+            f"updates_per_step {updates} is not divisible by passes_per_step {passes}; "
+            f"try updates_per_step = {near}"
+        )
+    elif prompts % (updates // passes):
+        near = nearest_multiples(prompts, updates // passes)
+        each = f" in {passes} passes" if passes > 1 else ""
+        yield (
+            f"prompts_per_step {prompts} (prompts) is not divisible by updates_per_step "
+            f"{updates}{each}; try prompts_per_step = {near}"
+        )
+
+
+def nearest_multiples(number: int, divisor: int) -> str:
+    """nearest_multiples(100, 8) -> "96 or 104"."""
+    below = number // divisor * divisor
+    return f"{below} or {below + divisor}" if below else f"{below + divisor}"
+
+
+def sampling_mistakes(sampling: parts.Sampling, reward: parts.Reward, loss: parts.Loss) -> Iterator[str]:
+    if sampling.temperature == 0:
+        yield "sampling.temperature 0 gives equal samples, so nothing to learn; try 1.0"
+    if reward.overlong_buffer >= sampling.max_new_tokens:
+        yield (
+            f"reward.overlong_buffer {reward.overlong_buffer} is not below sampling.max_new_tokens "
+            f"{sampling.max_new_tokens}; try {sampling.max_new_tokens // 5}"
+        )
+    if loss.old_logprobs == "engine" and sampling.truncates:
+        yield (
+            "with top_p, top_k or min_p the engine samples from a cut distribution that the loss does "
+            'not see; set loss.old_logprobs = "trainer"'
+        )
+    if loss.importance_cap is not None and loss.old_logprobs == "engine":
+        yield (
+            "loss.importance_cap weighs the trainer's log-probabilities against the engine's, so it "
+            'needs both; set loss.old_logprobs = "trainer"'
+        )
+
+
+def ungraded_mistakes(reward: parts.Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:
+    """What goes by right and wrong, where no grader says so."""
+    if reward.grader != parts.NO_GRADER:
+        return
+    for key in ("easy_pool", "window"):
+        if getattr(dynamic_sampling, key) is not None:
+            yield (
+                f'dynamic_sampling.{key} goes by how often answers are right, and reward.grader is "none"; remove '
+                "it, or name a grader"
+            )
+
+
+def level_mistakes(data: Sequence[parts.Problems], mix: parts.Mix | None) -> Iterator[str]:
+    for place, source in named("data", data):
+        if source.difficulty is not None and source.difficulty_key is not None:
+            yield f"{place}.difficulty and {place}.difficulty_key both say how hard problems are; remove one"
+        if mix is not None and source.difficulty is None and source.difficulty_key is None:
+            yield (
+                f"a mix of levels needs problems with levels; set {place}.difficulty to a file that `foresail data "
+                f"grade-difficulty` wrote, or {place}.difficulty_key to a column"
+            )
+
+
+def loss_warnings(loss: parts.Loss) -> Iterator[str]:
+    if loss.reference is not None and loss.kl_weight == 0:
+        yield "loss.reference is set, but loss.kl_weight is 0, so nothing pulls there; try kl_weight = 1e-3"
+    if loss.kl == "k1" and loss.kl_weight > 0:
+        yield (
+            f'loss.kl_weight {loss.kl_weight:g} with loss.kl = "k1" pulls nowhere, for the mean gradient of k1 '
+            'is zero; set loss.kl = "k3"'
+        )
+    widest = max(loss.clip_low, loss.clip_high)
+    if loss.kind == "gspo" and widest > WIDEST_GSPO_CLIP:
+        yield (
+            f"GSPO clips the ratio of whole samples, which stays so close to 1 that a bound of {widest:g} hardly "
+            "ever acts; the paper has loss.clip_low = 3e-4, loss.clip_high = 4e-4"
+        )

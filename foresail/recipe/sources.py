@@ -1,0 +1,146 @@
+"""What a run draws from: one source or a mixture of several, and the sets it is measured on.
+
+    [data]                    [[data]]
+    source = "a.jsonl"        source = "a.jsonl"
+                              weight = 3
+
+                              [[data]]
+                              source = "b.jsonl"
+                              weight = 1
+
+In the recipe both are tuples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator, Field, Strict, ValidationError
+
+from foresail.recipe.inputs import count_records, default_name
+from foresail.recipe.keys import OneOrMore
+from foresail.recipe.parts import Part, Problems, Reward, SourceName, TooLong
+
+Weight = Annotated[
+    float | None,
+    Field(gt=0, description="share of what is drawn, beside the other weights; default: by number"),
+]
+Epochs = Annotated[
+    int | None, Field(gt=0, description="at most so many passes over it; then the others go on")
+]
+
+
+class ProblemSource(Problems):
+    """Problems with checkable answers."""
+
+    weight: Weight = None
+    epochs: Epochs = None
+
+
+class HeldOut(Problems):
+    """Problems kept from training, to measure by."""
+
+    samples: int = Field(
+        0, ge=0, description="0: one greedy answer; k: mean@k of k answers, drawn as `sampling` says"
+    )
+
+
+class Conversations(Part):
+    """Conversations to imitate."""
+
+    source: str = Field(description="JSONL or parquet of conversations, or a generator with solutions")
+    name: SourceName | None = Field(
+        None, description="what its counts are called; default: the file's or generator's name"
+    )
+    limit: int | None = Field(None, gt=0, description="use only the first so many")
+    too_long: TooLong = Field(
+        "error", description="conversations longer than max_length: refuse to run, or leave them out"
+    )
+    weight: Weight = None
+    epochs: Epochs = None
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
+
+
+# TOML has lists only, and a recipe is frozen: hence Strict(False)
+Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(OneOrMore())]
+HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
+Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+
+Source: TypeAlias = Problems | Conversations
+
+
+def named(key: str, sources: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """Each source with its place in the recipe: "data" where there is one, else "data#1", "data#2", …"""
+    for number, source in enumerate(sources, start=1):
+        yield (key if len(sources) == 1 else f"{key}#{number}"), source
+
+
+def name_mistakes(key: str, sources: Sequence[Source]) -> Iterator[str]:
+    counts = Counter(source.label for source in sources)
+    for place, source in named(key, sources):
+        if counts[source.label] > 1:
+            yield f'{place} is called "{source.label}", and so is another; give each a name of its own'
+
+
+def weight_mistakes(sources: Sequence[ProblemSource] | Sequence[Conversations]) -> Iterator[str]:
+    without = [place for place, source in named("data", sources) if source.weight is None]
+    if without and len(without) < len(sources):
+        yield (
+            f"{' and '.join(without)} has no weight and others have one; set weight in every [[data]], or in none "
+            "(then each is drawn from by its number of rows)"
+        )
+
+
+def grader_mistakes(key: str, sources: Sequence[Problems], reward: Reward) -> Iterator[str]:
+    for place, source in named(key, sources):
+        try:
+            reward_for(source, reward)
+        except ValidationError as error:
+            yield from (f"{place}.grader: {detail['ctx']['error']}" for detail in error.errors())
+
+
+def reward_for(source: Problems, reward: Reward) -> Reward:
+    """The recipe's reward, with the source's own grader. Scores of a function of one's own stay as they are."""
+    if source.grader is None or source.grader == reward.grader:
+        return reward
+    given = {**reward.model_dump(), "grader": source.grader}
+    other = Reward.model_validate({"grader": source.grader})
+    return Reward.model_validate({**given, "wrong": 0.0, "correct": 1.0} if other.own_function else given)
+
+
+def count_rows(source: Source) -> int | None:
+    """What it has at a glance, within its limit."""
+    count = count_records(source.source)
+    return count if count is None or source.limit is None else min(count, source.limit)
+
+
+def count_all(sources: Sequence[Source]) -> int | None:
+    counts = [count_rows(source) for source in sources]
+    return None if None in counts else sum(count or 0 for count in counts)
+
+
+def supply_warnings(
+    sources: Sequence[ProblemSource] | Sequence[Conversations], drawn: int, unit: str
+) -> Iterator[str]:
+    """Where every source has an end, and together they have less than the run draws."""
+    ends = [
+        None if (count := count_rows(source)) is None or source.epochs is None else count * source.epochs
+        for source in sources
+    ]
+    if None not in ends and (total := sum(end or 0 for end in ends)) < drawn:
+        yield (
+            f"the run draws {drawn:,} {unit} and data.epochs allows {total:,}, so it will end early; raise "
+            "data.epochs, or lower steps"
+        )
+
+
+def paths(tables: Mapping[str, Sequence[Problems]]) -> dict[str, str]:
+    """Files and generators by key, sources before examples: {"data.source": …, "eval.source": …}."""
+    every = [entry for key, sources in tables.items() for entry in named(key, sources)]
+    found = {f"{place}.source": source.source for place, source in every}
+    return found | {f"{place}.examples": s.examples for place, s in every if s.examples is not None}

@@ -1,0 +1,172 @@
+"""What the recipes of all stages share, and what each of them may say otherwise.
+
+A new stage declares the keys below, says how many samples a step has, and overrides methods where it differs: its
+data, more memory, checks and lines of its own. `recipe.sft` is the plainest stage, `recipe.rl` overrides them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from foresail.recipe import parts
+from foresail.recipe.batches import Batches, count_batches
+from foresail.recipe.hf_config import check_family
+from foresail.recipe.inputs import count_records
+from foresail.recipe.memory import (
+    FLOAT32,
+    VALUE_BYTES,
+    Device,
+    Dtype,
+    ExtraMemory,
+    Memory,
+    dtype_of,
+    logits_bytes,
+    state_bytes,
+    token_bytes,
+)
+from foresail.recipe.parts import CheckedPart
+from foresail.recipe.projections import count_adapters
+from foresail.recipe.shape import ModelShape
+
+
+class Stage(CheckedPart):
+    """A stage's recipe: the tables of `parts` put together, with the checks across them."""
+
+    unit: ClassVar[str] = "samples"  # what batches are made of, in words
+
+    if TYPE_CHECKING:
+        # Every stage declares these itself, in the order in which its recipe.toml shows them.
+        stage: str
+        run: parts.Run
+        model: parts.Model
+        lora: parts.OptionalLora
+        steps: int
+        micro_batch_tokens: parts.MicroBatchTokens
+        recompute: parts.Recompute
+        optimizer: parts.Optimizer
+        checkpoints: parts.Checkpoints
+
+        @property
+        def max_length(self) -> int:
+            """Tokens of the longest sample."""
+
+    @property
+    def samples_per_step(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def num_updates(self) -> int:
+        """Updates of the model in the whole run."""
+        return self.steps
+
+    def mistakes(self) -> Iterator[str]:
+        """What is wrong with the recipe itself, wherever it is to run."""
+        yield from model_mistakes(self.model)
+        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
+        yield from self.checkpoint_mistakes()
+        if self.max_length > self.micro_batch_tokens:
+            yield (
+                f"max_length {self.max_length} does not fit a micro-batch of {self.micro_batch_tokens} "
+                f"tokens; set micro_batch_tokens = {self.max_length} or more"
+            )
+
+    def checkpoint_mistakes(self) -> Iterator[str]:
+        settings = self.checkpoints
+        if settings.patience is not None and settings.best is None:
+            yield "checkpoints.patience waits for a metric; name it with checkpoints.best"
+
+    def count_batches(self) -> Batches:
+        return count_batches(
+            steps=self.steps,
+            samples=self.samples_per_step,
+            max_length=self.max_length,
+            micro_batch_tokens=self.micro_batch_tokens,
+        )
+
+    def estimate_memory(self, shape: ModelShape, device: Device) -> Memory:
+        """For SmolLM2-135M in bfloat16: 0.27 GB of weights, 0.54 GB of gradients, 1.61 GB of optimiser.
+
+        Of models that learn in turn, the larger one's gradients and activations count.
+        """
+        dtype, tokens = dtype_of(self.model.dtype, device), self.count_batches().micro_batch.tokens
+        value_bytes, extra = VALUE_BYTES[dtype], self.extra_memory(shape, dtype)
+        pairs = 0 if self.lora is None else count_adapters(shape, self.lora.rank, self.lora.targets)
+        trained = pairs or shape.num_parameters
+        gradients = FLOAT32 * max([trained, *(learner.num_parameters for learner in extra.learners)])
+        activations = tokens * max(
+            token_bytes(learner, value_bytes, device, recompute=self.recompute)
+            for learner in (shape, *extra.learners)
+        )
+        logits = logits_bytes(shape, tokens, value_bytes, device)
+        return Memory(
+            weights=(shape.num_parameters + pairs) * value_bytes,
+            gradients=gradients,
+            optimizer=round(trained * state_bytes(self.optimizer.states, dtype)),
+            activations=activations,
+            logits=logits,
+            kv_cache=extra.kv_cache,
+            reference=extra.reference,
+            critic=extra.critic,
+            shared=min(extra.kv_cache, gradients + activations + logits) if device == "cuda" else 0,
+        )
+
+    def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
+        """What is held besides the model, its gradients and its optimiser."""
+        return ExtraMemory()
+
+    # For the preflight: what is looked at, and what is said of it.
+
+    def sources(self) -> Mapping[str, str]:
+        """Data by key, files or generators; what the run draws from comes first."""
+        return {}
+
+    def count_records(self) -> int | None:
+        """Records the run will draw from, where they can be counted at a glance."""
+        return next(map(count_records, self.sources().values()), None)
+
+    def refusals(self, num_records: int | None) -> Iterator[str]:
+        """Why it cannot run here, besides what is checked for every stage."""
+        yield from ()
+
+    def context_refusal(self, context: int) -> str:
+        """What to say where samples are longer than the model's context."""
+        return (
+            f"max_length {self.max_length} exceeds the model's context of {context} tokens; "
+            f"set max_length = {context} or less"
+        )
+
+    def warnings(self) -> Iterator[str]:
+        """Settings that run, but hardly mean what was meant."""
+        settings = self.checkpoints
+        if settings.best is not None and "loss" in settings.best and settings.best_is == "max":
+            yield f'checkpoints.best = "{settings.best}" keeps the highest; set checkpoints.best_is = "min"'
+
+    def batch_notes(self) -> Iterator[str]:
+        """Lines below the table of batches."""
+        yield from ()
+
+    def memory_notes(self) -> Mapping[str, str]:
+        """By part of the memory, what stands beside its size."""
+        return {}
+
+    def files(self) -> Mapping[str, str]:
+        """What this stage writes besides metrics, timeline and checkpoints."""
+        return {}
+
+
+def model_mistakes(model: parts.Model) -> Iterator[str]:
+    if (model.path is None) == (model.shape is None):
+        yield "set one of model.path (a checkpoint) and [model.shape] (fresh weights)"
+    if model.shape is not None:
+        if model.tokenizer is None:
+            yield "fresh weights bring no tokenizer; set model.tokenizer to its directory"
+        try:
+            check_family(model.shape)
+        except ValueError as error:
+            yield f"model.shape: {error}"
+
+
+def optimizer_mistakes(model: parts.Model, optimizer: parts.Optimizer, place: str) -> Iterator[str]:
+    if model.dtype == "float16" and optimizer.states == "8bit":
+        yield f'{place}.states = "8bit" does not go with float16; set model.dtype = "bfloat16"'

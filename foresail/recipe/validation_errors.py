@@ -1,0 +1,140 @@
+"""Pydantic's errors in the words of someone who writes recipes: which key, what it takes, what it got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from foresail.recipe.elsewhere import sentence_for_value
+from foresail.recipe.keys import hint, item_type, key_type, one_or_more, table_type
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
+MOST_SHOWN = 80  # characters of a mistaken value
+WANTED = {
+    "string_type": "text in quotes",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+}
+BOUNDS = {
+    "greater_than": ("gt", "greater than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+
+
+def explain_errors(
+    error: ValidationError, stage: type[BaseModel], given: Mapping[str, Any], told: Sequence[str]
+) -> Iterator[str]:
+    """One line per mistake in what was `given`; checks across keys bring their own words, one line each.
+
+    Mistakes that only follow from the keys already `told` of are left out.
+    """
+    for found in error.errors(include_url=False):
+        detail = with_lone_tables(found, stage, given)
+        if any(key.startswith(f"{key_of(detail)}.") for key in told):
+            continue
+        if detail["type"] == "value_error":
+            prefix = f"{key_of(detail)}: " if detail["loc"] else ""
+            yield from (prefix + line for line in str(detail["ctx"]["error"]).splitlines())
+        elif detail["type"] == "extra_forbidden":
+            yield unknown_key(detail, find_field(detail["loc"][:-1], stage))
+        else:
+            yield sentence(detail, find_field(detail["loc"], stage))
+
+
+def with_lone_tables(detail: ErrorDetails, stage: type[BaseModel], given: Mapping[str, Any]) -> ErrorDetails:
+    """("data", 0, "source") as ("data", "source"), where there is one table under a name that may have several."""
+    name, *rest = detail["loc"] or ("",)
+    field, there = stage.model_fields.get(str(name)), given.get(str(name))
+    if field is None or one_or_more(field) is None or (isinstance(there, list) and len(there) > 1):
+        return detail
+    return {**detail, "loc": (name, *rest[1:])}
+
+
+def sentence(detail: ErrorDetails, field: FieldInfo | None) -> str:
+    kind, key, got = detail["type"], key_of(detail), show(detail["input"])
+    if kind == "missing":
+        return missing(key, field)
+    if kind in WANTED:
+        return f"{key} must be {WANTED[kind]}, not {got}"
+    if kind in BOUNDS:
+        name, words = BOUNDS[kind]
+        return f"{key} must be {words} {detail['ctx'][name]:g}, not {got}"
+    if kind == "literal_error" and field is not None:
+        choices = [str(choice) for choice in get_args(field.annotation)]
+        near = get_close_matches(str(detail["input"]), choices, n=1)
+        meant = sentence_for_value(key, detail["input"]) or (f"did you mean {near[0]}?" if near else "")
+        return f"{key} must be one of {', '.join(choices)}, not {got}{meant and f'; {meant}'}"
+    if kind == "tuple_type":
+        tables = field is not None and item_type(field.annotation) is not None
+        if field is not None and (several := one_or_more(field)) is not None:
+            text = " or text in quotes" if several.short else ""
+            return f"{key} must be a table ([{key}]), several ([[{key}]]){text}, not {got}"
+        return f"{key} must be {f'one or more tables ([[{key}]])' if tables else 'a list ([…])'}, not {got}"
+    if kind in ("model_type", "model_attributes_type"):
+        if told := sentence_for_value(key, detail["input"]):
+            return f"{key} = {got}: {told}"
+        table = table_type(key_type(field)) if field is not None else None
+        keys = f" with keys like {', '.join(list(table.model_fields)[:3])}" if table is not None else ""
+        return f"{key} must be a table ([{key}]){keys}, not {got}"
+    return f"{key}: {detail['msg'][0].lower()}{detail['msg'][1:]}, not {got}"
+
+
+def unknown_key(detail: ErrorDetails, field: FieldInfo | None) -> str:
+    """In one of several tables under a name; of other unknown keys `load` tells."""
+    table = item_type(field.annotation) if field is not None else None
+    meant = f"; {hint(str(detail['loc'][-1]), list(table.model_fields))}" if table else ""
+    return f"{key_of(detail)}: unknown key{meant}"
+
+
+def missing(key: str, field: FieldInfo | None) -> str:
+    kind = key_type(field) if field is not None else None
+    table = table_type(kind)
+    if table is not None and str not in get_args(kind):
+        return f"{key} is missing; add a table [{key}]: {(table.__doc__ or '').strip()}"
+    return f"{key} is missing; set it: {field.description if field is not None else key}"
+
+
+def key_of(detail: ErrorDetails) -> str:
+    """("curriculum", 1, "steps") -> "curriculum#2.steps": the second of its tables."""
+    names = "".join(f"#{name + 1}" if isinstance(name, int) else f".{name}" for name in detail["loc"])
+    return names.removeprefix(".")
+
+
+def find_field(location: tuple[int | str, ...], stage: type[BaseModel]) -> FieldInfo | None:
+    table: type[BaseModel] | None = stage
+    field = None
+    for name in location:
+        if isinstance(name, int):  # an entry of the list before
+            continue
+        if table is None or name not in table.model_fields:
+            return None
+        field = table.model_fields[name]
+        table = table_type(field.annotation) or item_type(field.annotation)
+    return field
+
+
+def show(value: Any) -> str:
+    """As the user would have written it in TOML: "a", true, none, 3."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return shortened(f'"{value}"')
+    return "a table" if isinstance(value, dict) else shortened(str(value))
+
+
+def shortened(text: str) -> str:
+    """On one line, and no longer than one reads."""
+    line = " ".join(text.splitlines())
+    return line if len(line) <= MOST_SHOWN else line[: MOST_SHOWN - 1] + "…"

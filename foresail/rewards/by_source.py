@@ -1,0 +1,62 @@
+"""Graders by source: a problem of one source may be graded and paid otherwise than one of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from foresail.recipe.parts import Reward
+from foresail.records import Problem, Sample, Verdict
+from foresail.rewards.build import open_grading
+from foresail.rewards.grading import Grading
+from foresail.rewards.group_rewards import Rewards, judge_group, judge_sample, reward_group
+from foresail.tokenizer.tokenizer import Tokenizer
+
+
+@contextmanager
+def open_gradings(settings: Iterable[Reward], prints: Path | None = None) -> Iterator[dict[Reward, Grading]]:
+    """One grading for all equal settings; `prints` is the file for what reward functions print."""
+    with ExitStack() as opened:
+        yield {
+            reward: opened.enter_context(open_grading(reward, prints=prints))
+            for reward in dict.fromkeys(settings)
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardsBySource:
+    """What the recipe says of each source, by `Problem.dataset`, and the gradings for it."""
+
+    settings: Mapping[str, Reward]
+    gradings: Mapping[Reward, Grading]
+    tokenizer: Tokenizer
+
+    def judge(self, problem: Problem, sample: Sample) -> Future[Verdict]:
+        settings = self.settings[problem.dataset]
+        return judge_sample(
+            problem, sample, tokenizer=self.tokenizer, settings=settings, grading=self.gradings[settings]
+        )
+
+    def judge_group(
+        self, problem: Problem, samples: Sequence[Sample], early: Sequence[Future[Verdict]]
+    ) -> Sequence[Future[Verdict]]:
+        settings = self.settings[problem.dataset]
+        return judge_group(
+            problem,
+            samples,
+            early,
+            tokenizer=self.tokenizer,
+            settings=settings,
+            grading=self.gradings[settings],
+        )
+
+    def reward(
+        self, problem: Problem, samples: Sequence[Sample], verdicts: Sequence[Verdict], *, limit: int
+    ) -> Rewards:
+        settings = self.settings[problem.dataset]
+        return reward_group(
+            problem, samples, verdicts, tokenizer=self.tokenizer, settings=settings, limit=limit
+        )

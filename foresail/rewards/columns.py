@@ -1,0 +1,30 @@
+"""Whether the data has the columns that reward functions want, found on its first row, before a model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foresail.data.problems import load_problems
+from foresail.recipe.parts import Problems
+from foresail.records import Problem
+from foresail.rewards.grading import Wish
+
+
+def check_columns(wishes: Sequence[Wish], table: str, settings: Problems) -> None:
+    """`table` is where the recipe has this source, such as "data"."""
+    if not wishes:
+        return
+    alone = {"limit": 1, "difficulty": None, "difficulty_key": None, "examples": None}
+    (problem,) = load_problems(settings.model_copy(update=alone))
+    check_problem(wishes, problem, f"{table}.source {settings.source}")
+
+
+def check_problem(wishes: Sequence[Wish], problem: Problem, where: str) -> None:
+    for wish in wishes:
+        if missing := [column for column in wish.columns if column not in problem.extra]:
+            there = ", ".join(sorted({"answer", *problem.extra}))
+            place = f" ({wish.place})" if wish.place else ""
+            raise ValueError(
+                f"{wish.function}{place} wants the column{'s' * (len(missing) > 1)} {', '.join(missing)}, and "
+                f"{where} has {there}; add what is missing, or give it a default"
+            )

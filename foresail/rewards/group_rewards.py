@@ -1,0 +1,121 @@
+"""From the samples of a group to their verdicts, and from the verdicts to rewards.
+
+Every sample is judged as soon as it ends, except by reward functions that want the whole group: they are called
+when its last sample has ended. Rewards are made when the group's last verdict is in: a function in the place of
+`reward_group` sees all samples of the problem together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from foresail.records import FAILURES, Problem, Sample, Verdict
+from foresail.rewards.foreign_rewards import add_ids
+from foresail.rewards.grading import NOTHING_YET, Grading, Pair, group_verdicts
+from foresail.rewards.shaping import format_penalty, language_penalty, overlong_penalty
+from foresail.rewards.trajectory import read_trajectory
+
+if TYPE_CHECKING:
+    from foresail.recipe.parts import Reward
+    from foresail.tokenizer.tokenizer import Tokenizer
+
+Rewards = tuple[float | None, ...]  # of a group's samples, in their order; None for a failed verdict
+
+
+def judge_sample(
+    problem: Problem, sample: Sample, *, tokenizer: Tokenizer, settings: Reward, grading: Grading
+) -> Future[Verdict]:
+    """Hand a sample's text to the grader; functions of one's own get its token ids too. Prompts are not graded.
+
+    Where some functions wait for the whole group, the others judge it now.
+    """
+    duties = grading.duties
+    if not duties.early:
+        return NOTHING_YET
+    submit = grading.submit_early if duties.group else grading.submit
+    return submit(*to_pair(problem, sample, tokenizer=tokenizer, settings=settings))
+
+
+def judge_group(
+    problem: Problem,
+    samples: Sequence[Sample],
+    early: Sequence[Future[Verdict]],
+    *,
+    tokenizer: Tokenizer,
+    settings: Reward,
+    grading: Grading,
+) -> Sequence[Future[Verdict]]:
+    """All verdicts on a group whose last sample has ended, from what `judge_sample` gave for each."""
+    if not grading.duties.group:
+        return early
+    pairs = [to_pair(problem, sample, tokenizer=tokenizer, settings=settings) for sample in samples]
+    return group_verdicts(grading, pairs, early)
+
+
+def to_pair(problem: Problem, sample: Sample, *, tokenizer: Tokenizer, settings: Reward) -> Pair:
+    known = add_ids(problem, sample) if settings.functions else problem
+    return known, read_trajectory(tokenizer, sample)
+
+
+def reward_group(
+    problem: Problem,
+    samples: Sequence[Sample],
+    verdicts: Sequence[Verdict],
+    *,
+    tokenizer: Tokenizer,
+    settings: Reward,
+    limit: int,
+) -> Rewards:
+    """What the recipe pays for each sample; of several turns the last response's format and language count."""
+    prompt = "\n".join(message.content for message in problem.prompt)
+    reads_text = bool(settings.format_weight or settings.language_weight)
+    return tuple(
+        reward(
+            verdict,
+            settings,
+            prompt=prompt,
+            response=read_trajectory(tokenizer, sample).response if reads_text else "",
+            num_tokens=sample.num_response_tokens,
+            limit=limit,
+        )
+        for sample, verdict in zip(samples, verdicts, strict=True)
+    )
+
+
+def right_or_wrong(problem: Problem, samples: Sequence[Sample], verdicts: Sequence[Verdict]) -> Rewards:
+    """1 for a right answer, 0 for any other, whatever a recipe pays for a part of it: for evaluations."""
+    return tuple(
+        None if verdict.status in FAILURES else float(verdict.status == "correct") for verdict in verdicts
+    )
+
+
+def reward(
+    verdict: Verdict, settings: Reward, *, prompt: str, response: str, num_tokens: int, limit: int
+) -> float | None:
+    """Maps the score in [0, 1] onto [wrong, correct] and adds the recipe's terms, then length, format and language.
+
+    A right answer of 9 tokens gets 1.0, a wrong one with Reward(wrong=-1) -1.0. The scores of a function of
+    one's own may be any numbers; `wrong` and `correct` are then 0 and 1, which leaves them as they are.
+    None for a failure, which is never a score: the caller drops the sample's group.
+    """
+    earned = pay(verdict, settings)
+    if earned is None:
+        return None
+    return (
+        earned
+        + overlong_penalty(
+            num_tokens, limit=limit, buffer=settings.overlong_buffer, factor=settings.overlong_factor
+        )
+        + format_penalty(response, weight=settings.format_weight)
+        + language_penalty(prompt, response, weight=settings.language_weight)
+    )
+
+
+def pay(verdict: Verdict, settings: Reward) -> float | None:
+    """What a verdict is worth: its score between `wrong` and `correct`, and its terms' scores by their weights."""
+    if verdict.status in FAILURES:
+        return None
+    earned = settings.wrong + verdict.score * (settings.correct - settings.wrong)
+    return earned + sum(term.weight * verdict.terms.get(term.label, 0.0) for term in settings.terms)

@@ -1,0 +1,78 @@
+"""Loading a grader within a limit of time, and what to say when it cannot be loaded.
+
+A reward file may import what is not installed, or wait for ever at its first line: that is told before the first
+step, with the file and the line.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from foresail.rewards.time_limit import TimeLimit
+
+LONGEST_DETAIL = 500  # characters of an error that verdicts keep
+LOADING_SECONDS = 300.0  # a grader may import a large library, or read a model
+
+
+class LoadingTooLong(BaseException):
+    """Not an Exception: code that is loaded must not take it for one of its own."""
+
+
+@contextmanager
+def loading_limit(seconds: float) -> Iterator[None]:
+    """Raises `LoadingTooLong` at the line that runs when the time is spent; in a process's main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    limit = TimeLimit(os.getpid(), seconds)
+
+    def look(number: int, frame: FrameType | None) -> None:
+        if (left := limit.left()) > 0:  # it waited for a core meanwhile
+            signal.setitimer(signal.ITIMER_REAL, left)
+            return
+        raise LoadingTooLong(f"loading took longer than {seconds:g} s and was stopped")
+
+    before: Any = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def explain_loading(error: BaseException) -> str:
+    """explain_loading(KeyError("x")) -> "KeyError: 'x' (rewards.py:2)"; of what is not installed, how to get it."""
+    if isinstance(error, LoadingTooLong):
+        return f"{error}{where(error, is_own)}"
+    line = in_one_line(error)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        missing = error.name.partition(".")[0]
+        return f"{line}; pip install the package that has {missing}, or put {missing}.py beside the file"
+    return line
+
+
+def in_one_line(error: BaseException) -> str:
+    """in_one_line(KeyError("x")) -> "KeyError: 'x' (rewards.py:12)", where it was raised."""
+    words = "".join(traceback.format_exception_only(error)).strip().rpartition("\n")[2]
+    return words[:LONGEST_DETAIL] + where(error, lambda file: file[0] != "<")
+
+
+def where(error: BaseException, counts: Callable[[str], bool]) -> str:
+    """The innermost line of a file that counts: " (rewards.py:12)"."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if counts(frame.filename)]
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+
+
+def is_own(file: str) -> bool:
+    """Whether it is the user's, not Python's, a library's or ours: their lines are no news to him."""
+    return file[0] != "<" and file != __file__ and not file.startswith((sys.prefix, sys.base_prefix))

@@ -1,0 +1,89 @@
+"""What reward functions print goes to a file of the run: the live view is drawn over, and stdout is for results.
+
+    prints = PrintLog(run / "reward.log")
+    with prints.diverting():
+        score(…)
+    prints.news()      # once there is something to read: where
+
+Processes of their own inherit `descriptor()` as stdout and stderr. In this process `diverting` holds for the caller
+and for coroutines it starts, not for other threads: the live view is drawn by one of those.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TextIO
+
+diverted_to: ContextVar[TextIO | None] = ContextVar("diverted_to", default=None)
+
+
+class PrintLog:
+    """Opened when it is first needed; an empty file is not left behind, nor the folders made for it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: TextIO | None = None
+        self.told = False
+        self.made: list[Path] = []  # folders that were not there, innermost first
+
+    def open(self) -> TextIO:
+        if self.file is None:
+            self.made = [folder for folder in self.path.parents if not folder.exists()]
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # by the line, and each at the end: several processes write to it
+            self.file = self.path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+        return self.file
+
+    def descriptor(self) -> int:
+        return self.open().fileno()
+
+    @contextmanager
+    def diverting(self) -> Iterator[None]:
+        token = diverted_to.set(self.open())
+        out, err = sys.stdout, sys.stderr
+        sys.stdout, sys.stderr = Diverted(out), Diverted(err)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = out, err
+            diverted_to.reset(token)
+
+    def news(self) -> str | None:
+        """Where the prints are, the first time that there are some."""
+        if self.told or self.file is None or not os.fstat(self.file.fileno()).st_size:
+            return None
+        self.told = True
+        return f"what reward functions print is in {self.path}"
+
+    def close(self) -> None:
+        if self.file is None:
+            return
+        empty = not os.fstat(self.file.fileno()).st_size
+        self.file.close()
+        self.file = None
+        if empty:
+            self.path.unlink(missing_ok=True)
+            with suppress(OSError):  # a run is in it now
+                for folder in self.made:
+                    folder.rmdir()
+
+
+class Diverted:
+    """Stands for stdout or stderr: whoever is diverted writes elsewhere, all others as before."""
+
+    def __init__(self, usual: Any) -> None:
+        self.usual = usual
+
+    def write(self, text: str) -> int:
+        return int((diverted_to.get() or self.usual).write(text))
+
+    def flush(self) -> None:
+        (diverted_to.get() or self.usual).flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.usual, name)

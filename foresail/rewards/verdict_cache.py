@@ -1,0 +1,91 @@
+"""Equal programs that come together are run once, and one that was right is not run again.
+
+A model that has learned something writes the same program for a problem again and again, and running it takes far
+longer than reading it.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+
+from foresail.judge.programs.fences import find_program
+from foresail.judge.programs.program import Program
+from foresail.records import Problem, Trajectory, Verdict
+from foresail.rewards.grading import Grading
+
+KEPT = 4096  # programs
+
+Key = tuple[int, Program]
+
+
+@dataclass
+class Trial:
+    """A program with the grader, and how many responses wait for it. `problem` keeps its place in memory."""
+
+    problem: Problem
+    graded: Future[Verdict]
+    waiting: int = 0
+
+    @property
+    def still_counts(self) -> bool:
+        """Under way, or right. A failure says nothing; what is wrong may only have been slow on a busy machine."""
+        if not self.graded.done():
+            return True
+        if self.graded.cancelled() or self.graded.exception() is not None:
+            return False
+        return self.graded.result().status == "correct"
+
+
+class CachedGrading(Grading):
+    """Stands before another: every response has a future of its own, many of them from one trial."""
+
+    def __init__(self, grading: Grading) -> None:
+        self.grading = grading
+        self.lock = threading.Lock()
+        self.trials: dict[Key, Trial] = {}
+
+    def check(self) -> None:
+        self.grading.check()
+
+    def close(self) -> None:
+        self.grading.close()
+
+    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        program = find_program(trajectory.response)
+        if program is None:  # nothing will be run
+            return self.grading.submit(problem, trajectory)
+        own: Future[Verdict] = Future()
+        with self.lock:
+            trial = self._find((id(problem), program), problem, trajectory)
+            trial.waiting += 1
+        own.add_done_callback(partial(self._leave, trial))
+        trial.graded.add_done_callback(partial(pass_on, own))
+        return own
+
+    def _find(self, key: Key, problem: Problem, trajectory: Trajectory) -> Trial:
+        trial = self.trials.get(key)
+        if trial is None or not trial.still_counts:
+            trial = self.trials[key] = Trial(problem, self.grading.submit(problem, trajectory))
+            if len(self.trials) > KEPT:
+                del self.trials[next(iter(self.trials))]
+        return trial
+
+    def _leave(self, trial: Trial, own: Future[Verdict]) -> None:
+        """Whoever was cancelled waits no more; a trial that nobody waits for need not begin."""
+        with self.lock:
+            trial.waiting -= 1
+            if own.cancelled() and not trial.waiting:
+                trial.graded.cancel()
+
+
+def pass_on(own: Future[Verdict], graded: Future[Verdict]) -> None:
+    if not own.set_running_or_notify_cancel():
+        return
+    error = graded.exception()
+    if error is not None:
+        own.set_exception(error)
+    else:
+        own.set_result(graded.result())

@@ -1,0 +1,41 @@
+"""What a recipe needs of the engines that serve it, and what is done where a backend cannot.
+
+keyed noise        `run.deterministic` needs it; else its samples are as good, and cannot be repeated
+log-probabilities  training needs them; an evaluation does not
+parking            `rollout.chunk_tokens` needs it; else requests run undivided
+drafts             `rollout.drafts = "on"` needs them; with "auto" there are none
+memory lending     nobody needs it: the cache then keeps its memory while the trainer works
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from foresail.recipe.parts import Rollout
+from foresail.rollout.instance import Instance
+
+CHUNK = 64  # tokens; a shorter one would cost more than the capacity it saves
+
+# capability -> what a backend without it does, and what to do about that
+LACKS = {
+    "keyed_noise": "draws its own noise, so that no run can be repeated; set run.deterministic = false",
+    "logprobs": "gives no log-probabilities, which training compares with its own; use another backend",
+    "parking": "cannot stop a request half-way; leave rollout.chunk_tokens unset: requests then run undivided",
+    "drafts": 'checks no drafts; set rollout.drafts = "auto"',
+}
+
+
+def require(instances: Iterable[Instance], needs: Mapping[str, bool]) -> None:
+    """Refuse by name: require(…, {"keyed_noise": recipe.run.deterministic, "logprobs": True})."""
+    for instance in instances:
+        for capability, needed in needs.items():
+            if needed and not getattr(instance.capabilities, capability):
+                raise ValueError(f"backend {instance.state.name!r} {LACKS[capability]}")
+
+
+def choose_chunk(rollout: Rollout, instances: Sequence[Instance], max_length: int) -> int | None:
+    """Tokens of a chunk: as the recipe says, else none where all rows fit at full length, or cannot be divided."""
+    require(instances, {"parking": bool(rollout.chunk_tokens), "drafts": rollout.drafts == "on"})
+    fits = all(one.state.kv_tokens >= one.state.max_running * max_length for one in instances)
+    divisible = all(one.capabilities.parking for one in instances)
+    return rollout.chunk_tokens or (None if fits or not divisible else CHUNK)

@@ -1,0 +1,69 @@
+"""Watches a run's metrics as they come and raises alarms: each once, and again only after it was over.
+
+    monitor = AlarmMonitor(run.read_metrics())        what was raised before a resume is not raised twice
+    for raised in monitor.look(record):
+        print(raised.alarm)
+
+All it knows follows from the records, so a resumed run goes on watching without a state of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from foresail.runlog.alarms import CHECKS, RECENT, Alarm, Record
+
+WINDOW = 100  # steps that are looked back on, besides the first few
+QUIET = 5  # steps without a reason end an alarm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raised:
+    """An alarm, and the step in which it was raised."""
+
+    step: int
+    alarm: Alarm
+
+
+class AlarmMonitor:
+    """`raised` holds every alarm so far, `standing` those that are not over, by name."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.first: list[Record] = []
+        self.window: deque[Record] = deque(maxlen=WINDOW)
+        self.stage: Any = None  # of the curriculum
+        self.raised: list[Raised] = []
+        self.standing: dict[str, Raised] = {}
+        self.quiet: dict[str, int] = {}
+        for record in records:
+            self.look(record)
+
+    def look(self, record: Record) -> list[Raised]:
+        """The alarms that this step raises. Step 0, before the first update, is no part of the history."""
+        if record["step"] == 0:
+            return []
+        if record.get("curriculum/stage") != self.stage:
+            # other problems, other lengths: what was usual before says nothing any more
+            self.stage = record.get("curriculum/stage")
+            self.first, self.window = [], deque(maxlen=WINDOW)
+        if len(self.first) < RECENT:
+            self.first.append(record)
+        else:
+            self.window.append(record)
+        history = [*self.first, *self.window]
+        found = [alarm for check in CHECKS if (alarm := check(history)) is not None]
+        self.end_alarms({alarm.name for alarm in found})
+        new = [Raised(step=record["step"], alarm=alarm) for alarm in found if alarm.name not in self.standing]
+        self.standing |= {raised.alarm.name: raised for raised in new}
+        self.raised += new
+        return new
+
+    def end_alarms(self, present: set[str]) -> None:
+        """Alarms near their threshold come and go: only after some quiet steps are they over."""
+        for name in list(self.standing):
+            self.quiet[name] = 0 if name in present else self.quiet.get(name, 0) + 1
+            if self.quiet[name] >= QUIET:
+                del self.standing[name], self.quiet[name]

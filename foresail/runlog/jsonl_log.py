@@ -1,0 +1,104 @@
+"""A file of JSON lines that grows at its end, survives a kill in the middle of a line, and can be rewound."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from foresail.runlog.atomic import explained, write_aside
+
+
+class JsonlLog:
+    """Records with a `step`, one line each. A line counts once its newline is written.
+
+    So a torn last line is no line: readers pass over it, and the next append starts in its place.
+    Lines reach the operating system at once: a killed process loses none (a power cut may).
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """All of the records or, when the disk is full, none of them and an OSError."""
+        lines = b"".join(encode(record) for record in records)
+        with explained(self.path.parent), open(self.path, "a+b", buffering=0) as file:
+            drop_torn_line(file)
+            end = file.seek(0, os.SEEK_END)
+            try:
+                while lines:
+                    lines = lines[file.write(lines) :]
+            except BaseException:
+                with suppress(OSError):
+                    file.truncate(end)
+                raise
+
+    def read(self) -> list[dict[str, Any]]:
+        """Every whole record, in the order of writing; none when the file is not there yet."""
+        return [record for _, record in self.whole_lines()]
+
+    def rewind(self, step: int) -> None:
+        """Drop the records of later steps, as if the run had stopped right after `step`."""
+        if not self.path.exists():
+            return
+        kept = [line for line, record in self.whole_lines() if record["step"] <= step]
+        write_aside(self.path, lambda aside: aside.write_bytes(b"".join(kept)))
+
+    def whole_lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        if not self.path.exists():
+            return
+        with open(self.path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                yield line, decode(line, f"{self.path} line {number}")
+
+
+def encode(record: Mapping[str, Any]) -> bytes:
+    """encode({"loss": nan}) -> b'{"loss":null}\\n': JSON has no NaN or infinity, but the name is kept."""
+    try:
+        return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    except orjson.JSONEncodeError:
+        # half of a pair of surrogates, a number beyond 64 bits, keys that are no text …
+        return json.dumps(nan_to_null(record)).encode() + b"\n"
+
+
+def nan_to_null(value: Any) -> Any:
+    """The same data with None for every NaN and infinity in it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: nan_to_null(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [nan_to_null(entry) for entry in value]
+    return value
+
+
+def decode(line: bytes, place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or not isinstance(record.get("step"), int):
+        raise ValueError(
+            f'{place} is not a JSON record with a whole "step"; remove that line, then try again'
+        )
+    return record
+
+
+def drop_torn_line(file: FileIO) -> None:
+    """Cut the file after its last newline."""
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        return
+    file.seek(size - 1)
+    if file.read(1) != b"\n":
+        file.seek(0)
+        file.truncate(file.readall().rfind(b"\n") + 1)

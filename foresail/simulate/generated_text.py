@@ -1,0 +1,62 @@
+"""What simulated requests generate: sequences as long as the real ones that take no memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Generic, TypeVar, overload
+
+from foresail.engine.request import Completion
+from foresail.records import Sample
+
+Value = TypeVar("Value")
+SAMPLES = 1 << 16  # more than a group has
+
+
+def ids_of(key: int, sample: int, count: int) -> range:
+    """The first tokens of a response: like real ones they follow from the noise key; the first tells the sample."""
+    start = key - key % SAMPLES + sample
+    return range(start, start + count)
+
+
+def sample_of(ids: Sequence[int]) -> int:
+    """sample_of(ids_of(key, 7, 100)) -> 7."""
+    return ids[0] % SAMPLES
+
+
+class Repeated(Sequence[Value], Generic[Value]):
+    """Repeated(0.0, 1000) is [0.0] * 1000."""
+
+    def __init__(self, value: Value, count: int) -> None:
+        self._value, self._count = value, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Value]:
+        return repeat(self._value, self._count)
+
+    @overload
+    def __getitem__(self, place: int) -> Value: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Value]: ...
+
+    def __getitem__(self, place: int | slice) -> Value | Sequence[Value]:
+        if isinstance(place, slice):
+            return Repeated(self._value, len(range(self._count)[place]))
+        range(self._count)[place]  # or an IndexError
+        return self._value
+
+
+def to_weightless_sample(completion: Completion) -> Sample:
+    """The response alone, for whoever judges it: nobody trains on it, so it need not be a list of its own."""
+    count = len(completion.ids)
+    return Sample(
+        ids=completion.ids,  # type: ignore[arg-type]
+        loss_mask=Repeated(1, count),  # type: ignore[arg-type]
+        logprobs=completion.logprobs,  # type: ignore[arg-type]
+        versions=completion.versions,  # type: ignore[arg-type]
+        turns=Repeated(0, count),  # type: ignore[arg-type]
+        finish=completion.finish,
+    )

@@ -1,0 +1,175 @@
+"""A step's rollout on a cluster that is not there: the loop of a real run, simulated engines and judges.
+
+    result = simulate(load_simulation("recipes/simulate/seer-moonlight.toml", ["rollout.policy=group"]))
+
+Out of it come throughput, tail, idle and waste ratios, and who had how many rows when. The assumptions are the
+keys of the TOML file and the openings of `costs`, `workloads`, `drafting_gain`, `engine` and `instance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foresail.data.prompts import PromptedProblem
+from foresail.recipe.parts import Sampling
+from foresail.rollout.collect import teaches
+from foresail.rollout.controller import Closing, Controller
+from foresail.rollout.event_log import EventLog
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.groups import GroupSpec
+from foresail.rollout.instance import Instance
+from foresail.rollout.kv_pool import KVPool
+from foresail.rollout.policies import build_policy
+from foresail.rollout.stream import Stream
+from foresail.simulate.clock import VirtualClock
+from foresail.simulate.costs import StepCost
+from foresail.simulate.generated_text import to_weightless_sample
+from foresail.simulate.instance import SimulatedInstance
+from foresail.simulate.judges import Judges
+from foresail.simulate.settings import Simulation, Step
+from foresail.simulate.shared_state import SharedState
+from foresail.simulate.workloads import Problems
+
+TAIL = 0.1  # the last tenth of the requests
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    """What came of one step; seconds are simulated ones, and last until the last verdict that was needed."""
+
+    seconds: float
+    generating_seconds: float  # until the last sample ended
+    tail_seconds: float  # of these, with nine tenths of the requests done
+    tokens: int
+    idle_ratio: float  # of all instances' time; work on groups that were cancelled counts as idle
+    waste_ratio: float  # valid groups that were generated in vain, against those wanted
+    chosen: int
+    launched_groups: int
+    cancelled_groups: int
+    preemptions: int
+    computed_again: int  # tokens
+    migrations: int
+    decisions: int
+    share: float  # of valid groups, for the next step
+    history: dict[str, list[tuple[float, int]]]  # instance -> rows it has from a moment on
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.tokens / self.generating_seconds
+
+
+class SimulatedStep:
+    """One step of the real loop: fleet, scheduler, controller and stream are those of a run."""
+
+    def __init__(
+        self, simulation: Simulation, cost: StepCost, problems: Problems, share_before: float
+    ) -> None:
+        work, step = simulation.workload, simulation.step
+        self._wanted, self._samples, self._problems = work.groups, work.samples, problems
+        self._clock = VirtualClock()
+        self._shared = SharedState(clock=self._clock, length=problems.length)
+        machine = simulation.machine(cost)
+        self._instances = [
+            SimulatedInstance(f"i{place}", machine, self._shared)
+            for place in range(simulation.cluster.instances)
+        ]
+        self._judges = Judges(
+            problems, self._clock, count=step.graders, after_all=step.grading == "after-all"
+        )
+        self._controller = build_controller(step, work.groups, share_before)
+        self._stream = Stream(
+            fleet=build_fleet(simulation, self._instances, problems, self._clock),
+            problem_of=self._problem_of,
+            group_spec=GroupSpec(
+                sampling=Sampling(max_new_tokens=work.max_tokens),
+                num_samples=work.samples,
+                stop_ids=(),
+                seed=simulation.seed,
+                step=0,
+            ),
+            judge=self._judges,
+            controller=self._controller,
+            usable=teaches if step.launches != "all" else lambda group: True,
+            wait=self._clock.wait,
+            read=to_weightless_sample,
+        )
+
+    def run(self) -> StepResult:
+        for _ in self._stream:
+            pass
+        closing = self._controller.closing()
+        assert closing is not None, "a stream ends with its step"
+        return self._result(closing)
+
+    def _problem_of(self, launch: int) -> PromptedProblem:
+        self._judges.expect(self._samples)
+        return self._problems.prompted(launch)
+
+    def _result(self, closing: Closing) -> StepResult:
+        seconds, ends = self._clock.now(), self._judges.ends
+        engines = [instance.engine for instance in self._instances]
+        cancelled = {str(group) for group in closing.cancelled}
+        useful = sum(
+            spent for name, spent in self._shared.spent.items() if name.partition(".")[0] not in cancelled
+        )
+        return StepResult(
+            seconds=seconds,
+            generating_seconds=ends[-1],
+            tail_seconds=ends[-1] - ends[int(len(ends) * (1 - TAIL)) - 1],
+            tokens=self._judges.tokens,
+            idle_ratio=1 - useful / (seconds * len(engines)),
+            waste_ratio=len(closing.surplus) / self._wanted,
+            chosen=len(closing.chosen),
+            launched_groups=self._stream.num_launched,
+            cancelled_groups=len(cancelled),
+            preemptions=sum(engine.preemptions for engine in engines),
+            computed_again=round(sum(engine.computed_again for engine in engines)),
+            migrations=sum(instance.migrations for instance in self._instances),
+            decisions=self._stream.fleet.scheduler.decisions,
+            share=closing.share,
+            history={instance.state.name: instance.engine.history for instance in self._instances},
+        )
+
+
+# What the controller is compared with: other ways to say when groups are launched and when a step is over.
+
+
+class Patient(Controller):
+    """Continuous launches without early termination: what runs when enough are valid may end."""
+
+    def closing(self) -> Closing | None:
+        return super().closing() if self.num_active == 0 else None
+
+
+class Rounds(Patient):
+    """Naive dynamic sampling: as many as are wanted, all to their end, again until enough are valid."""
+
+    def next_launches(self) -> int:
+        return 0 if self.num_active else min(self.wanted, self.cap - len(self._order))
+
+
+def build_controller(step: Step, wanted: int, share_before: float) -> Controller:
+    if step.launches == "all":
+        return Controller.for_all(wanted)
+    build = Rounds if step.launches == "rounds" else Controller if step.early_termination else Patient
+    return build(wanted=wanted, cap=wanted * step.launch_cap, share_before=share_before)
+
+
+def build_fleet(
+    simulation: Simulation, instances: Sequence[Instance], problems: Problems, clock: VirtualClock
+) -> Fleet:
+    rollout = simulation.rollout
+    policy = build_policy(rollout.policy, true_length=problems.length)
+    pool, event_log = KVPool(simulation.cluster.host_bytes), EventLog(clock.now)
+    return Fleet(instances, policy, pool, chunk_tokens=rollout.chunk_tokens, event_log=event_log)
+
+
+def simulate(simulation: Simulation) -> list[StepResult]:
+    """One result a step; each step expects the share of valid groups that the one before it saw."""
+    cost, share, results = simulation.cluster.step_cost(), simulation.workload.valid_share, []
+    for number in range(simulation.steps):
+        problems = Problems(simulation.workload, seed=simulation.seed, step=number)
+        results.append(SimulatedStep(simulation, cost, problems, share).run())
+        share = results[-1].share
+    return results

@@ -1,0 +1,169 @@
+"""A learner: a model of a run, its optimiser, and their files in every checkpoint.
+
+    policy, tokenizer = open_policy(recipe, checkpoint, device)   # fresh, or as the checkpoint has it
+    metrics = train_step(policy, batches, batch_loss, learning_rate=1e-6)
+    policy.save(folder)
+
+A run may have several: `Session.learners` holds the policy, and what a stage adds to it (a critic, a reference).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from foresail.model.adapters import Adapters
+from foresail.model.decoder import Decoder
+from foresail.model.device import choose_dtype
+from foresail.model.hf import load_model, save_model
+from foresail.recipe import parts
+from foresail.recipe.hf_config import SpecialIds
+from foresail.recipe.stage import Stage
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.optimizer import AdamW, build_optimizer
+from foresail.train.starting_point import load_model_and_tokenizer
+from foresail.world import ONE_PROCESS, World
+
+TRAINER = "trainer"  # folder in a checkpoint: what going on exactly needs besides the policy's weights
+OPTIMIZER = "optimizer.safetensors"
+WEIGHTS = "weights.safetensors"  # as they are, where those for others are rounded
+Model = TypeVar("Model", bound=nn.Module)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner(Generic[Model]):
+    """A model and its optimiser. Without one it is frozen, as a reference: no update, no files.
+
+    `folder`, in a checkpoint, holds the optimiser's state; `save_weights` gets the checkpoint's own path. Weights
+    are loaded when the model is made, for that takes less memory than to fill one that is there.
+    """
+
+    name: str
+    model: Model
+    optimizer: AdamW | None = None
+    folder: str = TRAINER
+    save_weights: Callable[[Path], None] = lambda checkpoint: None
+
+    @property
+    def world(self) -> World:
+        """The ranks that train it together."""
+        return ONE_PROCESS if self.optimizer is None else self.optimizer.gradients.world
+
+    def save(self, checkpoint: Path) -> None:
+        if self.optimizer is not None:
+            (checkpoint / self.folder).mkdir(parents=True, exist_ok=True)
+            self.save_weights(checkpoint)
+            tensors = {name: tensor.contiguous() for name, tensor in self.optimizer.state().items()}
+            save_file(tensors, checkpoint / self.folder / OPTIMIZER)
+
+    def load(self, checkpoint: Path) -> None:
+        """Go on with the optimiser's state of a checkpoint."""
+        assert self.optimizer is not None, "a frozen model has no state to go on from"
+        tensors = read_state(checkpoint, f"{self.folder}/{OPTIMIZER}")
+        try:
+            self.optimizer.load_state(tensors)
+        except ValueError as error:
+            raise ValueError(
+                f"{checkpoint / self.folder / OPTIMIZER} does not fit: {error}; set optimizer.states and [lora] "
+                "in the run's recipe.toml as they were, and model.dtype to that of the machine the run came from "
+                f"(auto is bfloat16 on CUDA, else float32), or remove {checkpoint}"
+            ) from error
+
+
+def open_policy(
+    recipe: Stage, checkpoint: Path | None, device: torch.device, world: World = ONE_PROCESS
+) -> tuple[Learner[Decoder], Tokenizer]:
+    """As the checkpoint has it, or where the recipe starts.
+
+    Low-rank pairs go beside the weights that the run began with: a checkpoint's have them merged, and are rounded.
+    """
+    if checkpoint and recipe.lora is None:
+        dtype = choose_dtype(recipe.model.dtype, device)
+        model = load_model(checkpoint, dtype=dtype, device=device)
+        options = parts.read_options(recipe.model.template_options)
+        tokenizer = Tokenizer.load(checkpoint, options=options)  # it has the recipe's template
+        if (checkpoint / TRAINER / WEIGHTS).is_file():
+            load_exact_weights(model, checkpoint)
+    else:
+        model, tokenizer = load_model_and_tokenizer(
+            recipe.model, seed=recipe.run.seed, device=device, max_length=recipe.max_length
+        )
+    adapters = None
+    if recipe.lora is not None:
+        adapters = Adapters(model, recipe.lora, base=recipe.model.path, seed=recipe.run.seed)
+        if checkpoint:
+            adapters.load(checkpoint / TRAINER)
+    if recipe.recompute:
+        model.recompute_blocks()
+    policy = Learner(
+        name="policy",
+        model=model,
+        optimizer=build_optimizer(model, recipe.optimizer, recipe.run.seed, world),
+        save_weights=partial(save_policy, model, tokenizer, adapters, dtype=saved_dtype(recipe, model)),
+    )
+    if checkpoint:
+        policy.load(checkpoint)
+    return policy, tokenizer
+
+
+def saved_dtype(recipe: Stage, model: Decoder) -> torch.dtype:
+    wanted = recipe.checkpoints.dtype
+    return model.dtype if wanted == "auto" else choose_dtype(wanted, model.device)
+
+
+def save_policy(
+    model: Decoder,
+    tokenizer: Tokenizer,
+    adapters: Adapters | None,
+    checkpoint: Path,
+    *,
+    dtype: torch.dtype | None = None,
+) -> None:
+    """For others, in `dtype`; for going on the pairs, or the weights as they are where that rounds them."""
+    save_weights(model, tokenizer, checkpoint, dtype)
+    if adapters is not None:
+        adapters.save(checkpoint / TRAINER)
+    elif dtype not in (None, model.dtype, torch.float32):
+        exact = {name: weight.detach().to("cpu", copy=True) for name, weight in model.named_parameters()}
+        save_file(exact, checkpoint / TRAINER / WEIGHTS)
+
+
+@torch.no_grad()
+def load_exact_weights(model: Decoder, checkpoint: Path) -> None:
+    tensors, weights = read_state(checkpoint, f"{TRAINER}/{WEIGHTS}"), dict(model.named_parameters())
+    if {name: tensor.shape for name, tensor in tensors.items()} != {
+        name: weight.shape for name, weight in weights.items()
+    }:
+        raise ValueError(
+            f"{checkpoint / TRAINER / WEIGHTS} holds the weights of another model; restore the checkpoint, or "
+            f"remove {checkpoint} to resume from the one before it"
+        )
+    for name, weight in weights.items():
+        weight.copy_(tensors[name])
+
+
+def save_weights(
+    model: Decoder, tokenizer: Tokenizer, directory: Path, dtype: torch.dtype | None = None
+) -> None:
+    """A directory that transformers and vLLM load as it is."""
+    special = SpecialIds(bos=tokenizer.bos_id, eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
+    save_model(model, directory, special=special, dtype=dtype)
+    tokenizer.save(directory)
+
+
+def read_state(checkpoint: Path, file: str) -> dict[str, Tensor]:
+    path = checkpoint / file
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise ValueError(
+            f"{path} cannot be read ({error}); remove {checkpoint} to resume from the checkpoint before it"
+        ) from error

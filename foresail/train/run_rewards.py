@@ -1,0 +1,51 @@
+"""The rewards of a run: opened before its model, held against those it began with, and what they print told of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from foresail.recipe.parts import Reward
+from foresail.recipe.rl import Rl
+from foresail.recipe.sources import named, reward_for
+from foresail.rewards.by_source import open_gradings
+from foresail.rewards.columns import check_columns
+from foresail.rewards.grading import Grading
+from foresail.train.fingerprints import same_rewards
+from foresail.train.session import Session
+
+Gradings = Mapping[Reward, Grading]
+
+
+@contextmanager
+def open_rewards(recipe: Rl) -> Iterator[Gradings]:
+    """Loaded, and with all columns that reward functions want, before the model is.
+
+    There is one for every source that is learned from, or measured on while learning.
+    """
+    measured = recipe.eval if recipe.eval_every else ()
+    sources = {**dict(named("data", recipe.data)), **dict(named("eval", measured))}
+    rewards = {place: reward_for(source, recipe.reward) for place, source in sources.items()}
+    with open_gradings(rewards.values(), prints=recipe.run.folder / "reward.log") as gradings:
+        for place, source in sources.items():
+            check_columns(gradings[rewards[place]].duties.wishes, place, source)
+        yield gradings
+
+
+def keep_rewards(session: Session[Rl], gradings: Gradings, *, changed: bool) -> None:
+    """Hold the files of reward functions against those the run began with; `changed`: they may be others."""
+    functions = dict.fromkeys(function for reward in gradings for function in reward.functions.values())
+    session.progress, others = same_rewards(session.progress, functions, may_change=changed)
+    for file in others:
+        note = f"from step {session.progress.step + 1} on with a changed {file}"
+        session.display.note(note, style="yellow")
+        now = time.time()
+        event = {"step": session.progress.step, "what": "note", "start": now, "end": now, "text": note}
+        session.run.append_timeline(event)
+
+
+def tell_of_prints(session: Session[Rl], gradings: Gradings) -> None:
+    for grading in gradings.values():
+        if grading.prints is not None and (line := grading.prints.news()) is not None:
+            session.display.note(line)

@@ -1,0 +1,134 @@
+"""A run goes on with the data and the reference it began with, or says what is wrong."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file, save_file
+from tiny_world import rl_recipe, sft_recipe, write_conversations
+
+from foresail.data.prompts import PromptedProblem
+from foresail.recipe.parts import Loss, Reward
+from foresail.records import Message, Problem
+from foresail.runlog.directory import RunDirectory
+from foresail.train.checkpoint import Progress, read_progress
+from foresail.train.fingerprints import describe_problem, same_data, same_rewards
+from foresail.train.rl import run_rl
+from foresail.train.session import Outcome
+from foresail.train.sft import run_sft
+
+PROBLEM = Problem(
+    id="a",
+    prompt=(Message(role="user", content="1 +1"),),
+    answer="2",
+    extra={"tests": [1, {"in": "x"}]},
+    level=3,
+)
+OTHERS: list[dict[str, Any]] = [
+    {"id": "b"},
+    {"answer": "3"},
+    {"level": 4},
+    {"level": None},
+    {"extra": {"tests": [1, {"in": "y"}]}},
+]
+
+
+def remember(progress: Progress, *entries: PromptedProblem) -> Progress:
+    return same_data(progress, "data.source x", "problems", map(describe_problem, entries))
+
+
+@pytest.mark.parametrize("change", OTHERS, ids=str)
+def test_all_that_order_and_verdicts_hang_on_counts(change: dict[str, Any]) -> None:
+    entry = PromptedProblem(problem=PROBLEM, ids=(4, 5))
+    began = remember(Progress(), entry)
+    assert began.data.startswith("1 problems, checksum ") and remember(began, entry) == began
+    with pytest.raises(ValueError, match=r"data.source x is not what the run began with \(1 problems"):
+        remember(began, replace(entry, problem=replace(PROBLEM, **change)))
+
+
+def test_what_json_does_not_know_counts_by_its_type() -> None:
+    """An address in memory would be another at the next start."""
+    entries = [
+        PromptedProblem(problem=replace(PROBLEM, extra={"made by": object(), (1, 2): 3}), ids=(4,))
+        for _ in range(2)
+    ]
+    assert remember(Progress(), entries[0]) == remember(Progress(), entries[1])
+
+
+def reopen(outcome: Outcome) -> None:
+    """As if it had been stopped."""
+    progress = outcome.checkpoint / "trainer" / "progress.json"
+    progress.write_text(json.dumps(json.loads(progress.read_text()) | {"finished": False}))
+
+
+def test_sft_refuses_other_conversations(tiny_tokenizer: Path, tmp_path: Path) -> None:
+    data = write_conversations(tmp_path / "data.jsonl", 40)
+    recipe = sft_recipe(tiny_tokenizer, data, tmp_path, steps=1)
+    reopen(run_sft(recipe))
+    more = recipe.model_copy(update={"steps": 2})
+    write_conversations(data, 30)
+    with pytest.raises(ValueError, match=r"is not what the run began with \(40 conversations.*now 30"):
+        run_sft(more, resume=True)
+    write_conversations(data, 40)
+    assert run_sft(more, resume=True).finished
+
+
+def test_rl_refuses_another_reference(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    start = tmp_path / "start"
+    start.mkdir()
+    for file in tiny_checkpoint.iterdir():
+        if file.is_file():
+            (start / file.name).write_bytes(file.read_bytes())
+    recipe = rl_recipe(start, tmp_path, steps=1, loss=Loss(kl_weight=0.1))
+    reopen(run_rl(recipe))
+    more = recipe.model_copy(update={"steps": 2})
+    kept = (start / "model.safetensors").read_bytes()
+    tensors = load_file(start / "model.safetensors")
+    tensors["model.norm.weight"] += 0.01
+    save_file(tensors, start / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ValueError, match="is not the model that this run began with"):
+        run_rl(more, resume=True)
+    (start / "model.safetensors").write_bytes(kept)
+    assert run_rl(more, resume=True).finished
+
+
+# The files of reward functions.
+
+
+def test_a_changed_reward_file_is_refused_until_it_is_allowed(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    """By name and by module; prints at import are in the run's folder, and said once."""
+    file = tmp_path / "scores.py"
+    text = "print('ready')\ndef score(response, answer): return float(len(response) % 3)\n"
+    file.write_text(text)
+    reward = Reward(grader=f"{file}:score", workers=1)
+    first = run_rl(rl_recipe(tiny_checkpoint, tmp_path, steps=1, reward=reward))
+    kept = read_progress(first.checkpoint).rewards
+    assert list(kept) == [str(file)] and len(kept[str(file)]) == 16
+    assert (first.run / "reward.log").read_text() == "ready\n"
+
+    file.write_text(text + "# another\n")
+    longer = rl_recipe(tiny_checkpoint, tmp_path, steps=2, reward=reward)
+    unfinish(first)
+    with pytest.raises(
+        ValueError, match=r"scores.py changed since the run began.*resume RUN --changed-reward"
+    ):
+        run_rl(longer, resume=True)
+    second = run_rl(longer, resume=True, changed_reward=True)
+    assert read_progress(second.checkpoint).rewards != kept and read_progress(second.checkpoint).step == 2
+    notes = [event["text"] for event in RunDirectory(second.run).read_timeline() if event["what"] == "note"]
+    assert notes == [f"from step 2 on with a changed {file}"]
+
+
+def unfinish(outcome: Outcome) -> None:
+    """As if the recipe had asked for more steps."""
+    path = outcome.checkpoint / "trainer/progress.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"finished": False}))
+
+
+def test_functions_without_a_file_are_not_held_against_one() -> None:
+    progress, changed = same_rewards(Progress(), [lambda response, answer: 1.0], may_change=False)
+    assert progress == Progress() and changed == []
