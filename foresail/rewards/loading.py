@@ -20,6 +20,7 @@ from typing import Any
 from foresail.rewards.time_limit import TimeLimit
 
 LONGEST_DETAIL = 500  # characters of an error that verdicts keep
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
 LOADING_SECONDS = 300.0  # a grader may import a large library, or read a model
 
 
@@ -75,4 +76,4 @@ def where(error: BaseException, counts: Callable[[str], bool]) -> str:
 
 def is_own(file: str) -> bool:
     """Whether it is the user's, not Python's, a library's or ours: their lines are no news to him."""
-    return file[0] != "<" and file != __file__ and not file.startswith((sys.prefix, sys.base_prefix))
+    return file[0] != "<" and not file.startswith((sys.prefix, sys.base_prefix, PACKAGE))
