@@ -85,14 +85,14 @@ def read_options() -> argparse.Namespace:
 
 
 def compare(
-    name: str, model: Decoder, tokenizer: Tokenizer, device: torch.device, **mode: bool
+    name: str, model: Decoder, tokenizer: Tokenizer, device: torch.device, **mode: Any
 ) -> dict[str, float]:
     samples = draw(model, tokenizer, **mode)
     engine_M = engine_logprobs(samples, device)
     return describe(name, engine_M, trainer_logprobs(model, samples, device))
 
 
-def draw(model: Decoder, tokenizer: Tokenizer, **mode: bool) -> list[Sample]:
+def draw(model: Decoder, tokenizer: Tokenizer, **mode: Any) -> list[Sample]:
     entries = encode_problems(load_problems(PROBLEMS), tokenizer, PROMPT_TOKENS)
     plan = GroupSpec(
         sampling=parts.Sampling(max_new_tokens=NEW_TOKENS),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import torch
 from gpu_clock import timed
@@ -21,7 +22,7 @@ from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.readouts import logits_at
 
-MODES: dict[str, dict[str, bool]] = {
+MODES: dict[str, dict[str, Any]] = {
     "plain": {},
     "fp8_kv": {"fp8_kv": True},
     "batch_invariant": {"batch_invariant": True},

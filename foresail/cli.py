@@ -51,8 +51,16 @@ def with_newlines(text: str | None) -> str | None:
     return None if text is None else translate(text)
 
 
+def each_with_newlines(texts: list[str] | None) -> list[str] | None:
+    return None if not texts else [with_newlines(text) or "" for text in texts]
+
+
 Suffix = Annotated[str, typer.Option(help="text after every prompt", callback=with_newlines)]
 Examples = Annotated[str | None, typer.Option(help="conversations put before every prompt, as turns")]
+Stop = Annotated[
+    list[str] | None,
+    typer.Option(help="text that ends an answer; may be given again", callback=each_with_newlines),
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
 Grader = Annotated[str, typer.Option(help="math, exact, code or file.py:function")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
@@ -207,6 +215,7 @@ def evaluate(
     temperature: Annotated[float | None, typer.Option(min=0.0)] = None,
     top_p: Annotated[float | None, typer.Option(min=0.01, max=1.0)] = None,
     max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None,
+    stop: Stop = None,
     prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
@@ -233,7 +242,7 @@ def evaluate(
     target = find_target(checkpoint, overrides or [])
     form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
     sets = target.problem_sets(data, {**form, "examples": examples, "limit": limit})
-    asked = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens}
+    asked = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens, "stop": stop}
     for problems in sets:
         folder = output or default_output("eval", target.checkpoint, problems.source)
         folder = folder / problems.label if output and len(sets) > 1 else folder
@@ -330,6 +339,7 @@ def grade_difficulty(
     temperature: Temperature = 1.0,
     top_p: TopP = 1.0,
     max_new_tokens: MaxNewTokens = 1024,
+    stop: Stop = None,
     prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
@@ -365,7 +375,9 @@ def grade_difficulty(
         graded = grade_all(
             checkpoint,
             problems,
-            parts.Sampling(temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens),
+            parts.Sampling(
+                temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
+            ),
             num_samples=samples,
             output=folder,
             grader=grader,
@@ -507,25 +519,21 @@ def generate(
     max_new_tokens: Annotated[
         int | None, typer.Option(min=1, help="default: the run's, else what the context leaves, at most 512")
     ] = None,
+    stop: Stop = None,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
     """One answer from a checkpoint, or a conversation with it. Of a run, its recipe says how prompts look."""
-    from foresail.evaluation.answers import AnsweringModel, converse, to_conversation
+    from foresail.evaluation.answers import AnsweringModel
     from foresail.evaluation.target import find_target
 
-    target = find_target(checkpoint)
-    opening, suffix = target.system if system is None else system, target.suffix
+    sampling = {"temperature": temperature} | ({"stop": stop} if stop else {})
     model = AnsweringModel(
-        target.checkpoint,
-        max_new_tokens=max_new_tokens or target.max_new_tokens,
-        sampling={"temperature": temperature},
-        seed=seed,
-        template_options=target.template_options,
+        find_target(checkpoint), system=system, max_new_tokens=max_new_tokens, sampling=sampling, seed=seed
     )
     if prompt is not None:
-        print(*model.answer([to_conversation(prompt + suffix, opening)]))
+        print(*model.answer([prompt]))
     else:
-        converse(model, opening, suffix)
+        model.converse()
 
 
 def conclude(outcome: Any) -> None:

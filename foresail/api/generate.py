@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
-from foresail.api.given import newest_checkpoint
 from foresail.api.result import Result
 
 Prompt = str | Sequence[dict[str, Any]]  # what the user says, or a conversation
@@ -29,18 +28,20 @@ def generate(
 ) -> str | list[str]:
     """generate("runs/rl", "2+2?") -> "4"; of a list of prompts, a list of answers.
 
-    A prompt is what the user says, or a conversation as a list of messages. Without `max_new_tokens` an answer is
-    as long as the context allows, 512 tokens at most; other keywords are those of a recipe's [sampling].
+    A prompt is what the user says, or a conversation as a list of messages. Of a run, its recipe says how prompts
+    look, how long answers are and where they stop; else an answer is as long as the context allows, 512 tokens at
+    most. Other keywords are those of a recipe's [sampling].
     """
-    from foresail.evaluation.answers import AnsweringModel, to_conversation
+    from foresail.evaluation.answers import AnsweringModel
+    from foresail.evaluation.target import find_target
 
     loaded = AnsweringModel(
-        model.checkpoint if isinstance(model, Result) else newest_checkpoint(Path(model)),
+        find_target(model.run if isinstance(model, Result) else Path(model)),
+        system=system,
         max_new_tokens=max_new_tokens,
         sampling={"temperature": temperature, **sampling},
         seed=seed,
         device=device,
     )
-    prompts = [prompt] if isinstance(prompt, str) else prompt
-    answers = loaded.answer([to_conversation(entry, system) for entry in prompts])
+    answers = loaded.answer([prompt] if isinstance(prompt, str) else prompt)
     return answers[0] if isinstance(prompt, str) else answers

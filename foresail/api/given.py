@@ -44,7 +44,8 @@ class GivenFiles:
         elif isinstance(model, Result):
             table = {"path": str(model.checkpoint)}
         elif isinstance(model, str | Path):
-            table = {"path": str(newest_checkpoint(Path(model)))}
+            run = RunDirectory(Path(model))  # of which the newest checkpoint is meant
+            table = {"path": str(Result(model).checkpoint if run.recipe_path.is_file() else model)}
         elif hasattr(model, "save_pretrained"):
             if tokenizer is None:
                 raise ValueError("a model given as an object needs its tokenizer: pass tokenizer=… beside it")
@@ -70,12 +71,6 @@ class GivenFiles:
         path = self.folder / name
         self.writes.append(lambda: thing.save_pretrained(path))
         return str(path)
-
-
-def newest_checkpoint(path: Path) -> Path:
-    """newest_checkpoint("runs/rl") -> runs/rl/checkpoints/step_30; a checkpoint is itself."""
-    run = RunDirectory(path)
-    return Result(path).checkpoint if run.recipe_path.is_file() else path
 
 
 # Rows.

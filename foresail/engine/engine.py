@@ -15,7 +15,7 @@ who comes in, `runner_cpu` and `runner_cuda` do the forward passes.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -30,6 +30,7 @@ from foresail.engine.pages import PagePool, count_pages, page_names
 from foresail.engine.request import Completion, Parked, Request, SavedKV, check
 from foresail.engine.row import NO_SLOT, Row, Rows
 from foresail.engine.runner import open_runner
+from foresail.engine.stop_strings import StopStrings
 from foresail.engine.table import Table
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
@@ -65,7 +66,9 @@ class Engine:
         prefill_tokens: int = 16_384,
         fp8_kv: bool = False,
         batch_invariant: bool = False,
+        vocabulary: Sequence[bytes] = (),
     ) -> None:
+        """`vocabulary` has the bytes of every token, for requests with stop strings."""
         self.model, self.num_pages, self.page_size = model, num_pages, page_size
         self.batch_invariant = batch_invariant
         self.version = 0
@@ -79,6 +82,8 @@ class Engine:
             fp8_kv=fp8_kv,
             batch_invariant=batch_invariant,
         )
+        unnamed = (b"",) * (model.shape.vocab_size - len(vocabulary)) if vocabulary else ()
+        self.stop_strings = StopStrings((*vocabulary, *unnamed))
         self.rows = Rows()
         self.admission = Admission(self.rows, self.runner, self.pool, page_size, prefill_tokens)
         self.slots: dict[int, Row] = {}  # rows that run or rest, oldest first
@@ -106,6 +111,7 @@ class Engine:
 
     def _add(self, row: Row) -> None:
         check(row.request, self.model.shape, self.num_pages, self.page_size)
+        self.stop_strings.state(row.request.sampling.stop, ())  # refused here, if they cannot be found
         self.rows.add(row)
         self.admission.queue(row)
 
@@ -273,6 +279,9 @@ class Engine:
         slots_R, firsts_R = step.slots_R[here_R], step.firsts_R[here_R]
         if not len(slots_R):
             return
+        self.table.stop_states_S[slots_R], drawn = self.stop_strings.cut(
+            self.table.stop_states_S[slots_R], drawn, firsts_R
+        )
         counts_R = drawn.counts_E[firsts_R].astype(np.int64)
         places_N = drawn.places(firsts_R)
         self.table.record(slots_R, counts_R, drawn.tokens_E[places_N], drawn.logprobs_E[places_N])
@@ -286,7 +295,7 @@ class Engine:
             self._finish(self.slots[int(slots_R[place])], stopped=ends_R[place] == STOPPED)
 
     def _finish(self, row: Row, *, stopped: bool) -> None:
-        """Of a row that met no stop id and has not drawn all it may, only a chunk has ended."""
+        """Of a row that met no stop id or string and has not drawn all it may, only a chunk has ended."""
         drawn = len(row.drawn) + int(self.table.drawn_S[row.slot])
         if not stopped and drawn < row.request.sampling.max_new_tokens:
             self.rows.move(row, "resting")
@@ -312,6 +321,7 @@ class Engine:
         for row in rows:
             row.slot = slot = self.free_slots.pop()
             self.table.assign(slot, row.request, row.context, row.pages, row.limit)
+            self.table.stop_states_S[slot] = self.stop_strings.state(row.request.sampling.stop, row.said)
             if row.prefix is not None:
                 whole_pages = len(row.prefix.tokens) // self.page_size
                 self.table.join(slot, row.prefix.number, whole_pages * self.page_size)
@@ -407,7 +417,9 @@ class Engine:
         return self.runner.cache.save(pages, cached) if pages else None
 
 
-def build_engine(model: Decoder, settings: parts.Engine, *, max_length: int) -> Engine:
+def build_engine(
+    model: Decoder, settings: parts.Engine, *, max_length: int, vocabulary: Sequence[bytes] = ()
+) -> Engine:
     """An engine with the recipe's capacity, or with that of all running rows at full length."""
     return Engine(
         model,
@@ -417,4 +429,5 @@ def build_engine(model: Decoder, settings: parts.Engine, *, max_length: int) -> 
         prefill_tokens=settings.prefill_tokens,
         fp8_kv=settings.kv_dtype == "fp8",
         batch_invariant=settings.batch_invariant,
+        vocabulary=vocabulary,
     )

@@ -24,6 +24,9 @@ class Request:
     key: int
     sampling: Sampling
     stop_ids: tuple[int, ...] = ()
+    begun: int = (
+        0  # of the prompt, the last so many tokens are the response's first: stop strings may begin there
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,10 @@ class SavedKV:
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """What was drawn: a stop token, if one ended it, is the last of `ids`. After a chunk there may be more."""
+    """What was drawn: a stop token, or the one that completes a stop string, is the last of `ids`.
+
+    After a chunk there may be more.
+    """
 
     request: Request
     ids: Sequence[int]

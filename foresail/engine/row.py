@@ -86,6 +86,11 @@ class Row:
     def drawn(self) -> list[int]:
         return list(self.context[len(self.request.prompt) :])
 
+    @property
+    def said(self) -> tuple[int, ...]:
+        """In which a stop string may have begun: what it has drawn, and what it drew as an earlier request."""
+        return self.context[len(self.request.prompt) - self.request.begun :]
+
     def draw(self, tokens: list[int], logprobs: list[float], policy_version: int) -> None:
         """Take over what was drawn in a slot."""
         self.context += tuple(tokens)

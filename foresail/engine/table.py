@@ -27,6 +27,9 @@ class Table:
         self.groups_S, self.shared_S = integers(), integers()  # rows of a group share that many cached tokens
         self.temperature_S, self.top_p_S, self.min_p_S = np.ones((3, num_slots), dtype=np.float32)
         self.top_k_S = integers()
+        self.stop_states_S = (
+            integers()
+        )  # where the row stands in its stop strings; the host alone looks for them
         self.stops_SX = np.full((num_slots, MAX_STOPS), NO_ID, dtype=np.int64)
         self.pages_SP = np.zeros((num_slots, num_columns), dtype=np.int32)
         self.tokens_SL = np.zeros((num_slots, 64), dtype=np.int64)

@@ -63,7 +63,13 @@ def evaluate_checkpoint(
     engine = choose_engine(model, max_length, num_attempts=len(prompted) * (1 + num_samples))
     with open_grading(reward, prints=output / "reward.log") as grading:
         results = evaluate(
-            build_fleet(model, engine, parts.Rollout(), max_length=max_length),
+            build_fleet(
+                model,
+                engine,
+                parts.Rollout(),
+                max_length=max_length,
+                vocabulary=tokenizer.token_bytes() if sampling.stop else (),
+            ),
             prompted,
             Examiner(tokenizer=tokenizer, reward=reward, grading=grading),
             sampling=sampling,

@@ -113,7 +113,8 @@ def measure_all(
     max_length = longest(problems) + group_spec.sampling.max_new_tokens
     engine = choose_engine(model, max_length, num_attempts=len(problems) * group_spec.num_samples)
     engine = engine.model_copy(update={"batch_invariant": batch_invariant})
-    fleet = build_fleet(model, engine, parts.Rollout(), max_length=max_length)
+    vocabulary = tokenizer.token_bytes() if group_spec.sampling.stop else ()
+    fleet = build_fleet(model, engine, parts.Rollout(), max_length=max_length, vocabulary=vocabulary)
     prompts = {entry.problem.id: digest(entry) for entry in problems}
     failed: list[Verdict] = []
     with open_grading(reward) as grading:

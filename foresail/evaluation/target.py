@@ -54,6 +54,10 @@ class Target:
         return reward_for(problems, self.recipe.reward)
 
     @property
+    def stop(self) -> tuple[str, ...]:
+        return () if self.recipe is None else self.recipe.sampling.stop
+
+    @property
     def system(self) -> str | None:
         return None if self.recipe is None else self.recipe.data[0].system
 

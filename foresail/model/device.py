@@ -40,10 +40,12 @@ def choose_threads(num_parameters: int) -> None:
 
 
 def choose_library(dtype: torch.dtype) -> None:
-    """Float32 products on an ARM CPU go to BLAS alone.
+    """On an ARM CPU products go to BLAS alone, but for bfloat16 where the CPU knows it.
 
-    oneDNN is slower with the few rows of a decode step, and leaves products of at most eight to BLAS: a row's last
-    bits would depend on how many stand beside it.
+    oneDNN is slower with the few rows of a float32 decode step, and leaves products of at most eight to BLAS: a
+    row's last bits would depend on how many stand beside it. In float16 it is slower by far, and in bfloat16 on a
+    CPU without it every product fails first, with a warning.
     """
     if platform.machine() in ARM:
-        onednn.enabled = dtype != torch.float32
+        knows_bfloat16 = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        onednn.enabled = dtype == torch.bfloat16 and knows_bfloat16

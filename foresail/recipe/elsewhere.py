@@ -25,6 +25,7 @@ NAMES = {
     "critic_warmup": "critic.warmup_steps",
     "delta": "loss.dual_clip",
     "dynamic_filtering": "dynamic_sampling.enabled",
+    "stop_strings": "sampling.stop",
     "early_stopping_patience": "checkpoints.patience",
     "enable_gradient_checkpointing": "recompute",
     "eps_clip_high": "loss.clip_high",

@@ -9,7 +9,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, Strict, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    Strict,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from foresail.recipe.inputs import default_name
@@ -93,6 +102,17 @@ def check_function_name(grader: Any) -> Function:
     return grader
 
 
+def one_text(given: Any) -> Any:
+    """One text stands for a list of one."""
+    return (given,) if isinstance(given, str) else given
+
+
+def check_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if "" in texts:
+        raise ValueError('"" is in every text; remove it')
+    return texts
+
+
 def check_options(options: tuple[str, ...]) -> tuple[str, ...]:
     read_options(options)
     return options
@@ -116,6 +136,7 @@ def read_options(options: tuple[str, ...]) -> dict[str, Any]:
 Mix = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_mix)]
 Window = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_window)]
 Targets = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_targets)]
+Texts = Annotated[tuple[str, ...], Strict(False), BeforeValidator(one_text), AfterValidator(check_texts)]
 Options = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_options)]
 Name = Annotated[str, AfterValidator(check_name)]
 GraderName = Annotated[Function, PlainValidator(check_function_name)]
@@ -213,6 +234,7 @@ class Sampling(Part):
     top_k: int = Field(0, ge=0, description="0: all tokens")
     min_p: float = Field(0.0, ge=0, lt=1, description="drop tokens below this share of the best one")
     max_new_tokens: int = Field(1024, gt=0, description="longest response")
+    stop: Texts = Field((), description="texts that end a response; it keeps the token that completes one")
 
     @property
     def truncates(self) -> bool:

@@ -22,12 +22,22 @@ from foresail.rollout.worker import WorkerInstance
 GB = 10**9
 
 
-def build_fleet(model: Decoder, engine: parts.Engine, rollout: parts.Rollout, *, max_length: int) -> Fleet:
-    """Engines on the model's own weights. Samples are at most `max_length` tokens long, prompt and all."""
+def build_fleet(
+    model: Decoder,
+    engine: parts.Engine,
+    rollout: parts.Rollout,
+    *,
+    max_length: int,
+    vocabulary: Sequence[bytes] = (),
+) -> Fleet:
+    """Engines on the model's own weights. Samples are at most `max_length` tokens long, prompt and all.
+
+    `vocabulary` has the bytes of every token; stop strings need it.
+    """
     if rollout.workers:
-        instances = start_workers(model, engine, rollout, max_length)
+        instances = start_workers(model, engine, rollout, max_length, vocabulary)
     else:
-        instances = [start_here(model, engine, rollout, max_length)]
+        instances = [start_here(model, engine, rollout, max_length, vocabulary)]
     return gather(instances, rollout, max_length=max_length)
 
 
@@ -48,8 +58,14 @@ def choose_policy(rollout: parts.Rollout, instances: Sequence[Instance]) -> str:
     return "context" if len(instances) > 1 else "group"
 
 
-def start_here(model: Decoder, engine: parts.Engine, rollout: parts.Rollout, max_length: int) -> Instance:
-    built = build_engine(model, engine, max_length=max_length)
+def start_here(
+    model: Decoder,
+    engine: parts.Engine,
+    rollout: parts.Rollout,
+    max_length: int,
+    vocabulary: Sequence[bytes],
+) -> Instance:
+    built = build_engine(model, engine, max_length=max_length, vocabulary=vocabulary)
     if not with_drafts(model, rollout):
         return NativeInstance("engine", built)
     if rollout.drafts == "on":
@@ -58,7 +74,11 @@ def start_here(model: Decoder, engine: parts.Engine, rollout: parts.Rollout, max
 
 
 def start_workers(
-    model: Decoder, engine: parts.Engine, rollout: parts.Rollout, max_length: int
+    model: Decoder,
+    engine: parts.Engine,
+    rollout: parts.Rollout,
+    max_length: int,
+    vocabulary: Sequence[bytes],
 ) -> Sequence[Instance]:
     """Each has its share of the rows and pages that one engine would have, and reads the same weights."""
     if model.device.type != "cpu":
@@ -73,6 +93,7 @@ def start_workers(
         "max_running": -(-engine.max_running // rollout.workers),
         "prefill_tokens": engine.prefill_tokens,
         "batch_invariant": engine.batch_invariant,
+        "vocabulary": vocabulary,
     }
     return [
         WorkerInstance(f"worker {number}", model, options, drafts=with_drafts(model, rollout))

@@ -71,6 +71,7 @@ def continue_request(before: Parked | Completion, appended: Sequence[int] = ()) 
     return replace(
         request,
         prompt=request.prompt + behind,
+        begun=0 if appended else request.begun + len(before.ids),
         sampling=request.sampling.model_copy(update={"max_new_tokens": left}),
     )
 

@@ -17,6 +17,7 @@ import tokenizers
 from foresail.records import Message
 from foresail.tokenizer.chat import ChatTemplate
 from foresail.tokenizer.files import TokenizerFiles, read_files, write_files
+from foresail.tokenizer.token_bytes import token_bytes
 
 SPECIAL_NAMES = ("bos_token", "eos_token", "pad_token", "unk_token")
 TEXTS_PER_CALL = 1000
@@ -76,6 +77,10 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         return self._core.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def token_bytes(self) -> list[bytes]:
+        """What each id adds to a text, in UTF-8; b"" where there is no such token."""
+        return token_bytes(self._core)
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """The ids after which the assistant's answer begins."""

@@ -144,7 +144,13 @@ def prepare(session: Session[Rl], gradings: Gradings) -> Setup:
     texts = map(describe_problem, problems)
     session.progress = same_data(session.progress, f"data.source {name_sources(recipe)}", "problems", texts)
     model, max_length = session.policy.model, recipe.max_length
-    fleet = build_fleet(model, recipe.engine_settings, recipe.rollout, max_length=max_length)
+    fleet = build_fleet(
+        model,
+        recipe.engine_settings,
+        recipe.rollout,
+        max_length=max_length,
+        vocabulary=tokenizer.token_bytes() if recipe.sampling.stop else (),
+    )
     require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
     return Setup(
         problems=problems,

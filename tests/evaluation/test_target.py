@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
+from foresail.api.generate import generate
 from foresail.evaluation.target import NUM_SAMPLES, find_target
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Model
@@ -73,3 +75,20 @@ def test_eval_and_generate_take_a_run(run: Path, foresail: CommandLine) -> None:
     assert "2 problems" in finished.out
     said = foresail.run("generate", run, "1 +2")
     assert said.out.strip()
+    assert said.out.strip() == generate(run, "1 +2") == generate(str(run), ["1 +2"])[0]
+    assert said.out.strip() != generate(run / "checkpoints" / "step_2", "1 +2")  # which knows no suffix
+
+
+def test_stop_strings(run: Path, foresail: CommandLine, tmp_path: Path) -> None:
+    assert generate(run, "1 +2").startswith(r"\boxed{")
+    assert generate(run, "1 +2", stop="oxe") == r"\boxed{"  # the whole of the token that completes it
+    said = foresail.run("generate", run, "1 +2", "--stop", "oxe", "--stop", "never")
+    assert said.out.strip() == r"\boxed{"
+    foresail.run(
+        "eval", run, "sampling.stop=}", "--data", HELD_OUT, "--samples", 2, "--output", tmp_path / "a"
+    )
+    foresail.run("eval", run, "--stop", "}", "--data", HELD_OUT, "--samples", 2, "--output", tmp_path / "b")
+    records = [(tmp_path / name / "records.jsonl").read_text() for name in "ab"]
+    assert records[0] == records[1] and r"\\boxed{" in records[0]
+    texts = [attempt["text"] for line in records[0].splitlines() for attempt in json.loads(line)["samples"]]
+    assert all("}" not in text[:-1] for text in texts) and any(text.endswith("}") for text in texts)

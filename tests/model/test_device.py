@@ -31,11 +31,12 @@ def test_on_arm_a_row_has_the_same_bits_beside_one_other_and_beside_many(library
 
 
 @pytest.mark.parametrize("machine", ["aarch64", "x86_64"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_only_float32_on_arm_leaves_onednn(
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_on_arm_only_known_bfloat16_is_left_to_onednn(
     machine: str, dtype: torch.dtype, library: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(platform, "machine", lambda: machine)
     torch.backends.mkldnn.enabled = True
     choose_library(dtype)
-    assert torch.backends.mkldnn.enabled == (machine == "x86_64" or dtype == torch.bfloat16)
+    known = dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    assert torch.backends.mkldnn.enabled == (machine == "x86_64" or known)

@@ -181,7 +181,7 @@ def test_names_from_elsewhere_lead_to_real_keys() -> None:
         ("stage=grpo", 'that is stage = "rl"'),
         ("shuffle=true", "the order follows from run.seed"),
         ("cosine=1", "docs/recipe-keys.md lists all"),  # not reward.code, which is spelled alike
-        ("stop=1", "docs/recipe-keys.md lists all"),
+        ("stop=1", "the nearest is sampling.stop"),
     ],
 )
 def test_what_is_otherwise_here_gets_a_sentence(tmp_path: Path, override: str, told: str) -> None:

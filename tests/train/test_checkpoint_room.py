@@ -30,7 +30,9 @@ def test_a_checkpoint_takes_what_was_reckoned(
     # large beside the headers of its files
     shape = small.model_copy(update={"hidden_size": 256, "intermediate_size": 1024, "head_dim": 128})
     model = Model(shape=shape, tokenizer=str(tiny_tokenizer), dtype=dtype)
-    recipe = sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path, model=model, steps=1, **changes)
+    recipe = sft_recipe(
+        tiny_tokenizer, tiny_conversations, tmp_path, model=model, steps=1, batch_size=1, **changes
+    )
     checkpoint = run_sft(recipe).checkpoint
     taken = sum(file.stat().st_size for file in checkpoint.rglob("*") if file.is_file())
     taken -= sum(file.stat().st_size for file in tiny_tokenizer.iterdir())

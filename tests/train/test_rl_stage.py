@@ -28,6 +28,7 @@ from foresail.recipe.parts import (
 )
 from foresail.records import Status
 from foresail.runlog.directory import RunDirectory
+from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import read_progress
 from foresail.train.rl import run_rl
 from foresail.train.updates import split
@@ -243,6 +244,32 @@ def test_who_draws_changes_no_token(tiny_checkpoint: Path, tmp_path: Path, rollo
         rows = [row for step in (1, 2) for row in RunDirectory(outcome.run).read_rollouts(step)]
         drawn.append([row["ids"] for row in rows])
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.usefixtures("forked_workers")
+@pytest.mark.parametrize("rollout", [{}, {"workers": 1}, {"drafts": "on", "chunk_tokens": 3}])
+def test_a_stop_string_ends_responses_and_changes_nothing_before_it(
+    tiny_checkpoint: Path, tmp_path: Path, rollout: dict[str, Any]
+) -> None:
+    """In the first step, before weights differ."""
+    rows = []
+    for stop in ((), ("}",)):
+        outcome, _ = train(
+            tiny_checkpoint,
+            tmp_path / f"{len(stop)}",
+            steps=1,
+            sampling=Sampling(max_new_tokens=MAX_NEW, stop=stop),
+            rollout=rollout,
+        )
+        rows.append(RunDirectory(outcome.run).read_rollouts(1))
+    tokenizer = Tokenizer.load(tiny_checkpoint)
+    assert len(rows[0]) == len(rows[1])
+    for whole, cut in zip(*rows, strict=True):
+        assert cut["ids"] == whole["ids"][: len(cut["ids"])]
+        says, goes_on = (tokenizer.decode(row["ids"]) for row in (cut, whole))
+        assert says.count("}") == ("}" in goes_on) and ("}" not in says or says.endswith("}"))
+        assert cut["score"] == whole["score"]
+        assert cut["finish"] == ("stop" if "}" in says else whole["finish"])
 
 
 def test_work_that_was_not_needed_is_carried_only_if_the_recipe_says_so(

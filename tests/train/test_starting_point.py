@@ -9,8 +9,9 @@ import pytest
 import torch
 from tiny_world import HELD_OUT, tiny_shape
 
-from foresail.evaluation.answers import AnsweringModel, to_conversation
+from foresail.evaluation.answers import AnsweringModel
 from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.target import Target
 from foresail.model.hf import build_model
 from foresail.recipe.parts import Model, Problems, Sampling
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -57,9 +58,9 @@ def test_such_a_model_can_be_evaluated_within_its_window(windowed: Path, tmp_pat
     assert len(results) == 20
     with pytest.raises(ValueError, match="the model's context of 24; set --max-new-tokens to 17"):
         evaluate_checkpoint(windowed, problems, Sampling(max_new_tokens=20), num_samples=0, output=output)
-    prompt, greedy = to_conversation("7 +5 *3", None), {"temperature": 0.0}
-    found = AnsweringModel(windowed, sampling=greedy).answer([prompt])
-    assert found == AnsweringModel(windowed, sampling=greedy, max_new_tokens=17).answer([prompt])
+    target = Target(checkpoint=windowed)
+    found = AnsweringModel(target).answer(["7 +5 *3"])
+    assert found == AnsweringModel(target, max_new_tokens=17).answer(["7 +5 *3"])
 
 
 def test_a_tokenizer_with_more_ids_than_the_model_has_rows_is_refused(tiny_tokenizer: Path) -> None:

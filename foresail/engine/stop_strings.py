@@ -1,0 +1,112 @@
+"""Stop strings, exact at token level: a response ends with the token that completes one.
+
+The strings of a request become one automaton over bytes (Aho and Corasick's), and that one over token ids: a table
+of states by tokens, in which a step of all rows is one lookup. Tokens are told from strings by their bytes, so a
+string may begin and end inside tokens, and inside characters.
+
+Legend: K states, V tokens of the vocabulary, R rows, E entries.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from foresail.engine.advance import BROKEN, STOPPED, Drawn
+
+NONE, FOUND = 0, 1  # the state of rows without stop strings, and of those that have met one
+
+
+class StopStrings:
+    """All stop strings that requests have named so far, in one table; every set of them has a state to begin in."""
+
+    def __init__(self, vocabulary: Sequence[bytes]) -> None:
+        self.vocabulary = vocabulary
+        self.next_KV = np.repeat([[NONE], [FOUND]], len(vocabulary), axis=1).astype(np.int32)
+        self.begins: dict[tuple[str, ...], int] = {(): NONE}
+
+    def state(self, strings: tuple[str, ...], said: Iterable[int]) -> int:
+        """Where a request with these strings stands that has said these tokens."""
+        if strings not in self.begins:
+            self._add(strings)
+        state = self.begins[strings]
+        if state != NONE:
+            for token in said:
+                state = int(self.next_KV[state, token])
+        return state
+
+    def cut(self, states_R: np.ndarray, drawn: Drawn, firsts_R: np.ndarray) -> tuple[np.ndarray, Drawn]:
+        """The rows' states behind what they drew; what was drawn behind a stop string is dropped."""
+        if not states_R.any():
+            return states_R, drawn
+        counts_R, ends_R = drawn.counts_E[firsts_R], drawn.ends_E[firsts_R]
+        for place in range(int(counts_R.max())):
+            rows = np.flatnonzero((counts_R > place) & (states_R != FOUND))
+            states_R[rows] = self.next_KV[states_R[rows], drawn.tokens_E[firsts_R[rows] + place]]
+            counts_R[rows[states_R[rows] == FOUND]] = place + 1
+        found_R = states_R == FOUND
+        if not found_R.any():
+            return states_R, drawn
+        ends_R[found_R & (ends_R != BROKEN)] = STOPPED
+        counts_E, ends_E = drawn.counts_E.copy(), drawn.ends_E.copy()
+        counts_E[firsts_R], ends_E[firsts_R] = counts_R, ends_R
+        return states_R, Drawn(drawn.tokens_E, drawn.logprobs_E, counts_E, ends_E)
+
+    def _add(self, strings: tuple[str, ...]) -> None:
+        if not self.vocabulary:
+            raise ValueError(
+                f"this engine was given no vocabulary, without which it cannot find the stop strings {strings}"
+            )
+        first = len(self.next_KV)
+        bytes_KB = byte_automaton([string.encode() for string in strings], first)
+        self.next_KV = np.concatenate((self.next_KV, by_token(bytes_KB, first, self.vocabulary)))
+        self.begins[strings] = first
+
+
+def byte_automaton(strings: Sequence[bytes], first: int) -> np.ndarray:
+    """The next state for each state, numbered from `first` on, and byte: (K, 256)."""
+    children: list[dict[int, int]] = [{}]
+    ends = {0: False}
+    for string in strings:
+        state = 0
+        for byte in string:
+            if byte not in children[state]:
+                children[state][byte] = len(children)
+                ends[len(children)] = False
+                children.append({})
+            state = children[state][byte]
+        ends[state] = True
+    next_KB = np.zeros((len(children), 256), dtype=np.int32)
+    for byte, child in children[0].items():
+        next_KB[0, byte] = child
+    waiting = deque(
+        (child, 0) for child in children[0].values()
+    )  # with the state of its longest proper suffix
+    while waiting:
+        state, suffix = waiting.popleft()
+        ends[state] |= ends[suffix]
+        next_KB[state] = next_KB[suffix]
+        for byte, child in children[state].items():
+            waiting.append((child, int(next_KB[suffix, byte])))
+            next_KB[state, byte] = child
+    is_end_K = np.array([ends[state] for state in range(len(children))])
+    return np.where(is_end_K[next_KB], FOUND, next_KB + first).astype(np.int32)
+
+
+def by_token(next_KB: np.ndarray, first: int, vocabulary: Sequence[bytes]) -> np.ndarray:
+    """The next state for each state and token: the token's bytes one after the other, all tokens at once."""
+    longest_first = sorted(range(len(vocabulary)), key=lambda token: -len(vocabulary[token]))
+    lengths = np.array([len(vocabulary[token]) for token in longest_first])
+    order = np.array(longest_first)
+    states_KV = np.repeat(np.arange(first, first + len(next_KB), dtype=np.int32)[:, None], len(order), axis=1)
+    for place in range(int(lengths.max(initial=0))):
+        longer = int(np.searchsorted(-lengths, -place))  # so many tokens have a byte at this place
+        bytes_V = np.array([vocabulary[token][place] for token in longest_first[:longer]])
+        before_KV = states_KV[:, :longer]
+        after_KV = next_KB[np.maximum(before_KV - first, 0), bytes_V]
+        states_KV[:, :longer] = np.where(before_KV == FOUND, FOUND, after_KV)
+    found_KV = np.empty_like(states_KV)
+    found_KV[:, order] = states_KV
+    return found_KV
