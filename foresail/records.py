@@ -112,6 +112,7 @@ class Sample:
     turns: list[int]
     finish: Finish
     side: Mapping[str, list[Any]] = field(default_factory=dict)
+    turn_rewards: tuple[float | None, ...] = ()  # what the world gave for each turn, where it does
 
     @property
     def num_response_tokens(self) -> int:

@@ -20,7 +20,7 @@ from foresail.rewards.group_rewards import judge_group, judge_sample, pay
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
-from foresail.rollout.stream import sample_all
+from foresail.rollout.stream import Stream, StreamKind, sample_all
 from foresail.tokenizer.tokenizer import Tokenizer
 
 EVALUATION_STEP = -1  # its own stream of noise, apart from every training step
@@ -72,6 +72,7 @@ def evaluate(
     num_samples: int,
     seed: int,
     greedy: bool = True,
+    stream: StreamKind = Stream,
 ) -> list[ProblemResult]:
     """A greedy attempt, unless not wanted, and `num_samples` drawn ones for every problem, in the given order."""
     group_spec = GroupSpec(
@@ -83,7 +84,10 @@ def evaluate(
         step=EVALUATION_STEP,
     )
     results = {}
-    for group in sample_all(fleet, problems, group_spec, examiner.judge, judge_group=examiner.judge_group):
+    groups = sample_all(
+        fleet, problems, group_spec, examiner.judge, judge_group=examiner.judge_group, stream=stream
+    )
+    for group in groups:
         attempts = examiner.attempts(group)
         results[group.problem.id] = ProblemResult(
             problem_id=group.problem.id,

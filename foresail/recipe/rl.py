@@ -11,6 +11,7 @@ from foresail.recipe import parts
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
+from foresail.recipe.environment import Environment
 from foresail.recipe.levels import level_refusals
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
 from foresail.recipe.reward_function import Function, check_function
@@ -69,6 +70,9 @@ class Rl(Stage):
         (), strict=False, description="stages one after the other, [[curriculum]]; none: all steps are alike"
     )
     sampling: parts.Sampling = parts.Sampling()
+    environment: Environment | None = Field(
+        None, description="what answers the model's turns; none: a problem is answered at once"
+    )
     advantage: parts.Advantage = parts.Advantage()
     critic: parts.Critic | None = Field(None, description="for advantage.kind = gae")
     loss: parts.Loss = parts.Loss()
@@ -78,6 +82,12 @@ class Rl(Stage):
     engine: parts.Engine = parts.Engine()
     optimizer: parts.Optimizer = parts.Optimizer()
     checkpoints: parts.Checkpoints = parts.Checkpoints()
+
+    @property
+    def turn_sampling(self) -> parts.Sampling:
+        """How a turn is drawn: it also ends where a tool is called."""
+        calls = () if self.environment is None else self.environment.stop
+        return self.sampling.model_copy(update={"stop": (*self.sampling.stop, *calls)})
 
     @property
     def samples_per_step(self) -> int:
@@ -147,6 +157,10 @@ class Rl(Stage):
                 f"{self.micro_batch_tokens} tokens; set micro_batch_tokens = {self.max_length} or more"
             )
         yield from sampling_mistakes(self.sampling, self.reward, self.loss)
+        if self.environment is not None:
+            yield from self.environment.mistakes()
+            if dynamic_sampling.carry:
+                yield "dynamic_sampling.carry cannot carry episodes of several turns over; set it to false"
         yield from ungraded_mistakes(self.reward, dynamic_sampling)
         if self.eval_every and not self.eval:
             yield "eval_every is set but there is no [eval] table; add one with source = …"
@@ -235,6 +249,8 @@ class Rl(Stage):
             if phase.mix is not None
         }
         yield from level_refusals(self.data, mixes)
+        if self.environment is not None:
+            yield from self.environment.refusals()
         for key, function in self.reward_functions().items():
             if isinstance(function, str):
                 yield from check_function(key, function)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from foresail.algorithms.advantages import has_spread
 from foresail.data.prompts import PromptedProblem
@@ -20,8 +19,7 @@ from foresail.rewards.group_rewards import right_or_wrong
 from foresail.rollout.controller import Closing, Controller
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
-from foresail.rollout.leftovers import CarryingStream, Leftovers
-from foresail.rollout.stream import GroupJudge, Judge, RewardsOf, Stream, keep_verdicts, nap
+from foresail.rollout.stream import GroupJudge, Judge, RewardsOf, Stream, StreamKind, keep_verdicts, nap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +60,15 @@ def collect(
     judge_group: GroupJudge = keep_verdicts,
     rewards_of: RewardsOf = right_or_wrong,
     wait: Callable[[], None] = nap,
-    leftovers: Leftovers | None = None,
+    stream: StreamKind = Stream,
 ) -> Collected:
     """Generate and judge until the controller has enough groups that are `usable`; raises if there is none.
 
     `problem_of` says which problem the step's first, second, … launch takes; `wait` passes time when there is
-    nothing to do. With `leftovers` nothing that was generated is lost to the next step.
+    nothing to do. `stream` says what becomes of a sample between its launch and its verdict: a `CarryingStream`
+    loses nothing that was generated to the next step.
     """
-    kind = Stream if leftovers is None else partial(CarryingStream, leftovers=leftovers)
-    stream = kind(
+    groups = stream(
         fleet=fleet,
         problem_of=problem_of,
         group_spec=group_spec,
@@ -81,7 +79,7 @@ def collect(
         usable=usable,
         wait=wait,
     )
-    collected = to_collected(dict(stream), controller.closing())
+    collected = to_collected(dict(groups), controller.closing())
     if not collected.chosen and not collected.solved:
         raise NoSignal(explain(collected.launched, group_spec.num_samples), collected)
     return collected

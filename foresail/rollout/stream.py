@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Group, Problem, Sample, Verdict
+from foresail.rewards.grading import settled
 from foresail.rewards.group_rewards import Rewards, right_or_wrong
 from foresail.rollout.controller import Controller
 from foresail.rollout.event_log import EventLog, Span
@@ -50,6 +51,9 @@ class Launched:
     samples: dict[int, Sample] = field(default_factory=dict)
     verdicts: dict[int, Future[Verdict]] = field(default_factory=dict)
     spans: dict[int, Span] = field(default_factory=dict)  # how long each was with the judge
+    broken: set[int] = field(
+        default_factory=set
+    )  # samples whose verdict is a failure before any judge sees them
 
     def judge_together(self, judge_group: GroupJudge) -> None:
         """The last sample has ended: ask whoever wants all of them, and wait for the verdicts it gives."""
@@ -57,7 +61,7 @@ class Launched:
         early = [self.verdicts[number] for number in numbers]
         verdicts = judge_group(self.problem, [self.samples[number] for number in numbers], early)
         for number, before, verdict in zip(numbers, early, verdicts, strict=True):
-            if verdict is not before:
+            if verdict is not before and number not in self.broken:
                 self.verdicts[number] = verdict
                 verdict.add_done_callback(self.spans[number].stop)
 
@@ -108,9 +112,10 @@ class Stream:
                 ended = self.fleet.work()
                 for spec, completion in ended:
                     self._take(spec, completion)
+                moved = self._go_on()
                 settled = self._settle()
                 yield from settled
-                if not settled and not ended and self.fleet.only_waits:
+                if not settled and not ended and not moved and self.fleet.only_waits:
                     self.wait()
             self.fleet.event_log.note("closing", **vars(closing))
         except KeyboardInterrupt:  # in the middle of anything: there is no order left to give up in
@@ -139,16 +144,24 @@ class Stream:
     def _take(self, spec: SampleSpec, completion: Completion) -> None:
         self._hand_over(spec, self.read(completion))
 
+    def _go_on(self) -> bool:
+        """For streams of samples that go on after something else than an engine: whether any did."""
+        return False
+
     def _give_up(self, number: int, launched: Launched) -> None:
         self.fleet.cancel(number, launched.specs)
 
-    def _hand_over(self, spec: SampleSpec, sample: Sample) -> None:
+    def _hand_over(self, spec: SampleSpec, sample: Sample, broken: Verdict | None = None) -> None:
+        """To the judge; what is broken has its verdict already, a failure."""
         launched = self.active[spec.group]
         launched.samples[spec.sample] = sample
         span = launched.spans[spec.sample] = Span(self.fleet.event_log.now)
         # A quick judge is done when it returns.
-        launched.verdicts[spec.sample] = self.judge(launched.problem, sample)
-        launched.verdicts[spec.sample].add_done_callback(span.stop)
+        verdict = self.judge(launched.problem, sample) if broken is None else settled(broken)
+        launched.verdicts[spec.sample] = verdict
+        verdict.add_done_callback(span.stop)
+        if broken is not None:
+            launched.broken.add(spec.sample)
         if len(launched.verdicts) == len(launched.specs):
             launched.judge_together(self.judge_group)
             self.awaiting_verdicts.add(spec.group)
@@ -167,6 +180,9 @@ class Stream:
         return group
 
 
+StreamKind = Callable[..., Stream]  # with the fields of `Stream`
+
+
 def sample_all(
     fleet: Fleet,
     problems: Sequence[PromptedProblem],
@@ -175,9 +191,10 @@ def sample_all(
     *,
     judge_group: GroupJudge = keep_verdicts,
     rewards_of: RewardsOf = right_or_wrong,
+    stream: StreamKind = Stream,
 ) -> Iterator[Group]:
     """For validation: the groups of all problems, each as it settles; none is chosen or cancelled."""
-    stream = Stream(
+    groups = stream(
         fleet=fleet,
         problem_of=problems.__getitem__,
         group_spec=group_spec,
@@ -187,4 +204,4 @@ def sample_all(
         controller=Controller.for_all(len(problems), at_once=AT_ONCE),
         usable=lambda group: True,
     )
-    return (group for _, group in stream)
+    return (group for _, group in groups)

@@ -18,6 +18,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from foresail.records import Message
 
+TRIAL_ANSWER = "foresail-trial-answer"
+TRIAL = (Message(role="user", content="trial"), Message(role="assistant", content=TRIAL_ANSWER))
+
 
 class ChatTemplate:
     """A compiled template with the special tokens it may name (`{{ eos_token }}`)."""
@@ -25,7 +28,7 @@ class ChatTemplate:
     def __init__(
         self, source: str, special_tokens: dict[str, str], options: Mapping[str, Any] | None = None
     ) -> None:
-        """`options` is what the template is told besides, such as enable_thinking."""
+        """`options` is what the template is told besides, such as enable_thinking or tools."""
         self.source = source
         self.special_tokens = special_tokens
         self.options = dict(options or {})
@@ -41,11 +44,14 @@ class ChatTemplate:
         turns = [{"role": message.role, "content": message.content} for message in messages]
         try:
             return self._compiled.render(
-                messages=turns,
-                tools=None,
-                documents=None,
-                add_generation_prompt=add_generation_prompt,
-                **(self.special_tokens | self.options),
+                {
+                    "messages": turns,
+                    "tools": None,
+                    "documents": None,
+                    "add_generation_prompt": add_generation_prompt,
+                    **self.special_tokens,
+                    **self.options,
+                }
             )
         except Exception as error:  # its own refusal, or whatever a stranger's code runs into
             roles = ", ".join(message.role for message in messages)
@@ -74,12 +80,24 @@ class ChatTemplate:
 
         Empty where the template refuses the trial conversation or does not write the words as they are.
         """
-        words = "foresail-trial-answer"
-        trial = [Message(role="user", content="trial"), Message(role="assistant", content=words)]
         try:
-            return self.render(trial, add_generation_prompt=False).partition(words)[2]
+            return self.render(TRIAL, add_generation_prompt=False).partition(TRIAL_ANSWER)[2]
         except ValueError:
             return ""
+
+    def next_turn(self, messages: Sequence[Message]) -> str:
+        """What stands between an assistant's words and those it goes on with once these messages have come.
+
+        For ChatML and a tool's "4": "<|im_end|>\\n<|im_start|>tool\\n4<|im_end|>\\n<|im_start|>assistant\\n".
+        """
+        text = self.render([*TRIAL, *messages], add_generation_prompt=True)
+        _, found, behind = text.partition(TRIAL_ANSWER)
+        if not found or TRIAL_ANSWER in behind:
+            raise ValueError(
+                "the chat template does not write an assistant's words as they are once something follows them, so "
+                "turns cannot be put together; use a template that does (model.chat_template)"
+            )
+        return behind
 
 
 def describe(error: Exception) -> str:

@@ -67,6 +67,11 @@ class Tokenizer:
         except ValueError as error:
             raise ValueError(f"tokenizer in {directory}: {error}") from error
 
+    def with_options(self, options: Mapping[str, Any]) -> Tokenizer:
+        """The same, whose chat template is told these besides, such as tools."""
+        told = {} if self.chat is None else self.chat.options
+        return Tokenizer(self.files, {**told, **options})
+
     def save(self, directory: str | Path) -> None:
         """Write a directory that `load`, `transformers` and vLLM read."""
         write_files(self.files, self.eos_ids, Path(directory))
@@ -102,6 +107,31 @@ class Tokenizer:
             self.encode(text) if self._unknown_id in ids else ids  # which is an error that says where
             for text, ids in zip(texts, found, strict=True)
         ]
+
+    def encode_next_turn(self, messages: Sequence[Message], *, ended: bool) -> list[int]:
+        """The ids between an assistant's turn and its next one, with these messages in between.
+
+        `ended` says that the turn has its end-of-turn token already. Special tokens in the messages' own text lose
+        their meaning: what a tool says cannot end a turn or begin another.
+        """
+        plain = [replace(message, content=self._without_specials(message.content)) for message in messages]
+        text = self._require_chat().next_turn(plain)
+        endings = [token for token in self._name(self.eos_ids) if text.startswith(token)]
+        return self.encode(text[len(endings[0]) :] if ended and endings else text)
+
+    def encode_text(self, text: str) -> list[int]:
+        """The ids of text that somebody else wrote: special tokens in it lose their meaning."""
+        return self.encode(self._without_specials(text))
+
+    def _without_specials(self, text: str) -> str:
+        """ "<|im_end|>" -> "< |im_end|>"; other text is as it was, but for half characters."""
+        text = text.encode(errors="replace").decode()
+        added = self._core.get_added_tokens_decoder().values()
+        specials = [token.content for token in added if token.special and len(token.content) > 1]
+        while found := [token for token in specials if token in text]:
+            for token in found:
+                text = text.replace(token, f"{token[0]} {token[1:]}")
+        return text
 
     def encode_conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
         """The ids, and 1 for each that the assistant is to produce: its words and its end-of-turn token.

@@ -19,6 +19,7 @@ from foresail.recipe.rl import Rl
 from foresail.recipe.sources import HeldOut, reward_for
 from foresail.rewards.grading import Grading
 from foresail.rollout.fleet import Fleet
+from foresail.rollout.stream import Stream, StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
@@ -58,7 +59,7 @@ def check_names(sets: Sequence[HeldOutSet]) -> None:
 
 
 def held_out_accuracy(
-    fleet: Fleet, sets: Sequence[HeldOutSet], sampling: Sampling, seed: int
+    fleet: Fleet, sets: Sequence[HeldOutSet], sampling: Sampling, seed: int, stream: StreamKind = Stream
 ) -> dict[str, float]:
     """{"val-core/gsm8k/acc/mean@1": 0.41, "val-core/aime/acc/mean@8": 0.03}, without what could not be judged."""
     found = {}
@@ -72,6 +73,7 @@ def held_out_accuracy(
             num_samples=num_samples,
             seed=seed,
             greedy=num_samples == 0,
+            stream=stream,
         )
         for name, values in scores_by_name(held_out, results).items():
             found[f"val-core/{name}/mean@{num_samples or 1}"] = fmean(values)

@@ -19,6 +19,9 @@ from functools import partial
 
 import torch
 
+from foresail.agents.build import open_worlds
+from foresail.agents.episodes import EpisodeStream
+from foresail.agents.worlds import Worlds
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.mismatch import mismatch, per_fresh_token
 from foresail.data.mixture import describe_dropped, load_mixture
@@ -47,11 +50,12 @@ from foresail.rollout.collect import Collected, NoSignal, collect, gradable, tea
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
-from foresail.rollout.leftovers import Leftovers
+from foresail.rollout.leftovers import CarryingStream
 from foresail.rollout.requirements import require
-from foresail.rollout.stream import Judge
+from foresail.rollout.stream import Judge, Stream, StreamKind
 from foresail.runlog.display import Display
 from foresail.runlog.samples import sample_lines
+from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import Critic, join, open_critic
 from foresail.train.fingerprints import describe_problem, same_data, same_reference
@@ -76,12 +80,13 @@ def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) ->
     with (
         deterministic(recipe.run.deterministic),
         open_rewards(recipe) as gradings,
+        open_worlds(recipe.environment) as worlds,
         Session(recipe, resume=resume) as session,
         batch_invariant(recipe.engine.batch_invariant),
     ):
         keep_rewards(session, gradings, changed=changed_reward)
         session.display.begin("reading the data")
-        setup = prepare(session, gradings)
+        setup = prepare(session, gradings, worlds)
         with closing(setup.fleet):
             check_start(session, setup)
             memory = PeakMemory(session.device)
@@ -96,13 +101,13 @@ def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) ->
                 if not collected.chosen:
                     log_rollouts(session, step, collected)
                     log_timeline(session, step, watch, setup.fleet)
-                    setup.fleet.take_figures()  # they are of no step that learns
+                    setup.take_figures()  # they are of no step that learns
                     leave_stage(session, step)
                     continue
                 with watch("update"):
                     metrics = update_policy(session, collected.chosen, setup, now)
                 memory.note()
-                metrics |= describe_collected(collected, watch.seconds) | setup.fleet.take_figures()
+                metrics |= describe_collected(collected, watch.seconds) | setup.take_figures()
                 tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
                 metrics |= describe_pace(session.device, tflop, seconds) | memory.metrics()
                 metrics |= describe_selection(collected.launched, progress, recipe)
@@ -130,11 +135,19 @@ class Setup:
     reference: Learner[Decoder] | None
     critic: Critic | None
     group_spec: GroupSpec
-    leftovers: Leftovers | None
+    stream: StreamKind
+    worlds: Worlds | None  # of episodes of several turns
+
+    def take_figures(self) -> dict[str, float]:
+        """Metrics of engines and worlds since the last call."""
+        return self.fleet.take_figures() | ({} if self.worlds is None else self.worlds.figures.take())
 
 
-def prepare(session: Session[Rl], gradings: Gradings) -> Setup:
-    recipe, tokenizer = session.recipe, session.tokenizer
+def prepare(session: Session[Rl], gradings: Gradings, worlds: Worlds | None) -> Setup:
+    recipe = session.recipe
+    if worlds is not None and worlds.tools:
+        session.tokenizer = session.tokenizer.with_options({"tools": worlds.tools})
+    tokenizer = session.tokenizer
     mixture = load_mixture(recipe.data, tokenizer, recipe.max_prompt_tokens)
     problems = mixture.problems
     if mixture.dropped:
@@ -149,7 +162,7 @@ def prepare(session: Session[Rl], gradings: Gradings) -> Setup:
         recipe.engine_settings,
         recipe.rollout,
         max_length=max_length,
-        vocabulary=tokenizer.token_bytes() if recipe.sampling.stop else (),
+        vocabulary=tokenizer.token_bytes() if recipe.turn_sampling.stop else (),
     )
     require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
     return Setup(
@@ -170,14 +183,24 @@ def prepare(session: Session[Rl], gradings: Gradings) -> Setup:
         reference=open_reference(session),
         critic=open_critic(session),
         group_spec=GroupSpec(
-            sampling=recipe.sampling,
+            sampling=recipe.turn_sampling,
             num_samples=recipe.samples_per_prompt,
             stop_ids=session.tokenizer.eos_ids,
             seed=recipe.run.seed,
             step=0,
         ),
-        leftovers={} if recipe.dynamic_sampling.carry else None,
+        stream=choose_stream(recipe, tokenizer, worlds),
+        worlds=worlds,
     )
+
+
+def choose_stream(recipe: Rl, tokenizer: Tokenizer, worlds: Worlds | None) -> StreamKind:
+    """What becomes of a sample between its launch and its verdict."""
+    if worlds is not None and recipe.environment is not None:
+        return partial(
+            EpisodeStream, worlds=worlds, tokenizer=tokenizer, max_turns=recipe.environment.max_turns
+        )
+    return partial(CarryingStream, leftovers={}) if recipe.dynamic_sampling.carry else Stream
 
 
 def check_start(session: Session[Rl], setup: Setup) -> None:
@@ -241,13 +264,13 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
             collected = collect(
                 setup.fleet,
                 lambda launch: setup.problems[lineup.pick(launch)],
-                replace(setup.group_spec, step=step, sampling=recipe.sampling),
+                replace(setup.group_spec, step=step, sampling=recipe.turn_sampling),
                 partial(judge_and_show, judge=setup.rewards.judge, display=session.display),
                 judge_group=setup.rewards.judge_group,
                 controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
                 usable=teaches if settings.enabled else gradable,
                 rewards_of=partial(setup.rewards.reward, limit=recipe.sampling.max_new_tokens),
-                leftovers=setup.leftovers,
+                stream=setup.stream,
             )
     except NoSignal as stopped:
         log_rollouts(session, step, stopped.collected)
@@ -416,7 +439,11 @@ def measure(session: Session[Rl], setup: Setup, step: int) -> dict[str, float]:
     setup.fleet.update_weights(step)
     with setup.fleet.at_work():
         found = held_out_accuracy(
-            setup.fleet, setup.held_out, session.recipe.sampling, session.recipe.run.seed
+            setup.fleet,
+            setup.held_out,
+            session.recipe.turn_sampling,
+            session.recipe.run.seed,
+            setup.stream if setup.worlds is not None else Stream,
         )
-    setup.fleet.take_figures()  # they are no training step's
+    setup.take_figures()  # they are no training step's
     return found

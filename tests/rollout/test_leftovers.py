@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from ahead_of_the_host import run_ahead
 from small_rollouts import FakeJudge, fleet_of, group_spec_of, some_problems, tiny_engine, tiny_fleet
@@ -11,7 +13,8 @@ from foresail.rollout.collect import Collected, collect, teaches
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import requests
-from foresail.rollout.leftovers import Leftovers
+from foresail.rollout.leftovers import CarryingStream, Leftovers
+from foresail.rollout.stream import Stream
 
 PROBLEMS = some_problems(40)
 SAMPLES = 4
@@ -28,7 +31,7 @@ def take_step(
         FakeJudge(lambda name: ["correct", "wrong"] * (SAMPLES // 2)),
         controller=Controller(wanted=wanted, cap=30, share_before=share),
         usable=teaches,
-        leftovers=leftovers,
+        stream=Stream if leftovers is None else partial(CarryingStream, leftovers=leftovers),
     )
 
 

@@ -1,0 +1,139 @@
+"""Groups of episodes on their way: the model writes, the world answers, the model goes on.
+
+A turn that has ended is held by the fleet, without a slot, until the world has answered; the answer is appended to
+its tokens, and it comes back as a chunk does. Nothing is tokenised again: a sample is the tokens that were drawn
+and those that were appended, with loss mask 0.
+
+An episode ends when the world says so or has broken, or when there is no room for another turn.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from foresail.agents.environment import Observation
+from foresail.agents.worlds import Worlds
+from foresail.data.prompts import PromptedProblem
+from foresail.engine.request import Completion
+from foresail.records import Status, Verdict
+from foresail.rollout.groups import requests, to_spec
+from foresail.rollout.plan import SampleSpec
+from foresail.rollout.stream import Launched, Stream
+from foresail.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass(kw_only=True)
+class Episode:
+    """One sample under way: its turns so far, and what the world said to them."""
+
+    spec: SampleSpec
+    turns: list[Completion] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
+    answer: Future[Observation] | None = None  # while the world is asked
+    began: float  # by the event log's clock
+    asked: float = 0.0
+    waited: float = 0.0  # seconds for the world, in all turns
+
+
+@dataclass(kw_only=True)
+class EpisodeStream(Stream):
+    """A stream whose samples are episodes."""
+
+    worlds: Worlds
+    tokenizer: Tokenizer
+    max_turns: int
+    episodes: dict[str, Episode] = field(default_factory=dict, init=False)
+
+    def _start(self, entry: PromptedProblem, number: int) -> None:
+        wanted = requests(entry, self.group_spec, number)
+        specs = [to_spec(request, number, sample) for sample, request in enumerate(wanted)]
+        self.active[number] = Launched(problem=entry.problem, specs=specs)
+        for spec in specs:
+            self.episodes[spec.id] = Episode(spec=spec, began=self.fleet.event_log.now())
+            self.worlds.begin(spec.id, entry.problem)
+        self.fleet.launch(specs, wanted, hold=True)
+
+    def _take(self, spec: SampleSpec, completion: Completion) -> None:
+        episode = self.episodes[spec.id]
+        episode.turns.append(completion)
+        if completion.finish == "length":
+            self._end(episode)
+            return
+        response = self.tokenizer.decode(completion.ids, skip_special_tokens=True)
+        episode.asked, episode.answer = self.fleet.event_log.now(), self.worlds.step(spec.id, response)
+
+    def _go_on(self) -> bool:
+        """Take up what the worlds have answered; whether any has."""
+        answered = [
+            episode
+            for episode in self.episodes.values()
+            if episode.answer is not None and episode.answer.done()
+        ]
+        for episode in answered:
+            answer, episode.answer = episode.answer, None
+            episode.waited += self.fleet.event_log.now() - episode.asked
+            assert answer is not None
+            if (error := answer.exception()) is not None:
+                self._end(episode, broken=to_verdict(error))
+            else:
+                self._append(episode, answer.result())
+        return bool(answered)
+
+    def _append(self, episode: Episode, observation: Observation) -> None:
+        episode.observations.append(observation)
+        if observation.done:
+            self._end(episode)
+            return
+        last = episode.turns[-1]
+        try:
+            ids = self._encode(observation, ended=last.ids[-1] in last.request.stop_ids)
+        except ValueError as error:  # what the tokenizer cannot write, or the template refuses
+            self._end(episode, broken=to_verdict(error))
+            return
+        left = last.request.sampling.max_new_tokens - len(last.ids) - len(ids)
+        if len(episode.turns) >= self.max_turns or left < 1:
+            episode.turns[-1] = replace(last, finish="length")  # cut off: it was not done
+            self._end(episode)
+        else:
+            self.fleet.extend(episode.spec.id, ids)
+
+    def _encode(self, observation: Observation, *, ended: bool) -> list[int]:
+        ids = self.tokenizer.encode_text(observation.text) if observation.text else []
+        if observation.messages:
+            ids += self.tokenizer.encode_next_turn(observation.messages, ended=ended and not ids)
+        if not ids:
+            raise ValueError(
+                "the environment said nothing and is not done; give an Observation text or messages"
+            )
+        return ids
+
+    def _end(self, episode: Episode, *, broken: Verdict | None = None) -> None:
+        spec = episode.spec
+        del self.episodes[spec.id]
+        self.fleet.release(spec.id)
+        self.worlds.end(spec.id)
+        self.worlds.figures.add(
+            len(episode.turns),
+            episode.observations,
+            seconds=self.fleet.event_log.now() - episode.began,
+            waited=episode.waited,
+        )
+        sample = replace(
+            self.read(*episode.turns),
+            turn_rewards=tuple(observation.reward for observation in episode.observations),
+        )
+        self._hand_over(spec, sample, broken)
+
+    def _give_up(self, number: int, launched: Launched) -> None:
+        super()._give_up(number, launched)
+        for spec in launched.specs:
+            if self.episodes.pop(spec.id, None) is not None:
+                self.worlds.end(spec.id)
+
+
+def to_verdict(error: BaseException) -> Verdict:
+    """A world that failed is a failed verdict: nothing can be said of the model."""
+    words = str(error) or type(error).__name__
+    status: Status = "timeout" if isinstance(error, TimeoutError) else "crashed"
+    return Verdict(status=status, score=0.0, detail=f"environment: {words}"[:500])

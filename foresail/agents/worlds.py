@@ -1,0 +1,123 @@
+"""The environments of all episodes under way, on a thread of their own beside the engines.
+
+    worlds = Worlds(make=Guess, step_seconds=60)
+    worlds.begin("17.3", problem)
+    answer = worlds.step("17.3", "<search>Paris</search>")     # a future: the engines go on meanwhile
+    worlds.end("17.3")
+
+Every episode has an environment of its own. Its methods are called one after the other; those of different
+episodes run at the same time, so a slow or dead tool keeps nobody else waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from foresail.agents.environment import Environment, EnvironmentBroken, Observation
+from foresail.agents.figures import EpisodeFigures
+from foresail.records import Problem
+
+THREADS = 64  # for methods that are no coroutines
+CLOSING_SECONDS = 10.0
+
+
+@dataclass
+class World:
+    """An environment, its reset, and the step that it does now or did last."""
+
+    environment: Environment
+    reset: asyncio.Task[None]
+    step: asyncio.Task[Any] | None = None
+
+
+class Worlds:
+    """begin, step, end: each returns at once. `close` ends what is left and the thread."""
+
+    def __init__(
+        self,
+        make: Callable[[], Environment],
+        *,
+        step_seconds: float,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """`tools` are what the chat template is told of: a JSON schema each."""
+        self.make, self.step_seconds, self.tools = make, step_seconds, tools
+        self.figures = EpisodeFigures()
+        self.by_id: dict[str, World] = {}
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="environment"))
+        self.thread = threading.Thread(target=self.loop.run_forever, name="environments", daemon=True)
+        self.thread.start()
+
+    def begin(self, episode: str, problem: Problem) -> None:
+        self._call(self._begin(episode, problem))
+
+    def step(self, episode: str, response: str) -> Future[Observation]:
+        """What the world says to a turn. `EnvironmentBroken`, or a time-out, is the future's exception."""
+        return self._call(self._step(episode, response))
+
+    def end(self, episode: str) -> None:
+        """Fine if it never began, or is in the middle of a step."""
+        self._call(self._end(episode))
+
+    def close(self) -> None:
+        if not self.thread.is_alive():
+            return
+        ended = self._call(self._end_all())
+        with suppress(TimeoutError):
+            ended.result(CLOSING_SECONDS)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(CLOSING_SECONDS)
+
+    def _call(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    async def _begin(self, episode: str, problem: Problem) -> None:
+        environment = self.make()
+        reset = asyncio.ensure_future(self._limited(environment.reset, problem))
+        reset.add_done_callback(lambda task: task.cancelled() or task.exception())  # the first step tells
+        self.by_id[episode] = World(environment, reset)
+
+    async def _step(self, episode: str, response: str) -> Observation:
+        if episode not in self.by_id:
+            raise EnvironmentBroken("the episode has no environment: it was not begun, or has ended")
+        world = self.by_id[episode]
+        world.step = asyncio.current_task()
+        await world.reset
+        observation = await self._limited(world.environment.step, response)
+        if not isinstance(observation, Observation):
+            name, kind = type(world.environment).__name__, type(observation).__name__
+            raise EnvironmentBroken(f"{name}.step returned a {kind}; return an Observation")
+        return observation
+
+    async def _end(self, episode: str) -> None:
+        world = self.by_id.pop(episode, None)
+        if world is None:
+            return
+        for task in (world.reset, world.step):
+            if task is not None:
+                task.cancel()
+        with suppress(Exception):  # the episode is over: nobody waits for what is said now
+            await self._limited(world.environment.close)
+
+    async def _end_all(self) -> None:
+        await asyncio.gather(*(self._end(episode) for episode in [*self.by_id]))
+
+    async def _limited(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        """One call of an environment's method, a coroutine's or a plain one's, within the limit."""
+        try:
+            async with asyncio.timeout(self.step_seconds):
+                if inspect.iscoroutinefunction(method):
+                    return await method(*arguments)
+                return await asyncio.to_thread(method, *arguments)
+        except TimeoutError:
+            raise TimeoutError(
+                f"{method.__qualname__} took longer than environment.step_seconds {self.step_seconds:g}"
+            ) from None

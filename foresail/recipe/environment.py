@@ -1,0 +1,79 @@
+"""The world of an agent in a recipe: tools, or an environment of one's own, and the limits of an episode.
+
+[environment]
+tools = ["search", "calculator", "my_tools.py:weather"]
+corpus = "passages.jsonl"
+max_turns = 8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, Strict
+
+from foresail.recipe.parts import Part
+from foresail.recipe.reward_function import split_name
+
+BUILT_IN = ("calculator", "python", "search")
+Names = Annotated[tuple[str, ...], Strict(False)]
+
+
+class Environment(Part):
+    """What answers the model's turns."""
+
+    name: str | None = Field(
+        None, description="an environment of one's own, file.py:Class, in the place of tools"
+    )
+    tools: Names = Field(
+        (), description="calculator, python, search, or functions of one's own, file.py:function"
+    )
+    format: Literal["hermes", "tags"] = Field(
+        "hermes",
+        description="how tools are called: JSON in <tool_call>, as the template says; or <search>…</search>",
+    )
+    corpus: str | None = Field(None, description="what search looks through: JSONL rows of title and text")
+    max_turns: int = Field(8, gt=0, description="times the model may write in an episode")
+    step_seconds: float = Field(
+        60.0, gt=0, description="longest wait for an answer of the world; then the episode counts as failed"
+    )
+    max_result_chars: int = Field(4000, gt=0, description="of a tool's result; the rest is cut off")
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """("search", "my_tools.py:weather") -> ("search", "weather")."""
+        return tuple(split_name(tool)[1] for tool in self.tools)
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end a turn: the closing tags, where calls are tags."""
+        return tuple(f"</{tool}>" for tool in self.tool_names) if self.format == "tags" else ()
+
+    def mistakes(self) -> Iterator[str]:
+        if (self.name is None) == (not self.tools):
+            yield (
+                "[environment] names neither tools nor an environment of one's own; set environment.tools or "
+                "environment.name"
+                if self.name is None
+                else "environment.name is an environment that has its own tools; remove environment.tools"
+            )
+        for tool in self.tools:
+            if tool not in BUILT_IN and ":" not in tool:
+                yield f"environment.tools: {tool} is none of {', '.join(BUILT_IN)}; one's own is file.py:function"
+        if len(set(self.tool_names)) < len(self.tools):
+            yield "environment.tools has two tools of one name; rename one of the functions"
+        if ("search" in self.tools) != (self.corpus is not None):
+            yield (
+                "environment.corpus is what the tool search looks through; "
+                + ("set it" if self.corpus is None else 'add "search" to environment.tools, or remove it')
+            )
+
+    def refusals(self) -> Iterator[str]:
+        if self.corpus is not None and not self.corpus.startswith("http") and not Path(self.corpus).is_file():
+            yield f"environment.corpus {self.corpus} does not exist (looked in {Path.cwd()}); check the path"
+        for key in filter(None, (self.name, *self.tools)):
+            place, _ = split_name(key)
+            if place.endswith(".py") and not Path(place).is_file():
+                yield f"environment: the file {place} of {key} does not exist (looked in {Path.cwd()})"

@@ -1,0 +1,93 @@
+"""Reinforcement learning of episodes: a world of one's own, through the whole stage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_runs import train, weights
+from tiny_world import HELD_OUT, MAX_NEW
+
+from foresail.recipe.environment import Environment
+from foresail.recipe.parts import Rollout, Sampling
+from foresail.recipe.sources import HeldOut
+from foresail.runlog.directory import RunDirectory
+from foresail.tokenizer.tokenizer import Tokenizer
+
+WORLD = '''
+from foresail.agents.environment import Observation
+from foresail.records import Message
+
+class Again:
+    """Asks for the answer once more, unless it has been given twice."""
+
+    def reset(self, problem):
+        self.asked = 0
+
+    async def step(self, response):
+        self.asked += 1
+        return Observation(messages=(Message(role="tool", content="7"),), done=self.asked == 2)
+
+    def close(self): ...
+
+class Ends(Again):
+    async def step(self, response):
+        return Observation(done=True)
+
+class Broken(Again):
+    async def step(self, response):
+        raise OSError("the corpus is gone")
+'''
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> str:
+    (tmp_path / "my_world.py").write_text(WORLD)
+    return f"{tmp_path}/my_world.py"
+
+
+@pytest.mark.parametrize("rollout", [Rollout(), Rollout(drafts="on", chunk_tokens=3)])
+def test_episodes_are_learned_from(
+    tiny_checkpoint: Path, tmp_path: Path, world: str, rollout: Rollout
+) -> None:
+    outcome, records = train(
+        tiny_checkpoint,
+        tmp_path,
+        steps=2,
+        environment=Environment(name=f"{world}:Again"),
+        sampling=Sampling(max_new_tokens=2 * MAX_NEW),
+        rollout=rollout,
+        eval=[HeldOut(source=HELD_OUT, limit=4)],
+        eval_every=1,
+    )
+    run, tokenizer = RunDirectory(outcome.run), Tokenizer.load(tiny_checkpoint)
+    rows = run.read_rollouts(1)
+    said = tokenizer.encode("<|tool|>7<|assistant|>")
+    assert any(row["finish"] == "stop" for row in rows)
+    for row in rows:
+        turns = row.get("turns", [])
+        assert len(turns) == 2 or row["finish"] == "length"
+        assert [turn["observation"] for turn in turns] == ["", "<|tool|>7<|assistant|>"][: len(turns)]
+        if turns:
+            first = row["loss_mask"].index(1)
+            place = row["loss_mask"].index(0, first)  # where the world answers
+            assert row["ids"][place : place + len(said)] == said
+            assert row["loss_mask"][place : place + len(said)] == [0] * len(said)
+            assert row["loss_mask"][place + len(said) :] == [1] * (len(row["ids"]) - place - len(said))
+    assert 1 < records[0]["agent/turns/mean"] <= 2
+    assert any("val-core" in name for name in records[0])
+    assert all(record["rollout/logprob_abs_diff"] < 1e-4 for record in records)
+
+
+def test_one_turn_without_a_world_is_as_before(tiny_checkpoint: Path, tmp_path: Path, world: str) -> None:
+    """A world that ends every episode after the first turn changes nothing that is learned."""
+    plain, _ = train(tiny_checkpoint, tmp_path / "plain", steps=2)
+    ended, _ = train(
+        tiny_checkpoint, tmp_path / "ended", steps=2, environment=Environment(name=f"{world}:Ends")
+    )
+    assert weights(plain.checkpoint).equal(weights(ended.checkpoint))
+
+
+def test_a_broken_world_stops_a_run_with_its_words(tiny_checkpoint: Path, tmp_path: Path, world: str) -> None:
+    with pytest.raises(Exception, match=r"every verdict of the step failed.*the corpus is gone"):
+        train(tiny_checkpoint, tmp_path, environment=Environment(name=f"{world}:Broken"))
