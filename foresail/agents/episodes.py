@@ -9,6 +9,7 @@ An episode ends when the world says so or has broken, or when there is no room f
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
@@ -44,6 +45,7 @@ class EpisodeStream(Stream):
     tokenizer: Tokenizer
     max_turns: int
     episodes: dict[str, Episode] = field(default_factory=dict, init=False)
+    answered: deque[str] = field(default_factory=deque, init=False)  # filled by the worlds' thread
 
     def _start(self, entry: PromptedProblem, number: int) -> None:
         wanted = requests(entry, self.group_spec, number)
@@ -62,15 +64,15 @@ class EpisodeStream(Stream):
             return
         response = self.tokenizer.decode(completion.ids, skip_special_tokens=True)
         episode.asked, episode.answer = self.fleet.event_log.now(), self.worlds.step(spec.id, response)
+        episode.answer.add_done_callback(lambda _: self.answered.append(spec.id))
 
     def _go_on(self) -> bool:
         """Take up what the worlds have answered; whether any has."""
-        answered = [
-            episode
-            for episode in self.episodes.values()
-            if episode.answer is not None and episode.answer.done()
-        ]
-        for episode in answered:
+        count = len(self.answered)
+        for name in [self.answered.popleft() for _ in range(count)]:
+            if name not in self.episodes:  # given up meanwhile
+                continue
+            episode = self.episodes[name]
             answer, episode.answer = episode.answer, None
             episode.waited += self.fleet.event_log.now() - episode.asked
             assert answer is not None
@@ -78,7 +80,7 @@ class EpisodeStream(Stream):
                 self._end(episode, broken=to_verdict(error))
             else:
                 self._append(episode, answer.result())
-        return bool(answered)
+        return bool(count)
 
     def _append(self, episode: Episode, observation: Observation) -> None:
         episode.observations.append(observation)

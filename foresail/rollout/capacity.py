@@ -91,6 +91,10 @@ class Capacities:
             return last
         return name
 
+    def fits(self, name: str | None, spec: SampleSpec, tokens: int) -> bool:
+        capacity = None if name is None else self._capacities.get(name)
+        return capacity is not None and capacity.fits(spec, tokens)
+
     def least_loaded(self) -> str | None:
         return self._order.first()
 

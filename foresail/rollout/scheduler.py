@@ -47,6 +47,7 @@ class Scheduler:
         self._running: dict[str, Dispatch] = {}
         self._holding: set[int] = set()  # groups whose requests are held when they end
         self._held: dict[str, tuple[SampleSpec, int]] = {}  # request -> it, and its tokens behind the prompt
+        self._extended: set[str] = set()  # requests that wait for their next turn
         self._last: dict[str, str] = {}  # request -> where its last chunk ran
         self._homes: dict[int, str] = {}  # group -> its instance, for policies that keep groups whole
         self._num_open = 0
@@ -139,6 +140,7 @@ class Scheduler:
                 f"{appended} more leave nothing to generate; append fewer, at least one, or release it"
             )
         del self._held[request_id]
+        self._extended.add(request_id)
         self._policy.push(spec, generated + appended)
         self._record({"event": "extend", "request": request_id, "appended": appended})
 
@@ -183,7 +185,11 @@ class Scheduler:
         else:
             max_tokens = left if self._chunk_tokens is None else min(self._chunk_tokens, left)
             tokens, home = generated + max_tokens, self._homes.get(spec.group)
-            instance = self._capacities.best(spec, tokens, last=self._last.get(spec.id), home=home)
+            last = self._last.get(spec.id)
+            if spec.id in self._extended and self._capacities.fits(last, spec, tokens):
+                instance = last  # which has the keys and values of its turns so far
+            else:
+                instance = self._capacities.best(spec, tokens, last=last, home=home)
         if instance is None:
             return None
         return Dispatch(spec=spec, instance=instance, generated=generated, max_tokens=max_tokens)
@@ -196,6 +202,7 @@ class Scheduler:
     def _start(self, dispatch: Dispatch, why: str) -> None:
         spec = dispatch.spec
         self._running[spec.id] = dispatch
+        self._extended.discard(spec.id)
         self._capacities.take(dispatch)
         self._last[spec.id] = self._homes[spec.group] = dispatch.instance
         self.decisions += 1
@@ -229,6 +236,7 @@ class Scheduler:
         for request in requests:
             self._last.pop(request, None)
             self._held.pop(request, None)
+            self._extended.discard(request)
 
     def _check_capacity(self, spec: SampleSpec) -> None:
         need, largest = spec.prompt_tokens + spec.max_tokens, self._capacities.largest

@@ -127,6 +127,30 @@ def test_samples_are_those_played_by_hand(expected, open_worlds, kind, settings,
     assert World.open_now == 0
 
 
+@pytest.mark.parametrize("settings", [{"policy": "group"}, {"policy": "context", "chunk_tokens": 64}])
+def test_a_turn_computes_only_what_is_new_to_it(open_worlds, settings) -> None:
+    """Keys and values of the turns before stay in their pages: at most the rest of a page is computed again."""
+    page, computed = 1, []
+    instances = [NativeInstance(f"{n}", engine_of(MODEL, page_size=page, num_pages=4000)) for n in range(2)]
+    for instance in instances:
+        fill = instance.engine.runner.fill
+        instance.engine.runner.fill = lambda chunks, fill=fill: (
+            computed.append(sum(len(chunk.tokens) for chunk in chunks)),
+            fill(chunks),
+        )
+    fleet = gather(instances, Rollout(**settings), max_length=64)
+    numbers = random.Random(0)
+    groups = play(fleet, open_worlds(World, delay=lambda: numbers.random() * 0.01))
+    samples = [sample for group in groups.values() for sample in group.samples]
+    appended = sum(
+        mask == 0 and turn > 0 for s in samples for mask, turn in zip(s.loss_mask, s.turns, strict=True)
+    )
+    later_turns = sum(sample.turns[-1] for sample in samples)
+    prompts = sum(len(entry.ids) for entry in PROBLEMS) * len(instances)
+    assert later_turns > 10
+    assert sum(computed) <= prompts + appended + page * later_turns
+
+
 def test_plain_methods_will_do(expected, open_worlds) -> None:
     worlds = open_worlds(PlainWorld)
     assert {name: flat(group.samples) for name, group in play(fleet_of(), worlds).items()} == expected
