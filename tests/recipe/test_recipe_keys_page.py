@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
+from foresail.recipe.environment import Environment
 from foresail.recipe.keys import item_type, one_or_more
 from foresail.recipe.parts import Term
 from foresail.recipe.stages import STAGES, recipe_type
@@ -22,6 +23,7 @@ TABLES = (
     "eval",
     "curriculum",
     "critic",
+    "environment",
     "lora",
 )  # that may be left out, and have sections of their own
 
@@ -72,6 +74,15 @@ def test_keys_of_its_tables_are_on_the_page(stage):
                     [] if f"`{json.dumps(of_stage)}`" in row or f"`{json.dumps(default)}`" in row else [row]
                 )
     assert wrong == []
+
+
+def test_keys_of_an_environment_are_on_the_page():
+    missing = [
+        name
+        for name, _, text in plain_keys(Environment)
+        if f"| `environment.{name}` |" not in PAGE or text not in PAGE
+    ]
+    assert missing == []
 
 
 def test_keys_of_a_reward_term_are_on_the_page():
