@@ -235,6 +235,7 @@ def evaluate(
     """
     from rich.console import Console
 
+    from foresail.agents.build import open_episodes
     from foresail.evaluation.checkpoint import default_output, evaluate_checkpoint
     from foresail.evaluation.results import figures_table
     from foresail.evaluation.target import find_target
@@ -247,7 +248,7 @@ def evaluate(
         folder = output or default_output("eval", target.checkpoint, problems.source)
         folder = folder / problems.label if output and len(sets) > 1 else folder
         replaced = (folder / "records.jsonl").exists()
-        with telling("nothing of it is kept"):
+        with telling("nothing of it is kept"), open_episodes(target.environment) as episodes:
             results = evaluate_checkpoint(
                 target.checkpoint,
                 problems,
@@ -258,6 +259,7 @@ def evaluate(
                 seed=seed,
                 device=device,
                 template_options=target.template_options,
+                episodes=episodes,
             )
         Console().print(figures_table(results))
         print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))

@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +24,6 @@ from foresail.agents.environment import Environment, EnvironmentBroken, Observat
 from foresail.agents.figures import EpisodeFigures
 from foresail.records import Problem
 
-THREADS = 64  # for methods that are no coroutines
 CLOSING_SECONDS = 10.0
 
 
@@ -45,14 +44,11 @@ class Worlds:
         make: Callable[[], Environment],
         *,
         step_seconds: float,
-        tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """`tools` are what the chat template is told of: a JSON schema each."""
-        self.make, self.step_seconds, self.tools = make, step_seconds, tools
+        self.make, self.step_seconds = make, step_seconds
         self.figures = EpisodeFigures()
         self.by_id: dict[str, World] = {}
         self.loop = asyncio.new_event_loop()
-        self.loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="environment"))
         self.thread = threading.Thread(target=self.loop.run_forever, name="environments", daemon=True)
         self.thread.start()
 
@@ -109,6 +105,8 @@ class Worlds:
 
     async def _end_all(self) -> None:
         await asyncio.gather(*(self._end(episode) for episode in [*self.by_id]))
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
 
     async def _limited(self, method: Callable[..., Any], *arguments: Any) -> Any:
         """One call of an environment's method, a coroutine's or a plain one's, within the limit."""
@@ -116,8 +114,26 @@ class Worlds:
             async with asyncio.timeout(self.step_seconds):
                 if inspect.iscoroutinefunction(method):
                     return await method(*arguments)
-                return await asyncio.to_thread(method, *arguments)
+                return await in_thread(method, *arguments)
         except TimeoutError:
             raise TimeoutError(
                 f"{method.__qualname__} took longer than environment.step_seconds {self.step_seconds:g}"
             ) from None
+
+
+async def in_thread(method: Callable[..., Any], *arguments: Any) -> Any:
+    """A plain method in a thread of its own, so that one that hangs neither holds up others nor the program's end."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    result: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(method(*arguments))
+        except BaseException as error:
+            result.set_exception(error)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=run, name="environment", daemon=True).start()
+    await ended.wait()
+    return result.result()

@@ -51,11 +51,15 @@ def evaluate(
     Of a run, its recipe says what is not given here; without data, all problems of its [eval] are measured. Other
     keywords are those of a recipe's [data]: suffix, system, prompt_key, limit, …
     """
+    from foresail.agents.build import open_episodes
     from foresail.evaluation.checkpoint import evaluate_checkpoint
     from foresail.evaluation.target import find_target
 
     target = find_target(model.run if isinstance(model, Result) else Path(model))
-    with tempfile.TemporaryDirectory(prefix="foresail-eval-") as aside:
+    with (
+        tempfile.TemporaryDirectory(prefix="foresail-eval-") as aside,
+        open_episodes(target.environment) as episodes,
+    ):
         files = GivenFiles(Path(aside))
         given = data is None or isinstance(data, str | Path)
         source = (None if data is None else str(data)) if given else files.add_rows(data, "data")
@@ -72,5 +76,6 @@ def evaluate(
                 seed=seed,
                 device=device,
                 template_options=target.template_options,
+                episodes=episodes,
             )
         return Evaluation(results)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from pydantic import ValidationError
@@ -28,10 +28,23 @@ from foresail.recipe.memory import pages_per_sample
 from foresail.recipe.reward_function import Function, check_function, name_of
 from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet
+from foresail.rollout.stream import Stream, StreamKind
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
 
 UNKNOWN_MEMORY = 8 << 30  # bytes assumed where the system does not say
+
+
+class EpisodeSource(Protocol):
+    """What answers the model's turns (`agents.build.Episodes`, which this room does not know)."""
+
+    @property
+    def tools(self) -> Sequence[Mapping[str, Any]]: ...
+
+    @property
+    def stop(self) -> tuple[str, ...]: ...
+
+    def stream(self, tokenizer: Tokenizer) -> StreamKind: ...
 
 
 def evaluate_checkpoint(
@@ -46,6 +59,7 @@ def evaluate_checkpoint(
     device: str = "auto",
     dtype: str = "auto",
     template_options: Mapping[str, Any] | None = None,
+    episodes: EpisodeSource | None = None,
 ) -> list[ProblemResult]:
     """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`."""
     reward = grader if isinstance(grader, parts.Reward) else choose_grader(grader)
@@ -56,6 +70,9 @@ def evaluate_checkpoint(
         max_length=sampling.max_new_tokens,
         template_options=template_options,
     )
+    if episodes is not None:
+        sampling = sampling.model_copy(update={"stop": (*sampling.stop, *episodes.stop)})
+        tokenizer = tokenizer.with_options({"tools": episodes.tools}) if episodes.tools else tokenizer
     prompted = encode_problems(load_problems(problems), tokenizer, model.shape.max_context)
     check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
     make_folder(output)  # before hours of work, not after
@@ -75,6 +92,7 @@ def evaluate_checkpoint(
             sampling=sampling,
             num_samples=num_samples,
             seed=seed,
+            stream=Stream if episodes is None else episodes.stream(tokenizer),
         )
     settings = {"checkpoint": str(checkpoint), "grader": name_of(reward.grader), "seed": seed}
     settings |= {"data": problems.model_dump(), "sampling": sampling.model_dump()}

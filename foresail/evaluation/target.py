@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.recipe import parts
+from foresail.recipe.environment import Environment
 from foresail.recipe.load import load_recipe
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import reward_for
@@ -52,6 +53,10 @@ class Target:
         if grader is not None or self.recipe is None:
             return grader or "math"
         return reward_for(problems, self.recipe.reward)
+
+    @property
+    def environment(self) -> Environment | None:
+        return None if self.recipe is None else self.recipe.environment
 
     @property
     def stop(self) -> tuple[str, ...]:

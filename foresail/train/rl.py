@@ -19,9 +19,7 @@ from functools import partial
 
 import torch
 
-from foresail.agents.build import open_worlds
-from foresail.agents.episodes import EpisodeStream
-from foresail.agents.worlds import Worlds
+from foresail.agents.build import Episodes, open_episodes
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.mismatch import mismatch, per_fresh_token
 from foresail.data.mixture import describe_dropped, load_mixture
@@ -50,12 +48,11 @@ from foresail.rollout.collect import Collected, NoSignal, collect, gradable, tea
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
-from foresail.rollout.leftovers import CarryingStream
+from foresail.rollout.leftovers import CarryingStream, Leftovers
 from foresail.rollout.requirements import require
 from foresail.rollout.stream import Judge, Stream, StreamKind
 from foresail.runlog.display import Display
 from foresail.runlog.samples import sample_lines
-from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import Critic, join, open_critic
 from foresail.train.fingerprints import describe_problem, same_data, same_reference
@@ -80,13 +77,13 @@ def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) ->
     with (
         deterministic(recipe.run.deterministic),
         open_rewards(recipe) as gradings,
-        open_worlds(recipe.environment) as worlds,
+        open_episodes(recipe.environment) as episodes,
         Session(recipe, resume=resume) as session,
         batch_invariant(recipe.engine.batch_invariant),
     ):
         keep_rewards(session, gradings, changed=changed_reward)
         session.display.begin("reading the data")
-        setup = prepare(session, gradings, worlds)
+        setup = prepare(session, gradings, episodes)
         with closing(setup.fleet):
             check_start(session, setup)
             memory = PeakMemory(session.device)
@@ -135,18 +132,20 @@ class Setup:
     reference: Learner[Decoder] | None
     critic: Critic | None
     group_spec: GroupSpec
+    episodes: Episodes | None  # where samples have several turns
     stream: StreamKind
-    worlds: Worlds | None  # of episodes of several turns
+    leftovers: Leftovers | None
 
     def take_figures(self) -> dict[str, float]:
         """Metrics of engines and worlds since the last call."""
-        return self.fleet.take_figures() | ({} if self.worlds is None else self.worlds.figures.take())
+        worlds = {} if self.episodes is None else self.episodes.worlds.figures.take()
+        return self.fleet.take_figures() | worlds
 
 
-def prepare(session: Session[Rl], gradings: Gradings, worlds: Worlds | None) -> Setup:
+def prepare(session: Session[Rl], gradings: Gradings, episodes: Episodes | None) -> Setup:
     recipe = session.recipe
-    if worlds is not None and worlds.tools:
-        session.tokenizer = session.tokenizer.with_options({"tools": worlds.tools})
+    if episodes is not None and episodes.tools:
+        session.tokenizer = session.tokenizer.with_options({"tools": episodes.tools})
     tokenizer = session.tokenizer
     mixture = load_mixture(recipe.data, tokenizer, recipe.max_prompt_tokens)
     problems = mixture.problems
@@ -189,18 +188,10 @@ def prepare(session: Session[Rl], gradings: Gradings, worlds: Worlds | None) -> 
             seed=recipe.run.seed,
             step=0,
         ),
-        stream=choose_stream(recipe, tokenizer, worlds),
-        worlds=worlds,
+        episodes=episodes,
+        stream=Stream if episodes is None else episodes.stream(tokenizer),
+        leftovers={} if recipe.dynamic_sampling.carry else None,
     )
-
-
-def choose_stream(recipe: Rl, tokenizer: Tokenizer, worlds: Worlds | None) -> StreamKind:
-    """What becomes of a sample between its launch and its verdict."""
-    if worlds is not None and recipe.environment is not None:
-        return partial(
-            EpisodeStream, worlds=worlds, tokenizer=tokenizer, max_turns=recipe.environment.max_turns
-        )
-    return partial(CarryingStream, leftovers={}) if recipe.dynamic_sampling.carry else Stream
 
 
 def check_start(session: Session[Rl], setup: Setup) -> None:
@@ -270,7 +261,9 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
                 controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
                 usable=teaches if settings.enabled else gradable,
                 rewards_of=partial(setup.rewards.reward, limit=recipe.sampling.max_new_tokens),
-                stream=setup.stream,
+                stream=setup.stream
+                if setup.leftovers is None
+                else partial(CarryingStream, leftovers=setup.leftovers),
             )
     except NoSignal as stopped:
         log_rollouts(session, step, stopped.collected)
@@ -443,7 +436,7 @@ def measure(session: Session[Rl], setup: Setup, step: int) -> dict[str, float]:
             setup.held_out,
             session.recipe.turn_sampling,
             session.recipe.run.seed,
-            setup.stream if setup.worlds is not None else Stream,
+            setup.stream,
         )
     setup.take_figures()  # they are no training step's
     return found

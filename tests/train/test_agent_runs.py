@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from small_runs import train, weights
 from tiny_world import HELD_OUT, MAX_NEW
 
+from foresail.api.evaluate import evaluate
 from foresail.recipe.environment import Environment
 from foresail.recipe.parts import Rollout, Sampling
 from foresail.recipe.sources import HeldOut
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from command_line import CommandLine
 
 WORLD = '''
 from foresail.agents.environment import Observation
@@ -77,6 +83,27 @@ def test_episodes_are_learned_from(
     assert 1 < records[0]["agent/turns/mean"] <= 2
     assert any("val-core" in name for name in records[0])
     assert all(record["rollout/logprob_abs_diff"] < 1e-4 for record in records)
+
+
+def test_a_run_is_evaluated_in_its_world(
+    tiny_checkpoint: Path, tmp_path: Path, world: str, foresail: CommandLine
+) -> None:
+    outcome, records = train(
+        tiny_checkpoint,
+        tmp_path,
+        steps=1,
+        environment=Environment(name=f"{world}:Again"),
+        sampling=Sampling(max_new_tokens=2 * MAX_NEW),
+        eval=[HeldOut(source=HELD_OUT, limit=8)],
+        eval_every=1,
+    )
+    found = evaluate(outcome.run, samples=1)
+    assert found.figures["greedy"]["value"] == records[0]["val-core/arithmetic/acc/mean@1"]
+    lengths = {attempt["length"] for record in found.records for attempt in record["samples"]}
+    assert max(lengths) > MAX_NEW / 2  # of two turns
+    foresail.run("eval", outcome.run, "--samples", 1, "--output", tmp_path / "eval")
+    record = json.loads((tmp_path / "eval" / "records.jsonl").read_text().splitlines()[0])
+    assert record == found.records[0]
 
 
 def test_one_turn_without_a_world_is_as_before(tiny_checkpoint: Path, tmp_path: Path, world: str) -> None:
