@@ -122,7 +122,7 @@ class Worlds:
 
 
 async def in_thread(method: Callable[..., Any], *arguments: Any) -> Any:
-    """A plain method in a thread of its own, so that one that hangs neither holds up others nor the program's end."""
+    """A plain method in a thread of its own: one that hangs holds up neither others nor the program's end."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     result: Future[Any] = Future()
 
