@@ -1,0 +1,167 @@
+"""PBSD's credit: a sample's advantage, shared among its turns by their evidence for the verified answer.
+
+    z  evidence / sqrt(tokens), compared with all turns of the group     (`evidence.py`)
+    w  clip(exp(sign(A) z / temperature), low, high); 1 where evidence is unknown, too noisy or of too few tokens
+    w  scaled, so that a sample's tokens have the same credit in sum
+    A  of a token: A [1 + strength (w - 1)]
+
+Where A > 0, turns that speak for the answer get more of it; where A < 0, they are blamed less. No sign flips.
+The decomposition into turns is the paper's, the weights are our reconstruction: docs/pbsd.md.
+
+Legend: T tokens of a sample, U its units: its turns, or its tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from foresail.algorithms.evidence import (
+    Evidence,
+    ScoredSample,
+    TokenEvidence,
+    gather,
+    standardize,
+    token_evidence,
+)
+from foresail.recipe.credit import Credit
+
+LARGEST_ADVANTAGE = 1e30  # beyond, products would leave float32
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnCredit:
+    """What became of one turn, for the log: its tokens with a loss, those that counted, and, None where unknown,
+    evidence, signal against noise and z. `weight` is before `strength`, `advantage` what the tokens got; at token
+    level these and z are means over the turn.
+    """
+
+    tokens: int
+    counted: int
+    evidence: float | None
+    snr: float | None
+    z: float | None
+    used: bool
+    weight: float
+    advantage: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleCredit:
+    """An advantage for each token, and how its turns came by them."""
+
+    advantages: list[float]
+    turns: tuple[TurnCredit, ...]
+
+    def to_row(self) -> dict[str, list[Any]]:
+        """Columns for the run log: {"evidence": [3.1, None], "weight": [1.2, .8], …}"""
+        rows = [asdict(turn) for turn in self.turns]
+        return {name: [row[name] for row in rows] for name in TurnCredit.__dataclass_fields__}
+
+
+def pbsd_credit(
+    group: Sequence[ScoredSample], advantages: Sequence[float], settings: Credit, *, strength: float
+) -> list[SampleCredit]:
+    """Credit for all samples of one problem, which are compared with one another.
+
+    `strength` is the settings' own, at this step. Two turns of equal length, A = 1, z = [log 2, -log 2],
+    strength 1: weights [2, .5], conserved [1.6, .4], and those are the tokens' advantages.
+    """
+    check_advantages(advantages)
+    tokens = [token_evidence(scored, clamp=settings.clamp) for scored in group]
+    units = [gather(found, units_of(found, settings.level)) for found in tokens]
+    z = [found.evidence_U for found in units] if settings.form == "raw" else standardize(units)
+    return [share_out(*each, settings, strength) for each in zip(advantages, tokens, units, z, strict=True)]
+
+
+def check_advantages(advantages: Sequence[float]) -> None:
+    for number, advantage in enumerate(advantages):
+        if not abs(advantage) <= LARGEST_ADVANTAGE:  # so NaN is refused as well
+            raise ValueError(f"the advantage of sample {number} is {advantage}; look at the group's rewards")
+
+
+def units_of(tokens: TokenEvidence, level: str) -> Tensor:
+    return tokens.turns_T if level == "turn" else torch.arange(len(tokens.turns_T))
+
+
+def share_out(
+    advantage: float,
+    tokens: TokenEvidence,
+    units: Evidence,
+    z_U: Tensor,
+    settings: Credit,
+    strength: float,
+) -> SampleCredit:
+    """One sample's credit. With fewer than two units there is nothing to share out."""
+    several = int((units.loss_tokens_U > 0).sum()) > 1
+    used_U = is_used(units, settings)
+    weights_U, shares_U = torch.ones_like(z_U), torch.full_like(z_U, advantage)
+    if several and settings.form != "additive":
+        weights_U = weigh(units, used_U, z_U, advantage, settings)
+        shares_U = advantage * (1 + strength * (weights_U - 1))  # exactly A where one of the factors is 0
+    elif several and strength > 0:
+        shares_U = advantage + strength * settings.additive_weight * torch.where(used_U, z_U, 0.0)
+    shares_T = torch.where(tokens.loss_T, shares_U[units.units_T], advantage)
+    columns = (z_U[units.units_T], used_U[units.units_T], weights_U[units.units_T], shares_T)
+    return SampleCredit(advantages=shares_T.tolist(), turns=describe(tokens, *columns))
+
+
+def is_used(units: Evidence, settings: Credit) -> Tensor:
+    """Known and, for a turn, clear enough; a single token has no noise to be told from."""
+    if settings.level == "token":
+        return units.known_U
+    return units.known_U & (units.snr_U >= settings.min_snr) & (units.counted_U >= settings.min_tokens)
+
+
+def weigh(units: Evidence, used_U: Tensor, z_U: Tensor, advantage: float, settings: Credit) -> Tensor:
+    sign = (advantage > 0) - (advantage < 0)
+    weights_U = (sign * z_U / settings.temperature).exp().clamp(settings.low, settings.high)
+    weights_U = torch.where(used_U, weights_U, 1.0)
+    return conserve(weights_U, units.loss_tokens_U) if settings.conserve else weights_U
+
+
+def conserve(weights_U: Tensor, loss_tokens_U: Tensor) -> Tensor:
+    """Scaled to a mean of 1 over tokens: weights [2, .5] of 10 tokens each -> [1.6, .4]."""
+    return weights_U * (loss_tokens_U.sum() / (loss_tokens_U * weights_U).sum())
+
+
+def describe(
+    tokens: TokenEvidence, z_T: Tensor, used_T: Tensor, weights_T: Tensor, shares_T: Tensor
+) -> tuple[TurnCredit, ...]:
+    turns = gather(tokens, tokens.turns_T)
+
+    def mean(values_T: Tensor, among_T: Tensor, counts_U: Tensor) -> list[float]:
+        values_T = torch.where(among_T, values_T.to(torch.float64), 0.0)
+        sums_U = torch.zeros_like(counts_U).index_add(0, tokens.turns_T, values_T)
+        return (sums_U / counts_U.clamp(min=1)).tolist()
+
+    loss = tokens.loss_T, turns.loss_tokens_U
+    columns = zip(
+        turns.loss_tokens_U.tolist(),
+        turns.counted_U.tolist(),
+        turns.known_U.tolist(),
+        turns.evidence_U.tolist(),
+        turns.snr_U.tolist(),
+        mean(z_T, tokens.counted_T, turns.counted_U),
+        mean(used_T, *loss),
+        mean(weights_T, *loss),
+        mean(shares_T, *loss),
+        strict=True,
+    )
+    return tuple(
+        TurnCredit(
+            tokens=int(loss_tokens),
+            counted=int(counted),
+            evidence=evidence if known else None,
+            snr=snr if known else None,
+            z=z if known else None,
+            used=used > 0,
+            weight=weight,
+            advantage=share,
+        )
+        for loss_tokens, counted, known, evidence, snr, z, used, weight, share in columns
+    )
