@@ -16,10 +16,11 @@ NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("pbsd",),
         (
             "level", "form", "student", "strength", "warmup_steps", "low", "high", "temperature", "clamp",
-            "min_snr", "min_tokens", "conserve", "additive_weight",
+            "min_snr", "min_tokens", "conserve", "additive_weight", "hint",
         ),
     ),
     ("kind", ("turn_rewards",), ("turn_weight",)),
+    ("student", ("placebo",), ("withheld",)),
     ("level", ("turn",), ("min_snr", "min_tokens")),
     ("form", ("weights", "raw"), ("low", "high", "temperature", "conserve")),
     ("form", ("additive",), ("additive_weight",)),
@@ -44,6 +45,11 @@ class Credit(CheckedPart):
         "plain",
         description="pbsd: what the student is told: nothing; that there is an answer, without it; a wrong one",
     )
+    hint: str = Field(
+        "\n\n(The correct answer is {answer}.)",
+        description="pbsd: what the teacher is told behind the prompt; {answer} is the answer",
+    )
+    withheld: str = Field("not shown here", description="student placebo: what stands in the answer's place")
     strength: float = Field(
         1.0, ge=0, le=1, description="pbsd: share of the credit that goes by evidence; 0: uniform"
     )
@@ -83,6 +89,8 @@ class Credit(CheckedPart):
                         f'{key} is for {other} = {wanted}, and {other} is "{getattr(self, other)}"; '
                         f"remove {key}, or set {other}"
                     )
+        if "{answer}" not in self.hint:
+            yield 'hint does not hold {answer}, so the teacher would know no more than the student; add it'
         if self.kind == "pbsd" and self.form != "additive" and self.low == self.high:
             yield (
                 "low and high are both 1, so every turn would weigh the same; set low = 0.25 and high = 4.0, "

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from foresail.recipe import parts
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
+from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
 from foresail.recipe.environment import Environment
@@ -74,6 +75,7 @@ class Rl(Stage):
         None, description="what answers the model's turns; none: a problem is answered at once"
     )
     advantage: parts.Advantage = parts.Advantage()
+    credit: Credit = Credit()
     critic: parts.Critic | None = Field(None, description="for advantage.kind = gae")
     loss: parts.Loss = parts.Loss()
     reward: parts.Reward = parts.Reward()
@@ -145,6 +147,7 @@ class Rl(Stage):
             yield f'checkpoints.best = "{self.checkpoints.best}" is measured on [eval]; set eval_every'
         yield from loss_mistakes(self.loss)
         yield from critic_mistakes(self.critic, advantage, self.steps)
+        yield from credit_mistakes(self.credit, advantage, self.steps)
         yield from determinism_mistakes(self.run, self.sampling, carry=dynamic_sampling.carry)
         yield from group_mistakes(
             self.samples_per_prompt, advantage, dynamic_sampling=dynamic_sampling.enabled

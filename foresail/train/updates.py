@@ -13,7 +13,6 @@ from torch import Tensor
 
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import Aggregation, token_weights
-from foresail.algorithms.credit import uniform_credit
 from foresail.data.packing import pack
 from foresail.records import Group, PackedBatch, Sample, TrainSequence
 from foresail.world import ONE_PROCESS, World
@@ -30,7 +29,7 @@ def compute_advantages(groups: Sequence[Group], kind: str, world: World = ONE_PR
 
 def pack_groups(
     groups: Sequence[Group],
-    advantages_GN: Tensor | None,
+    advantages: Sequence[Sequence[list[float]]] | None,
     *,
     version: int | None,
     aggregation: Aggregation,
@@ -39,18 +38,17 @@ def pack_groups(
     device: torch.device,
     world: World = ONE_PROCESS,
 ) -> list[PackedBatch]:
-    """One update's samples as packed micro-batches, weighed over the whole update.
+    """One update's samples, with an advantage for each token, as packed micro-batches weighed over the whole update.
 
     Without advantages, which a critic will find, a sample bears its reward at its last token. `version`, that of
     the weights now, tells tokens that older ones drew from the others, where samples are carried over.
     """
-    advantages = None if advantages_GN is None else advantages_GN.tolist()
     sequences = [
         TrainSequence(
             name=f"{group.problem.id} sample {number}",
             ids=sample.ids,
             loss_mask=sample.loss_mask,
-            advantages=None if advantages is None else uniform_credit(sample, advantages[row][number]),
+            advantages=None if advantages is None else advantages[row][number],
             rewards=at_last_token(sample, group.rewards[number]) if advantages is None else None,
             old_logprobs=sample.logprobs,
             rollout_logprobs=sample.logprobs,

@@ -1,0 +1,186 @@
+"""From a sample's advantage to one for each token: the recipe's [credit].
+
+For PBSD the policy reads every sample twice more, with the weights that drew it: once told the answer, once not.
+The block that tells it stands in the prompt alone, and behind it are the sample's own tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import fmean, pstdev
+
+from torch import Tensor
+
+from foresail.algorithms.credit import uniform_credit
+from foresail.algorithms.evidence import ScoredSample
+from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit
+from foresail.algorithms.turn_rewards import turn_reward_credit
+from foresail.recipe.credit import Credit
+from foresail.records import Group, Message, Problem, Sample, TrainSequence
+from foresail.tokenizer.tokenizer import Tokenizer
+
+Score = Callable[[Sequence[TrainSequence]], list[list[float]]]  # log-probabilities, parallel to ids
+TokenAdvantages = list[list[float]]  # of a group's samples
+ALIASES = "aliases"  # of an answer, in a problem's extra
+ANSWER_MARKS = re.compile(rb"\\boxed\{|<answer>|####")
+
+
+def share_credit(
+    groups: Sequence[Group],
+    advantages_GN: Tensor,
+    settings: Credit,
+    *,
+    step: int,
+    tokenizer: Tokenizer,
+    max_length: int,
+    score: Score,
+) -> tuple[list[TokenAdvantages], list[list[SampleCredit]]]:
+    """Advantages of all tokens, and, where turns were weighed, how they came by them."""
+    advantages = advantages_GN.tolist()
+    if settings.kind == "pbsd":
+        scored = score_groups(groups, settings, tokenizer=tokenizer, max_length=max_length, score=score)
+        strength = settings.strength_at(step)
+        credits = [
+            pbsd_credit(group, row, settings, strength=strength)
+            for group, row in zip(scored, advantages, strict=True)
+        ]
+        return [[credit.advantages for credit in group] for group in credits], credits
+    if settings.kind == "turn_rewards":
+        shared = [
+            turn_reward_credit(
+                group.samples,
+                row,
+                [sample.turn_rewards for sample in group.samples],
+                weight=settings.turn_weight,
+            )
+            for group, row in zip(groups, advantages, strict=True)
+        ]
+        return shared, []
+    return [
+        [uniform_credit(sample, advantage) for sample, advantage in zip(group.samples, row, strict=True)]
+        for group, row in zip(groups, advantages, strict=True)
+    ], []
+
+
+# What the policy says of its own samples, told the answer and not.
+
+
+def score_groups(
+    groups: Sequence[Group], settings: Credit, *, tokenizer: Tokenizer, max_length: int, score: Score
+) -> list[list[ScoredSample]]:
+    """All passes in one call, so that they share micro-batches and prompts."""
+    spelled = tokenizer.token_bytes()
+    wanted: dict[tuple[int, int, str], TrainSequence] = {}
+    told: dict[tuple[int, int], tuple[list[str], str | None]] = {}
+    for row, group in enumerate(groups):
+        answers = [hint(settings, answer) for answer in answers_of(group.problem)]
+        student = student_hint(settings, group.problem, groups)
+        prompts = {
+            text: tokenizer.encode_prompt(tell(group.problem.prompt, text))
+            for text in [*answers, *([] if student is None else [student])]
+        }
+        for number, sample in enumerate(group.samples):
+            told[row, number] = answers, student
+            for text in [*answers, *([student] if student is not None else [""])]:
+                sequence = after_prompt(sample, prompts.get(text), f"{group.problem.id} sample {number}")
+                if len(sequence.ids) <= max_length:
+                    wanted[row, number, text] = sequence
+    logprobs = dict(zip(wanted, score([*wanted.values()]), strict=True))
+
+    def of(row: int, number: int, text: str) -> list[float] | None:
+        """Parallel to the sample's own ids, whatever prompt it stood behind."""
+        found = logprobs.get((row, number, text))
+        if found is None:
+            return None
+        sample = groups[row].samples[number]
+        first = sample.loss_mask.index(1)
+        return [float("nan")] * first + found[len(found) - (len(sample.ids) - first) :]
+
+    scored = []
+    for row, group in enumerate(groups):
+        scored.append(
+            [
+                ScoredSample(
+                    sample=sample,
+                    teachers=[of(row, number, text) for text in told[row, number][0]],
+                    student=of(row, number, told[row, number][1] or ""),
+                    ignored=final_answer(sample, group.problem, spelled),
+                )
+                for number, sample in enumerate(group.samples)
+            ]
+        )
+    return scored
+
+
+def answers_of(problem: Problem) -> list[str]:
+    """The answer and its aliases, where the data has some."""
+    aliases = problem.extra.get(ALIASES, ())
+    return [*dict.fromkeys([problem.answer, *(aliases if isinstance(aliases, list | tuple) else ())])]
+
+
+def hint(settings: Credit, answer: str) -> str:
+    return settings.hint.replace("{answer}", answer)
+
+
+def student_hint(settings: Credit, problem: Problem, groups: Sequence[Group]) -> str | None:
+    """What the student is told: nothing, that there is an answer, or that of another problem of the step."""
+    if settings.student == "placebo":
+        return hint(settings, settings.withheld)
+    others = [group.problem.answer for group in groups if group.problem.answer != problem.answer]
+    if settings.student == "contrastive" and others:
+        mine = [group.problem.id for group in groups].index(problem.id)
+        return hint(settings, others[mine % len(others)])
+    return None
+
+
+def tell(prompt: Sequence[Message], text: str) -> list[Message]:
+    """The prompt with the text behind what the user says last."""
+    place = max(number for number, message in enumerate(prompt) if message.role == "user")
+    told = replace(prompt[place], content=prompt[place].content + text)
+    return [*prompt[:place], told, *prompt[place + 1 :]]
+
+
+def after_prompt(sample: Sample, prompt: list[int] | None, name: str) -> TrainSequence:
+    """A sample's own tokens behind another prompt; None: behind its own."""
+    first = sample.loss_mask.index(1)
+    before = sample.ids[:first] if prompt is None else prompt
+    side = {key: [None] * len(before) + values[first:] for key, values in sample.side.items()}
+    return TrainSequence(
+        name=name,
+        ids=[*before, *sample.ids[first:]],
+        loss_mask=[0] * len(before) + sample.loss_mask[first:],
+        side=side,
+    )
+
+
+def final_answer(sample: Sample, problem: Problem, spelled: Sequence[bytes]) -> list[int]:
+    """1 for the tokens of the last turn from where its final answer begins: a teacher only copies them."""
+    ignored = [0] * len(sample.ids)
+    start = next(place for place, turn in enumerate(sample.turns) if turn == sample.turns[-1])
+    places = [place for place in range(start, len(sample.ids)) if sample.loss_mask[place]]
+    text = b"".join(spelled[sample.ids[place]] for place in places)
+    marks = [mark.start() for mark in ANSWER_MARKS.finditer(text)]
+    begin = marks[-1] if marks else text.rfind(problem.answer.encode()) if problem.answer else -1
+    if begin < 0:
+        return ignored
+    end = 0
+    for place in places:
+        end += len(spelled[sample.ids[place]])
+        ignored[place] = int(end > begin)
+    return ignored
+
+
+def describe_credit(credits: Sequence[Sequence[SampleCredit]]) -> dict[str, float]:
+    """How clear the evidence was and how far weights are apart, over the turns of a step."""
+    turns = [turn for group in credits for credit in group for turn in credit.turns]
+    evidence = [turn.evidence for turn in turns if turn.evidence is not None]
+    if not turns:
+        return {}
+    return {
+        "credit/used/share": fmean(turn.used for turn in turns),
+        "credit/weight/std": pstdev(turn.weight for turn in turns),
+        "credit/evidence/mean": fmean(evidence) if evidence else 0.0,
+        "credit/evidence/std": pstdev(evidence) if evidence else 0.0,
+    }
