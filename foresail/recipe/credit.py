@@ -81,7 +81,7 @@ class Credit(CheckedPart):
                     wanted = " or ".join(f'"{value}"' for value in values)
                     yield (
                         f'{key} is for {other} = {wanted}, and {other} is "{getattr(self, other)}"; '
-                        f"remove {key}, or set {other}"
+                        f"remove {key}, or set {other} = {wanted}"
                     )
         if self.kind == "pbsd" and self.form != "additive" and self.low == self.high:
             yield (
