@@ -87,7 +87,7 @@ class Credit(CheckedPart):
                     wanted = " or ".join(f'"{value}"' for value in values)
                     yield (
                         f'{key} is for {other} = {wanted}, and {other} is "{getattr(self, other)}"; '
-                        f"remove {key}, or set {other}"
+                        f"remove {key}, or set {other} = {wanted}"
                     )
         if "{answer}" not in self.hint:
             yield 'hint does not hold {answer}, so the teacher would know no more than the student; add it'
