@@ -44,6 +44,7 @@ from foresail.train.learner import Learner
 from foresail.train.optimizer import AdamW, build_optimizer
 from foresail.train.rl import batch_loss
 from foresail.train.step import train_step
+from foresail.train.turn_credit import uniform_advantages
 from foresail.train.updates import compute_advantages, pack_groups, split
 
 GB = 1e9
@@ -166,7 +167,7 @@ def learn(model: Decoder, optimizer: AdamW, groups: Sequence[Group], recipe: Rl)
         share = [groups[i] for i in part]
         batches = pack_groups(
             share,
-            advantages_GN[part],
+            uniform_advantages(share, advantages_GN[part]),
             version=None,
             aggregation=recipe.loss.aggregation,
             max_new_tokens=recipe.sampling.max_new_tokens,

@@ -90,7 +90,7 @@ class Credit(CheckedPart):
                         f"remove {key}, or set {other} = {wanted}"
                     )
         if "{answer}" not in self.hint:
-            yield 'hint does not hold {answer}, so the teacher would know no more than the student; add it'
+            yield "hint does not hold {answer}, so the teacher would know no more than the student; add it"
         if self.kind == "pbsd" and self.form != "additive" and self.low == self.high:
             yield (
                 "low and high are both 1, so every turn would weigh the same; set low = 0.25 and high = 4.0, "

@@ -16,12 +16,14 @@ from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 import torch
 
 from foresail.agents.build import Episodes, open_episodes
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.mismatch import mismatch, per_fresh_token
+from foresail.algorithms.turn_credit import SampleCredit
 from foresail.data.mixture import describe_dropped, load_mixture
 from foresail.data.prompts import PromptedProblem
 from foresail.data.selection.selection import (
@@ -62,13 +64,16 @@ from foresail.train.learner import Learner
 from foresail.train.rl_metrics import describe_advantages, describe_collected, mean_over_updates, rollout_rows
 from foresail.train.run_rewards import Gradings, keep_rewards, open_rewards, tell_of_prints
 from foresail.train.schedule import learning_rate
+from foresail.train.scoring import score_sequences
 from foresail.train.selftest import self_test
 from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import open_model
 from foresail.train.step import BatchLoss, named, score_tokens, token_logprobs, train_step
 from foresail.train.stopwatch import Stopwatch
+from foresail.train.turn_credit import describe_credit, share_credit
 from foresail.train.updates import compute_advantages, pack_groups, split
 
+Credits = Sequence[Sequence[SampleCredit]]  # of groups, where turns are weighed
 ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended
 
 
@@ -102,7 +107,7 @@ def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) ->
                     leave_stage(session, step)
                     continue
                 with watch("update"):
-                    metrics = update_policy(session, collected.chosen, setup, now)
+                    metrics, credits = update_policy(session, collected.chosen, setup, now)
                 memory.note()
                 metrics |= describe_collected(collected, watch.seconds) | setup.take_figures()
                 tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
@@ -112,7 +117,7 @@ def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) ->
                 if recipe.eval_every and step % recipe.eval_every == 0:
                     with watch("eval"):
                         metrics |= measure(session, setup, step)
-                log_rollouts(session, step, collected)
+                log_rollouts(session, step, collected, credits)
                 log_timeline(session, step, watch, setup.fleet)
                 session.end_step(progress, metrics | watch.metrics())
                 tell_of_prints(session, gradings)
@@ -321,9 +326,9 @@ def build_controller(
     return Controller(wanted=wanted, cap=min(wanted * settings.max_rounds, num_problems), share_before=share)
 
 
-def log_rollouts(session: Session[Rl], step: int, collected: Collected) -> None:
+def log_rollouts(session: Session[Rl], step: int, collected: Collected, credits: Credits = ()) -> None:
     """Every sample to the log, and now and then two of them to the terminal."""
-    rows = list(rollout_rows(collected, partial(read_trajectory, session.tokenizer)))
+    rows = list(rollout_rows(collected, partial(read_trajectory, session.tokenizer), credits))
     session.writer.start(partial(session.run.write_rollouts, step, rows))
     every = session.recipe.show_samples
     if every and (step == 1 or step % every == 0):
@@ -340,12 +345,12 @@ def log_timeline(session: Session[Rl], step: int, watch: Stopwatch, fleet: Fleet
 
 def update_policy(
     session: Session[Rl], groups: Sequence[Group], setup: Setup, recipe: Rl
-) -> dict[str, float]:
+) -> tuple[dict[str, float], Credits]:
     """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
     policy, temperature = session.policy, recipe.sampling.temperature
-    updates, metrics = build_updates(session, groups, setup.critic, recipe)
+    updates, metrics, credits = build_updates(session, groups, setup.critic, recipe)
     if session.progress.step < recipe.critic_only_steps:
-        return metrics
+        return metrics, credits
     metrics |= describe_updates(
         updates * recipe.passes_per_step,
         policy.model.shape,
@@ -367,12 +372,13 @@ def update_policy(
         found = train_step(policy, batches, loss, learning_rate=rate)
         results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
         session.display.advance()
-    return metrics | per_fresh_token(mean_over_updates(results)) | {"actor/updates": len(results)}
+    metrics |= per_fresh_token(mean_over_updates(results)) | {"actor/updates": len(results)}
+    return metrics, credits
 
 
 def build_updates(
     session: Session[Rl], groups: Sequence[Group], critic: Critic | None, recipe: Rl
-) -> tuple[list[list[PackedBatch]], dict[str, float]]:
+) -> tuple[list[list[PackedBatch]], dict[str, float], Credits]:
     """The updates of one pass as packed micro-batches, every token with its advantage: what its sample did better
     than its siblings, or than a critic expected of it, which then learns from the same batches.
     """
@@ -388,9 +394,25 @@ def build_updates(
     shares = [[groups[i] for i in part] for part in split(len(groups), recipe.parts_per_pass)]
     if critic is None:
         advantages_GN = compute_advantages(groups, recipe.advantage.kind, session.world)
-        rows = advantages_GN.split([len(share) for share in shares])
-        updates = [pack_part(share, row) for share, row in zip(shares, rows, strict=True)]
-        return updates, describe_advantages(advantages_GN, session.world)
+        advantages, credits = share_credit(
+            groups,
+            advantages_GN,
+            recipe.credit,
+            step=session.progress.step + 1,
+            tokenizer=session.tokenizer,
+            max_length=session.policy.model.shape.max_context,
+            score=partial(
+                score_sequences,
+                session.policy.model,
+                temperature=recipe.sampling.temperature,
+                micro_batch_tokens=recipe.micro_batch_tokens,
+                device=session.device,
+            ),
+        )
+        rest = iter(advantages)
+        updates = [pack_part(share, [*islice(rest, len(share))]) for share in shares]
+        metrics = describe_advantages(advantages_GN, session.world) | describe_credit(credits)
+        return updates, metrics, credits
     updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
     metrics |= describe_advantages(join(updates, "advantages_M"), session.world)
     metrics |= critic.learn(
@@ -398,7 +420,7 @@ def build_updates(
         before=session.progress.step * recipe.updates_per_step,
         total=recipe.steps * recipe.updates_per_step,
     )
-    return updates, metrics
+    return updates, metrics, ()
 
 
 @torch.no_grad()

@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from torch import Tensor
 
+from foresail.algorithms.turn_credit import SampleCredit
 from foresail.records import FAILURES, Group, Sample, Status, Trajectory, Verdict
 from foresail.rewards.tally import one_line
 from foresail.rollout.collect import Collected, failures, teaches
@@ -135,9 +136,17 @@ def mean_over_updates(results: Sequence[Mapping[str, float]]) -> dict[str, float
     return {name: fmean(values) for name, values in names.items()}
 
 
-def rollout_rows(collected: Collected, read: Callable[[Sample], Trajectory]) -> Iterator[dict[str, Any]]:
-    """One row per sample, with what is needed to read it, to replay it, and to train on it again."""
+def rollout_rows(
+    collected: Collected, read: Callable[[Sample], Trajectory], credits: Sequence[Sequence[SampleCredit]] = ()
+) -> Iterator[dict[str, Any]]:
+    """One row per sample, with what is needed to read it, to replay it, and to train on it again.
+
+    `credits` are those of the chosen groups, where turns were weighed.
+    """
     used = {id(group) for group in collected.chosen}
+    weighed = {
+        id(group): credit for group, credit in zip(collected.chosen, credits or [()] * len(used), strict=True)
+    }
     for group in collected.launched:
         for number, (sample, verdict, reward) in enumerate(
             zip(group.samples, group.verdicts, group.rewards, strict=True)
@@ -158,6 +167,7 @@ def rollout_rows(collected: Collected, read: Callable[[Sample], Trajectory]) -> 
                 "prompt": group.problem.prompt[-1].content,
                 "response": trajectory.response,
                 **({"turns": turns} if len(turns) > 1 else {}),
+                **({"credit": weighed[id(group)][number].to_row()} if weighed.get(id(group)) else {}),
                 "finish": sample.finish,
                 "ids": sample.ids,
                 "loss_mask": sample.loss_mask,

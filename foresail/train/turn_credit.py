@@ -58,10 +58,15 @@ def share_credit(
             for group, row in zip(groups, advantages, strict=True)
         ]
         return shared, []
+    return uniform_advantages(groups, advantages_GN), []
+
+
+def uniform_advantages(groups: Sequence[Group], advantages_GN: Tensor) -> list[TokenAdvantages]:
+    """All tokens of a sample alike."""
     return [
         [uniform_credit(sample, advantage) for sample, advantage in zip(group.samples, row, strict=True)]
-        for group, row in zip(groups, advantages, strict=True)
-    ], []
+        for group, row in zip(groups, advantages_GN.tolist(), strict=True)
+    ]
 
 
 # What the policy says of its own samples, told the answer and not.

@@ -38,7 +38,7 @@ def pack_groups(
     device: torch.device,
     world: World = ONE_PROCESS,
 ) -> list[PackedBatch]:
-    """One update's samples, with an advantage for each token, as packed micro-batches weighed over the whole update.
+    """One update's samples, an advantage for each token, as packed micro-batches weighed over the whole update.
 
     Without advantages, which a critic will find, a sample bears its reward at its last token. `version`, that of
     the weights now, tells tokens that older ones drew from the others, where samples are carried over.

@@ -1,0 +1,173 @@
+"""Credit by turns in the stage: what is scored, what is logged, and that without strength nothing changes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from small_runs import train, weights
+from test_agent_runs import WORLD
+from tiny_world import MAX_NEW, make_tokenizer, tiny_shape
+
+from foresail.model.hf import build_model
+from foresail.recipe.credit import Credit
+from foresail.recipe.environment import Environment
+from foresail.recipe.parts import Sampling
+from foresail.records import Group, Message, Problem, Sample, TrainSequence, Verdict
+from foresail.runlog.directory import RunDirectory
+from foresail.train.scoring import score_sequences
+from foresail.train.turn_credit import final_answer, score_groups
+
+TOKENIZER = make_tokenizer()
+HINT = "+{answer}"  # in the few characters that the tiny tokenizer knows
+CPU = torch.device("cpu")
+
+
+def pbsd(**changes) -> Credit:
+    return Credit(kind="pbsd", hint=HINT, **{"min_tokens": 1, "min_snr": 0.0, **changes})
+
+
+def sample_of(*turns: tuple[str, str]) -> Sample:
+    """Of what the world said and what the model answered to it."""
+    ids: list[int] = []
+    mask: list[int] = []
+    numbers: list[int] = []
+    for turn, (said, answered) in enumerate(turns):
+        theirs, ours = TOKENIZER.encode(said), TOKENIZER.encode(answered)
+        ids += [*theirs, *ours]
+        mask += [0] * len(theirs) + [1] * len(ours)
+        numbers += [turn] * (len(theirs) + len(ours))
+    zeros = [0] * len(ids)
+    return Sample(
+        ids=ids, loss_mask=mask, logprobs=[0.0] * len(ids), versions=zeros, turns=numbers, finish="stop"
+    )
+
+
+PROMPT = "<|user|>7 +1<|assistant|>"
+SAMPLES = (
+    sample_of((PROMPT, "1"), ("<|tool|>7<|assistant|>", r"\boxed{8}")),
+    sample_of((PROMPT, "1 +1"), ("<|tool|>1<|assistant|>", "7"), ("<|tool|>3<|assistant|>", r"\boxed{2}")),
+)
+
+
+def group_of(answer: str = "8", name: str = "p") -> Group:
+    return Group(
+        problem=Problem(id=name, prompt=(Message(role="user", content="7 +1"),), answer=answer),
+        samples=SAMPLES,
+        verdicts=(Verdict(status="correct", score=1.0), Verdict(status="wrong", score=0.0)),
+        rewards=(1.0, 0.0),
+    )
+
+
+def test_scores_are_those_of_each_sequence_alone() -> None:
+    model = build_model(tiny_shape(TOKENIZER.vocab_size).model_copy(update={"max_context": 64}), seed=0)
+    sequences = [TrainSequence(ids=sample.ids, loss_mask=sample.loss_mask) for sample in SAMPLES * 3]
+
+    def score(chosen: list[TrainSequence], tokens: int) -> list[list[float]]:
+        return score_sequences(model, chosen, temperature=0.7, micro_batch_tokens=tokens, device=CPU)
+
+    alone = [score([sequence], 8)[0] for sequence in sequences]
+    for tokens in (8, 64, 4096):
+        for found, expected, sequence in zip(score(sequences, tokens), alone, sequences, strict=True):
+            assert [math.isnan(value) for value in found] == [not mask for mask in sequence.loss_mask]
+            assert found == pytest.approx(expected, abs=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize("student", ["plain", "placebo", "contrastive"])
+def test_teachers_and_student_read_the_same_tokens_behind_their_own_prompts(student: str) -> None:
+    settings = pbsd(student=student, **({"withheld": "1"} if student == "placebo" else {}))
+    groups = [group_of("8"), group_of("3", "q")]
+    seen: list[TrainSequence] = []
+
+    def score(sequences: list[TrainSequence]) -> list[list[float]]:
+        seen.extend(sequences)
+        return [[float(place) for place in range(len(sequence.ids))] for sequence in sequences]
+
+    scored = score_groups(groups, settings, tokenizer=TOKENIZER, max_length=64, score=score)
+    prompts = {
+        TOKENIZER.decode(sequence.ids[: sequence.loss_mask.index(1)]).replace(" ", "") for sequence in seen
+    }
+    told = {"plain": "", "placebo": "+1", "contrastive": "+3"}[student]
+    assert f"<|user|>7+1{told}<|assistant|>" in prompts and "<|user|>7+1+8<|assistant|>" in prompts
+    for group, row in zip(groups, scored, strict=True):
+        for sample, found in zip(group.samples, row, strict=True):
+            first = sample.loss_mask.index(1)
+            assert found.sample is sample and len(found.teachers) == 1
+            for logprobs in (found.student, found.teachers[0]):
+                assert len(logprobs) == len(sample.ids) and all(
+                    math.isnan(value) for value in logprobs[:first]
+                )
+                behind = [value - logprobs[first] for value in logprobs[first:]]
+                assert behind == list(range(len(behind)))
+
+
+def test_what_does_not_fit_the_context_is_left_unknown() -> None:
+    longest = max(len(sample.ids) for sample in SAMPLES)
+    scored = score_groups(
+        [group_of()],
+        pbsd(),
+        tokenizer=TOKENIZER,
+        max_length=longest,
+        score=lambda chosen: [[0.0] * 99] * len(chosen),
+    )
+    assert [found.teachers[0] is None for found in scored[0]] == [False, True]
+
+
+def test_the_final_answer_is_not_counted() -> None:
+    spelled = TOKENIZER.token_bytes()
+    for sample in SAMPLES:
+        ignored = final_answer(sample, group_of().problem, spelled)
+        said = TOKENIZER.decode([n for n, skip in zip(sample.ids, ignored, strict=True) if skip])
+        assert said in (r"\boxed{8}", r"\boxed{2}")
+    plain = sample_of((PROMPT, "1 +7 8"))
+    assert sum(final_answer(plain, group_of().problem, spelled)) == len(TOKENIZER.encode("8"))
+    assert not any(final_answer(sample_of((PROMPT, "1 +7")), group_of().problem, spelled))
+
+
+# Whole runs.
+
+
+@pytest.fixture
+def episodes(tmp_path: Path) -> dict[str, object]:
+    (tmp_path / "my_world.py").write_text(WORLD)
+    return {
+        "environment": Environment(name=f"{tmp_path}/my_world.py:Again"),
+        "sampling": Sampling(max_new_tokens=2 * MAX_NEW),
+        "steps": 2,
+    }
+
+
+def test_without_strength_it_is_grpo_bit_for_bit(tiny_checkpoint: Path, tmp_path: Path, episodes) -> None:
+    plain, _ = train(tiny_checkpoint, tmp_path / "plain", **episodes)
+    credited, _ = train(tiny_checkpoint, tmp_path / "pbsd", credit=pbsd(strength=0.0), **episodes)
+    assert weights(plain.checkpoint).equal(weights(credited.checkpoint))
+
+
+@pytest.mark.parametrize("level", ["turn", "token"])
+def test_evidence_and_weights_are_in_the_log(tiny_checkpoint: Path, tmp_path: Path, episodes, level) -> None:
+    settings = {"level": level} | ({"min_tokens": 1, "min_snr": 0.0} if level == "turn" else {})
+    credit = Credit(kind="pbsd", hint=HINT, **settings)
+    outcome, records = train(tiny_checkpoint, tmp_path, credit=credit, **episodes)
+    rows = [row for row in RunDirectory(outcome.run).read_rollouts(1) if row["used"]]
+    assert rows
+    for row in rows:
+        found = row["credit"]
+        assert len(found["weight"]) == len(row.get("turns", [None]))
+        credit = sum(w * n for w, n in zip(found["weight"], found["tokens"], strict=True))
+        assert credit == pytest.approx(sum(found["tokens"]))
+    assert any(abs(weight - 1) > 1e-3 for row in rows for weight in row["credit"]["weight"])
+    assert records[0]["credit/weight/std"] > 0 and records[0]["credit/used/share"] > 0
+
+
+def test_rewards_of_turns_change_what_is_learned(tiny_checkpoint: Path, tmp_path: Path, episodes) -> None:
+    rewarding = WORLD.replace(
+        "done=self.asked == 2)", "done=self.asked == 2, reward=float(len(response) % 2))"
+    )
+    (tmp_path / "my_world.py").write_text(rewarding)
+    found = [
+        weights(train(tiny_checkpoint, tmp_path / kind, credit=Credit(kind=kind), **episodes)[0].checkpoint)
+        for kind in ("uniform", "turn_rewards")
+    ]
+    assert not found[0].equal(found[1])
