@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from foresail.algorithms.advantages import gae, whiten
 from foresail.algorithms.batch_losses import explained_variance, value_loss
+from foresail.algorithms.turn_gae import turn_gae
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
 from foresail.model.hf import load_model, save_model
@@ -38,6 +39,7 @@ from foresail.train.schedule import learning_rate
 from foresail.train.session import Session
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.step import BatchLoss, NonFiniteLoss, named, run_packed, train_step
+from foresail.train.updates import TURN
 from foresail.world import ONE_PROCESS, World
 
 Updates = Sequence[Sequence[PackedBatch]]  # the micro-batches of every update of a step
@@ -55,7 +57,8 @@ def open_critic(session: Session[Rl]) -> Critic | None:
         trunk = load_trunk(session.start, recipe.critic, recipe, session.device)
         if recipe.recompute:
             trunk.recompute_blocks()
-    critic = Critic(trunk, recipe.critic, session.world)
+    by_turn = recipe.credit.kind == "turn_gae"
+    critic = Critic(trunk, recipe.critic, by_turn=by_turn, world=session.world)
     if session.start is not None:
         critic.load(session.start)
     session.learners[critic.learner.name] = critic.learner
@@ -102,7 +105,16 @@ class ValueModel(nn.Module):
 class Critic:
     """Appraises a step's samples, then learns from what became of them."""
 
-    def __init__(self, trunk: Decoder, settings: parts.Critic, world: World = ONE_PROCESS) -> None:
+    def __init__(
+        self,
+        trunk: Decoder,
+        settings: parts.Critic,
+        *,
+        by_turn: bool = False,
+        world: World = ONE_PROCESS,
+    ) -> None:
+        """`by_turn`: a step is a turn, not a token."""
+        self.by_turn = by_turn
         self.settings, self.model = settings, ValueModel(trunk, own=settings.kind == "model")
         self.learner = Learner(
             name="critic",
@@ -130,10 +142,14 @@ class Critic:
 
     def _appraise(self, batch: PackedBatch) -> PackedBatch:
         assert batch.rewards_M is not None, "a critic judges rewards"
-        values_M, settings = self.model(batch).value, self.settings
-        advantages_M = gae(
-            batch.rewards_M, values_M, batch.sequence_M, gamma=settings.gamma, lam=settings.lam
-        )
+        values_M, rates = self.model(batch).value, {"gamma": self.settings.gamma, "lam": self.settings.lam}
+        if self.by_turn:
+            turns_M = batch.side[TURN][batch.targets_M]
+            found = turn_gae(batch.rewards_M, values_M, batch.sequence_M, turns_M, **rates)
+            return replace(
+                batch, values_M=values_M, returns_M=found.returns_M, advantages_M=found.advantages_M
+            )
+        advantages_M = gae(batch.rewards_M, values_M, batch.sequence_M, **rates)
         return replace(batch, values_M=values_M, returns_M=advantages_M + values_M, advantages_M=advantages_M)
 
     def learn(self, updates: Updates, *, before: int, total: int) -> dict[str, float]:

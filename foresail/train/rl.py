@@ -389,6 +389,7 @@ def build_updates(
         max_new_tokens=recipe.sampling.max_new_tokens,
         micro_batch_tokens=recipe.micro_batch_tokens,
         device=session.device,
+        by_turn=recipe.credit.kind == "turn_gae",
         world=session.world,
     )
     shares = [[groups[i] for i in part] for part in split(len(groups), recipe.parts_per_pass)]

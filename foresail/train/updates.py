@@ -18,6 +18,7 @@ from foresail.records import Group, PackedBatch, Sample, TrainSequence
 from foresail.world import ONE_PROCESS, World
 
 # Share of the tokens saved from which attention in two parts is worth it; a GPU's host has more to launch for it.
+TURN = "turn"  # side data: the turn of each token
 WORTH_SHARING = {"cpu": 0.1, "cuda": 0.25}
 
 
@@ -36,12 +37,14 @@ def pack_groups(
     max_new_tokens: int,
     micro_batch_tokens: int,
     device: torch.device,
+    by_turn: bool = False,
     world: World = ONE_PROCESS,
 ) -> list[PackedBatch]:
     """One update's samples, an advantage for each token, as packed micro-batches weighed over the whole update.
 
-    Without advantages, which a critic will find, a sample bears its reward at its last token. `version`, that of
-    the weights now, tells tokens that older ones drew from the others, where samples are carried over.
+    Without advantages, which a critic will find, a sample bears its reward at its last token; `by_turn`, what the
+    world gave for a turn at that turn's last, and each token its turn. `version`, that of the weights now, tells
+    tokens that older ones drew from the others, where samples are carried over.
     """
     sequences = [
         TrainSequence(
@@ -49,11 +52,13 @@ def pack_groups(
             ids=sample.ids,
             loss_mask=sample.loss_mask,
             advantages=None if advantages is None else advantages[row][number],
-            rewards=at_last_token(sample, group.rewards[number]) if advantages is None else None,
+            rewards=token_rewards(sample, group.rewards[number], by_turn=by_turn)
+            if advantages is None
+            else None,
             old_logprobs=sample.logprobs,
             rollout_logprobs=sample.logprobs,
             fresh=None if version is None else [int(drawn == version) for drawn in sample.versions],
-            side=sample.side,
+            side={**sample.side, TURN: sample.turns} if by_turn else sample.side,
         )
         for row, group in enumerate(groups)
         for number, sample in enumerate(group.samples)
@@ -64,11 +69,19 @@ def pack_groups(
     return pack(sequences, weights, max_tokens=micro_batch_tokens, device=device, share_from=share_from)
 
 
-def at_last_token(sample: Sample, reward: float | None) -> list[float]:
+def token_rewards(sample: Sample, reward: float | None, *, by_turn: bool) -> list[float]:
     """A prompt of two tokens, a response of two, reward 1: [0, 0, 0, 1]."""
     assert reward is not None, "only gradable groups are learned from"
-    last = len(sample.ids) - 1 - sample.loss_mask[::-1].index(1)
-    return [reward if place == last else 0.0 for place in range(len(sample.ids))]
+    last_of = {
+        turn: place
+        for place, (turn, mask) in enumerate(zip(sample.turns, sample.loss_mask, strict=True))
+        if mask
+    }
+    rewards = [0.0] * len(sample.ids)
+    rewards[max(last_of.values())] = reward
+    for turn, earned in enumerate(sample.turn_rewards if by_turn else ()):
+        rewards[last_of[turn]] += earned or 0.0
+    return rewards
 
 
 def split(count: int, parts: int) -> list[list[int]]:

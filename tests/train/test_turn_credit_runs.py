@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,12 @@ from tiny_world import MAX_NEW, make_tokenizer, tiny_shape
 from foresail.model.hf import build_model
 from foresail.recipe.credit import Credit
 from foresail.recipe.environment import Environment
-from foresail.recipe.parts import Sampling
+from foresail.recipe.parts import Advantage, Critic, DynamicSampling, Sampling
 from foresail.records import Group, Message, Problem, Sample, TrainSequence, Verdict
 from foresail.runlog.directory import RunDirectory
 from foresail.train.scoring import score_sequences
 from foresail.train.turn_credit import final_answer, score_groups
+from foresail.train.updates import token_rewards
 
 TOKENIZER = make_tokenizer()
 HINT = "+{answer}"  # in the few characters that the tiny tokenizer knows
@@ -171,3 +173,23 @@ def test_rewards_of_turns_change_what_is_learned(tiny_checkpoint: Path, tmp_path
         for kind in ("uniform", "turn_rewards")
     ]
     assert not found[0].equal(found[1])
+
+
+def test_a_critic_that_judges_turns(tiny_checkpoint: Path, tmp_path: Path, episodes) -> None:
+    settings = {"advantage": Advantage(kind="gae"), "critic": Critic(kind="head"), **episodes}
+    settings["dynamic_sampling"] = DynamicSampling(enabled=False)
+    found = [
+        weights(train(tiny_checkpoint, tmp_path / kind, credit=Credit(kind=kind), **settings)[0].checkpoint)
+        for kind in ("uniform", "turn_gae")
+    ]
+    assert not found[0].equal(found[1])
+    assert all(values.isfinite().all() for values in found)
+
+
+def test_rewards_stand_at_the_last_tokens_of_turns() -> None:
+    sample = replace(SAMPLES[1], turn_rewards=(0.5, None))
+    rewards = token_rewards(sample, 1.0, by_turn=True)
+    written = [(turn, place) for place, turn in enumerate(sample.turns) if sample.loss_mask[place]]
+    ends = [max(place for turn, place in written if turn == number) for number in range(3)]
+    assert {place: reward for place, reward in enumerate(rewards) if reward} == {ends[0]: 0.5, ends[2]: 1.0}
+    assert sum(token_rewards(sample, 1.0, by_turn=False)) == 1.0
