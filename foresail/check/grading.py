@@ -78,7 +78,9 @@ def look_at_grading(
 ) -> Iterator[Finding]:
     some = spread(problems)
     one_process = settings.workers or (1 if settings.workers is None else 0)
-    stays = settings.grader in ("math", "exact", "qa") or not all(map(can_travel, settings.functions.values()))
+    stays = settings.grader in ("math", "exact", "qa") or not all(
+        map(can_travel, settings.functions.values())
+    )
     try:
         grading = open_grading(settings if stays else settings.model_copy(update={"workers": one_process}))
     except (OSError, ValueError, ImportError) as error:

@@ -5,9 +5,10 @@
         search "Bo Conti Holm second landlord"     -> Max Lund Holm
         search "Max Lund Holm old cousin"          -> Pia Lund Holm, the answer
 
-Facts differ from problem to problem, so none can be learned by heart: what is learned is to search, to tell reliable
-sources from others, and to go on. A chain leads from remote relations to kin, so the answer tells something about every
-earlier choice (its town about the lender, its family about the landlord): what a judge who knows the answer can use.
+Facts differ from problem to problem, so none can be learned by heart: what is learned is to search, to tell
+reliable sources from others, and to go on. A chain leads from remote relations to kin, so the answer tells
+something about earlier choices (its town about the last lender, its family about the last landlord): what a teacher
+who knows the answer can go by.
 
     split   people     relations   hops, unless told otherwise
     train   train      train       2-3
@@ -15,8 +16,8 @@ earlier choice (its town about the lender, its family about the landlord): what 
     ood     held out   held out    3-4
     long    held out   train       6-8
 
-`detours` puts asides into the question, each a search that has nothing to do with the answer. So it is known of every
-turn whether it matters: `extra["matters"]`, one for each of `extra["searches"]`.
+`detours` puts asides into the question, each a search that has nothing to do with the answer. So it is known of
+every turn whether it matters: `extra["matters"]`, one for each of `extra["searches"]`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ class Question:
         """ "Ana Adler Arden's first lender's (also Oto Lund Jura's new tailor) second landlord?"."""
         words = [*map(aside, self.detours[0]), f"{self.start}'s"]
         for number, (relation, detours) in enumerate(zip(self.relations, self.detours[1:], strict=True), 1):
-            words += [f"{relation}'s" if number < len(self.relations) else str(relation), *map(aside, detours)]
+            words += [
+                f"{relation}'s" if number < len(self.relations) else str(relation),
+                *map(aside, detours),
+            ]
         return " ".join(words) + "?"
 
 

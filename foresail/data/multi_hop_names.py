@@ -1,8 +1,8 @@
 """The words of the multi-hop world: who lives in it, how they are related, who tells of it.
 
-A person is a given name, a family and a town: "Ana Adler Arden". A relation is two words: "second landlord". What is
-held out, whatever the seeds: in every family of a town a quarter of the people, and a third of the relations. Each
-single word of these is seen in training, so a model knows the words of a person or a relation it never met.
+A person is a given name, a family and a town: "Ana Adler Arden". A relation is two words: "second landlord". What
+is held out, whatever the seeds: in every family of a town a quarter of the people, and a third of the relations.
+Each single word of these is seen in training, so a model knows the words of a person or a relation it never met.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Literal, NamedTuple
 
 Level = Literal["remote", "local", "kin"]
 
-GIVEN = "Ana Bo Cai Dov Eli Fay Gus Hal Ida Jun Kit Lea Max Nia Oto Pia Quin Ron Sol Tam Uma Vic Wes Zoe".split()
+GIVEN = (
+    "Ana Bo Cai Dov Eli Fay Gus Hal Ida Jun Kit Lea Max Nia Oto Pia Quin Ron Sol Tam Uma Vic Wes Zoe".split()
+)
 FAMILIES = "Adler Brand Conti Duarte Ebert Fischer Greco Hansen Ivanov Jensen Keller Lund".split()
 TOWNS = "Arden Bergen Calder Delma Elster Fenwick Garda Holm Ilmen Jura Kelso Lodi".split()
 TEST_GIVEN = 6  # of the 24 people of one family in one town are kept for testing

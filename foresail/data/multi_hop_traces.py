@@ -2,7 +2,7 @@
 
     user       Ana Adler Arden's first lender's old cousin?
     assistant  <search>Ana Adler Arden first lender</search>
-    tool       archive Ana Adler Arden first lender Bo Conti Holm …
+    tool       archive Bo Conti Holm …
     assistant  <search>Bo Conti Holm old cousin</search>
     tool       …
     assistant  <answer>Pia Conti Holm</answer>
@@ -36,9 +36,9 @@ def gold_conversation(problem: Problem) -> tuple[Message, ...]:
 def noisy_conversation(problem: Problem, *, noise: float, seed: int = 0) -> tuple[Message, ...]:
     """A beginner's episode: it has the form of a right one, and often another answer.
 
-    With probability `noise` it believes the unreliable source where two contradict each other (0.5 is a coin), with half
-    of it a search is wasted or an aside is left out, with a quarter it stops at what it has. It knows no better than
-    it says: its last message has the answer that it came to.
+    With probability `noise` it believes the unreliable source where two contradict each other (0.5 is a coin), with
+    half of it a search is wasted or an aside is left out, with a quarter it stops at what it has. The last message
+    has the answer that it came to.
     """
     if not 0 <= noise <= 1:
         raise ValueError(f"multi-hop: noise {noise} is not between 0 and 1; try 0.5")

@@ -2,15 +2,15 @@
 
     world = World("train:0:17", held_out_people=False, held_out_relations=False)
     world.search("Ana Adler Arden first lender") ->
-        rumour Ana Adler Arden first lender Vic Lund Garda
-        archive Ana Adler Arden first lender Bo Conti Holm
-        ledger Eli Adler Arden first lender Oto Brand Jura
+        rumour Vic Lund Garda
+        archive Bo Conti Holm
+        ledger Eli Ebert Lodi first lender Oto Brand Jura
 
-Every person of the split has every relation, so a wrong turn leads on like a right one. Nothing is stored: facts and
-documents follow from the world's name and what is searched for. A reliable source (archive, census, ledger) tells the
-truth; to most searches an unreliable one (gossip, hearsay, rumour) says something else, sometimes two of them the same,
-so that counting documents does not help. One document more is beside the point: another relation of the same person,
-or the same relation of somebody of the same family.
+Every person of the split has every relation, so a wrong turn leads on like a right one. Nothing is stored: facts
+and documents follow from the world's name and what is searched for. A reliable source (archive, census, ledger)
+tells the truth. To most searches an unreliable one (gossip, hearsay, rumour) says something else, sometimes two of
+them the same, so that counting documents does not help. To half of them comes a document that is beside the point:
+another relation of the same person, or the same relation of somebody else; it says what it is about.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from foresail.records import Problem
 
 NOTHING = "nothing found"
 NUM_LIARS = (0, 1, 1, 2)  # unreliable documents to a search, drawn evenly from these
+BESIDE_SHARE = 0.5  # of the searches find a document that is beside the point
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +52,10 @@ class Document:
     def reliable(self) -> bool:
         return self.source in RELIABLE
 
-    def __str__(self) -> str:
-        return f"{self.source} {self.person} {self.relation} {self.value}"
+    def tell(self, key: tuple[Person, Relation]) -> str:
+        """Its text in the result of a search; what was searched for is not said again."""
+        about = "" if key == (self.person, self.relation) else f"{self.person} {self.relation} "
+        return f"{self.source} {about}{self.value}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,22 +91,19 @@ class World:
             found += [
                 Document(source=liar, person=person, relation=relation, value=fact.lie) for liar in fact.liars
             ]
-        beside = self.pick_beside(rng, person, relation)
-        found.append(
-            Document(
-                source=rng.choice(RELIABLE),
-                person=beside[0],
-                relation=beside[1],
-                value=self.fact(*beside).truth,
+        if rng.random() < BESIDE_SHARE:
+            beside = self.pick_beside(rng, person, relation)
+            truth = self.fact(*beside).truth
+            found.append(
+                Document(source=rng.choice(RELIABLE), person=beside[0], relation=beside[1], value=truth)
             )
-        )
         rng.shuffle(found)
         return found
 
     def search(self, query: str) -> str:
         """The documents of a key like "Ana Adler Arden first lender", one a line."""
         key = self.read_key(query)
-        return NOTHING if key is None else "\n".join(map(str, self.documents(*key)))
+        return NOTHING if key is None else "\n".join(found.tell(key) for found in self.documents(*key))
 
     def read_key(self, query: str) -> tuple[Person, Relation] | None:
         words = query.split()
@@ -138,12 +138,10 @@ class World:
         given = people(person.family, person.town, held_out=self.held_out_people)
         return person._replace(given=rng.choice(without(given, {other.given for other in others})))
 
-    def pick_beside(
-        self, rng: random.Random, person: Person, relation: Relation
-    ) -> tuple[Person, Relation]:
+    def pick_beside(self, rng: random.Random, person: Person, relation: Relation) -> tuple[Person, Relation]:
         if rng.random() < 0.5:
             return person, rng.choice([other for other in self.relations() if other != relation])
-        return self.pick_value(rng, "kin", person), relation
+        return self.pick_value(rng, "remote", person), relation
 
 
 def without(options: Sequence[str], left_out: set[str]) -> list[str]:
@@ -156,13 +154,13 @@ def world_of(extra: Mapping[str, Any]) -> World:
         name, split = extra["world"], extra["split"]
     except KeyError as error:
         raise ValueError(
-            f"the problem has no {error.args[0]!r}, so it is none of multi-hop:…; use its problems, or another search"
+            f"the problem has no {error.args[0]!r}, so it is none of multi-hop:…; use its problems"
         ) from None
     return World(name, held_out_people=split != "train", held_out_relations=split == "ood")
 
 
 class WorldSearch:
-    """The tool `search` of one problem: WorldSearch(problem).search("Ana Adler Arden first lender") -> documents."""
+    """The tool `search` of one problem: WorldSearch(problem).search("Ana Adler Arden first lender")."""
 
     def __init__(self, problem: Problem) -> None:
         self.world = world_of(problem.extra)
@@ -173,5 +171,3 @@ class WorldSearch:
         query: the person and the relation, such as Ana Adler Arden first lender
         """
         return self.world.search(query)
-
-

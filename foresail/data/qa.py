@@ -39,7 +39,7 @@ def accepted_answers(problem: Problem) -> tuple[str, ...]:
 
 
 def is_made_of(answer: str, column: Any) -> bool:
-    """Whether the answer is the column's list as one text: "Paris, City of Paris", or JSON. It is none of its items."""
+    """Whether the answer is the column's list as one text, "Paris, City of Paris" or JSON: none of its items."""
     texts = texts_in(column)
     if isinstance(column, str) or not texts or answer in texts:
         return False
@@ -56,7 +56,7 @@ def texts_in(value: Any) -> list[str]:
 
 
 def evidence_titles(problem: Problem) -> tuple[str, ...]:
-    """Titles of the documents that hold the answer, where the file says them: HotpotQA's supporting facts, `titles`."""
+    """Titles of the documents that hold the answer: HotpotQA's supporting facts, 2wiki's `titles`."""
     facts = problem.extra.get("supporting_facts") or ()
     if isinstance(facts, dict):  # as the Hub has it: columns of titles and sentence numbers
         return tuple(dict.fromkeys(facts.get("title", ())))
@@ -78,5 +78,7 @@ def read_corpus(path: Path) -> Iterator[Passage]:
     for row in read_rows(path):
         title, text = row.columns.get("title"), row.columns.get("text")
         if not isinstance(title, str) or not isinstance(text, str):
-            raise ValueError(f"{row.place}: a passage needs the columns title and text, as texts; mend this row")
+            raise ValueError(
+                f"{row.place}: a passage needs the columns title and text, as texts; mend this row"
+            )
         yield Passage(title=title, text=text)

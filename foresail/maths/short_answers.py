@@ -5,8 +5,8 @@ punctuation and articles do not matter. What is said beside the right answer mak
 "not Paris", the question again. Token F1 with the best of the accepted answers is told beside it, as the term `f1`;
 it is no reward, for a list of guesses raises it.
 
-Where that normalisation would make different answers equal, it is not followed: 1.5 is not 15, -5 not 5, 1/2 not 12,
-C++ not C, and Vitamin A not Vitamin.
+Where that normalisation would make different answers equal, it is not followed: 1.5 is not 15, -5 not 5, 1/2 not
+12, C++ not C, and Vitamin A not Vitamin.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def grade(response: str, accepted: Sequence[str]) -> Verdict:
     spans = find_answers(response)
     if not spans:
         return Verdict(
-            status="unparsable", score=0.0, detail="no answer that stands after the thinking", terms={"f1": 0.0}
+            status="unparsable",
+            score=0.0,
+            detail="no answer that stands after the thinking",
+            terms={"f1": 0.0},
         )
     given = {normalise(span): span for span in spans}
     if len(given) > 1:
@@ -72,8 +75,8 @@ def ballot(response: str) -> str | None:
 def find_answers(response: str) -> list[str]:
     r"""What stands in <answer>…</answer> and in boxes; else the last line, without "The answer is".
 
-    find_answers(r"So <answer>Paris</answer>, or \boxed{Rome}") -> ["Paris", "Rome"]. Empty while the thinking or the
-    last tag is open, and where the last answer is empty: what is cut off is no answer.
+    find_answers(r"So <answer>Paris</answer>, or \boxed{Rome}") -> ["Paris", "Rome"]. Empty while the thinking or
+    the last tag is open, and where an answer is empty: what is cut off is no answer.
     """
     final = final_text(response)
     if final is None:

@@ -66,9 +66,7 @@ def test_the_grader_reads_aliases_and_its_vote_agrees() -> None:
     ],
 )
 def test_hotpotqa_in_both_forms_gives_evidence_and_passages(facts: Any, context: Any) -> None:
-    problem = Problem(
-        id="1", prompt=(), answer="x", extra={"supporting_facts": facts, "context": context}
-    )
+    problem = Problem(id="1", prompt=(), answer="x", extra={"supporting_facts": facts, "context": context})
     assert evidence_titles(problem) == ("A", "B")
     assert context_passages(problem) == [
         Passage(title="A", text="One. Two."),

@@ -144,7 +144,9 @@ def combine(rng: random.Random, right: str, others: list[str], question: str) ->
     ways = [
         lambda: rng.choice([" or ", ", ", "; ", " / ", " and ", "\n", " "]).join(options),
         lambda: rng.choice(["not ", "maybe ", "It is not ", "un", "no, "]) + right,
-        lambda: right + rng.choice([" not", ", or not", " is wrong", " (or another one)", ", I guess", " etc"]),
+        lambda: (
+            right + rng.choice([" not", ", or not", " is wrong", " (or another one)", ", I guess", " etc"])
+        ),
         lambda: question,
         lambda: f"{question} {right}",
         lambda: f"{right} {right}",
@@ -216,7 +218,9 @@ def test_gold_answers_of_real_data_are_right_and_hedges_over_them_are_not(name: 
     answers, rng = [row["answer"] for row in rows], random.Random(0)
     for row in rows:
         right, question = row["answer"], row["question"]
-        assert status(f"<answer>{right}</answer>", right) == status(f"The answer is {right}", right) == "correct"
+        assert (
+            status(f"<answer>{right}</answer>", right) == status(f"The answer is {right}", right) == "correct"
+        )
         others = [other for other in rng.sample(answers, 4) if normalise(other) != normalise(right)][:2]
         for _ in range(20):
             response = wrap(rng, combine(rng, right, others, question))
