@@ -61,7 +61,7 @@ class ProblemResult:
 
 def to_json(record: Attempt | ProblemResult) -> dict[str, Any]:
     """For json.dumps(…, default=to_json); an attempt without a reward or shares does not mention them."""
-    left_out = {"reward": None, "shares": {}}
+    left_out: dict[str, Any] = {"reward": None, "shares": {}}
     return {
         name: value for name, value in vars(record).items() if name not in left_out or value != left_out[name]
     }
