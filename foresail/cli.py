@@ -62,7 +62,7 @@ Stop = Annotated[
     typer.Option(help="text that ends an answer; may be given again", callback=each_with_newlines),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
-Grader = Annotated[str, typer.Option(help="math, exact, code or file.py:function")]
+Grader = Annotated[str, typer.Option(help="math, exact, qa, code or file.py:function")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
 PromptKey = Annotated[str | None, typer.Option(help="column of the prompt; default: the usual names")]
 AnswerKey = Annotated[str | None, typer.Option(help="column of the answer; default: the usual names")]
@@ -224,7 +224,7 @@ def evaluate(
     ] = None,
     examples: Examples = None,
     limit: Limit = None,
-    grader: Annotated[str | None, typer.Option(help="math, exact, code or file.py:function")] = None,
+    grader: Annotated[str | None, typer.Option(help="math, exact, qa, code or file.py:function")] = None,
     seed: Annotated[int, typer.Option()] = 0,
     device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for the records")] = None,

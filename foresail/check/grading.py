@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from foresail.check.finding import Finding, note, refusal, warning
+from foresail.data.qa import accepted_answers
 from foresail.recipe.inputs import reach
 from foresail.recipe.parts import GRADERS, Reward
 from foresail.recipe.reward_function import can_travel, name_of
@@ -61,11 +62,13 @@ def any_form(problem: Problem) -> list[str]:
 GOLD: dict[str, Forms] = {
     "math": lambda problem: [boxed(problem.answer)],
     "exact": lambda problem: [problem.answer],
+    "qa": lambda problem: [f"<answer>{answer}</answer>" for answer in accepted_answers(problem)],
     "code": program_forms,
 }
 WRONG: dict[str, Callable[[Problem], str]] = {
     "math": lambda problem: boxed(f"{problem.answer}7"),
     "exact": lambda problem: f"{problem.answer}7",
+    "qa": lambda problem: f"<answer>{problem.answer} 7</answer>",
     "code": lambda problem: "```python\nraise ValueError\n```",
 }
 
@@ -75,7 +78,9 @@ def look_at_grading(
 ) -> Iterator[Finding]:
     some = spread(problems)
     one_process = settings.workers or (1 if settings.workers is None else 0)
-    stays = settings.grader in ("math", "exact") or not all(map(can_travel, settings.functions.values()))
+    stays = settings.grader in ("math", "exact", "qa") or not all(
+        map(can_travel, settings.functions.values())
+    )
     try:
         grading = open_grading(settings if stays else settings.model_copy(update={"workers": one_process}))
     except (OSError, ValueError, ImportError) as error:

@@ -7,7 +7,8 @@ instruction + output  one user turn, with what `input` holds after it, and one a
 text                  plain text, without turns: a lone assistant message, which the tokenizer encodes
                       without a chat template
 
-A generator whose problems come with solutions (`word-problems:…`, `programs:…`) gives conversations as well.
+A generator whose problems come with solutions (`word-problems:…`, `programs:…`) gives conversations as well;
+those of `multi-hop:…` have several turns, with search results between them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from foresail.data import multi_hop, multi_hop_traces
 from foresail.data.generators import generate, names_generator
 from foresail.data.rows import Row, excerpt, name_columns, read_rows, to_messages
 from foresail.records import Message, Problem, Role
@@ -43,10 +45,12 @@ def load_conversations(source: str | Path, limit: int | None = None) -> list[tup
 
 def to_imitate(problem: Problem) -> tuple[Message, ...]:
     """A generated problem and the solution it came with."""
+    if problem.source == multi_hop.SOURCE:
+        return multi_hop_traces.trace(problem)
     if "solution" not in problem.extra:
         raise ValueError(
             f"{problem.source} makes problems without solutions, so there is nothing to imitate; use "
-            "word-problems:… or programs:…, or a file of conversations"
+            "word-problems:…, programs:… or multi-hop:…, or a file of conversations"
         )
     return (*problem.prompt, Message(role="assistant", content=problem.extra["solution"]))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from foresail.data import arithmetic, programs, word_problems
+from foresail.data import arithmetic, multi_hop, programs, word_problems
 from foresail.records import Message, Problem
 
 
@@ -27,13 +28,35 @@ def generate_arithmetic(settings: list[str]) -> list[Problem]:
     check_known("arithmetic option", options, ("count", "seed", "steps", "split"))
     if "count" not in options:
         raise ValueError("arithmetic needs a count: arithmetic:count=2000")
-    fewest, _, most = options.get("steps", "3-5").partition("-")
     return arithmetic.make_problems(
         to_int("arithmetic", "count", options["count"]),
         seed=to_int("arithmetic", "seed", options.get("seed", "0")),
-        steps=(to_int("arithmetic", "steps", fewest), to_int("arithmetic", "steps", most or fewest)),
+        steps=to_range("arithmetic", "steps", options.get("steps", "3-5")),
         split=options.get("split", "train"),
     )
+
+
+def generate_multi_hop(settings: list[str]) -> list[Problem]:
+    """`multi-hop:count=2000,seed=1,hops=2-3,split=train,detours=0,noise=0`; all but count may be left out.
+
+    `noise` is of the conversations that are made of them (SFT); the problems are the same.
+    """
+    source = "multi-hop"
+    options = parse_options(source, settings)
+    check_known(f"{source} option", options, ("count", "seed", "hops", "split", "detours", "noise"))
+    if "count" not in options:
+        raise ValueError(f"{source} needs a count: {source}:count=2000")
+    problems = multi_hop.make_problems(
+        to_int(source, "count", options["count"]),
+        seed=to_int(source, "seed", options.get("seed", "0")),
+        hops=to_range(source, "hops", options["hops"]) if "hops" in options else None,
+        split=options.get("split", "train"),
+        detours=to_int(source, "detours", options.get("detours", "0")),
+    )
+    if "noise" not in options:
+        return problems
+    noise = to_share(source, "noise", options["noise"])
+    return [replace(problem, extra={**problem.extra, "noise": noise}) for problem in problems]
 
 
 def generate_word_problems(settings: list[str]) -> list[Problem]:
@@ -117,6 +140,22 @@ def to_int(source: str, name: str, text: str) -> int:
         raise ValueError(f"{source}: {name}={text!r} is not a whole number") from None
 
 
+def to_range(source: str, name: str, text: str) -> tuple[int, int]:
+    """to_range("arithmetic", "steps", "3-5") -> (3, 5); "4" -> (4, 4)."""
+    fewest, _, most = text.partition("-")
+    return to_int(source, name, fewest), to_int(source, name, most or fewest)
+
+
+def to_share(source: str, name: str, text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ValueError(f"{source}: {name}={text!r} is not a number from 0 to 1")
+    return share
+
+
 def to_value(text: str) -> Any:
     """to_value("3") -> 3; to_value("true") -> True; to_value("hard") -> "hard"."""
     try:
@@ -127,6 +166,7 @@ def to_value(text: str) -> Any:
 
 GENERATORS: dict[str, Callable[[list[str]], list[Problem]]] = {
     "arithmetic": generate_arithmetic,
+    "multi-hop": generate_multi_hop,
     "programs": generate_programs,
     "reasoning-gym": generate_reasoning_gym,
     "word-problems": generate_word_problems,

@@ -32,6 +32,9 @@ ANSWER_KEYS = (
     "final_answer",
     "target",
     "solution",
+    # question answering: one or several right answers
+    "golden_answers",
+    "answers",
     # code problems: what a program is held against is its tests
     "tests",
     "test",
@@ -40,7 +43,7 @@ ANSWER_KEYS = (
     "input_output",
     "plus_input",
 )
-ID_KEYS = ("id", "unique_id", "problem_id", "task_id", "uid")
+ID_KEYS = ("id", "_id", "unique_id", "problem_id", "task_id", "uid")
 ABSENT = object()
 
 

@@ -7,8 +7,8 @@ counted beside them. An unparsable answer is the model's own doing and counts as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -23,7 +23,8 @@ from foresail.records import FAILURES, Status
 class Attempt:
     """One judged response. `answer` is what it votes for in maj@k; `length` is in tokens.
 
-    `reward` is kept where a recipe's reward has terms, without what length and format cost.
+    `reward` is kept where a recipe's reward has terms, without what length and format cost. `shares`, from 0
+    to 1, is what the grader says besides of how near the answer is: F1, say.
     """
 
     status: Status
@@ -31,6 +32,7 @@ class Attempt:
     length: int
     text: str = ""
     reward: float | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -58,8 +60,11 @@ class ProblemResult:
 
 
 def to_json(record: Attempt | ProblemResult) -> dict[str, Any]:
-    """For json.dumps(…, default=to_json); an attempt without a reward does not mention it."""
-    return {name: value for name, value in vars(record).items() if name != "reward" or value is not None}
+    """For json.dumps(…, default=to_json); an attempt without a reward or shares does not mention them."""
+    left_out: dict[str, Any] = {"reward": None, "shares": {}}
+    return {
+        name: value for name, value in vars(record).items() if name not in left_out or value != left_out[name]
+    }
 
 
 def summarise(results: Sequence[ProblemResult]) -> dict[str, Any]:
@@ -72,7 +77,7 @@ def summarise(results: Sequence[ProblemResult]) -> dict[str, Any]:
     greedy = [result.greedy for result in results if result.greedy is not None]
     samples = [sample for result in results for sample in result.samples]
     scores = {"greedy": [float(attempt.correct) for attempt in greedy if not attempt.failed]}
-    scores |= score_samples(results)
+    scores |= score_samples(results) | score_shares(results)
     return {
         "problems": len(results),
         **{name: figure(values) for name, values in scores.items() if values},
@@ -100,6 +105,19 @@ def score_samples(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
         for samples in judged
     ]
     return scores
+
+
+def score_shares(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
+    """Per-problem means of what graders score besides: {"greedy f1": [0.5, …], "mean@8 f1": …}."""
+    n = max((len(result.samples) for result in results), default=0)
+    found: dict[str, list[float]] = {}
+    for result in results:
+        greedy = [] if result.greedy is None or result.greedy.failed else [result.greedy]
+        for way, attempts in (("greedy", greedy), (f"mean@{n}", result.judged)):
+            for name in dict.fromkeys(name for attempt in attempts for name in attempt.shares):
+                scores = [attempt.shares[name] for attempt in attempts if name in attempt.shares]
+                found.setdefault(f"{way} {name}", []).append(fmean(scores))
+    return found
 
 
 def figure(scores: Sequence[float]) -> dict[str, float]:

@@ -48,7 +48,7 @@ class Examiner:
         )
 
     def attempts(self, group: Group) -> list[Attempt]:
-        ballot = find_ballot(self.reward)
+        ballot, paid = find_ballot(self.reward), {term.label for term in self.reward.terms}
         texts = [read_trajectory(self.tokenizer, sample).response for sample in group.samples]
         votes = {text: ballot(text) for text in {*texts}}  # a good model says the same again and again
         return [
@@ -58,6 +58,7 @@ class Examiner:
                 length=sample.num_response_tokens,
                 text=text,
                 reward=pay(verdict, self.reward) if self.reward.terms else None,
+                shares={name: score for name, score in verdict.terms.items() if name not in paid},
             )
             for sample, text, verdict in zip(group.samples, texts, group.verdicts, strict=True)
         ]

@@ -19,7 +19,7 @@ from foresail.recipe.shape import ModelShape
 # Above these a look would cost the second that a check may take.
 LARGEST_TOKENIZER = 20_000_000
 LARGEST_COUNTED = 50_000_000
-BUILT_IN_SOURCES = ("arithmetic", "programs", "reasoning-gym", "word-problems")
+BUILT_IN_SOURCES = ("arithmetic", "multi-hop", "programs", "reasoning-gym", "word-problems")
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 
 

@@ -26,7 +26,7 @@ from foresail.recipe.projections import check_targets
 from foresail.recipe.reward_function import Function, name_of, split_name
 from foresail.recipe.shape import ModelShape
 
-GRADERS = ("math", "exact", "code")
+GRADERS = ("math", "exact", "qa", "code")
 NO_GRADER = "none"  # of a reward that has terms only
 NUM_LEVELS = 5  # of difficulty, from easy to hard
 
@@ -398,7 +398,7 @@ class Code(Part):
 class Term(Part):
     """A score that is added to the reward, and has a curve of its own."""
 
-    grader: GraderName = Field(description="file.py:function, module:function, math, exact or code")
+    grader: GraderName = Field(description="file.py:function, module:function, math, exact, qa or code")
     weight: float = Field(1.0, description="what its score is multiplied by; below 0 it is a penalty")
     name: str | None = Field(None, description="in metrics and rollouts; default: the function's")
 
@@ -433,7 +433,7 @@ class Reward(Part):
 
     grader: GraderName = Field(
         "math",
-        description="math, exact, code, or a function of one's own: file.py:function; none: terms only",
+        description="math, exact, qa, code, or a function of one's own: file.py:function; none: terms only",
     )
     wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
     correct: float = Field(1.0, gt=0, description="reward of a right answer")
@@ -447,7 +447,7 @@ class Reward(Part):
     workers: int | None = Field(
         None,
         ge=0,
-        description="processes that grade; 0: this one; default: 0 for math and exact, else one a core",
+        description="processes that grade; 0: this one; default: 0 for math, exact and qa, else one a core",
     )
     time_limit: float | None = Field(
         None, gt=0, description="seconds a verdict may take there; default: 60, for code an hour"

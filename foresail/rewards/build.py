@@ -3,8 +3,8 @@
     with open_grading(Reward(grader="rewards.py:score")) as grading:
         verdict = grading.submit(problem, trajectory).result()
 
-`math` and `exact` take microseconds, less than sending a response elsewhere; code and functions of one's own may
-hang or die, so they run where they can be killed. A lambda, a method or a notebook's function stays in this
+`math`, `exact` and `qa` take microseconds, less than sending a response elsewhere; code and functions of one's own
+may hang or die, so they run where they can be killed. A lambda, a method or a notebook's function stays in this
 process.
 """
 
@@ -21,7 +21,7 @@ from foresail.rewards.pool import GradingPool
 from foresail.rewards.print_log import PrintLog
 from foresail.rewards.verdict_cache import CachedGrading
 
-QUICK = ("math", "exact", NO_GRADER)
+QUICK = ("math", "exact", "qa", NO_GRADER)
 
 
 def open_grading(settings: Reward, *, prints: Path | None = None) -> Grading:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from foresail.maths import exact
+from foresail.data.qa import accepted_answers
+from foresail.maths import exact, short_answers
 from foresail.maths import verdict as maths
 from foresail.maths.extract import Accept
 from foresail.recipe.reward_function import Function, name_of
@@ -41,6 +42,10 @@ def grade_exact(problem: Problem, response: str) -> Verdict:
     return exact.grade(response, problem.answer)
 
 
+def grade_qa(problem: Problem, response: str) -> Verdict:
+    return short_answers.grade(response, accepted_answers(problem))
+
+
 def find_grader(settings: Reward) -> Grader:
     """find_grader(Reward(grader="rewards.py:score")) -> the function in that file, loaded when first called."""
     if not settings.terms:
@@ -66,9 +71,13 @@ def find_one(grader: Function, settings: Reward) -> Grader:
         return LastResponse(CodeGrader(scheme=code.scheme, limits=limits, isolation=code.isolation))
     if grader == "exact":
         return LastResponse(grade_exact)
+    if grader == "qa":
+        return LastResponse(grade_qa)
     return LastResponse(partial(grade_maths, accept=settings.accept))
 
 
 def find_ballot(settings: Reward) -> Callable[[str], str | None]:
     """What a response votes for in maj@k: equal texts where the grader sees equal answers."""
-    return partial(maths.ballot, accept=settings.accept) if settings.grader == "math" else exact.ballot
+    if settings.grader == "math":
+        return partial(maths.ballot, accept=settings.accept)
+    return short_answers.ballot if settings.grader == "qa" else exact.ballot

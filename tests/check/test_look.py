@@ -317,6 +317,12 @@ def test_programs_are_run_against_their_own_solutions() -> None:
     assert seen.notes == ("data: 3 gold answers right, 3 wrong ones not (code)",) and seen.refusals == ()
 
 
+def test_short_answers_are_tried_as_their_grader_wants_them() -> None:
+    shutil.rmtree("tokenizer")  # the tiny one knows digits only
+    seen, _ = see(RL, "data.source=multi-hop:count=4", "reward.grader=qa")
+    assert seen.notes == ("data: 3 gold answers right, 3 wrong ones not (qa)",) and seen.refusals == ()
+
+
 def test_an_own_reward_is_called_as_in_a_run() -> None:
     """With token ids, which TRL's functions may count."""
     write(GOOD)()

@@ -118,7 +118,10 @@ def test_reasoning_gym_by_name() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("arithmetics:count=3", r"unknown .* 'arithmetics:count=3'; .* arithmetic:…, programs:…, reason"),
+        (
+            "arithmetics:count=3",
+            r"unknown .* 'arithmetics:count=3'; .* arithmetic:…, multi-hop:…, programs:…",
+        ),
         ("arithmetic", "arithmetic needs a count: arithmetic:count=2000"),
         ("arithmetic:2000", "'2000' is not of the form name=value"),
         ("arithmetic:count=many", "count='many' is not a whole number"),

@@ -4,7 +4,7 @@ from dataclasses import asdict
 import pytest
 
 from foresail.evaluation.interval import bootstrap_interval, wilson_interval
-from foresail.evaluation.results import Attempt, ProblemResult, summarise
+from foresail.evaluation.results import Attempt, ProblemResult, summarise, to_json
 from foresail.records import FAILURES, Status
 
 GOLD = "7"
@@ -103,3 +103,18 @@ def test_results_and_summary_are_json():
     result = problem("a", attempt("7"), attempt("8"), failure())
     assert json.loads(json.dumps(asdict(result)))["samples"][1]["status"] == "timeout"
     json.dumps(summarise([result]), allow_nan=False)
+
+
+def test_what_graders_say_besides_has_figures_of_its_own_without_failures():
+    def near(status: Status, f1: float) -> Attempt:
+        return Attempt(status=status, answer="x", length=10, shares={"f1": f1})
+
+    results = [
+        problem("a", near("correct", 1.0), near("correct", 1.0), near("wrong", 0.5)),
+        problem("b", near("wrong", 0.25), near("wrong", 0.25), failure()),
+    ]
+    summary = summarise(results)
+    assert [summary[name]["value"] for name in ("greedy f1", "mean@2 f1")] == [0.625, 0.5]
+    assert summary["greedy"]["value"] == 0.5 and summary["mean@2"]["value"] == 0.25
+    assert not any("f1" in name for name in summarise([problem("a", attempt("7"), attempt("7"))]))
+    assert to_json(near("wrong", 0.5))["shares"] == {"f1": 0.5} and "shares" not in to_json(attempt("7"))

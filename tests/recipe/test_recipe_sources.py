@@ -100,7 +100,7 @@ def test_conversations_may_be_a_path_a_table_or_several(tmp_path: Path) -> None:
         (TWO, ["data#2.name=a"], 'data#1 is called "a", and so is another; give each a name'),
         (TWO, ["data#2.name=a/b"], 'data#2.name: "a/b" is no name for curves'),
         (TWO, ["data#2.grader=maths"], 'data#2.grader: unknown grader "maths"; did you mean math?'),
-        (ONE, ["data.grader=own"], 'data.grader: unknown grader "own"; use one of math, exact, code'),
+        (ONE, ["data.grader=own"], 'data.grader: unknown grader "own"; use one of math, exact, qa, code'),
         (ONE, ["eval.source=x.jsonl", "eval.samples=-1"], "eval.samples must be at least 0, not -1"),
         (CHATS.replace('"d.jsonl"', "[]"), [], "data names no conversations; set data to a file"),
         (CHATS, ["data.too_long=cut"], 'data.too_long must be one of error, drop, not "cut"'),

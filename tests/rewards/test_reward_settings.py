@@ -112,7 +112,7 @@ def test_all_terms_add_up():
     ("settings", "words"),
     [
         ({"grader": "maths"}, "did you mean math?"),
-        ({"grader": "verdict"}, "use one of math, exact, code"),
+        ({"grader": "verdict"}, "use one of math, exact, qa, code"),
         ({"grader": "rewards.py"}, "rewards.py:score"),
         ({"grader": "rewards.py:"}, "rewards.py:score"),
         ({"grader": ":score"}, "rewards.py:score"),
