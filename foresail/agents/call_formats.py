@@ -100,7 +100,7 @@ class Hermes:
             elif unclosed:  # of a call that is reported already
                 unclosed -= 1
             else:
-                calls.append(MalformedCall(f"there is a {self.CLOSE} without its {self.OPEN}"))
+                calls.append(MalformedCall("there is a closing tool_call tag without an opening one"))
         return calls
 
     def _read(self, response: str, markers: Sequence[Marker], at: int) -> Read:
@@ -108,21 +108,22 @@ class Hermes:
         try:
             value, end = read_value(response, markers[at - 1].end)
         except BadJSON as error:
-            return self._refuse(markers, at, f"what is in {self.OPEN} is not JSON: {error}")
+            return self._refuse(markers, at, f"what is in the tool_call tags is not JSON: {error}")
         end = end_of_space(response, end)
         while at < len(markers) and markers[at].start < end:
             at += 1
         if at < len(markers) and markers[at].start == end and markers[at].text == self.CLOSE:
             return Read(at + 1, to_call(value), True)
+        more = response[end : end + SHOWN].partition("<")[0]
         return self._refuse(
-            markers, at, f"more than one JSON object is in {self.OPEN}: {response[end : end + SHOWN]!r}"
+            markers, at, f"there is more than one JSON object in the tool_call tags: {more!r}"
         )
 
     def _refuse(self, markers: Sequence[Marker], at: int, why: str) -> Read:
         """Up to its closing tag; one that is opened again before that has none."""
         if at < len(markers) and markers[at].text == self.CLOSE:
             return Read(at + 1, MalformedCall(why), True)
-        return Read(at, MalformedCall(f"a {self.OPEN} is not closed by {self.CLOSE}"), False)
+        return Read(at, MalformedCall("a tool_call tag is not closed"), False)
 
     def write(self, call: ToolCall) -> str:
         written = json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
@@ -206,7 +207,7 @@ class Tags:
                 behind = behind_thinking(markers, at)
                 if behind > len(markers) and markers[-1].text in self.closes:  # which ended the turn
                     calls.append(
-                        MalformedCall("a call inside <think> is not carried out; end it with </think>")
+                        MalformedCall("a call is not carried out while thinking; close the think tag first")
                     )
                 at = behind
             elif marker.text == THINK_END:  # it began in the prompt: all so far was thinking
@@ -222,11 +223,11 @@ class Tags:
                     )
                     at += 1
                 else:
-                    calls.append(MalformedCall(explain_open(marker, following)))
+                    calls.append(MalformedCall(explain_open(self.opens[marker.text], following)))
                     at += following is not None and following.text in self.closes
             else:
-                opening = marker.text.replace("/", "", 1)
-                calls.append(MalformedCall(f"there is a {marker.text} without its {opening}"))
+                name = self.closes[marker.text]
+                calls.append(MalformedCall(f"there is a closing {name} tag without an opening one"))
         return calls
 
     def write(self, call: ToolCall) -> str:
@@ -246,11 +247,13 @@ class Tags:
         )
 
 
-def explain_open(marker: Marker, following: Marker | None) -> str:
-    closing = marker.text.replace("<", "</", 1)
+def explain_open(name: str, following: Marker | None) -> str:
+    """In words, since every marker in a result is broken."""
     if following is None:
-        return f"a {marker.text} is not closed by {closing}"
-    return f"a {marker.text} is not closed by {closing} before {following.text}; tags do not nest"
+        return f"a {name} tag is not closed"
+    other = following.text.strip("</>")
+    which = "a closing" if following.text.startswith("</") else "an opening"
+    return f"a {name} tag is not closed before {which} {other} tag; tags do not nest"
 
 
 def only_argument(tool: Tool) -> str:

@@ -51,7 +51,7 @@ def read_value(text: str, start: int) -> tuple[Any, int]:
             raise BadJSON(f"it is nested deeper than {MOST_LEVELS} levels") from None
         except json.JSONDecodeError as error:
             if is_all or not may_be_cut(error, window):
-                near = window[error.pos : error.pos + SHOWN]
+                near = window[error.pos : error.pos + SHOWN].partition("<")[0]
                 raise BadJSON(f"{error.msg} " + (f"at {near!r}" if near else "at its end")) from None
         size *= 2
 

@@ -178,15 +178,20 @@ def explain(error: ValidationError, required: Sequence[str], known: Sequence[str
     """ "count: Input should be a valid integer, not 'many'", and so on for the first few."""
     mistakes = []
     for each in error.errors(include_url=False)[:MOST_MISTAKES]:
-        place = ".".join(str(part) for part in each["loc"])
+        place = ".".join(plain(part) for part in each["loc"])
         if each["type"] == "extra_forbidden":
-            mistakes.append(f"there is no argument {shown(place)}; there are: {', '.join(known) or 'none'}")
+            mistakes.append(f"there is no argument {place}; there are: {', '.join(known) or 'none'}")
         elif each["type"] == "missing":
             mistakes.append(f"the argument {place} is missing")
         else:
             mistakes.append(f"{place}: {each['msg']}, not {shown(each['input'])}")
     more = error.error_count() - len(mistakes)
     return "; ".join(mistakes) + (f"; and {more} more mistakes" if more > 0 else "")
+
+
+def plain(part: str | int) -> str:
+    """A name as it is; what a model made up, in quotes."""
+    return str(part) if isinstance(part, int) or part.isidentifier() else shown(part)
 
 
 def shown(value: Any) -> str:

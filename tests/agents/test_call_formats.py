@@ -128,7 +128,7 @@ def test_calls_inside_thinking_are_no_calls() -> None:
 
 def test_a_tag_that_ended_the_turn_while_thinking_is_told_so() -> None:
     (found,) = TAGS.parse("<think>Let me <search>Paris</search>")
-    assert found == MalformedCall("a call inside <think> is not carried out; end it with </think>")
+    assert found == MalformedCall("a call is not carried out while thinking; close the think tag first")
 
 
 # What is no valid call.
@@ -169,8 +169,8 @@ def test_hermes_says_in_a_line_what_is_wrong_and_reads_on(block: str, said: str)
 
 CALL = '<tool_call>{"name": "f", "arguments": {}}'
 F = ToolCall("f", {})
-UNCLOSED = MalformedCall("a <tool_call> is not closed by </tool_call>")
-STRAY = MalformedCall("there is a </tool_call> without its <tool_call>")
+UNCLOSED = MalformedCall("a tool_call tag is not closed")
+STRAY = MalformedCall("there is a closing tool_call tag without an opening one")
 
 
 @pytest.mark.parametrize(
@@ -192,18 +192,18 @@ def test_tags_that_do_not_match_are_told_and_the_rest_is_read(response: str, fou
 @pytest.mark.parametrize(
     ("response", "found"),
     [
-        ("<search>a", [MalformedCall("a <search> is not closed by </search>")]),
-        ("a</search>", [MalformedCall("there is a </search> without its <search>")]),
+        ("<search>a", [MalformedCall("a search tag is not closed")]),
+        ("a</search>", [MalformedCall("there is a closing search tag without an opening one")]),
         (
             "<search>a<search>b</search>",
             [
-                MalformedCall("a <search> is not closed by </search> before <search>; tags do not nest"),
+                MalformedCall("a search tag is not closed before an opening search tag; tags do not nest"),
                 ToolCall("search", {"query": "b"}),
             ],
         ),
         (
             "<python>print('</search>",
-            [MalformedCall("a <python> is not closed by </python> before </search>; tags do not nest")],
+            [MalformedCall("a python tag is not closed before a closing search tag; tags do not nest")],
         ),
         (
             "<search>a</search> <python> b\n</python>\n",
@@ -243,7 +243,7 @@ def test_nothing_that_is_near_to_a_valid_response_raises() -> None:
         "<think>I look.</think><search>Paris</search><python>1</python>",
     ]
     kinds = set()
-    for _ in range(4_000):
+    for _ in range(2_000):
         response = mutate(rng.choice(seeds), rng)
         for format in FORMATS:
             for call in format.parse(response):
