@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 
@@ -34,7 +35,7 @@ class SearchClient:
                         f"the search server refuses: {error.read(500).decode('utf-8', 'replace')}"
                     ) from None
                 self._wait(pause, f"answers with {error.code}")
-            except (URLError, OSError) as error:
+            except (URLError, OSError, HTTPException) as error:
                 self._wait(pause, f"cannot be reached: {getattr(error, 'reason', error)}")
         raise AssertionError("the last attempt raises")
 
