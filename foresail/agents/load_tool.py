@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.agents.calculator import calculator
+from foresail.agents.python_tool import python_tool
 from foresail.agents.search import search_tool
 from foresail.agents.tool import Tool, tool_of, tool_with_state
 from foresail.recipe.reward_function import is_file, split_name
@@ -29,6 +30,7 @@ def calculator_tool() -> Tool:
 BUILT_IN: dict[str, Callable[..., Tool]] = {
     "calculator": calculator_tool,
     "search": search_tool,
+    "python": python_tool,
 }
 
 

@@ -66,7 +66,7 @@ def test_built_in_tools_have_names() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("calculater", {}, "there is no tool 'calculater'; there are calculator, search"),
+        ("calculater", {}, "there is no tool 'calculater'; there are calculator, search, python"),
         (
             "calculator",
             {"depth": 3},
