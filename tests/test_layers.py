@@ -45,6 +45,8 @@ EXTRAS = {
     "wandb",
     "transformers",
     "accelerate",
+    "bm25s",
+    "mcp",
     "ray",
     "vllm",
 }

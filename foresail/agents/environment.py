@@ -38,7 +38,7 @@ class Observation:
 
 
 class Environment(Protocol):
-    """The world of one episode."""
+    """The world of one episode. `close` is called at its end, whatever happened before."""
 
     async def reset(self, problem: Problem) -> None: ...
 

@@ -87,6 +87,11 @@ class Tokenizer:
         """What each id adds to a text, in UTF-8; b"" where there is no such token."""
         return token_bytes(self._core)
 
+    def special_tokens(self) -> tuple[str, ...]:
+        """Texts that become control tokens wherever they stand: what comes from elsewhere must not hold them."""
+        added = self._core.get_added_tokens_decoder().values()
+        return tuple(token.content for token in added if token.special)
+
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """The ids after which the assistant's answer begins."""
         return self.encode(self._require_chat().render(messages, add_generation_prompt=True))

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from foresail.judge.sandbox.cells import run_session
 from foresail.judge.sandbox.names import find_sources
 from foresail.judge.sandbox.peer import Peer
 from foresail.judge.sandbox.probe import probe
@@ -208,6 +209,21 @@ def compile_python(compiled: bool) -> int:
     return 0
 
 
+# Sessions.
+
+
+def session(compiled: bool) -> int:
+    """Runs what comes on the channel, as one program that is written piece by piece."""
+    return guard_session(new_namespace("__main__"))
+
+
+def guard_session(namespace: dict[str, Any]) -> int:
+    try:
+        return run_session(namespace)
+    except OSError:  # the other side is gone
+        return 0
+
+
 ROLES: dict[str, Callable[[bool], int]] = {
     "main": run_main,
     "call": run_call,
@@ -218,4 +234,5 @@ ROLES: dict[str, Callable[[bool], int]] = {
     "build": build_binary,
     "compile": compile_python,
     "probe": probe,
+    "session": session,
 }

@@ -7,10 +7,13 @@ wake now and then, by a generous backstop on the wall clock.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
 from typing import Any
+
+from foresail.judge.sandbox.protocol import KILL, NO_CALL
 
 LONGEST_START = 30.0  # seconds that a process may take to confine itself
 FIRST_LOOK, LOOK, SHORTEST_LOOK = 0.05, 1.0, 0.01  # seconds until the first look, and between two
@@ -22,12 +25,17 @@ class Child:
     """A process at work, and how it ended."""
 
     __slots__ = (
-        "at_ready", "limits", "outputs", "own", "peak_kb", "pid", "pid_in_proc", "seconds", "started", "status",
-        "timed_out",
+        "at_call", "at_ready", "call", "calls", "limits", "outputs", "own", "peak_kb", "pid", "pid_in_proc",
+        "seconds", "started", "status", "timed_out",
     )  # fmt: skip
 
-    def __init__(self, pid: int, started: float, wanted: dict[str, Any], outputs: list[int]) -> None:
+    def __init__(
+        self, pid: int, started: float, wanted: dict[str, Any], outputs: list[int], calls: int | None = None
+    ) -> None:
         self.pid = pid
+        self.calls = calls  # a session's file of calls
+        self.call = NO_CALL  # the one that runs, as far as we have seen
+        self.at_call = 0.0  # how much processor time the session had used when we first saw it
         self.started = started
         self.limits: dict[str, float] = wanted["limits"]
         self.outputs = outputs  # descriptors of what it prints
@@ -69,6 +77,30 @@ class Child:
         finally:
             os.close(tasks)
 
+    def sees_new_call(self, now: float) -> bool:
+        """Whether another call runs than at the last look; its clocks start here."""
+        assert self.calls is not None
+        call = int.from_bytes(os.pread(self.calls, 8, 0), "little")
+        if call == self.call:
+            return False
+        self.call, self.at_call, self.started = call, self.seconds, now
+        return True
+
+    @property
+    def left(self) -> float:
+        """Seconds of processor time; a session has a limit on each call besides."""
+        left = self.limits["seconds"] - self.work
+        if self.calls is None or self.call == NO_CALL:
+            return left
+        return min(left, self.limits["call_seconds"] - (self.seconds - self.at_call))
+
+    @property
+    def backstop(self) -> float:
+        """Seconds on the wall clock; a session may wait for its next call as long as it likes."""
+        if self.calls is None:
+            return self.limits["wall_seconds"]
+        return self.limits["call_wall_seconds"] if self.call != NO_CALL else math.inf
+
     def floods(self) -> bool:
         return any(os.fstat(output).st_size > self.limits["output_bytes"] for output in self.outputs)
 
@@ -109,9 +141,12 @@ class Watch:
         for child in self.children:
             if child.status is None and not child.timed_out:
                 self.used += child.read_clock()
-                left = child.limits["seconds"] - child.work
-                backstop = child.limits["wall_seconds"] + (0 if ready else LONGEST_START)
-                if (left <= 0 and child.own) or now > child.started + backstop:
+                if child.calls is not None and child.sees_new_call(now):
+                    self.idle, self.window, self.used = 0.0, now, 0.0
+                left, backstop = child.left, child.backstop + (0 if ready else LONGEST_START)
+                if child.call == KILL:
+                    self.kill(child.pid)
+                elif (left <= 0 and child.own) or now > child.started + backstop:
                     self.end(child)
                 elif child.outputs and child.floods():
                     self.kill(child.pid)  # whoever reads the output will see why
@@ -126,6 +161,9 @@ class Watch:
             self.due = min(self.due, self.window + length - now)
             return
         waiting = self.used < IDLE_SHARE * (now - self.window) and all(child.own for child in self.children)
+        waiting = waiting and not any(
+            child.calls is not None and child.call == NO_CALL for child in self.children
+        )
         if waiting and ready and not any(child.wants_processor(self.proc) for child in self.children):
             self.idle += length  # not more, should this look come late
         self.window, self.used = now, 0.0

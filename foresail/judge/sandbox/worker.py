@@ -43,13 +43,16 @@ class Spawn:
     """One process to start: what it does, under which limits, with which descriptors.
 
     Descriptors in order: the program, input, output, errors, and the channel where the role has one. Two that
-    are started together get a channel to each other.
+    are started together get a channel to each other. A session's last one is its file of calls, which only the
+    zygote sees.
     """
 
     role: str
     limits: Limits
     descriptors: tuple[int, ...]
     compiled: bool = False
+    call_seconds: float = 0.0  # of a session: processor time of one call, and time on the wall clock
+    call_wall_seconds: float = 0.0
 
     def plain_limits(self) -> dict[str, float]:
         """A binary's files may not be larger than its output, so that a flood of output ends where it should."""
@@ -59,6 +62,8 @@ class Spawn:
             "idle_seconds": limits.most_idle,
             "wall_seconds": limits.wall_seconds,
             "largest_file": max(files, limits.output_bytes + 1),
+            "call_seconds": self.call_seconds,
+            "call_wall_seconds": self.call_wall_seconds,
         }
         return vars(limits) | derived
 
@@ -142,6 +147,10 @@ class Worker:
 
     def run(self, *spawns: Spawn) -> list[Ended]:
         """Runs all of them at once and waits for the last. Raises WorkerDied when that cannot be done."""
+        self.begin(*spawns)
+        return self.wait(len(spawns), max(spawn.limits.wall_seconds for spawn in spawns) + GRACE)
+
+    def begin(self, *spawns: Spawn) -> None:
         order = [
             {
                 "role": spawn.role,
@@ -156,8 +165,15 @@ class Worker:
             socket.send_fds(self.link, [marshal.dumps(order)], descriptors)
         except OSError as error:
             raise WorkerDied(f"the sandbox is gone: {error}") from None
-        answer = self.receive(max(spawn.limits.wall_seconds for spawn in spawns) + GRACE)
-        if len(answer) != ENDED.size * len(spawns):
+
+    def end(self, seconds: float) -> Ended:
+        """How a session's process ended, which has been told to."""
+        (ended,) = self.wait(1, seconds)
+        return ended
+
+    def wait(self, count: int, seconds: float) -> list[Ended]:
+        answer = self.receive(seconds)
+        if len(answer) != ENDED.size * count:
             raise WorkerDied("the sandbox talks nonsense")
         return [Ended(*record) for record in ENDED.iter_unpack(answer)]
 

@@ -127,12 +127,13 @@ class Zygote:
         for at, wanted in enumerate(order):
             own, descriptors = descriptors[: wanted["descriptors"]], descriptors[wanted["descriptors"] :]
             outputs = own[2:4] if wanted["role"] in PRINTING else []
+            calls = own.pop() if wanted["role"] == "session" else None
             own += ends[at : at + 1]
             started = time.monotonic()
             pid = self.confinement.fork()
             if pid == 0:
                 self.become(at, wanted, own)
-            children.append(Child(pid, started, wanted, outputs))
+            children.append(Child(pid, started, wanted, outputs, calls))
         for end in ends:
             os.close(end)
         return children

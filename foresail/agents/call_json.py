@@ -1,0 +1,128 @@
+"""JSON as a model writes it: what is not plainly one thing is refused, with what is wrong in a line.
+
+Refused besides bad syntax: numbers that no float holds, a key that stands twice, nesting beyond any use, halves of
+characters. Line breaks inside strings, which JSON forbids and models write, are taken.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+MOST_LEVELS = 64
+MOST_DIGITS = 1000
+SHOWN = 40  # characters of what is wrong
+WINDOW = 256  # characters that are looked at first
+LONGEST_WORD = 16  # what the end of a window may cut in two: `false`, `\\ud83d`, `-Infinity`
+SPACE = re.compile(r"[ \t\n\r]*")
+HALF = re.compile(r"\\u[dD][89a-fA-F]")  # how JSON writes half of a character
+
+
+class BadJSON(ValueError):
+    """What is wrong, in a line."""
+
+
+class Refused:
+    """Stands for a number that is refused once it is clear that it is all there."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+def read_value(text: str, start: int) -> tuple[Any, int]:
+    """The JSON value that begins at `start`, and where it ends: read_value('x {"a": 1} y', 1) -> ({"a": 1}, 10).
+
+    It reads in a window that grows while the value does: an error's line and column, which nobody needs, are
+    counted from the beginning of the text, and a text may hold a million errors.
+    """
+    begin, size = end_of_space(text, start), WINDOW
+    while True:
+        window = text[begin : begin + size]
+        is_all = begin + size >= len(text)
+        try:
+            value, end = DECODER.raw_decode(window)
+            if is_all or end < len(window):
+                check(value, window, end)
+                return value, begin + end
+        except RecursionError:
+            raise BadJSON(f"it is nested deeper than {MOST_LEVELS} levels") from None
+        except json.JSONDecodeError as error:
+            if is_all or not may_be_cut(error, window):
+                near = window[error.pos : error.pos + SHOWN].partition("<")[0]
+                raise BadJSON(f"{error.msg} " + (f"at {near!r}" if near else "at its end")) from None
+        size *= 2
+
+
+def may_be_cut(error: json.JSONDecodeError, window: str) -> bool:
+    """Whether the text behind the window could mend it."""
+    return error.msg.startswith("Unterminated") or error.pos > len(window) - LONGEST_WORD
+
+
+def check(value: Any, text: str, end: int) -> None:
+    levels, layer = 0, [value]
+    while layer:
+        for part in layer:
+            if isinstance(part, Refused):
+                raise BadJSON(part.why)
+        levels += 1
+        if levels > MOST_LEVELS + 1:
+            raise BadJSON(f"it is nested deeper than {MOST_LEVELS} levels")
+        layer = [inner for part in layer for inner in inside(part)]
+    if HALF.search(text, 0, end) and not is_whole(value):
+        raise BadJSON("a \\u escape gives half of a character")
+
+
+def inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def end_of_space(text: str, start: int) -> int:
+    found = SPACE.match(text, start)
+    assert found is not None
+    return found.end()
+
+
+def is_whole(value: Any) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise BadJSON(f"the key {key[:SHOWN]!r} stands twice")
+        found[key] = value
+    return found
+
+
+def read_float(text: str) -> float | Refused:
+    value = float(text)
+    return value if math.isfinite(value) else Refused(f"the number {text[:SHOWN]} is too large")
+
+
+def read_int(text: str) -> int | Refused:
+    if len(text) > MOST_DIGITS:
+        return Refused(f"a number of {len(text)} digits is too long")
+    return int(text)
+
+
+def refuse_constant(text: str) -> Any:
+    raise BadJSON(f"{text} is no JSON number")
+
+
+DECODER = json.JSONDecoder(
+    object_pairs_hook=read_object,
+    parse_float=read_float,
+    parse_int=read_int,
+    parse_constant=refuse_constant,
+    strict=False,
+)

@@ -1,0 +1,69 @@
+"""Tools by name: a built-in one, or `file.py:name` for one's own.
+
+    load_tool("search", corpus="wiki.jsonl.gz")
+    load_tool("my_tools.py:weather")
+
+What a file or a module has under the name may be a function, a class (an object for each episode, made with the
+options), an object with `__call__`, or a `Tool`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from foresail.agents.calculator import calculator
+from foresail.agents.python_tool import python_tool
+from foresail.agents.search import search_tool
+from foresail.agents.tool import Tool, tool_of, tool_with_state
+from foresail.recipe.reward_function import is_file, split_name
+from foresail.rewards.foreign_rewards import load_file, load_module
+
+
+def calculator_tool() -> Tool:
+    return tool_of(calculator)
+
+
+BUILT_IN: dict[str, Callable[..., Tool]] = {
+    "calculator": calculator_tool,
+    "search": search_tool,
+    "python": python_tool,
+}
+
+
+def load_tool(name: str, **options: Any) -> Tool:
+    """A ValueError says what is wrong with the name or the options."""
+    if ":" not in name:
+        return built_in(name, options)
+    place, attribute = split_name(name)
+    module = load_file(Path(place)) if is_file(place) else load_module(place)
+    found = getattr(module, attribute, None)
+    if found is None:
+        raise ValueError(f"there is no {attribute} in {place}; check the name")
+    if not options:
+        return tool_of(found)
+    if not inspect.isclass(found):
+        raise ValueError(f"{name} takes no options; a class would get them when an episode begins")
+    check_options(name, found, options)
+    return tool_with_state(found, partial(found, **options))
+
+
+def built_in(name: str, options: dict[str, Any]) -> Tool:
+    if name not in BUILT_IN:
+        raise ValueError(
+            f"there is no tool {name!r}; there are {', '.join(BUILT_IN)}, or name a file: tools.py:{name}"
+        )
+    check_options(name, BUILT_IN[name], options)
+    return BUILT_IN[name](**options)
+
+
+def check_options(name: str, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    try:
+        inspect.signature(function).bind(**options)
+    except TypeError as error:
+        raise ValueError(
+            f"the options of the tool {name}: {error}; it takes {inspect.signature(function)}"
+        ) from None

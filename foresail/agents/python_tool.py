@@ -1,0 +1,79 @@
+"""Python as a tool: code runs in the judge's sandbox, and variables stay from call to call of an episode.
+
+    load_tool("python", packages=["numpy"])
+
+Limits are the sandbox's own, by processor time, so that a busy machine changes no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from textwrap import dedent
+
+from foresail.agents.environment import EnvironmentBroken
+from foresail.agents.tool import Answer, Tool, tool_with_state
+from foresail.judge.judge import Judge
+from foresail.judge.programs.program import Limits
+from foresail.judge.session import Session, SessionLimits
+
+MOST_SESSIONS = 64  # of one process at a time; an episode beyond them waits for its first call
+NOTHING_SHOWN = "(no output: print what you want to see)"
+
+
+@cache
+def session_judge(packages: tuple[str, ...], isolation: str | None, sessions: int) -> Judge:
+    """One for all episodes, apart from the judge that grades: a session holds a worker while the model thinks."""
+    return Judge(isolation=isolation, workers=sessions, packages=packages)
+
+
+class Python:
+    """The Python of one episode."""
+
+    limits_itself = True
+
+    def __init__(self, judge: Judge, limits: SessionLimits) -> None:
+        self.session = Session(judge, limits)
+
+    def __call__(self, code: str) -> Answer:
+        """Run Python code and return what it prints, and the value of its last expression. Variables are kept.
+
+        code: Python 3, the standard library is there
+        """
+        try:
+            said = self.session.run(dedent(code).strip("\n"))
+        except Exception as error:  # what the code raises is in its answer: this is the sandbox's own
+            raise EnvironmentBroken(f"the sandbox of the tool python: {error}") from error
+        return Answer(text=said or NOTHING_SHOWN, error=last_line(said) if is_error(said) else "")
+
+    def close(self) -> None:
+        self.session.close()
+
+
+def is_error(said: str) -> bool:
+    """For the log only: code may print what looks like one."""
+    return (
+        said.startswith("error: ") or "Traceback (most recent call last):" in said or "SyntaxError: " in said
+    )
+
+
+def last_line(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2][:200]
+
+
+def python_tool(
+    *,
+    packages: Sequence[str] = (),
+    seconds: float = 5.0,
+    session_seconds: float = 60.0,
+    memory_mb: int = 512,
+    sessions: int = MOST_SESSIONS,
+    isolation: str | None = None,
+) -> Tool:
+    """The tool `python`. `seconds` of processor time for a call, `session_seconds` for all of an episode."""
+    judge = session_judge(tuple(packages), isolation, sessions)
+    limits = SessionLimits(
+        seconds=seconds,
+        session=Limits(seconds=session_seconds, idle_seconds=seconds + 2, memory_mb=memory_mb),
+    )
+    return tool_with_state(Python, lambda: Python(judge, limits))

@@ -1,0 +1,96 @@
+"""Search over passages by BM25: words in common with the query, rare ones counting most.
+
+    index = Index(read_corpus("wiki.jsonl.gz"))
+    index.find("capital of France", 3) -> [Passage("Paris", …), …]
+
+Needs the package bm25s (pip install "foresail[agents]").
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from foresail.agents.corpus import Passage, read_corpus
+from foresail.agents.tool import Tool, tool_of
+
+LONGEST_QUERY = 2000  # characters that are looked at
+MOST_PASSAGES = 20
+
+
+class Index:
+    """Made once, asked from many threads."""
+
+    def __init__(self, passages: Sequence[Passage], *, stopwords: str = "en") -> None:
+        self.bm25s = load_bm25s()
+        self.passages = passages
+        self.stopwords = stopwords
+        texts = [f"{passage.title} {passage.text}" for passage in passages]
+        self.ranking = self.bm25s.BM25()
+        self.ranking.index(
+            self.bm25s.tokenize(texts, stopwords=stopwords, show_progress=False), show_progress=False
+        )
+
+    def find(self, query: str, count: int) -> list[Passage]:
+        """The best first; none that has no word in common with the query."""
+        words = self.bm25s.tokenize(
+            [query[:LONGEST_QUERY]], stopwords=self.stopwords, return_ids=False, show_progress=False
+        )
+        if not words[0]:
+            return []
+        most = min(count, len(self.passages))
+        numbers, scores = self.ranking.retrieve(words, k=most, show_progress=False)
+        found = sorted(zip(-scores[0], numbers[0], strict=True))
+        return [self.passages[int(number)] for score, number in found if score < 0]
+
+
+def load_bm25s() -> Any:
+    try:
+        return importlib.import_module("bm25s")
+    except ImportError:
+        raise ValueError('search needs the package bm25s; pip install "foresail[agents]"') from None
+
+
+@cache
+def load_index(path: str) -> Index:
+    """One for all episodes of a process."""
+    return Index(read_corpus(path))
+
+
+def show(passages: Sequence[Passage]) -> str:
+    """[1] Paris
+    Paris is the capital of France.
+    """
+    if not passages:
+        return "no passage has these words; try others"
+    return "\n\n".join(
+        f"[{number}] {passage.title}\n{passage.text}" for number, passage in enumerate(passages, 1)
+    )
+
+
+def search_tool(*, corpus: str = "", url: str = "", passages: int = 3) -> Tool:
+    """The tool `search`, over a corpus file or a search server; `passages` is how many come back."""
+    if bool(corpus) == bool(url):
+        raise ValueError("search needs a corpus file or the url of a search server, one of them")
+    if not 1 <= passages <= MOST_PASSAGES:
+        raise ValueError(f"passages must be from 1 to {MOST_PASSAGES}, not {passages}")
+    if corpus:
+        index = load_index(corpus)
+
+        def find(query: str, count: int) -> list[Passage]:
+            return index.find(query, count)
+    else:
+        from foresail.agents.search_client import SearchClient
+
+        find = SearchClient(url).find
+
+    def search(query: str) -> str:
+        """Search for passages about something.
+
+        query: words to look for, such as a name
+        """
+        return show(find(query, passages))
+
+    return tool_of(search)

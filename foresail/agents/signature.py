@@ -1,0 +1,202 @@
+"""From a typed Python function to what a model is told of it: a description and a JSON schema of its parameters.
+
+    def search(query: str, count: int = 3) -> str:
+        '''Search the encyclopedia.
+
+        Args:
+            query: what to look for
+            count: how many passages
+        '''
+
+    read_signature(search).schema["properties"]["query"] -> {"type": "string", "description": "what to look for"}
+
+Types may be int, float, bool, str, list[…], dict[…], Literal, Optional, and what pydantic knows besides.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+
+MOST_MISTAKES = 3  # that one answer names
+SHOWN = 60  # characters of a wrong value
+# Google and NumPy have a heading above the arguments; what follows other headings is for people who read the code.
+HEADING = re.compile(r"(Args|Arguments|Parameters|Params)\s*:?\s*$")
+OTHER_HEADING = re.compile(
+    r"(Returns?|Yields?|Raises|Examples?|Notes?|See Also|References|Warnings?)\s*:?\s*$"
+)
+UNDERLINE = re.compile(r"[-=~]{3,}\s*$")
+ARGUMENT = re.compile(r"\**(\w+)(?:\s*\([^)]*\)|\s*:\s*[^:]*(?=:))?\s*:\s*(.*)")
+NUMPY_ARGUMENT = re.compile(r"\**(\w+)(?:\s*:.*)?$")
+
+
+class BadArguments(ValueError):
+    """The arguments of a call are not what the tool takes; the message says what is wrong, in a line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """What a function takes: `read` gives checked arguments, `schema` is what the model sees."""
+
+    description: str
+    model: type[BaseModel]
+    fields: Mapping[str, str]  # the model's name of each parameter -> the function's
+    required: tuple[str, ...]
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return without_titles(self.model.model_json_schema(by_alias=True))
+
+    def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """read({"count": "3"}) -> {"count": 3}. Raises BadArguments."""
+        try:
+            checked = self.model.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise BadArguments(explain(error, self.required, list(self.fields.values()))) from None
+        except RecursionError:
+            raise BadArguments("the arguments are nested too deeply") from None
+        given = checked.model_fields_set
+        return {name: getattr(checked, inner) for inner, name in self.fields.items() if inner in given}
+
+
+def read_signature(function: Callable[..., Any], *, description: str = "") -> Signature:
+    """`function` may be bound to an object. A ValueError names what cannot be told to a model."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    text, told = read_docstring(inspect.getdoc(function) or "", tuple(inspect.signature(function).parameters))
+    hints = type_hints(function, name)
+    fields: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for at, (parameter, entry) in enumerate(inspect.signature(function).parameters.items()):
+        if entry.kind in (entry.VAR_POSITIONAL, entry.VAR_KEYWORD, entry.POSITIONAL_ONLY):
+            raise ValueError(f"{name} takes {entry}; a tool's parameters have names: write them out")
+        if parameter not in hints:
+            raise ValueError(f"the parameter {parameter} of {name} has no type; write one: {parameter}: str")
+        inner = f"argument_{at}"  # names such as `json` or `_x` mean something else to pydantic
+        names[inner] = parameter
+        default = ... if entry.default is entry.empty else entry.default
+        fields[inner] = (hints[parameter], Field(default, alias=parameter, description=told.get(parameter)))
+    try:
+        model = create_model(
+            name.rpartition(".")[2], __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields
+        )
+        signature = Signature(
+            description=description or text,
+            model=model,
+            fields=names,
+            required=tuple(names[inner] for inner, (_, field) in fields.items() if field.is_required()),
+        )
+        assert signature.schema
+    except PydanticUserError as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"the types of {name} cannot be told to a model: {reason}") from None
+    if not signature.description:
+        raise ValueError(f"{name} has no docstring; its first lines tell the model what it does: write some")
+    return signature
+
+
+def type_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    plain = inspect.isroutine(function)
+    try:
+        return typing.get_type_hints(function if plain else type(function).__call__, include_extras=True)
+    except NameError as error:
+        raise ValueError(f"a type of {name} is unknown: {error}; import it at the top of its file") from None
+
+
+def without_titles(schema: Any) -> Any:
+    """pydantic gives every part a title, which tells a model nothing."""
+    if isinstance(schema, list):
+        return [without_titles(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
+    return {
+        key: {name: without_titles(part) for name, part in value.items()}
+        if key in ("properties", "$defs") and isinstance(value, dict)
+        else without_titles(value)
+        for key, value in kept.items()
+    }
+
+
+# Docstrings.
+
+
+def read_docstring(text: str, parameters: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """What the function does, and what is said of each parameter; Google, NumPy, or plain `name: text` lines."""
+    description: list[str] = []
+    told: dict[str, list[str]] = {}
+    section, current, depth = "description", "", 0
+    for line in text.splitlines():
+        bare, indent = line.strip(), len(line) - len(line.lstrip())
+        if UNDERLINE.match(bare):
+            continue
+        if HEADING.match(bare) or OTHER_HEADING.match(bare):
+            section, current = "arguments" if HEADING.match(bare) else "other", ""
+            continue
+        if section == "other":
+            continue
+        named = find_argument(bare, parameters, in_section=section == "arguments")
+        if named and (not current or indent <= depth):
+            current, first = named
+            depth, told[current] = indent, [first]
+        elif current and bare and indent > depth:
+            told[current].append(bare)
+        elif section == "description":
+            current = ""
+            description.append(line)
+    joined = {name: " ".join(part for part in parts if part) for name, parts in told.items()}
+    return "\n".join(description).strip(), {name: part for name, part in joined.items() if part}
+
+
+def find_argument(line: str, parameters: Sequence[str], *, in_section: bool) -> tuple[str, str] | None:
+    """find_argument("query (str): what to look for", ["query"], …) -> ("query", "what to look for")."""
+    if line.startswith(":param"):  # as Sphinx writes it
+        line = line.removeprefix(":param").strip()
+        line = line.partition(" ")[2] if line.partition(":")[0].count(" ") else line
+    numpy = NUMPY_ARGUMENT.match(line) if in_section else None
+    if numpy and numpy[1] in parameters and is_numpy(line):
+        return numpy[1], ""
+    found = ARGUMENT.match(line)
+    return (found[1], found[2].strip()) if found and found[1] in parameters else None
+
+
+def is_numpy(line: str) -> bool:
+    """Whether a type stands behind the colon and the text below: `query : str`, or a name alone."""
+    return " : " in line or ":" not in line
+
+
+# What is wrong.
+
+
+def explain(error: ValidationError, required: Sequence[str], known: Sequence[str]) -> str:
+    """ "count: Input should be a valid integer, not 'many'", and so on for the first few."""
+    mistakes = []
+    for each in error.errors(include_url=False)[:MOST_MISTAKES]:
+        place = ".".join(plain(part) for part in each["loc"])
+        if each["type"] == "extra_forbidden":
+            mistakes.append(f"there is no argument {place}; there are: {', '.join(known) or 'none'}")
+        elif each["type"] == "missing":
+            mistakes.append(f"the argument {place} is missing")
+        else:
+            mistakes.append(f"{place}: {each['msg']}, not {shown(each['input'])}")
+    more = error.error_count() - len(mistakes)
+    return "; ".join(mistakes) + (f"; and {more} more mistakes" if more > 0 else "")
+
+
+def plain(part: str | int) -> str:
+    """A name as it is; what a model made up, in quotes."""
+    return str(part) if isinstance(part, int) or part.isidentifier() else shown(part)
+
+
+def shown(value: Any) -> str:
+    try:
+        text = repr(value) if not isinstance(value, str) else repr(value[: SHOWN + 1])
+    except ValueError:  # an integer of more digits than Python likes to print
+        text = f"a huge {type(value).__name__}"
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

@@ -1,0 +1,127 @@
+"""The environment of tools: reads the calls of a turn, carries them out together, and answers with the results.
+
+    environment = ToolEnvironment([tool_of(search)], Tags([tool_of(search)]), max_turns=4)
+
+A turn without calls is the final answer. A call that cannot be read, that fails, or that takes too long is answered
+with what is wrong and counted; only a world that is broken (no search server, no sandbox) raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from foresail.agents.call_formats import CallFormat, MalformedCall, ToolCall
+from foresail.agents.environment import Observation, ToolUse
+from foresail.agents.tool import Answer, OpenTool, Tool, failed
+from foresail.records import Problem
+
+LAST_TURN = "No more calls after this: give the final answer now."
+NO_TIME = "The time for tools is over: give the final answer now."
+SHOWN = 40  # characters of an unknown tool's name
+CLOSING_SECONDS = 10.0  # that a tool may take to end
+
+
+class ToolEnvironment:
+    """`max_turns` counts the model's turns, the final answer among them.
+
+    `tool_seconds` is for one call, `episode_seconds` for all calls of an episode; both are on the wall clock, since
+    a tool may wait for another machine. Tools that say so (`limits_itself`) have limits of their own instead.
+    Results are cut to `max_result_chars` characters.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        format: CallFormat,
+        *,
+        max_turns: int = 8,
+        tool_seconds: float = 30.0,
+        episode_seconds: float = 300.0,
+        max_result_chars: int = 4000,
+    ) -> None:
+        names = [tool.name for tool in tools]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"two tools are called {min(twice)}; give one another name")
+        if max_turns < 1 or max_result_chars < 1:
+            raise ValueError("max_turns and max_result_chars must be at least 1")
+        self.tools = tuple(tools)
+        self.format = format
+        self.max_turns, self.max_result_chars = max_turns, max_result_chars
+        self.tool_seconds, self.episode_seconds = tool_seconds, episode_seconds
+        self.opened: dict[str, OpenTool] = {}
+        self.turns, self.seconds = 0, 0.0
+
+    async def reset(self, problem: Problem) -> None:
+        await self.close()
+        self.turns, self.seconds = 0, 0.0
+        for tool in self.tools:
+            self.opened[tool.name] = await tool.open(problem)
+
+    async def step(self, response: str) -> Observation:
+        """The results of the response's calls; `done` where it has none, or may have no more."""
+        self.turns += 1
+        calls = self.format.parse(response)
+        if not calls or self.turns >= self.max_turns:
+            return Observation(done=True, uses=tuple(not_made(call) for call in calls))
+        began = time.monotonic()
+        done = await together([self._answer(call) for call in calls])
+        self.seconds += time.monotonic() - began
+        results = [shorten(answer.text, self.max_result_chars) for answer, _ in done]
+        if self.turns == self.max_turns - 1:
+            results[-1] += f"\n{LAST_TURN}"
+        elif self.seconds >= self.episode_seconds:
+            self.turns = self.max_turns - 1
+            results[-1] += f"\n{NO_TIME}"
+        return replace(self.format.observe(results), uses=tuple(use for _, use in done))
+
+    async def _answer(self, call: ToolCall | MalformedCall) -> tuple[Answer, ToolUse]:
+        began = time.monotonic()
+        name, answer = await self._carry_out(call)
+        return answer, ToolUse(tool=name, seconds=time.monotonic() - began, error=answer.error)
+
+    async def _carry_out(self, call: ToolCall | MalformedCall) -> tuple[str, Answer]:
+        if isinstance(call, MalformedCall):
+            return "", failed(call.why)
+        if call.name not in self.opened:
+            known = ", ".join(self.opened) or "none"
+            return "", failed(f"there is no tool {call.name[:SHOWN]!r}; there are: {known}")
+        left = max(self.episode_seconds - self.seconds, 0.0)
+        return call.name, await self.opened[call.name].call(call.arguments, min(self.tool_seconds, left))
+
+    async def close(self) -> None:
+        """Ends what tools have open. A tool that cannot end says nothing about the episode, which is over."""
+        opened, self.opened = self.opened, {}
+        for tool in opened.values():
+            with suppress(Exception):
+                async with asyncio.timeout(CLOSING_SECONDS):
+                    await tool.close()
+
+
+async def together(tasks: Sequence[object]) -> list[tuple[Answer, ToolUse]]:
+    """All at once; if one finds the world broken, the others are ended first."""
+    running = [asyncio.ensure_future(task) for task in tasks]  # type: ignore[call-overload]
+    try:
+        return list(await asyncio.gather(*running))
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def not_made(call: ToolCall | MalformedCall) -> ToolUse:
+    """A call in the last turn, in which there are no more."""
+    name = "" if isinstance(call, MalformedCall) else call.name[:SHOWN]
+    return ToolUse(tool=name, seconds=0.0, error="called in the last turn")
+
+
+def shorten(text: str, most: int) -> str:
+    """Its beginning and its end, with a note between: of search results the first tell most, of errors the last."""
+    if len(text) <= most:
+        return text
+    tail = most // 4
+    note = f"\n[… {len(text) - most} of {len(text)} characters left out …]\n"
+    return text[: most - tail] + note + text[len(text) - tail :]

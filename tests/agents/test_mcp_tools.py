@@ -1,0 +1,89 @@
+"""Tools of an MCP server, against a real one that is started here."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from foresail.agents.call_formats import Hermes, ToolCall
+from foresail.agents.environment import EnvironmentBroken
+from foresail.agents.mcp_tools import McpServer
+from foresail.agents.tool import Tool
+from foresail.agents.tool_environment import ToolEnvironment
+from foresail.records import Message, Problem
+
+pytest.importorskip("mcp", reason='MCP servers need mcp: pip install "foresail[mcp]"')
+
+COMMAND = [sys.executable, str(Path(__file__).with_name("tiny_mcp_server.py"))]
+PROBLEM = Problem(id="p", prompt=(Message(role="user", content="?"),), answer="!")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[McpServer]:
+    with McpServer(command=COMMAND) as server:
+        yield server
+
+
+def named(server: McpServer, name: str) -> Tool:
+    return next(tool for tool in server.tools() if tool.name == name)
+
+
+def test_its_tools_are_described_as_it_does(server: McpServer) -> None:
+    add = named(server, "add")
+    assert add.description == "Add two numbers."
+    assert add.parameters["required"] == ["a", "b"]
+    assert add.parameters["properties"]["a"]["type"] == "integer"
+
+
+def test_calls_are_answered_and_mistakes_told_from_any_loop(server: McpServer) -> None:
+    add, fail = named(server, "add"), named(server, "fail")
+    for _ in range(2):
+        assert asyncio.run(add.call({"a": 1, "b": 2}, 60)).text == "3"
+    assert "no way" in asyncio.run(fail.call({"why": "no way"}, 60)).error
+    wrong = asyncio.run(add.call({"a": "many"}, 60))
+    assert wrong.text.startswith("error: ") and wrong.error
+    assert asyncio.run(add.call({"a": 2, "b": 2}, 60)).text == "4"
+
+
+def test_a_slow_call_is_given_up(server: McpServer) -> None:
+    assert "took longer" in asyncio.run(named(server, "wait").call({"seconds": 1}, 0.05)).error
+
+
+def test_it_works_in_an_episode(server: McpServer) -> None:
+    async def go() -> list[str]:
+        environment = ToolEnvironment(server.tools(), Hermes())
+        await environment.reset(PROBLEM)
+        calls = "".join(Hermes().write(ToolCall("add", {"a": i, "b": i})) for i in range(5))
+        seen = await environment.step(calls)
+        await environment.close()
+        return [message.content for message in seen.messages]
+
+    assert asyncio.run(go()) == ["0", "2", "4", "6", "8"]
+
+
+def test_only_some_tools_may_be_wanted() -> None:
+    with McpServer(command=COMMAND, only=["add"]) as server:
+        assert [tool.name for tool in server.tools()] == ["add"]
+        server.only = ("sub",)
+        with pytest.raises(ValueError, match="has no tool sub; it has: add, fail"):
+            server.tools()
+
+
+def test_a_server_that_dies_breaks_the_environment() -> None:
+    with McpServer(command=COMMAND) as server:
+        for name in ("die", "add"):
+            with pytest.raises(EnvironmentBroken):
+                asyncio.run(named(server, name).call({"a": 1, "b": 2} if name == "add" else {}, 60))
+
+
+def test_a_server_that_cannot_start_is_told() -> None:
+    with pytest.raises(ValueError, match="cannot be used"):
+        McpServer(command=["no-such-program-anywhere"])
+    with pytest.raises(ValueError, match="cannot be used"):
+        McpServer(command=[sys.executable, "-c", "print('hello')"])
+    with pytest.raises(ValueError, match="one of them"):
+        McpServer()
