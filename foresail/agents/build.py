@@ -9,14 +9,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from foresail.agents.call_formats import CallFormat, Hermes, Tags
 from foresail.agents.environment import Environment
 from foresail.agents.episodes import EpisodeStream
+from foresail.agents.load_tool import load_tool
+from foresail.agents.multi_hop import MultiHop
+from foresail.agents.tool import Tool
+from foresail.agents.tool_environment import ToolEnvironment
 from foresail.agents.worlds import Worlds
 from foresail.recipe.environment import Environment as Settings
 from foresail.recipe.reward_function import is_file, split_name
 from foresail.rewards.foreign_rewards import load_file, load_module
 from foresail.rollout.stream import StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer
+
+BUILT_IN: dict[str, type] = {"multi-hop": MultiHop}
+PATIENCE = 10  # times the seconds of a single call, for all that happens between two turns
+METHODS = ("reset", "step", "close")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,24 +47,45 @@ def open_episodes(settings: Settings | None) -> Iterator[Episodes | None]:
     if settings is None:
         yield None
         return
-    assert settings.name is not None, "the recipe's check asks for an environment or tools"
-    make: Callable[[], Environment] = load_class(settings.name)
-    worlds = Worlds(make, step_seconds=settings.step_seconds)
+    tools = [load_named(tool, settings) for tool in settings.tools]
+    make = load_environment(settings.name) if settings.name else tool_world(tools, settings)
+    worlds = Worlds(make, step_seconds=PATIENCE * settings.step_seconds)
     try:
-        yield Episodes(worlds=worlds, max_turns=settings.max_turns, stop=settings.stop)
+        yield Episodes(
+            worlds=worlds,
+            max_turns=settings.max_turns,
+            tools=[tool.schema() for tool in tools] if settings.format == "hermes" else (),
+            stop=settings.stop,
+        )
     finally:
         worlds.close()
 
 
-def load_class(name: str) -> type:
-    """load_class("my_world.py:Guess"), with an error that says what is not as it should be."""
+def load_named(name: str, settings: Settings) -> Tool:
+    return load_tool(name, corpus=settings.corpus) if name == "search" else load_tool(name)
+
+
+def tool_world(tools: Sequence[Tool], settings: Settings) -> Callable[[], Environment]:
+    call_format: CallFormat = Hermes() if settings.format == "hermes" else Tags(tools)
+    return partial(
+        ToolEnvironment,
+        tools,
+        call_format,
+        max_turns=settings.max_turns,
+        tool_seconds=settings.step_seconds,
+        max_result_chars=settings.max_result_chars,
+    )
+
+
+def load_environment(name: str) -> Callable[[], Environment]:
+    """load_environment("my_world.py:Guess"), with an error that says what is not as it should be."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]
     place, wanted = split_name(name)
     module = load_file(Path(place)) if is_file(place) else load_module(place)
     found = getattr(module, wanted, None)
-    if not isinstance(found, type) or not all(
-        hasattr(found, method) for method in ("reset", "step", "close")
-    ):
+    if not isinstance(found, type) or not all(hasattr(found, method) for method in METHODS):
         raise ValueError(
-            f"environment.name {name}: there is no class {wanted} with the methods reset, step and close in {place}"
+            f"environment.name {name}: there is no class {wanted} with the methods {', '.join(METHODS)} in {place}"
         )
     return found

@@ -18,6 +18,7 @@ from foresail.recipe.parts import Part
 from foresail.recipe.reward_function import split_name
 
 BUILT_IN = ("calculator", "python", "search")
+WORLDS = ("multi-hop",)
 Names = Annotated[tuple[str, ...], Strict(False)]
 
 
@@ -25,7 +26,7 @@ class Environment(Part):
     """What answers the model's turns."""
 
     name: str | None = Field(
-        None, description="an environment of one's own, file.py:Class, in the place of tools"
+        None, description="multi-hop, or an environment of one's own, file.py:Class, in the place of tools"
     )
     tools: Names = Field(
         (), description="calculator, python, search, or functions of one's own, file.py:function"
@@ -37,7 +38,9 @@ class Environment(Part):
     corpus: str | None = Field(None, description="what search looks through: JSONL rows of title and text")
     max_turns: int = Field(8, gt=0, description="times the model may write in an episode")
     step_seconds: float = Field(
-        60.0, gt=0, description="longest wait for an answer of the world; then the episode counts as failed"
+        60.0,
+        gt=0,
+        description="longest a call may take; ten times that for a turn, then the episode has failed",
     )
     max_result_chars: int = Field(4000, gt=0, description="of a tool's result; the rest is cut off")
 
@@ -59,6 +62,8 @@ class Environment(Part):
                 if self.name is None
                 else "environment.name is an environment that has its own tools; remove environment.tools"
             )
+        if self.name is not None and self.name not in WORLDS and ":" not in self.name:
+            yield f"environment.name {self.name} is none of {', '.join(WORLDS)}; one's own is file.py:Class"
         for tool in self.tools:
             if tool not in BUILT_IN and ":" not in tool:
                 yield f"environment.tools: {tool} is none of {', '.join(BUILT_IN)}; one's own is file.py:function"

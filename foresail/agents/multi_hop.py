@@ -1,0 +1,37 @@
+"""The generated multi-hop world as an environment: `environment.name = "multi-hop"`.
+
+The model searches by a tag and gets what the search finds as a message of the role `tool`, as in the episodes that
+the same source gives for SFT. A turn without a search is the answer.
+"""
+
+from __future__ import annotations
+
+import time
+
+from foresail.agents.call_formats import MalformedCall, Tags
+from foresail.agents.environment import Observation, ToolUse
+from foresail.agents.tool import tool_of
+from foresail.data.multi_hop_world import WorldSearch
+from foresail.records import Message, Problem
+
+
+class MultiHop:
+    """One search a turn; of several the last is carried out."""
+
+    async def reset(self, problem: Problem) -> None:
+        self.world = WorldSearch(problem)
+        self.format = Tags([tool_of(self.world.search)])
+
+    async def step(self, response: str) -> Observation:
+        calls = self.format.parse(response)
+        if not calls:
+            return Observation(done=True)
+        call, began = calls[-1], time.monotonic()
+        if isinstance(call, MalformedCall):
+            found, error = call.why, call.why
+        else:
+            found, error = self.world.search(str(call.arguments["query"])), ""
+        use = ToolUse(tool="search", seconds=time.monotonic() - began, error=error)
+        return Observation(messages=(Message(role="tool", content=found),), uses=(use,))
+
+    async def close(self) -> None: ...
