@@ -42,7 +42,7 @@ class SessionLimits:
     @property
     def hard_seconds(self) -> float:
         """The process stops itself at `seconds`; one that does not is ended here."""
-        return self.seconds + 1
+        return 1.2 * self.seconds + 0.2
 
     @property
     def wall_seconds(self) -> float:
