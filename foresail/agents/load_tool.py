@@ -10,12 +10,13 @@ options), an object with `__call__`, or a `Tool`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from foresail.agents.calculator import calculator
+from foresail.agents.mcp_tools import McpServer
 from foresail.agents.python_tool import python_tool
 from foresail.agents.search import search_tool
 from foresail.agents.tool import Tool, tool_of, tool_with_state
@@ -49,6 +50,22 @@ def load_tool(name: str, **options: Any) -> Tool:
         raise ValueError(f"{name} takes no options; a class would get them when an episode begins")
     check_options(name, found, options)
     return tool_with_state(found, partial(found, **options))
+
+
+def load_tools(entries: Sequence[str | Mapping[str, Any]]) -> list[Tool]:
+    """load_tools(["calculator", {"tool": "search", "corpus": "wiki.jsonl.gz"}]); the entry `mcp` gives several."""
+    tools: list[Tool] = []
+    for entry in entries:
+        options = {"tool": entry} if isinstance(entry, str) else dict(entry)
+        name = options.pop("tool", None)
+        if not isinstance(name, str):
+            raise ValueError(f'{entry} names no tool; write tool = "…" in it')
+        if name == "mcp":
+            check_options(name, McpServer, options)
+            tools += McpServer(**options).tools()
+        else:
+            tools.append(load_tool(name, **options))
+    return tools
 
 
 def built_in(name: str, options: dict[str, Any]) -> Tool:

@@ -13,6 +13,7 @@ import asyncio
 import importlib
 import threading
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -32,22 +33,26 @@ class McpServer:
         self.mcp = load_mcp()
         self.command, self.url, self.only = tuple(command), url, tuple(only)
         self.place = url or " ".join(command)
-        self.loop = asyncio.new_event_loop()
         self.session: Any = None
         self.described: list[Any] = []
-        self.connected: asyncio.Future[None] = self.loop.create_future()
+        self.connected: Future[None] = Future()
         self.closing = asyncio.Event()
+        self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self._run, name="mcp", daemon=True)
         self.thread.start()
         self._wait_until_connected()
 
     def _run(self) -> None:
+        """Until it is closed, also if the server ends before: whoever calls it then is told so."""
         asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_until_complete(self._stay_connected())
-        finally:
-            self.session = None
-            self.loop.close()
+        holder = self.loop.create_task(self._stay_connected())
+        self.loop.run_until_complete(self.closing.wait())
+        self.session = None
+        others = [task for task in asyncio.all_tasks(self.loop) if task is not holder]
+        for task in others:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(holder, *others, return_exceptions=True))
+        self.loop.close()
 
     async def _stay_connected(self) -> None:
         try:
@@ -60,9 +65,10 @@ class McpServer:
                 self.connected.set_result(None)
                 await self.closing.wait()
         except BaseException as error:  # also groups of errors, by which anyio ends tasks
-            if self.connected.done():
-                return
-            self.connected.set_exception(ValueError(in_a_line(first_of(error))))
+            if not self.connected.done():
+                self.connected.set_exception(ValueError(in_a_line(first_of(error))))
+        finally:
+            self.session = None
 
     def _connect(self) -> Any:
         if self.command:
@@ -74,18 +80,14 @@ class McpServer:
         return client(self.url)
 
     def _wait_until_connected(self) -> None:
-        async def wait() -> None:
-            async with asyncio.timeout(STARTING_SECONDS):
-                await asyncio.shield(self.connected)
-
         try:
-            asyncio.run_coroutine_threadsafe(wait(), self.loop).result()
+            self.connected.result(STARTING_SECONDS)
         except TimeoutError:
             self.close()
-            raise ValueError(
-                f"the MCP server {self.place} does not answer within {STARTING_SECONDS:g} s"
-            ) from None
+            seconds = f"{STARTING_SECONDS:g} s"
+            raise ValueError(f"the MCP server {self.place} does not answer within {seconds}") from None
         except ValueError as error:
+            self.close()
             raise ValueError(f"the MCP server {self.place} cannot be used: {error}") from None
 
     def tools(self) -> list[Tool]:

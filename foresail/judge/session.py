@@ -42,7 +42,7 @@ class SessionLimits:
     @property
     def hard_seconds(self) -> float:
         """The process stops itself at `seconds`; one that does not is ended here."""
-        return self.seconds + 1
+        return 1.2 * self.seconds + 0.2
 
     @property
     def wall_seconds(self) -> float:
@@ -111,6 +111,7 @@ class Session:
             "calls"
         )  # the number of the call that runs, for whoever watches the process
         self.number = NO_CALL
+        self.announcing = threading.Lock()
         self.closing = False
 
     def run(self, code: str) -> str:
@@ -121,7 +122,7 @@ class Session:
             if self.process is None:
                 self.process = self.start()
             self.number += 1
-            self.write(self.number)
+            self.announce(self.number)
             try:
                 return self.process.ask(to_bytes(code)).decode("utf-8", "replace")
             except ProcessEnded:
@@ -130,8 +131,7 @@ class Session:
                 self.abandon()
                 raise
             finally:
-                if not self.closing:
-                    self.write(NO_CALL)
+                self.announce(NO_CALL)
 
     def start(self) -> Process:
         worker = self.judge.lend()
@@ -176,15 +176,19 @@ class Session:
             return f"the Python process was ended by {name} (it may use {limits.session.memory_mb} MB)"
         return f"the Python process has ended with status {ended.exit}"
 
-    def write(self, number: int) -> None:
-        os.pwrite(self.calls, number.to_bytes(8, "little"), 0)
+    def announce(self, number: int) -> None:
+        """Which call runs. Once the session is being closed nothing is written over the order to end."""
+        with self.announcing:
+            if not self.closing:
+                os.pwrite(self.calls, number.to_bytes(8, "little"), 0)
 
     def close(self) -> None:
         """Ends the process, also while a call runs."""
-        if self.closing:
-            return
-        self.closing = True
-        self.write(KILL)
+        with self.announcing:
+            if self.closing:
+                return
+            self.closing = True
+            os.pwrite(self.calls, KILL.to_bytes(8, "little"), 0)
         with self.lock:
             try:
                 if self.process is not None:

@@ -96,7 +96,8 @@ def test_hermes_reads_back_what_was_written(
     thinking = "" if thought is None else f"<think>{thought.replace('</think>', '')}</think>"
     response = thinking + "".join(f"{before}{write(call)}" for before, call in turn) + end
     assert HERMES.parse(response) == [call for _, call in turn]
-    if thought is not None:  # where the template has opened the thinking
+    # Where the template has opened the thinking. What stands before another <think> could be an answer's beginning.
+    if thought is not None and "<think>" not in thought:
         assert HERMES.parse(response.removeprefix("<think>")) == [call for _, call in turn]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from foresail.agents.load_tool import load_tool
+from foresail.agents.load_tool import load_tool, load_tools
 from foresail.agents.tool import Tool
 from foresail.records import Message, Problem
 
@@ -80,6 +80,15 @@ def test_built_in_tools_have_names() -> None:
 def test_a_wrong_name_is_told(tools: Path, name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         load_tool(name.replace("FILE", str(tools)), **options)
+
+
+def test_several_tools_are_loaded_with_their_options(tools: Path) -> None:
+    loaded = load_tools(["calculator", {"tool": f"{tools}:Counter", "start": 5}])
+    assert [tool.name for tool in loaded] == ["calculator", "counter"] and call(loaded[1]) == "7"
+    with pytest.raises(ValueError, match="names no tool"):
+        load_tools([{"corpus": "a"}])
+    with pytest.raises(ValueError, match="the options of the tool mcp"):
+        load_tools([{"tool": "mcp", "comand": ["a"]}])
 
 
 def test_a_file_that_does_not_exist_is_told(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from process_table import descendants
 
 from foresail.judge.judge import Judge
 from foresail.judge.programs.program import Limits, Program, StdinTest
+from foresail.judge.sandbox.protocol import KILL, NO_CALL
 from foresail.judge.sandbox.worker import WorkerDied
 from foresail.judge.session import LOST, Session, SessionLimits
 from foresail.records import RunStopped
@@ -194,6 +195,19 @@ def test_closing_ends_a_call_that_runs(judge: Judge) -> None:
     session.close()
     assert session.run("1") == f"the session is closed; {LOST}"
     works_still(judge)
+
+
+def test_the_order_to_end_is_not_written_over_by_a_call_that_begins(judge: Judge) -> None:
+    session = Session(judge, AMPLE)
+    with session.lock:  # as a call would hold it
+        closing = threading.Thread(target=session.close)
+        closing.start()
+        while not session.closing:
+            threading.Event().wait(0.001)
+        for number in (2, NO_CALL):
+            session.announce(number)
+            assert int.from_bytes(os.pread(session.calls, 8, 0), "little") == KILL
+    closing.join()
 
 
 def test_sessions_share_nothing_and_leave_nothing(judge: Judge) -> None:
