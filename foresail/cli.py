@@ -396,9 +396,13 @@ def show(
     run: RunFolder,
     timeline: Annotated[bool, typer.Option("--timeline", help="who did what when in a step")] = False,
     samples: Annotated[bool, typer.Option("--samples", help="a right and a wrong response")] = False,
+    episode: Annotated[
+        str | None, typer.Option(help="PROBLEM.SAMPLE: its turns, with evidence and weight of each")
+    ] = None,
     step: Annotated[int | None, typer.Option(help="step to look into; default: the last")] = None,
 ) -> None:
-    """Print a run's summary and redraw its curves, from its files alone; or, of one step, timeline or samples."""
+    """Print a run's summary and redraw its curves, from its files alone; or look into one step."""
+    from foresail.runlog.episode import show_episode
     from foresail.runlog.samples import show_samples
     from foresail.runlog.summary import show as show_run
     from foresail.runlog.timeline_report import show_timeline
@@ -407,10 +411,12 @@ def show(
         show_timeline(run, step)
     if samples:
         show_samples(run, step)
-    if timeline or samples:
+    if episode is not None:
+        show_episode(run, episode, step)
+    if timeline or samples or episode is not None:
         return
     if step is not None:
-        raise ValueError(f"--step {step} chooses a step to look into; add --timeline or --samples")
+        raise ValueError(f"--step {step} chooses a step to look into; add --timeline, --samples or --episode")
     show_run(run)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -21,6 +22,9 @@ from foresail.runlog.directory import RunDirectory
 from foresail.train.scoring import score_sequences
 from foresail.train.turn_credit import final_answer, score_groups
 from foresail.train.updates import token_rewards
+
+if TYPE_CHECKING:
+    from command_line import CommandLine
 
 TOKENIZER = make_tokenizer()
 HINT = "+{answer}"  # in the few characters that the tiny tokenizer knows
@@ -148,7 +152,9 @@ def test_without_strength_it_is_grpo_bit_for_bit(tiny_checkpoint: Path, tmp_path
 
 
 @pytest.mark.parametrize("level", ["turn", "token"])
-def test_evidence_and_weights_are_in_the_log(tiny_checkpoint: Path, tmp_path: Path, episodes, level) -> None:
+def test_evidence_and_weights_are_in_the_log(
+    tiny_checkpoint: Path, tmp_path: Path, episodes, level, foresail: CommandLine
+) -> None:
     settings = {"level": level} | ({"min_tokens": 1, "min_snr": 0.0} if level == "turn" else {})
     credit = Credit(kind="pbsd", hint=HINT, **settings)
     outcome, records = train(tiny_checkpoint, tmp_path, credit=credit, **episodes)
@@ -161,6 +167,14 @@ def test_evidence_and_weights_are_in_the_log(tiny_checkpoint: Path, tmp_path: Pa
         assert credit == pytest.approx(sum(found["tokens"]))
     assert any(abs(weight - 1) > 1e-3 for row in rows for weight in row["credit"]["weight"])
     assert records[0]["credit/weight/std"] > 0 and records[0]["credit/used/share"] > 0
+    name = f"{rows[0]['problem']}.{rows[0]['sample']}"
+    shown = foresail.run("show", outcome.run, "--episode", name, "--step", 1).out
+    assert f"{name}, step 1: " in shown and f"weight {rows[0]['credit']['weight'][0]:.2f}" in shown
+    assert shown.count("  model    ") == len(rows[0].get("turns", [None]))
+    assert (
+        "has an episode nobody.7; step 2 has "
+        in foresail.run("show", outcome.run, "--episode", "nobody.7").err
+    )
 
 
 def test_rewards_of_turns_change_what_is_learned(tiny_checkpoint: Path, tmp_path: Path, episodes) -> None:
