@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 
-from foresail.recipe.parts import Reward, Term
+from foresail.recipe.reward import Reward, Term
 from foresail.records import Message, Problem, Verdict, single_turn
 from foresail.rewards.build import count_cores, open_grading
 from foresail.rewards.grading import NOTHING_YET, Grading, Pair, group_verdicts

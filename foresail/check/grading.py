@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from foresail.check.finding import Finding, note, refusal, warning
 from foresail.recipe.inputs import reach
-from foresail.recipe.parts import GRADERS, Reward
+from foresail.recipe.reward import GRADERS, Reward
 from foresail.recipe.reward_function import can_travel, name_of
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading

@@ -32,6 +32,7 @@ from foresail.evaluation.run import Examiner
 from foresail.model.decoder import Decoder
 from foresail.model.weights import checksum
 from foresail.recipe import parts
+from foresail.recipe.reward import Reward
 from foresail.records import RunStopped, Verdict
 from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet
@@ -100,7 +101,7 @@ def measure_all(
     tokenizer: Tokenizer,
     problems: Sequence[PromptedProblem],
     group_spec: GroupSpec,
-    reward: parts.Reward,
+    reward: Reward,
     rates: PassRates,
     *,
     batch_invariant: bool,

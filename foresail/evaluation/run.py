@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from foresail.data.prompts import PromptedProblem
 from foresail.evaluation.results import Attempt, ProblemResult
-from foresail.recipe.parts import Reward, Sampling
+from foresail.recipe.parts import Sampling
+from foresail.recipe.reward import Reward
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rewards.grader import find_ballot
 from foresail.rewards.grading import Grading

@@ -14,7 +14,8 @@ from foresail.data.mixture import load_mixture
 from foresail.data.prompts import PromptedProblem
 from foresail.evaluation.results import ProblemResult
 from foresail.evaluation.run import Examiner, evaluate
-from foresail.recipe.parts import Reward, Sampling
+from foresail.recipe.parts import Sampling
+from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import HeldOut, reward_for
 from foresail.rewards.grading import Grading

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from foresail.recipe.keys import item_type, one_or_more
-from foresail.recipe.parts import Term
+from foresail.recipe.reward import Term
 from foresail.recipe.stages import STAGES, recipe_type
 
 PAGE = (Path(__file__).parents[2] / "docs/recipe-keys.md").read_text(encoding="utf-8")

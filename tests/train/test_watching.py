@@ -12,7 +12,8 @@ import pytest
 from small_runs import train
 from tiny_world import MAX_NEW, rl_recipe
 
-from foresail.recipe.parts import Checkpoints, DynamicSampling, Loss, Reward, Sampling
+from foresail.recipe.parts import Checkpoints, DynamicSampling, Loss, Sampling
+from foresail.recipe.reward import Reward
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.summary import summarize
 from foresail.train.rl import run_rl
