@@ -6,7 +6,7 @@ a training step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ from foresail.rewards.group_rewards import judge_group, judge_sample, pay
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
-from foresail.rollout.stream import sample_all
+from foresail.rollout.stream import sample_all, watched
 from foresail.tokenizer.tokenizer import Tokenizer
 
 EVALUATION_STEP = -1  # its own stream of noise, apart from every training step
@@ -64,6 +64,10 @@ class Examiner:
         ]
 
 
+def ignore(verdict: Future[Verdict]) -> None:
+    """Where nobody counts."""
+
+
 def evaluate(
     fleet: Fleet,
     problems: Sequence[PromptedProblem],
@@ -73,8 +77,12 @@ def evaluate(
     num_samples: int,
     seed: int,
     greedy: bool = True,
+    advance: Callable[[Future[Verdict]], None] = ignore,
 ) -> list[ProblemResult]:
-    """A greedy attempt, unless not wanted, and `num_samples` drawn ones for every problem, in the given order."""
+    """A greedy attempt, unless not wanted, and `num_samples` drawn ones for every problem, in the given order.
+
+    `advance` hears of every attempt that ends.
+    """
     group_spec = GroupSpec(
         sampling=sampling,
         num_samples=num_samples,
@@ -84,7 +92,8 @@ def evaluate(
         step=EVALUATION_STEP,
     )
     results = {}
-    for group in sample_all(fleet, problems, group_spec, examiner.judge, judge_group=examiner.judge_group):
+    judge = watched(examiner.judge, advance)
+    for group in sample_all(fleet, problems, group_spec, judge, judge_group=examiner.judge_group):
         attempts = examiner.attempts(group)
         results[group.problem.id] = ProblemResult(
             problem_id=group.problem.id,

@@ -6,18 +6,20 @@ its curve; without one the data's own sources do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from statistics import fmean
 
 from foresail.data.mixture import load_mixture
 from foresail.data.prompts import PromptedProblem
 from foresail.evaluation.results import ProblemResult
-from foresail.evaluation.run import Examiner, evaluate
+from foresail.evaluation.run import Examiner, evaluate, ignore
 from foresail.recipe.parts import Sampling
 from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import HeldOut, reward_for
+from foresail.records import Verdict
 from foresail.rewards.grading import Grading
 from foresail.rollout.fleet import Fleet
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -30,6 +32,10 @@ class HeldOutSet:
     settings: HeldOut
     problems: list[PromptedProblem]
     examiner: Examiner
+
+    @property
+    def num_attempts(self) -> int:
+        return len(self.problems) * (self.settings.samples or 1)
 
     def name_of(self, source: str) -> str:
         return self.settings.name or source
@@ -59,9 +65,17 @@ def check_names(sets: Sequence[HeldOutSet]) -> None:
 
 
 def held_out_accuracy(
-    fleet: Fleet, sets: Sequence[HeldOutSet], sampling: Sampling, seed: int
+    fleet: Fleet,
+    sets: Sequence[HeldOutSet],
+    sampling: Sampling,
+    seed: int,
+    *,
+    advance: Callable[[Future[Verdict]], None] = ignore,
 ) -> dict[str, float]:
-    """{"val-core/gsm8k/acc/mean@1": 0.41, "val-core/aime/acc/mean@8": 0.03}, without what could not be judged."""
+    """{"val-core/gsm8k/acc/mean@1": 0.41, "val-core/aime/acc/mean@8": 0.03}, without what could not be judged.
+
+    `advance` hears of every attempt that ends.
+    """
     found = {}
     for held_out in sets:
         num_samples = held_out.settings.samples
@@ -73,6 +87,7 @@ def held_out_accuracy(
             num_samples=num_samples,
             seed=seed,
             greedy=num_samples == 0,
+            advance=advance,
         )
         for name, values in scores_by_name(held_out, results).items():
             found[f"val-core/{name}/mean@{num_samples or 1}"] = fmean(values)

@@ -12,7 +12,6 @@ Old log-probabilities come from the engine. A critic, with a recipe that asks fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,7 +38,7 @@ from foresail.recipe import parts
 from foresail.recipe.curriculum import steps_left
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import reward_for
-from foresail.records import Group, PackedBatch, Problem, RunStopped, Sample, Verdict
+from foresail.records import Group, PackedBatch, RunStopped
 from foresail.rewards.by_source import RewardsBySource
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.build import build_fleet
@@ -49,8 +48,7 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
 from foresail.rollout.leftovers import Leftovers
 from foresail.rollout.requirements import require
-from foresail.rollout.stream import Judge
-from foresail.runlog.display import Display
+from foresail.rollout.stream import watched
 from foresail.runlog.samples import sample_lines
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import Critic, join, open_critic
@@ -242,7 +240,7 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
                 setup.fleet,
                 lambda launch: setup.problems[lineup.pick(launch)],
                 replace(setup.group_spec, step=step, sampling=recipe.sampling),
-                partial(judge_and_show, judge=setup.rewards.judge, display=session.display),
+                watched(setup.rewards.judge, session.display.advance),
                 judge_group=setup.rewards.judge_group,
                 controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
                 usable=teaches if settings.enabled else gradable,
@@ -261,12 +259,6 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
         updates=progress.updates + (0 if step <= recipe.critic_only_steps else recipe.updates_per_step),
         share=collected.share,
     )
-
-
-def judge_and_show(problem: Problem, sample: Sample, *, judge: Judge, display: Display) -> Future[Verdict]:
-    verdict = judge(problem, sample)
-    display.advance(verdict)
-    return verdict
 
 
 def end_early(session: Session[Rl], step: int) -> None:
@@ -412,11 +404,16 @@ def batch_loss(
 
 
 def measure(session: Session[Rl], setup: Setup, step: int) -> dict[str, float]:
-    session.display.begin("evaluation")
+    num_attempts = sum(held_out.num_attempts for held_out in setup.held_out)
+    session.display.begin("evaluation", num_attempts, span=(1.0, 1.0) if step else (0.0, 0.0))
     setup.fleet.update_weights(step)
     with setup.fleet.at_work():
         found = held_out_accuracy(
-            setup.fleet, setup.held_out, session.recipe.sampling, session.recipe.run.seed
+            setup.fleet,
+            setup.held_out,
+            session.recipe.sampling,
+            session.recipe.run.seed,
+            advance=session.display.advance,
         )
     setup.fleet.take_figures()  # they are no training step's
     return found
