@@ -100,12 +100,13 @@ def check(
     from foresail.recipe.load import load_recipe
     from foresail.recipe.preflight import preflight
 
-    found, seen = preflight(load_recipe(recipe, overrides or [])), tuple[str, ...]()
+    found, notes = preflight(load_recipe(recipe, overrides or [])), tuple[str, ...]()
     if not quick:
         from foresail.check.look import look_closer
 
         found, seen = look_closer(found)
-    print(describe(found, seen))
+        notes = seen.notes
+    print(describe(found, notes))
     if found.refusals:
         raise typer.Exit(1)
 

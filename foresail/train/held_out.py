@@ -11,8 +11,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from statistics import fmean
 
-from foresail.data.mixture import load_mixture
+from foresail.data.mixture import mix_problems
 from foresail.data.prompts import PromptedProblem
+from foresail.data.reader import Reader
 from foresail.evaluation.results import ProblemResult
 from foresail.evaluation.run import Examiner, evaluate, ignore
 from foresail.recipe.parts import Sampling
@@ -22,7 +23,6 @@ from foresail.recipe.sources import HeldOut, reward_for
 from foresail.records import Verdict
 from foresail.rewards.grading import Grading
 from foresail.rollout.fleet import Fleet
-from foresail.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +41,12 @@ class HeldOutSet:
         return self.settings.name or source
 
 
-def load_held_out(recipe: Rl, tokenizer: Tokenizer, gradings: Mapping[Reward, Grading]) -> list[HeldOutSet]:
+def load_held_out(recipe: Rl, reader: Reader, gradings: Mapping[Reward, Grading]) -> list[HeldOutSet]:
     sets = []
     for settings in recipe.eval:
         reward = reward_for(settings, recipe.reward)
-        examiner = Examiner(tokenizer=tokenizer, reward=reward, grading=gradings[reward])
-        problems = load_mixture([settings], tokenizer, recipe.max_prompt_tokens).problems
+        examiner = Examiner(tokenizer=reader.tokenizer, reward=reward, grading=gradings[reward])
+        problems = mix_problems([settings], reader, recipe.max_prompt_tokens).entries
         sets.append(HeldOutSet(settings=settings, problems=problems, examiner=examiner))
     check_names(sets)
     return sets

@@ -20,8 +20,9 @@ import torch
 
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.mismatch import mismatch, per_fresh_token
-from foresail.data.mixture import describe_dropped, load_mixture
+from foresail.data.mixture import describe_dropped, mix_problems
 from foresail.data.prompts import PromptedProblem
+from foresail.data.reader import Reader
 from foresail.data.selection.selection import (
     check_supply,
     describe_selection,
@@ -69,8 +70,11 @@ from foresail.train.updates import compute_advantages, pack_groups, split
 ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended
 
 
-def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) -> Outcome:
-    """`changed_reward`: go on although the file of a reward function is not as it was."""
+def run_rl(
+    recipe: Rl, *, resume: bool = False, changed_reward: bool = False, reader: Reader | None = None
+) -> Outcome:
+    """`changed_reward`: go on although the file of a reward function is not as it was. `reader`: has some of the
+    data already."""
     with (
         deterministic(recipe.run.deterministic),
         open_rewards(recipe) as gradings,
@@ -79,7 +83,7 @@ def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) ->
     ):
         keep_rewards(session, gradings, changed=changed_reward)
         session.display.begin("reading the data")
-        setup = prepare(session, gradings)
+        setup = prepare(session, gradings, reader or Reader(session.tokenizer))
         with closing(setup.fleet):
             check_start(session, setup)
             memory = PeakMemory(session.device)
@@ -131,10 +135,10 @@ class Setup:
     leftovers: Leftovers | None
 
 
-def prepare(session: Session[Rl], gradings: Gradings) -> Setup:
+def prepare(session: Session[Rl], gradings: Gradings, reader: Reader) -> Setup:
     recipe, tokenizer = session.recipe, session.tokenizer
-    mixture = load_mixture(recipe.data, tokenizer, recipe.max_prompt_tokens)
-    problems = mixture.problems
+    mixture = mix_problems(recipe.data, reader, recipe.max_prompt_tokens)
+    problems = mixture.entries
     if mixture.dropped:
         limit = f"max_prompt_tokens {recipe.max_prompt_tokens}"
         session.display.note(describe_dropped(mixture.dropped, limit), style="yellow")
@@ -154,11 +158,11 @@ def prepare(session: Session[Rl], gradings: Gradings) -> Setup:
         problems=problems,
         num_dropped=sum(mixture.dropped.values()),
         supply=open_supply(
-            [entry.problem.dataset for entry in problems],
+            mixture.datasets,
             [entry.problem.level for entry in problems],
             recipe.data,
         ),
-        held_out=load_held_out(recipe, tokenizer, gradings) if recipe.eval_every else [],
+        held_out=load_held_out(recipe, reader, gradings) if recipe.eval_every else [],
         fleet=fleet,
         rewards=RewardsBySource(
             settings={source.label: reward_for(source, recipe.reward) for source in recipe.data},
