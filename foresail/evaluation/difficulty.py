@@ -76,7 +76,7 @@ def grade_difficulty(
     check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
     make_folder(output)
     settings = {"weights": f"{checksum(model):016x}", "samples": num_samples, "seed": seed, "grader": grader}
-    rates = PassRates(output, settings | sampling.model_dump())
+    rates = PassRates(output, settings | sampling.model_dump(mode="json"))  # as it is read back
     missing = [entry for entry in prompted if rates.of(entry) is None]
     if len(missing) < len(prompted):
         note(f"{len(prompted) - len(missing)} of {len(prompted)} problems are measured already")
