@@ -5,6 +5,11 @@ each is handed over as it ends, the group when its last has ended. Rounds of all
 
     python benchmarks/reward_cost.py
     python benchmarks/reward_cost.py --samples 2048 --rounds 20
+
+`step` is a real step of a real model, with the same tokens for both, `rollout` the same without its update, which
+takes most of the time on a CPU; see reward_step.py.
+
+    python benchmarks/reward_cost.py --parts step --model checkpoints/SmolLM2-135M-Instruct --rounds 2
 """
 
 from __future__ import annotations
@@ -19,8 +24,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from foresail.recipe.parts import Reward, Term
+from reward_step import measure_steps
+
+from foresail.recipe.reward import Reward, Term
 from foresail.records import Message, Problem, Verdict, single_turn
 from foresail.rewards.build import count_cores, open_grading
 from foresail.rewards.grading import NOTHING_YET, Grading, Pair, group_verdicts
@@ -50,18 +58,35 @@ def main() -> None:
     )
     parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--group", type=int, default=8, help="samples per problem")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, help="default: 15, of steps 2")
+    parser.add_argument("--parts", nargs="+", choices=("verdicts", "rollout", "step"), default=["verdicts"])
+    parser.add_argument("--model", type=Path, default=Path("checkpoints/SmolLM2-135M-Instruct"))
+    parser.add_argument("--rl", nargs="*", default=[], help="changes to the step's recipe: run.device=cuda …")
     options = parser.parse_args()
-    groups = make_groups(options.samples // options.group, options.group)
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
+    report: dict[str, Any] = {"cores": count_cores()}
+    with tempfile.TemporaryDirectory() as folder:
+        if "verdicts" in options.parts:
+            report["verdicts"] = measure_verdicts(
+                Path(folder), options.samples, options.group, options.rounds or 15
+            )
+        for part in [part for part in options.parts if part != "verdicts"]:
+            report[part] = measure_steps(
+                options.model, Path(folder), options.rounds or 2, options.rl, update=part == "step"
+            )
+    print(json.dumps(report))
+
+
+def measure_verdicts(folder: Path, samples: int, size: int, rounds: int) -> dict[str, Any]:
+    groups = make_groups(samples // size, size)
+    with ExitStack() as opened:
         sides = {
             name: opened.enter_context(open_grading(settings))
-            for name, settings in make_sides(Path(folder)).items()
+            for name, settings in make_sides(folder).items()
         }
         seconds: dict[str, list[float]] = {name: [] for name in sides}
         caller: dict[str, list[float]] = {name: [] for name in sides}
         right = {name: judge_step(grading, groups) for name, grading in sides.items()}  # also warms up
-        for _ in range(options.rounds):
+        for _ in range(rounds):
             for name, grading in sides.items():
                 began, thread = time.perf_counter(), time.thread_time()
                 judge_step(grading, groups)
@@ -79,8 +104,7 @@ def main() -> None:
         print(
             f"{name:<40}{figures['step_ms']:>9.2f} ms a step{figures['caller_cpu_ms']:>9.2f} ms of the caller's CPU"
         )
-    shares = {"samples": options.samples, "group": options.group, "cores": count_cores()}
-    print(json.dumps(shares | {"right": right["math, this process"], "sides": report}))
+    return {"samples": samples, "group": size, "right": right["math, this process"], "sides": report}
 
 
 def make_sides(folder: Path) -> dict[str, Reward]:

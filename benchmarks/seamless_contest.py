@@ -19,7 +19,8 @@ from tokenizers import Tokenizer
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine
-from foresail.recipe.parts import Code, Reward, Rollout
+from foresail.recipe.parts import Rollout
+from foresail.recipe.reward import Code, Reward
 from foresail.records import Group, Message, Problem, Sample, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading

@@ -9,13 +9,29 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from foresail.commands.data import data_app
+from foresail.commands.interruption import telling
+from foresail.commands.options import (
+    AnswerKey,
+    Device,
+    Examples,
+    Limit,
+    Overrides,
+    PromptKey,
+    RecipeFile,
+    RunFolder,
+    Show,
+    Stop,
+    System,
+    Workers,
+    with_newlines,
+)
 from foresail.recipe.elsewhere import sentence_for_value
 from foresail.recipe.stages import STAGES, stage_function
 from foresail.records import RunStopped
@@ -29,43 +45,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-
-RecipeFile = Annotated[Path, typer.Argument(help="recipe in TOML")]
-Overrides = Annotated[list[str] | None, typer.Argument(help="changes, such as optimizer.lr=1e-5")]
-RunFolder = Annotated[Path, typer.Argument(help="folder of a run")]
-Workers = Annotated[int, typer.Option(min=0, help="processes that grade; 0: this one")]
-Show = Annotated[int, typer.Option(min=0, help="how many of the doubtful rows to print")]
-Data = Annotated[str, typer.Option(help="problems: a file, or a generator such as arithmetic:…")]
-Temperature = Annotated[float, typer.Option(min=0.0)]
-TopP = Annotated[float, typer.Option(min=0.01, max=1.0)]
-MaxNewTokens = Annotated[int, typer.Option(min=1)]
-System = Annotated[str | None, typer.Option(help="system message before every prompt")]
-
-
-def with_newlines(text: str | None) -> str | None:
-    from foresail.recipe.load import with_newlines as translate
-
-    return None if text is None else translate(text)
-
-
-def each_with_newlines(texts: list[str] | None) -> list[str] | None:
-    return None if not texts else [with_newlines(text) or "" for text in texts]
-
-
-Suffix = Annotated[str, typer.Option(help="text after every prompt", callback=with_newlines)]
-Examples = Annotated[str | None, typer.Option(help="conversations put before every prompt, as turns")]
-Stop = Annotated[
-    list[str] | None,
-    typer.Option(help="text that ends an answer; may be given again", callback=each_with_newlines),
-]
-Limit = Annotated[int | None, typer.Option(min=1, help="only the first so many problems")]
-Grader = Annotated[str, typer.Option(help="math, exact, qa, code or file.py:function")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda")]
-PromptKey = Annotated[str | None, typer.Option(help="column of the prompt; default: the usual names")]
-AnswerKey = Annotated[str | None, typer.Option(help="column of the answer; default: the usual names")]
 
 
 def print_version(wanted: bool) -> None:
@@ -120,12 +100,13 @@ def check(
     from foresail.recipe.load import load_recipe
     from foresail.recipe.preflight import preflight
 
-    found, seen = preflight(load_recipe(recipe, overrides or [])), tuple[str, ...]()
+    found, notes = preflight(load_recipe(recipe, overrides or [])), tuple[str, ...]()
     if not quick:
         from foresail.check.look import look_closer
 
         found, seen = look_closer(found)
-    print(describe(found, seen))
+        notes = seen.notes
+    print(describe(found, notes))
     if found.refusals:
         raise typer.Exit(1)
 
@@ -287,7 +268,7 @@ def grade(
         print(f"status  {verdict.status}\nscore   {verdict.score:g}\ndetail  {one_line(verdict.detail)}")
         return
     from foresail.evaluation.verdict_file import describe_file, grade_file, write_verdicts
-    from foresail.recipe.parts import Reward
+    from foresail.recipe.reward import Reward
 
     settings = Reward(grader="math", accept=accept, workers=workers)
     graded = grade_file(response, settings, response_key=response_key, answer_key=answer_key)
@@ -295,100 +276,6 @@ def grade(
     if out is not None:
         write_verdicts(out, graded.rows)
         print(f"verdicts: {out}")
-
-
-@data_app.command(name="check-answers")
-def check_answers(
-    file: Annotated[Path, typer.Argument(help="problems: JSONL or parquet, gzip too")],
-    answer_key: AnswerKey = None,
-    solution_key: Annotated[str | None, typer.Option(help="column of the worked solution")] = None,
-    out: Annotated[Path | None, typer.Option(help="file for all doubtful answers, one line each")] = None,
-    show: Show = 20,
-    workers: Workers = 0,
-) -> None:
-    """Grade every answer against itself and against its own worked solution."""
-    from foresail.evaluation.answer_check import check_answers as check_file
-    from foresail.evaluation.answer_check import describe_gold, write_suspicious
-
-    checks = check_file(file, answer_key=answer_key, solution_key=solution_key, workers=workers)
-    print(*describe_gold(checks, show=show), sep="\n")
-    if out is not None:
-        write_suspicious(out, checks)
-        print(f"doubtful answers: {out}")
-
-
-@data_app.command(name="get")
-def get_data(
-    name: Annotated[str | None, typer.Argument(help="gsm8k, math, mbpp, …; none: list them")] = None,
-    folder: Annotated[Path | None, typer.Option("--from", help="folder that holds its files already")] = None,
-    to: Annotated[Path, typer.Option(help="where folders of data sets go")] = Path("data"),
-) -> None:
-    """Fetch a well-known data set as JSONL, through the library `datasets` or from a folder of yours."""
-    from foresail.data.get import KNOWN, get
-
-    if name is None:
-        print(*(f"{known:<12}{entry.about} ({entry.hub})" for known, entry in KNOWN.items()), sep="\n")
-        return
-    for fetched in get(name, to, folder):
-        print(fetched)
-
-
-@data_app.command(name="grade-difficulty")
-def grade_difficulty(
-    checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory of the model to grade by")],
-    data: Data,
-    samples: Annotated[int, typer.Option(min=1, help="samples per problem")] = 16,
-    temperature: Temperature = 1.0,
-    top_p: TopP = 1.0,
-    max_new_tokens: MaxNewTokens = 1024,
-    stop: Stop = None,
-    prompt_key: PromptKey = None,
-    answer_key: AnswerKey = None,
-    system: System = None,
-    suffix: Suffix = "",
-    examples: Examples = None,
-    limit: Limit = None,
-    grader: Grader = "math",
-    seed: Annotated[int, typer.Option()] = 0,
-    device: Device = "auto",
-    batch_invariant: Annotated[
-        bool, typer.Option("--batch-invariant", help="a stop changes no bit of what comes after; slower")
-    ] = False,
-    output: Annotated[Path | None, typer.Option(help="folder for the levels")] = None,
-) -> None:
-    """Pass rates of a checkpoint and difficulty levels 1 to 5 from them; stopped, it goes on where it was."""
-    from foresail.evaluation.checkpoint import default_output
-    from foresail.evaluation.difficulty import describe_levels
-    from foresail.evaluation.difficulty import grade_difficulty as grade_all
-    from foresail.evaluation.difficulty_plot import try_to_plot
-    from foresail.recipe import parts
-
-    folder = output or default_output("difficulty", checkpoint, data)
-    problems = parts.Problems(
-        source=data,
-        prompt_key=prompt_key,
-        answer_key=answer_key,
-        system=system,
-        suffix=suffix,
-        examples=examples,
-        limit=limit,
-    )
-    with telling("the same command goes on with what is left"):
-        graded = grade_all(
-            checkpoint,
-            problems,
-            parts.Sampling(
-                temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
-            ),
-            num_samples=samples,
-            output=folder,
-            grader=grader,
-            seed=seed,
-            device=device,
-            batch_invariant=batch_invariant,
-        )
-    print(*describe_levels(graded), try_to_plot(graded, folder / "difficulty.png"), sep="\n")
-    print(f'levels: {folder}/difficulty.jsonl; in a recipe: data.difficulty = "{folder}/difficulty.jsonl"')
 
 
 @app.command()
@@ -553,17 +440,6 @@ def conclude(outcome: Any) -> None:
 
 def how_to_resume(run: Path) -> str:
     return f"to go on: {program()} resume {shlex.quote(str(run))}"
-
-
-@contextmanager
-def telling(what_now: str, *, begun: Path | None = None) -> Iterator[None]:
-    """What to do next, to somebody who interrupts what happens inside; not before the file `begun` is there."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        known = begun is None or begun.exists()
-        print(f"\nstopped at once; {what_now if known else 'nothing had begun'}", file=sys.stderr)
-        raise
 
 
 def program() -> str:

@@ -398,7 +398,7 @@ def test_an_evaluation_that_does_not_fit_the_context(desk: Desk) -> None:
     message = evaluate(desk)
     assert_all_in(message, "--max-new-tokens 1024", "context of 32", "set --max-new-tokens to 25 or less")
     desk.write("long.jsonl", [{"prompt": "7" + " +5" * 20, "answer": "7"}])
-    assert_all_in(evaluate(desk, "--max-new-tokens", 4, data="long.jsonl"), "leave those problems out")
+    assert_all_in(evaluate(desk, "--max-new-tokens", 4, data="long.jsonl"), "leave them out")
 
 
 def test_a_file_where_the_records_should_go(desk: Desk) -> None:

@@ -272,7 +272,7 @@ def test_an_interrupt_is_answered_with_what_to_do(
 def test_an_interrupt_before_a_run_has_its_folder_promises_no_resume(
     monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    def interrupted(recipe: object) -> None:
+    def interrupted(recipe: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("foresail.train.rl.run_rl", interrupted)

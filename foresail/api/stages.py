@@ -102,14 +102,15 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
 
 def launch(recipe: Stage) -> Any:
     """Look at all the recipe needs, and run it. Warnings go to stderr; what cannot run is one error."""
-    found = preflight(recipe)
+    found, read = preflight(recipe), dict[str, Any]()
     if not found.refusals:
-        found, _ = look_closer(found, largest=LOOKED_AT)
+        found, seen = look_closer(found, largest=LOOKED_AT)
+        read = {} if seen.reader is None else {"reader": seen.reader}
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     if found.refusals:
         raise RecipeError("\n".join(found.refusals))
-    return stage_function(recipe.stage)(recipe)
+    return stage_function(recipe.stage)(recipe, **read)
 
 
 def choose_run(given: dict[str, Any], settings: dict[str, Any], stage: str) -> None:

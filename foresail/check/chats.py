@@ -3,61 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from foresail.check.finding import Finding, may_open, note, refusal, warning
-from foresail.data.chats import encode_conversations
+from foresail.check.finding import Finding, may_open, note, refusal
+from foresail.check.lengths import look_at_lengths
 from foresail.data.conversations import load_conversations
+from foresail.data.mixture import conversation_limit
+from foresail.data.reader import Reader
 from foresail.recipe.sft import Sft
 from foresail.recipe.sources import Conversations, named
 from foresail.records import TrainSequence
-from foresail.tokenizer.tokenizer import Tokenizer
 
 
 def look_at_chats(
-    recipe: Sft, tokenizer: Tokenizer | None, *, max_context: int | None, largest: int | None
+    recipe: Sft, reader: Reader | None, *, max_context: int | None, largest: int | None
 ) -> Iterator[Finding]:
+    limit, room_for = conversation_limit(recipe.max_length), partial(set_length, max_context=max_context)
     for key, source in named("data", recipe.data):
         if not may_open(source.source, largest):
             continue
         try:
-            if tokenizer is None:
+            if reader is None:
                 load_conversations(source.source, source.limit)
                 continue
-            sequences = encode_conversations(source, tokenizer)
+            sequences = reader.conversations(source)
         except (OSError, ValueError, ImportError) as error:
             yield refusal(f"{key}: {error}")
             continue
-        yield from look_at_lengths(key, source, sequences, recipe.max_length, max_context)
+        yield note(describe(key, source, sequences))
+        yield from look_at_lengths(key, source, sequences, limit, room_for)
 
 
-def look_at_lengths(
-    key: str,
-    source: Conversations,
-    sequences: Sequence[TrainSequence],
-    max_length: int,
-    max_context: int | None,
-) -> Iterator[Finding]:
+def describe(key: str, source: Conversations, sequences: Sequence[TrainSequence]) -> str:
     lengths = [len(sequence.ids) for sequence in sequences]
-    longest = max(lengths)
     learnt = sum(sum(sequence.loss_mask) for sequence in sequences)
-    yield note(
-        f"{key}: {len(sequences):,} conversations of {source.label}, of {min(lengths)} to {longest} tokens, "
+    return (
+        f"{key}: {len(sequences):,} conversations of {source.label}, of {min(lengths)} to {max(lengths)} tokens, "
         f"{learnt / sum(lengths):.0%} of them learnt"
     )
-    too_long = sum(length > max_length for length in lengths)
-    if not too_long:
-        return
-    told = f"{key}: {too_long:,} of {len(sequences):,} conversations are longer than max_length {max_length}"
-    told += f", the longest ({sequences[lengths.index(longest)].name}) has {longest} tokens"
-    fits = max_context is None or longest <= max_context
-    room = (
-        f"set max_length = {longest}"
-        if fits
-        else f"use a model with a longer context than {max_context} tokens"
-    )
-    if source.too_long == "drop" and too_long < len(sequences):
-        yield warning(f'{told}; they are left out ({key}.too_long = "drop")')
-    elif too_long == len(sequences):
-        yield refusal(f"{told}; {room}")
-    else:
-        yield refusal(f'{told}; {room}, or leave them out: {key}.too_long = "drop"')
+
+
+def set_length(tokens: int, *, max_context: int | None) -> str:
+    """What to set for a conversation of so many tokens, as far as the model's context goes."""
+    if max_context is None or tokens <= max_context:
+        return f"set max_length = {tokens}"
+    return f"use a model with a longer context than {max_context} tokens"

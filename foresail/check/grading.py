@@ -7,12 +7,12 @@ own may want another form, or pay for something else than rightness: of it only 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from foresail.check.finding import Finding, note, refusal, warning
 from foresail.data.qa import accepted_answers
 from foresail.recipe.inputs import reach
-from foresail.recipe.parts import GRADERS, Reward
+from foresail.recipe.reward import GRADERS, Reward
 from foresail.recipe.reward_function import can_travel, name_of
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
@@ -26,6 +26,15 @@ BROKEN = ("crashed", "timeout")
 PROGRAM_KEYS = ("solution", "canonical_solution", "code", "solutions")
 
 Forms = Callable[[Problem], list[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What a grader says of a problem's right answer, in every form worth a try, and of wrong ones."""
+
+    problem: Problem
+    gold: list[Verdict]
+    wrong: list[Verdict]
 
 
 def boxed(answer: str) -> str:
@@ -100,12 +109,16 @@ def look_at_grading(
             if broken is not None:
                 yield refusal(f"{key}: {name} fails on {broken}")
                 return
-        gold = [grade_all(grading, problem, gold_of(problem), tokenizer) for problem in some]
-        wrong = [
-            grade_all(grading, problem, ["I do not know.", wrong_of(problem)], tokenizer) for problem in some
+        trials = [
+            Trial(
+                problem=problem,
+                gold=grade_all(grading, problem, gold_of(problem), tokenizer),
+                wrong=grade_all(grading, problem, ["I do not know.", wrong_of(problem)], tokenizer),
+            )
+            for problem in some
         ]
     judge = built_in_findings if settings.grader in GRADERS else own_findings
-    yield from judge(key, name, some, gold, wrong)
+    yield from judge(key, name, trials)
 
 
 def first_failure(
@@ -154,32 +167,36 @@ def with_response_ids(problem: Problem, response: str, tokenizer: Tokenizer | No
     return replace(problem, extra={**problem.extra, "completion_ids": ids})
 
 
-def built_in_findings(
-    key: str,
-    grader: str,
-    problems: Sequence[Problem],
-    gold: Sequence[Sequence[Verdict]],
-    wrong: Sequence[Sequence[Verdict]],
-) -> Iterator[Finding]:
-    tried = [(problem, verdicts) for problem, verdicts in zip(problems, gold, strict=True) if verdicts]
-    failed = [(problem, verdicts[0]) for problem, verdicts in tried if not any(map(is_right, verdicts))]
-    given = [(problem, verdict) for problem, found in zip(problems, wrong, strict=True) for verdict in found]
-    ungradable = [entry for entry in given if entry[1].status in (*BROKEN, "ungradable")]
+def built_in_findings(key: str, grader: str, trials: Sequence[Trial]) -> Iterator[Finding]:
+    tried = [trial for trial in trials if trial.gold]
+    failed = [trial for trial in tried if not any(map(is_right, trial.gold))]
+    ungradable = first_wrong(trials, lambda verdict: verdict.status in (*BROKEN, "ungradable"))
+    right = first_wrong(trials, is_right)
     if failed:
         told = f"{len(failed)} of {len(tried)} gold answers are not right to the grader {grader}"
         advice = "mend the answers, or set another grader; `foresail data check-answers` looks at all of them"
         yield (refusal if len(failed) == len(tried) else warning)(
-            f"{key}: {told}: {say(*failed[0])}; {advice}"
+            f"{key}: {told}: {say(failed[0].problem, failed[0].gold[0])}; {advice}"
         )
     elif ungradable:
-        every = {problem.id for problem, _ in ungradable} >= {problem.id for problem in problems}
-        yield (refusal if every else warning)(f"{key}: a problem cannot be graded: {say(*ungradable[0])}")
-    if right := [entry for entry in given if is_right(entry[1])]:
-        every = {problem.id for problem, _ in right} >= {problem.id for problem in problems}
-        told = f"{key}: the grader {grader} calls a wrong answer right: {say(*right[0])}"
-        yield (refusal if every else warning)(f"{told}; mend the problem, or set another grader")
+        yield (refusal if len(ungradable) == len(trials) else warning)(
+            f"{key}: a problem cannot be graded: {say(*ungradable[0])}"
+        )
+    if right:
+        yield (refusal if len(right) == len(trials) else warning)(
+            f"{key}: the grader {grader} calls a wrong answer right: {say(*right[0])}; mend the problem, or set "
+            "another grader"
+        )
     if not failed and not ungradable and not right:
-        yield note(f"{key}: {len(tried)} gold answers right, {len(problems)} wrong ones not ({grader})")
+        yield note(f"{key}: {len(tried)} gold answers right, {len(trials)} wrong ones not ({grader})")
+
+
+def first_wrong(
+    trials: Sequence[Trial], is_meant: Callable[[Verdict], bool]
+) -> list[tuple[Problem, Verdict]]:
+    """Of each problem the first wrong answer with such a verdict, if there is one."""
+    found = [(trial.problem, next(filter(is_meant, trial.wrong), None)) for trial in trials]
+    return [(problem, verdict) for problem, verdict in found if verdict is not None]
 
 
 def say(problem: Problem, verdict: Verdict) -> str:
@@ -188,23 +205,19 @@ def say(problem: Problem, verdict: Verdict) -> str:
     return f"{answer!r} of {problem.id} is {verdict.status} ({detail})"
 
 
-def own_findings(
-    key: str,
-    grader: str,
-    problems: Sequence[Problem],
-    gold: Sequence[Sequence[Verdict]],
-    wrong: Sequence[Sequence[Verdict]],
-) -> Iterator[Finding]:
-    verdicts = [verdict for of_problem in (*gold, *wrong) for verdict in of_problem]
-    if broken := [verdict for verdict in verdicts if verdict.status in BROKEN]:
+def own_findings(key: str, grader: str, trials: Sequence[Trial]) -> Iterator[Finding]:
+    gold = [verdict for trial in trials for verdict in trial.gold]
+    wrong = [verdict for trial in trials for verdict in trial.wrong]
+    every = [*gold, *wrong]
+    if broken := [verdict for verdict in every if verdict.status in BROKEN]:
         yield refusal(
-            f"{key}: {grader} failed on {len(broken)} of {len(verdicts)} answers made up for it; the first: "
+            f"{key}: {grader} failed on {len(broken)} of {len(every)} answers made up for it; the first: "
             f"{broken[0].status}: {one_line(broken[0].detail)[:300]}"
         )
         return
-    best = max((verdict.score for of_problem in gold for verdict in of_problem), default=0.0)
-    worst = max((verdict.score for of_problem in wrong for verdict in of_problem), default=0.0)
-    if all(verdict.status == "ungradable" for verdict in verdicts):
+    best = max((verdict.score for verdict in gold), default=0.0)
+    worst = max((verdict.score for verdict in wrong), default=0.0)
+    if all(verdict.status == "ungradable" for verdict in every):
         yield warning(
             f"{key}: {grader} gave None to every answer made up for it: nothing would be learned from"
         )

@@ -16,6 +16,7 @@ from typing import Any
 from foresail.check.chats import look_at_chats
 from foresail.check.finding import Finding, note, refusal
 from foresail.check.problems import look_at_problems
+from foresail.data.reader import Reader
 from foresail.recipe.inputs import check_tokenizer
 from foresail.recipe.parts import read_options
 from foresail.recipe.preflight import Preflight
@@ -28,30 +29,33 @@ LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {"rl": look_at_problems, "s
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What was found: why it cannot run, what may go wrong, and what was seen."""
+    """What was found: why it cannot run, what may go wrong, and what was seen; and what was read, for the run."""
 
     refusals: tuple[str, ...]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    reader: Reader | None
 
 
 def look(recipe: Stage, *, max_context: int | None = None, largest: int | None = None) -> Look:
     """At all sources, or at those of at most so many bytes. What the preflight refuses is not told again."""
     tokenizer, findings = open_tokenizer(recipe)
     kind: Callable[..., Iterator[Finding]] = LOOKS.get(recipe.stage, nothing)
-    found = [*chain(findings, kind(recipe, tokenizer, max_context=max_context, largest=largest))]
+    reader = Reader(tokenizer) if tokenizer is not None and recipe.stage in LOOKS else None
+    found = [*chain(findings, kind(recipe, reader, max_context=max_context, largest=largest))]
     return Look(
         refusals=tuple(finding.text for finding in found if finding.kind == "refusal"),
         warnings=tuple(finding.text for finding in found if finding.kind == "warning"),
         notes=tuple(finding.text for finding in found if finding.kind == "note"),
+        reader=reader,
     )
 
 
-def look_closer(found: Preflight, largest: int | None = None) -> tuple[Preflight, tuple[str, ...]]:
-    """The preflight with what is found in the data, the tokenizer and the reward; and what was seen there."""
+def look_closer(found: Preflight, largest: int | None = None) -> tuple[Preflight, Look]:
+    """The preflight with what is found in the data, the tokenizer and the reward; and the look itself."""
     seen = look(found.recipe, max_context=found.shape.max_context if found.shape else None, largest=largest)
     refusals, warnings = (*found.refusals, *seen.refusals), (*found.warnings, *seen.warnings)
-    return replace(found, refusals=refusals, warnings=warnings), seen.notes
+    return replace(found, refusals=refusals, warnings=warnings), seen
 
 
 def open_tokenizer(recipe: Stage) -> tuple[Tokenizer | None, list[Finding]]:

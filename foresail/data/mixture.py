@@ -1,6 +1,6 @@
-"""The problems of a recipe's sources, one source after the other, each problem with its source's name.
+"""All that a recipe's sources hold, as ids, one source after the other.
 
-Prompts that are too long are an error, or dropped and counted, as each source says.
+What is too long is an error, or dropped and counted, as each source says.
 """
 
 from __future__ import annotations
@@ -8,57 +8,70 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic
 
-from foresail.data.problems import load_problems
-from foresail.data.prompts import PromptedProblem, add_ids, check_ids, refuse_long
+from foresail.data.length_limit import Entry, LengthLimit
+from foresail.data.prompts import PromptedProblem, check_ids
+from foresail.data.reader import Reader
 from foresail.recipe.parts import Problems
-from foresail.records import Problem
-from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.recipe.sources import Conversations, Source
+from foresail.records import TrainSequence
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixture:
-    """What there is to draw from; `dropped` has, by source, how many prompts were too long."""
+class Mixture(Generic[Entry]):
+    """What there is to draw from, the source of each, and by source how many were too long."""
 
-    problems: list[PromptedProblem]
+    entries: list[Entry]
+    datasets: list[str]
     dropped: dict[str, int] = field(default_factory=dict)
 
 
-def load_mixture(sources: Sequence[Problems], tokenizer: Tokenizer, max_tokens: int) -> Mixture:
-    loaded = tell_apart([name_problems(load_problems(source), source.label) for source in sources])
-    kept: list[PromptedProblem] = []
+def mix_problems(sources: Sequence[Problems], reader: Reader, max_tokens: int) -> Mixture[PromptedProblem]:
+    mixture = mix(sources, tell_apart([*map(reader.problems, sources)]), prompt_limit(max_tokens))
+    check_ids(mixture.entries)
+    return mixture
+
+
+def mix_conversations(
+    sources: Sequence[Conversations], reader: Reader, max_length: int
+) -> Mixture[TrainSequence]:
+    return mix(sources, [*map(reader.conversations, sources)], conversation_limit(max_length))
+
+
+def prompt_limit(tokens: int) -> LengthLimit:
+    return LengthLimit(unit="prompts", key="max_prompt_tokens", tokens=tokens)
+
+
+def conversation_limit(tokens: int) -> LengthLimit:
+    return LengthLimit(unit="conversations", key="max_length", tokens=tokens)
+
+
+def mix(sources: Sequence[Source], encoded: Sequence[Sequence[Entry]], limit: LengthLimit) -> Mixture[Entry]:
+    entries: list[Entry] = []
+    datasets: list[str] = []
     dropped: dict[str, int] = {}
-    for source, problems in zip(sources, loaded, strict=True):
-        encoded = add_ids(problems, tokenizer)
-        if source.too_long == "error":
-            refuse_long(encoded, max_tokens)
-        fitting = [entry for entry in encoded if len(entry.ids) <= max_tokens]
-        if not fitting:
-            raise ValueError(
-                f"all {len(encoded)} prompts of {source.source} are longer than {max_tokens} tokens; raise "
-                "max_prompt_tokens"
-            )
-        if len(fitting) < len(encoded):
-            dropped[source.label] = len(encoded) - len(fitting)
-        kept += fitting
-    check_ids(kept)
-    return Mixture(problems=kept, dropped=dropped)
+    for source, of_source in zip(sources, encoded, strict=True):
+        fitting = limit.keep(of_source, source.too_long, source.source)
+        entries += fitting
+        datasets += [source.label] * len(fitting)
+        if len(fitting) < len(of_source):
+            dropped[source.label] = len(of_source) - len(fitting)
+    return Mixture(entries=entries, datasets=datasets, dropped=dropped)
 
 
-def name_problems(problems: Sequence[Problem], name: str) -> list[Problem]:
-    return [replace(problem, dataset=name) for problem in problems]
-
-
-def tell_apart(sources: Sequence[Sequence[Problem]]) -> list[list[Problem]]:
+def tell_apart(sources: Sequence[Sequence[PromptedProblem]]) -> list[list[PromptedProblem]]:
     """Ids that occur in two sources get their source's name before them: "7" -> "gsm8k:7". All others stay."""
-    found = Counter(identity for problems in sources for identity in {problem.id for problem in problems})
+    found = Counter(identity for entries in sources for identity in {entry.problem.id for entry in entries})
     return [
-        [
-            replace(problem, id=f"{problem.dataset}:{problem.id}") if found[problem.id] > 1 else problem
-            for problem in problems
-        ]
-        for problems in sources
+        [name_source(entry) if found[entry.problem.id] > 1 else entry for entry in entries]
+        for entries in sources
     ]
+
+
+def name_source(entry: PromptedProblem) -> PromptedProblem:
+    problem = entry.problem
+    return replace(entry, problem=replace(problem, id=f"{problem.dataset}:{problem.id}"))
 
 
 def describe_dropped(dropped: dict[str, int], limit: str) -> str:

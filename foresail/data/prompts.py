@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from foresail.data.length_limit import LengthLimit
 from foresail.records import Problem
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -16,13 +17,19 @@ class PromptedProblem:
     problem: Problem
     ids: tuple[int, ...]
 
+    @property
+    def name(self) -> str:
+        return self.problem.id
+
 
 def encode_problems(
     problems: Sequence[Problem], tokenizer: Tokenizer, max_tokens: int
 ) -> list[PromptedProblem]:
     """All problems, or an error: a prompt that is too long is never cut, and ids must tell problems apart."""
     encoded = add_ids(problems, tokenizer)
-    refuse_long(encoded, max_tokens)
+    limit = LengthLimit(unit="prompts", key="the model's context of", tokens=max_tokens)
+    if (told := limit.describe(encoded)) is not None:
+        raise ValueError(f"{told}; leave them out, or use a model with a longer context")
     check_ids(encoded)
     return encoded
 
@@ -33,16 +40,6 @@ def add_ids(problems: Sequence[Problem], tokenizer: Tokenizer) -> list[PromptedP
         PromptedProblem(problem=problem, ids=tuple(ids))
         for problem, ids in zip(problems, prompts, strict=True)
     ]
-
-
-def refuse_long(encoded: Sequence[PromptedProblem], max_tokens: int) -> None:
-    if too_long := [entry for entry in encoded if len(entry.ids) > max_tokens]:
-        longest = max(too_long, key=lambda entry: len(entry.ids))
-        raise ValueError(
-            f"{len(too_long)} of {len(encoded)} prompts are longer than {max_tokens} tokens, the longest "
-            f"({longest.problem.id}) has {len(longest.ids)}; raise max_prompt_tokens to {len(longest.ids)} if the "
-            'model\'s context allows it, or leave those problems out: data.too_long = "drop"'
-        )
 
 
 def check_ids(encoded: Sequence[PromptedProblem]) -> None:

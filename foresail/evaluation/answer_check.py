@@ -19,7 +19,7 @@ from foresail.data.problems import ABSENT, ANSWER_KEYS, choose_key, look_up, to_
 from foresail.data.rows import Row, read_rows
 from foresail.maths.extract import Accept
 from foresail.recipe.inputs import reach
-from foresail.recipe.parts import Reward
+from foresail.recipe.reward import Reward
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading

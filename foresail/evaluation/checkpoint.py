@@ -25,6 +25,7 @@ from foresail.model.hf import check_vocabulary, load_model
 from foresail.recipe import parts
 from foresail.recipe.machine import main_memory
 from foresail.recipe.memory import pages_per_sample
+from foresail.recipe.reward import Reward
 from foresail.recipe.reward_function import Function, check_function, name_of
 from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet
@@ -54,7 +55,7 @@ def evaluate_checkpoint(
     *,
     num_samples: int,
     output: Path,
-    grader: Function | parts.Reward = "math",
+    grader: Function | Reward = "math",
     seed: int = 0,
     device: str = "auto",
     dtype: str = "auto",
@@ -62,7 +63,7 @@ def evaluate_checkpoint(
     episodes: EpisodeSource | None = None,
 ) -> list[ProblemResult]:
     """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`."""
-    reward = grader if isinstance(grader, parts.Reward) else choose_grader(grader)
+    reward = grader if isinstance(grader, Reward) else choose_grader(grader)
     model, tokenizer = open_checkpoint(
         checkpoint,
         device=device,
@@ -100,10 +101,10 @@ def evaluate_checkpoint(
     return results
 
 
-def choose_grader(grader: Function) -> parts.Reward:
+def choose_grader(grader: Function) -> Reward:
     """The settings of a grader by its name alone, or an error that says what is wrong with it."""
     try:
-        reward = parts.Reward(grader=grader)
+        reward = Reward(grader=grader)
     except ValidationError as error:
         raise ValueError(str(error.errors()[0]["ctx"]["error"])) from None
     named = reward.own_function and isinstance(grader, str)

@@ -32,6 +32,7 @@ from foresail.evaluation.run import Examiner
 from foresail.model.decoder import Decoder
 from foresail.model.weights import checksum
 from foresail.recipe import parts
+from foresail.recipe.reward import Reward
 from foresail.records import RunStopped, Verdict
 from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet
@@ -75,7 +76,7 @@ def grade_difficulty(
     check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
     make_folder(output)
     settings = {"weights": f"{checksum(model):016x}", "samples": num_samples, "seed": seed, "grader": grader}
-    rates = PassRates(output, settings | sampling.model_dump())
+    rates = PassRates(output, settings | sampling.model_dump(mode="json"))  # as it is read back
     missing = [entry for entry in prompted if rates.of(entry) is None]
     if len(missing) < len(prompted):
         note(f"{len(prompted) - len(missing)} of {len(prompted)} problems are measured already")
@@ -100,7 +101,7 @@ def measure_all(
     tokenizer: Tokenizer,
     problems: Sequence[PromptedProblem],
     group_spec: GroupSpec,
-    reward: parts.Reward,
+    reward: Reward,
     rates: PassRates,
     *,
     batch_invariant: bool,

@@ -6,13 +6,14 @@ a training step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
 from foresail.data.prompts import PromptedProblem
 from foresail.evaluation.results import Attempt, ProblemResult
-from foresail.recipe.parts import Reward, Sampling
+from foresail.recipe.parts import Sampling
+from foresail.recipe.reward import Reward
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rewards.grader import find_ballot
 from foresail.rewards.grading import Grading
@@ -20,7 +21,7 @@ from foresail.rewards.group_rewards import judge_group, judge_sample, pay
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
-from foresail.rollout.stream import Stream, StreamKind, sample_all
+from foresail.rollout.stream import Stream, StreamKind, sample_all, watched
 from foresail.tokenizer.tokenizer import Tokenizer
 
 EVALUATION_STEP = -1  # its own stream of noise, apart from every training step
@@ -64,6 +65,10 @@ class Examiner:
         ]
 
 
+def ignore(verdict: Future[Verdict]) -> None:
+    """Where nobody counts."""
+
+
 def evaluate(
     fleet: Fleet,
     problems: Sequence[PromptedProblem],
@@ -74,8 +79,12 @@ def evaluate(
     seed: int,
     greedy: bool = True,
     stream: StreamKind = Stream,
+    advance: Callable[[Future[Verdict]], None] = ignore,
 ) -> list[ProblemResult]:
-    """A greedy attempt, unless not wanted, and `num_samples` drawn ones for every problem, in the given order."""
+    """A greedy attempt, unless not wanted, and `num_samples` drawn ones for every problem, in the given order.
+
+    `advance` hears of every attempt that ends.
+    """
     group_spec = GroupSpec(
         sampling=sampling,
         num_samples=num_samples,
@@ -85,9 +94,8 @@ def evaluate(
         step=EVALUATION_STEP,
     )
     results = {}
-    groups = sample_all(
-        fleet, problems, group_spec, examiner.judge, judge_group=examiner.judge_group, stream=stream
-    )
+    judge = watched(examiner.judge, advance)
+    groups = sample_all(fleet, problems, group_spec, judge, judge_group=examiner.judge_group, stream=stream)
     for group in groups:
         attempts = examiner.attempts(group)
         results[group.problem.id] = ProblemResult(

@@ -14,6 +14,7 @@ from typing import Any
 from foresail.recipe import parts
 from foresail.recipe.environment import Environment
 from foresail.recipe.load import load_recipe
+from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import reward_for
 from foresail.runlog.directory import RunDirectory
@@ -48,7 +49,7 @@ class Target:
         usual = parts.Sampling() if self.recipe is None else self.recipe.sampling
         return parts.Sampling(**(usual.model_dump() | changed))
 
-    def reward(self, problems: parts.Problems, grader: str | None) -> parts.Reward | str:
+    def reward(self, problems: parts.Problems, grader: str | None) -> Reward | str:
         """The grader that was asked for, else the one that the run has for these problems."""
         if grader is not None or self.recipe is None:
             return grader or "math"

@@ -16,7 +16,7 @@ from typing import Any
 from foresail.data.problems import choose_key, look_up, to_answer
 from foresail.data.rows import SUFFIXES, Row, excerpt, read_rows
 from foresail.recipe.inputs import reach
-from foresail.recipe.parts import Reward
+from foresail.recipe.reward import Reward
 from foresail.records import FAILURES, Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.tally import one_line, share, tally

@@ -66,9 +66,13 @@ def file_lines(found: Preflight) -> Iterator[str]:
     yield "  metrics.jsonl       a record every step; tensorboard/ the same"
     yield "  timeline.jsonl      what ran when"
     yield from (f"  {name:<20}{content}" for name, content in recipe.files().items())
-    each = gigabytes(found.memory.checkpoint) if found.memory is not None else "unknown size"
+    each = gigabytes(found.checkpoint.whole) if found.checkpoint is not None else "unknown size"
     often = "every step" if every == 1 else f"every {every} steps"
-    yield f"  checkpoints/step_N  {each} {often}, the newest {recipe.checkpoints.keep} kept"
+    keep, resumable = recipe.checkpoints.keep, recipe.checkpoints.resumable
+    kept = f"the newest {keep} kept"
+    if found.checkpoint is not None and keep > resumable:
+        kept += f", but for {resumable} without the trainer's state: {gigabytes(found.checkpoint.weights)}"
+    yield f"  checkpoints/step_N  {each} {often}, {kept}"
 
 
 def verdict_lines(found: Preflight) -> Iterator[str]:

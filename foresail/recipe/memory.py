@@ -66,11 +66,6 @@ class Memory:
         """What is held at some moment however small a micro-batch is."""
         return self.standing - min(self.shared, self.gradients)
 
-    @property
-    def checkpoint(self) -> int:
-        """One checkpoint on disk: the weights, the optimiser's state, and both of a critic."""
-        return self.weights + self.optimizer + self.critic
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExtraMemory:

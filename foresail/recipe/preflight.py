@@ -8,6 +8,7 @@ from pathlib import Path
 
 from foresail.recipe import inputs, parts
 from foresail.recipe.batches import Batches
+from foresail.recipe.disk import CheckpointSize, peak_bytes
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.machine import device_memory, free_disk, guess_device
 from foresail.recipe.memory import Device, Memory, gigabytes
@@ -22,13 +23,14 @@ SLOWEST_PAIRS = 5e-6  # learning rate at which low-rank pairs still move
 
 @dataclass(frozen=True, kw_only=True)
 class Preflight:
-    """A recipe may run when `refusals` is empty. Without a readable model there is no shape and no memory."""
+    """A recipe may run when `refusals` is empty. Without a readable model no size is known."""
 
     recipe: Stage
     device: Device
     shape: ModelShape | None
     batches: Batches
     memory: Memory | None
+    checkpoint: CheckpointSize | None
     num_records: int | None
     disk_free: int
     refusals: tuple[str, ...]
@@ -40,6 +42,7 @@ def preflight(recipe: Stage) -> Preflight:
     device = guess_device(recipe.run.device)
     shape, unreadable = find_shape(recipe.model, recipe.max_length)
     memory = recipe.estimate_memory(shape, device) if shape is not None else None
+    checkpoint = recipe.measure_checkpoint(shape, device) if shape is not None else None
     num_records = recipe.count_records()
     disk_free = free_disk(recipe.run.folder)
     refusals = [
@@ -47,7 +50,8 @@ def preflight(recipe: Stage) -> Preflight:
         *input_refusals(recipe, shape),
         *rank_refusals(recipe.lora, shape),
         *recipe.refusals(num_records),
-        *capacity_refusals(recipe, memory, device, disk_free),
+        *disk_refusals(recipe, checkpoint, disk_free),
+        *memory_refusals(recipe, memory, device),
     ]
     return Preflight(
         recipe=recipe,
@@ -55,10 +59,15 @@ def preflight(recipe: Stage) -> Preflight:
         shape=shape,
         batches=recipe.count_batches(),
         memory=memory,
+        checkpoint=checkpoint,
         num_records=num_records,
         disk_free=disk_free,
         refusals=tuple(refusals),
-        warnings=tuple(find_warnings(recipe, memory, device, disk_free)),
+        warnings=(
+            *setting_warnings(recipe),
+            *disk_warnings(recipe, checkpoint, disk_free),
+            *memory_warnings(recipe, memory, device),
+        ),
     )
 
 
@@ -98,19 +107,21 @@ def rank_refusals(lora: parts.Lora | None, shape: ModelShape | None) -> Iterator
         )
 
 
-def capacity_refusals(recipe: Stage, memory: Memory | None, device: Device, disk_free: int) -> Iterator[str]:
-    """What cannot be held or written, whatever the samples turn out to be."""
+def disk_refusals(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: int) -> Iterator[str]:
+    """What cannot be written, however few checkpoints are kept."""
     if (cannot_begin := check_new_run(recipe)) is not None:
         yield cannot_begin
-    if memory is None:
-        return
-    if memory.checkpoint > disk_free:
+    if checkpoint is not None and checkpoint.whole > disk_free:
         yield (
-            f"one checkpoint takes {gigabytes(memory.checkpoint)} and {recipe.run.folder} has "
+            f"one checkpoint takes {gigabytes(checkpoint.whole)} and {recipe.run.folder} has "
             f"{gigabytes(disk_free)} free; free some, or set run.root to another disk"
         )
+
+
+def memory_refusals(recipe: Stage, memory: Memory | None, device: Device) -> Iterator[str]:
+    """What cannot be held, whatever the samples turn out to be."""
     there = device_memory(device)
-    if there is not None and memory.least > there:
+    if memory is not None and there is not None and memory.least > there:
         yield (
             f"weights, gradients, optimiser and KV cache take {gigabytes(memory.least)} and this {HOLDER[device]} "
             f"has {gigabytes(there)}; {smaller(recipe, memory, device, there)}"
@@ -127,8 +138,8 @@ def smaller(recipe: Stage, memory: Memory, device: Device, there: int) -> str:
     return f"{eight}train low-rank pairs with [lora]"
 
 
-def find_warnings(recipe: Stage, memory: Memory | None, device: Device, disk_free: int) -> Iterator[str]:
-    """What may go wrong, or is not what one would expect."""
+def setting_warnings(recipe: Stage) -> Iterator[str]:
+    """What is hardly what was meant."""
     yield from recipe.warnings()
     if recipe.optimizer.warmup >= recipe.num_updates:
         yield (
@@ -142,17 +153,23 @@ def find_warnings(recipe: Stage, memory: Memory | None, device: Device, disk_fre
         )
     if recipe.run.device == "cuda" and guess_device("auto") == "cpu":
         yield "run.device is cuda, but no NVIDIA card is visible here"
-    if memory is None:
+
+
+def disk_warnings(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: int) -> Iterator[str]:
+    if checkpoint is None:
         return
-    # the new one is written before the oldest goes
-    writing = (recipe.checkpoints.keep + 1) * memory.checkpoint
-    if memory.checkpoint <= disk_free < writing:
+    peak = peak_bytes(checkpoint, recipe.checkpoints, recipe.steps)
+    if checkpoint.whole <= disk_free < peak:
         yield (
-            f"checkpoints may take {gigabytes(writing)} and {recipe.run.folder} has "
-            f"{gigabytes(disk_free)} free; lower checkpoints.keep, or set run.root to another disk"
+            f"checkpoints may take {gigabytes(peak)} and {recipe.run.folder} has "
+            f"{gigabytes(disk_free)} free; lower checkpoints.keep or checkpoints.resumable, or set run.root to "
+            "another disk"
         )
+
+
+def memory_warnings(recipe: Stage, memory: Memory | None, device: Device) -> Iterator[str]:
     there = device_memory(device)
-    if there is not None and memory.least <= there < memory.total:
+    if memory is not None and there is not None and memory.least <= there < memory.total:
         tokens = recipe.count_batches().micro_batch.tokens
         again = " or set recompute = true" if not recipe.recompute else ""
         yield (

@@ -15,6 +15,7 @@ from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, s
 from foresail.recipe.environment import Environment
 from foresail.recipe.levels import level_refusals
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
+from foresail.recipe.reward import GRADERS, Reward
 from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.rl_checks import (
     determinism_mistakes,
@@ -78,7 +79,7 @@ class Rl(Stage):
     credit: Credit = Credit()
     critic: parts.Critic | None = Field(None, description="for advantage.kind = gae")
     loss: parts.Loss = parts.Loss()
-    reward: parts.Reward = parts.Reward()
+    reward: Reward = Reward()
     dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
     rollout: parts.Rollout = parts.Rollout()
     engine: parts.Engine = parts.Engine()
@@ -234,7 +235,7 @@ class Rl(Stage):
         used = any(source.grader is None for source in sources.values())
         found = self.reward.functions if used else {}
         for place, source in sources.items():
-            if source.grader not in (None, *parts.GRADERS, *found.values()):
+            if source.grader not in (None, *GRADERS, *found.values()):
                 found[f"{place}.grader"] = source.grader
         return found
 

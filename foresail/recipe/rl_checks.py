@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from foresail.recipe import parts
+from foresail.recipe.reward import NO_GRADER, Reward
 from foresail.recipe.sources import named
 
 WIDEST_GSPO_CLIP = 0.01
@@ -78,7 +79,7 @@ def nearest_multiples(number: int, divisor: int) -> str:
     return f"{below} or {below + divisor}" if below else f"{below + divisor}"
 
 
-def sampling_mistakes(sampling: parts.Sampling, reward: parts.Reward, loss: parts.Loss) -> Iterator[str]:
+def sampling_mistakes(sampling: parts.Sampling, reward: Reward, loss: parts.Loss) -> Iterator[str]:
     if sampling.temperature == 0:
         yield "sampling.temperature 0 gives equal samples, so nothing to learn; try 1.0"
     if reward.overlong_buffer >= sampling.max_new_tokens:
@@ -98,9 +99,9 @@ def sampling_mistakes(sampling: parts.Sampling, reward: parts.Reward, loss: part
         )
 
 
-def ungraded_mistakes(reward: parts.Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:
+def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:
     """What goes by right and wrong, where no grader says so."""
-    if reward.grader != parts.NO_GRADER:
+    if reward.grader != NO_GRADER:
         return
     for key in ("easy_pool", "window"):
         if getattr(dynamic_sampling, key) is not None:

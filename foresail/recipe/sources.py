@@ -21,7 +21,8 @@ from pydantic import BeforeValidator, Field, Strict, ValidationError
 
 from foresail.recipe.inputs import count_records, default_name
 from foresail.recipe.keys import OneOrMore
-from foresail.recipe.parts import Part, Problems, Reward, SourceName, TooLong
+from foresail.recipe.parts import Part, Problems, SourceName, TooLong
+from foresail.recipe.reward import Reward
 
 Weight = Annotated[
     float | None,

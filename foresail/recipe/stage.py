@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from foresail.recipe import parts
 from foresail.recipe.batches import Batches, count_batches
+from foresail.recipe.disk import CheckpointSize
 from foresail.recipe.hf_config import check_family
 from foresail.recipe.inputs import count_records
 from foresail.recipe.memory import (
@@ -109,6 +110,17 @@ class Stage(CheckedPart):
             reference=extra.reference,
             critic=extra.critic,
             shared=min(extra.kv_cache, gradients + activations + logits) if device == "cuda" else 0,
+        )
+
+    def measure_checkpoint(self, shape: ModelShape, device: Device) -> CheckpointSize:
+        """Where checkpoints.dtype rounds the weights, the exact ones are kept beside them."""
+        memory, dtype = self.estimate_memory(shape, device), dtype_of(self.model.dtype, device)
+        saved = dtype if self.checkpoints.dtype == "auto" else self.checkpoints.dtype
+        exact = self.lora is None and saved not in (dtype, "float32")
+        wider = shape.num_parameters * (VALUE_BYTES[saved] - VALUE_BYTES[dtype])
+        return CheckpointSize(
+            weights=memory.weights + wider,
+            state=memory.optimizer + memory.critic + (memory.weights if exact else 0),
         )
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:

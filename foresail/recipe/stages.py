@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StageEntry:
-    """`function(recipe, resume=False)` trains, and returns where its newest checkpoint is."""
+    """`function(recipe, resume=False)` trains, and returns where its newest checkpoint is.
+
+    Of a stage that `foresail.check` looks into, it also takes `reader`, which holds what was read there.
+    """
 
     recipe: str
     function: str

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from foresail.recipe.parts import NO_GRADER, Reward
+from foresail.recipe.reward import NO_GRADER, Reward
 from foresail.recipe.reward_function import can_travel, name_of
 from foresail.rewards.grader import find_grader
 from foresail.rewards.grading import Grading, InlineGrading

@@ -18,7 +18,7 @@ from foresail.rewards.grading import Grader, load_grader
 from foresail.rewards.terms import Terms
 
 if TYPE_CHECKING:  # grading processes import this module, and need no pydantic for it
-    from foresail.recipe.parts import Reward
+    from foresail.recipe.reward import Reward
 
 
 @dataclass(frozen=True)

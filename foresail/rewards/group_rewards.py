@@ -18,7 +18,7 @@ from foresail.rewards.shaping import format_penalty, language_penalty, overlong_
 from foresail.rewards.trajectory import read_trajectory
 
 if TYPE_CHECKING:
-    from foresail.recipe.parts import Reward
+    from foresail.recipe.reward import Reward
     from foresail.tokenizer.tokenizer import Tokenizer
 
 Rewards = tuple[float | None, ...]  # of a group's samples, in their order; None for a failed verdict

@@ -35,6 +35,17 @@ GroupJudge = Callable[[Problem, Sequence[Sample], Sequence[Future[Verdict]]], Se
 RewardsOf = Callable[[Problem, Sequence[Sample], Sequence[Verdict]], Rewards]
 
 
+def watched(judge: Judge, advance: Callable[[Future[Verdict]], None]) -> Judge:
+    """The judge, with word to somebody who counts: one more sample has ended, and this will be its verdict."""
+
+    def judge_and_tell(problem: Problem, sample: Sample) -> Future[Verdict]:
+        verdict = judge(problem, sample)
+        advance(verdict)
+        return verdict
+
+    return judge_and_tell
+
+
 def keep_verdicts(
     problem: Problem, samples: Sequence[Sample], verdicts: Sequence[Future[Verdict]]
 ) -> Sequence[Future[Verdict]]:

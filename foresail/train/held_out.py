@@ -6,21 +6,24 @@ its curve; without one the data's own sources do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from statistics import fmean
 
-from foresail.data.mixture import load_mixture
+from foresail.data.mixture import mix_problems
 from foresail.data.prompts import PromptedProblem
+from foresail.data.reader import Reader
 from foresail.evaluation.results import ProblemResult
-from foresail.evaluation.run import Examiner, evaluate
-from foresail.recipe.parts import Reward, Sampling
+from foresail.evaluation.run import Examiner, evaluate, ignore
+from foresail.recipe.parts import Sampling
+from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import HeldOut, reward_for
+from foresail.records import Verdict
 from foresail.rewards.grading import Grading
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.stream import Stream, StreamKind
-from foresail.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,16 +34,20 @@ class HeldOutSet:
     problems: list[PromptedProblem]
     examiner: Examiner
 
+    @property
+    def num_attempts(self) -> int:
+        return len(self.problems) * (self.settings.samples or 1)
+
     def name_of(self, source: str) -> str:
         return self.settings.name or source
 
 
-def load_held_out(recipe: Rl, tokenizer: Tokenizer, gradings: Mapping[Reward, Grading]) -> list[HeldOutSet]:
+def load_held_out(recipe: Rl, reader: Reader, gradings: Mapping[Reward, Grading]) -> list[HeldOutSet]:
     sets = []
     for settings in recipe.eval:
         reward = reward_for(settings, recipe.reward)
-        examiner = Examiner(tokenizer=tokenizer, reward=reward, grading=gradings[reward])
-        problems = load_mixture([settings], tokenizer, recipe.max_prompt_tokens).problems
+        examiner = Examiner(tokenizer=reader.tokenizer, reward=reward, grading=gradings[reward])
+        problems = mix_problems([settings], reader, recipe.max_prompt_tokens).entries
         sets.append(HeldOutSet(settings=settings, problems=problems, examiner=examiner))
     check_names(sets)
     return sets
@@ -59,9 +66,18 @@ def check_names(sets: Sequence[HeldOutSet]) -> None:
 
 
 def held_out_accuracy(
-    fleet: Fleet, sets: Sequence[HeldOutSet], sampling: Sampling, seed: int, stream: StreamKind = Stream
+    fleet: Fleet,
+    sets: Sequence[HeldOutSet],
+    sampling: Sampling,
+    seed: int,
+    *,
+    stream: StreamKind = Stream,
+    advance: Callable[[Future[Verdict]], None] = ignore,
 ) -> dict[str, float]:
-    """{"val-core/gsm8k/acc/mean@1": 0.41, "val-core/aime/acc/mean@8": 0.03}, without what could not be judged."""
+    """{"val-core/gsm8k/acc/mean@1": 0.41, "val-core/aime/acc/mean@8": 0.03}, without what could not be judged.
+
+    `advance` hears of every attempt that ends.
+    """
     found = {}
     for held_out in sets:
         num_samples = held_out.settings.samples
@@ -74,6 +90,7 @@ def held_out_accuracy(
             seed=seed,
             greedy=num_samples == 0,
             stream=stream,
+            advance=advance,
         )
         for name, values in scores_by_name(held_out, results).items():
             found[f"val-core/{name}/mean@{num_samples or 1}"] = fmean(values)

@@ -12,7 +12,6 @@ Old log-probabilities come from the engine. A critic, with a recipe that asks fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,8 +23,9 @@ from foresail.agents.build import Episodes, open_episodes
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.mismatch import mismatch, per_fresh_token
 from foresail.algorithms.turn_credit import SampleCredit
-from foresail.data.mixture import describe_dropped, load_mixture
+from foresail.data.mixture import describe_dropped, mix_problems
 from foresail.data.prompts import PromptedProblem
+from foresail.data.reader import Reader
 from foresail.data.selection.selection import (
     check_supply,
     describe_selection,
@@ -42,7 +42,7 @@ from foresail.recipe import parts
 from foresail.recipe.curriculum import steps_left
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import reward_for
-from foresail.records import Group, PackedBatch, Problem, RunStopped, Sample, Verdict
+from foresail.records import Group, PackedBatch, RunStopped
 from foresail.rewards.by_source import RewardsBySource
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.build import build_fleet
@@ -52,8 +52,7 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
 from foresail.rollout.leftovers import CarryingStream, Leftovers
 from foresail.rollout.requirements import require
-from foresail.rollout.stream import Judge, Stream, StreamKind
-from foresail.runlog.display import Display
+from foresail.rollout.stream import Stream, StreamKind, watched
 from foresail.runlog.samples import sample_lines
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import Critic, join, open_critic
@@ -77,8 +76,11 @@ Credits = Sequence[Sequence[SampleCredit]]  # of groups, where turns are weighed
 ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended
 
 
-def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) -> Outcome:
-    """`changed_reward`: go on although the file of a reward function is not as it was."""
+def run_rl(
+    recipe: Rl, *, resume: bool = False, changed_reward: bool = False, reader: Reader | None = None
+) -> Outcome:
+    """`changed_reward`: go on although the file of a reward function is not as it was. `reader`: has some of the
+    data already."""
     with (
         deterministic(recipe.run.deterministic),
         open_rewards(recipe) as gradings,
@@ -88,7 +90,7 @@ def run_rl(recipe: Rl, *, resume: bool = False, changed_reward: bool = False) ->
     ):
         keep_rewards(session, gradings, changed=changed_reward)
         session.display.begin("reading the data")
-        setup = prepare(session, gradings, episodes)
+        setup = prepare(session, gradings, episodes, reader)
         with closing(setup.fleet):
             check_start(session, setup)
             memory = PeakMemory(session.device)
@@ -147,13 +149,16 @@ class Setup:
         return self.fleet.take_figures() | worlds
 
 
-def prepare(session: Session[Rl], gradings: Gradings, episodes: Episodes | None) -> Setup:
+def prepare(
+    session: Session[Rl], gradings: Gradings, episodes: Episodes | None, reader: Reader | None
+) -> Setup:
+    """`reader` has read the data already, perhaps."""
     recipe = session.recipe
-    if episodes is not None and episodes.tools:
-        session.tokenizer = session.tokenizer.with_options({"tools": episodes.tools})
-    tokenizer = session.tokenizer
-    mixture = load_mixture(recipe.data, tokenizer, recipe.max_prompt_tokens)
-    problems = mixture.problems
+    if episodes is not None and episodes.tools:  # which prompts tell of
+        session.tokenizer, reader = session.tokenizer.with_options({"tools": episodes.tools}), None
+    tokenizer, reader = session.tokenizer, reader or Reader(session.tokenizer)
+    mixture = mix_problems(recipe.data, reader, recipe.max_prompt_tokens)
+    problems = mixture.entries
     if mixture.dropped:
         limit = f"max_prompt_tokens {recipe.max_prompt_tokens}"
         session.display.note(describe_dropped(mixture.dropped, limit), style="yellow")
@@ -173,11 +178,11 @@ def prepare(session: Session[Rl], gradings: Gradings, episodes: Episodes | None)
         problems=problems,
         num_dropped=sum(mixture.dropped.values()),
         supply=open_supply(
-            [entry.problem.dataset for entry in problems],
+            mixture.datasets,
             [entry.problem.level for entry in problems],
             recipe.data,
         ),
-        held_out=load_held_out(recipe, tokenizer, gradings) if recipe.eval_every else [],
+        held_out=load_held_out(recipe, reader, gradings) if recipe.eval_every else [],
         fleet=fleet,
         rewards=RewardsBySource(
             settings={source.label: reward_for(source, recipe.reward) for source in recipe.data},
@@ -261,7 +266,7 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
                 setup.fleet,
                 lambda launch: setup.problems[lineup.pick(launch)],
                 replace(setup.group_spec, step=step, sampling=recipe.turn_sampling),
-                partial(judge_and_show, judge=setup.rewards.judge, display=session.display),
+                watched(setup.rewards.judge, session.display.advance),
                 judge_group=setup.rewards.judge_group,
                 controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
                 usable=teaches if settings.enabled else gradable,
@@ -282,12 +287,6 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
         updates=progress.updates + (0 if step <= recipe.critic_only_steps else recipe.updates_per_step),
         share=collected.share,
     )
-
-
-def judge_and_show(problem: Problem, sample: Sample, *, judge: Judge, display: Display) -> Future[Verdict]:
-    verdict = judge(problem, sample)
-    display.advance(verdict)
-    return verdict
 
 
 def end_early(session: Session[Rl], step: int) -> None:
@@ -451,7 +450,8 @@ def batch_loss(
 
 
 def measure(session: Session[Rl], setup: Setup, step: int) -> dict[str, float]:
-    session.display.begin("evaluation")
+    num_attempts = sum(held_out.num_attempts for held_out in setup.held_out)
+    session.display.begin("evaluation", num_attempts, span=(1.0, 1.0) if step else (0.0, 0.0))
     setup.fleet.update_weights(step)
     with setup.fleet.at_work():
         found = held_out_accuracy(
@@ -459,7 +459,8 @@ def measure(session: Session[Rl], setup: Setup, step: int) -> dict[str, float]:
             setup.held_out,
             session.recipe.turn_sampling,
             session.recipe.run.seed,
-            setup.stream,
+            stream=setup.stream,
+            advance=session.display.advance,
         )
     setup.take_figures()  # they are no training step's
     return found

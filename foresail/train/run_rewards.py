@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from foresail.recipe.parts import Reward
+from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import named, reward_for
 from foresail.rewards.by_source import open_gradings

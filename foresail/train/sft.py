@@ -11,14 +11,15 @@ from functools import partial
 
 from foresail.algorithms.aggregation import token_weights
 from foresail.algorithms.batch_losses import sft_loss
-from foresail.data.chats import Chats, encode_chats
-from foresail.data.mixture import describe_dropped
+from foresail.data.mixture import Mixture, describe_dropped, mix_conversations
 from foresail.data.packing import pack
+from foresail.data.reader import Reader
 from foresail.data.selection.lineup import WHOLE
 from foresail.data.selection.supply import draw, open_supply
 from foresail.model.determinism import deterministic
 from foresail.recipe.sft import Sft
 from foresail.recipe.sources import Conversations
+from foresail.records import TrainSequence
 from foresail.train.fingerprints import same_data
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session
@@ -26,14 +27,15 @@ from foresail.train.step import named, token_loss, train_step
 from foresail.train.stopwatch import Stopwatch
 
 
-def run_sft(recipe: Sft, *, resume: bool = False) -> Outcome:
+def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
+    """`reader`: has some of the data already."""
     with deterministic(recipe.run.deterministic), Session(recipe, resume=resume) as session:
         session.display.begin("reading the data")
-        chats = encode_chats(recipe.data, session.tokenizer, recipe.max_length)
+        chats = mix_conversations(recipe.data, reader or Reader(session.tokenizer), recipe.max_length)
         if chats.dropped:
             limit = f"max_length {recipe.max_length}"
             session.display.note(describe_dropped(chats.dropped, limit), style="yellow")
-        texts = (f"{sequence.ids} {sequence.loss_mask}\n" for sequence in chats.sequences)
+        texts = (f"{sequence.ids} {sequence.loss_mask}\n" for sequence in chats.entries)
         named_sources = " and ".join(source.source for source in recipe.data)
         session.progress = same_data(session.progress, f"data {named_sources}", "conversations", texts)
         supply = open_supply(chats.datasets, [None] * len(chats.datasets), recipe.data)
@@ -47,7 +49,7 @@ def run_sft(recipe: Sft, *, resume: bool = False) -> Outcome:
                 session.display.note(f"data.epochs leaves less than step {step} needs: the run ends here")
                 session.finish()
                 continue
-            sequences = [chats.sequences[index] for index in drawn]
+            sequences = [chats.entries[index] for index in drawn]
             num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
             weights = token_weights(num_tokens, "token-mean", recipe.max_length, session.world)
             batches = pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=session.device)
@@ -71,12 +73,12 @@ def run_sft(recipe: Sft, *, resume: bool = False) -> Outcome:
 
 
 def describe_sources(
-    chats: Chats, drawn: Sequence[int], sources: Sequence[Conversations]
+    chats: Mixture[TrainSequence], drawn: Sequence[int], sources: Sequence[Conversations]
 ) -> dict[str, float]:
     """Tokens of each source in the update, where there are several; and how many conversations were dropped."""
     found: dict[str, float] = {"data/dropped": sum(chats.dropped.values())} if chats.dropped else {}
     if len(sources) > 1:
         for source in sources:
             of_source = [index for index in drawn if chats.datasets[index] == source.label]
-            found[f"train/tokens/{source.label}"] = sum(len(chats.sequences[i].ids) for i in of_source)
+            found[f"train/tokens/{source.label}"] = sum(len(chats.entries[i].ids) for i in of_source)
     return found

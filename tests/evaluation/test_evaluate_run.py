@@ -20,7 +20,8 @@ from foresail.evaluation.results import ProblemResult, summarise
 from foresail.evaluation.run import Examiner, evaluate
 from foresail.maths import exact
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Problems, Reward, Rollout, Sampling
+from foresail.recipe.parts import Problems, Rollout, Sampling
+from foresail.recipe.reward import Reward
 from foresail.records import Problem, Trajectory, Verdict
 from foresail.rewards.grader import find_grader
 from foresail.rewards.grading import Duties, InlineGrading

@@ -127,14 +127,32 @@ def test_memory_of_this_machine_is_plausible() -> None:
 
 
 def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = check().memory
-    assert memory is not None
-    monkeypatch.setattr(preflight_module, "free_disk", lambda folder: memory.checkpoint - 1)
+    size = check().checkpoint
+    assert size is not None and size.state == 2 * size.weights
+    leave(monkeypatch, size.whole - 1)
     assert only_refusal().endswith("free some, or set run.root to another disk")
-    monkeypatch.setattr(preflight_module, "free_disk", lambda folder: 3 * memory.checkpoint - 1)
+    leave(monkeypatch, 3 * size.whole - 1)
     assert check().refusals == () and "lower checkpoints.keep" in check().warnings[0]
-    monkeypatch.setattr(preflight_module, "free_disk", lambda folder: 3 * memory.checkpoint)
+    leave(monkeypatch, 3 * size.whole)
     assert check().warnings == ()
+
+
+def test_old_checkpoints_count_without_the_trainers_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = check().checkpoint
+    assert size is not None
+    leave(monkeypatch, 3 * size.whole + 4 * size.weights)
+    many = check("checkpoints.keep=6")
+    assert many.warnings == (), "the new one, two more whole, and four"
+    assert "the newest 6 kept, but for 2 without the trainer's state: 0.03 MB" in describe(many)
+    assert "lower checkpoints.keep" in check("checkpoints.keep=7").warnings[0]
+    assert check("checkpoints.keep=7", "steps=7").warnings == (), "no eighth is ever written"
+    assert check("checkpoints.keep=70", "checkpoints.every=2").warnings == (), "ten steps make five"
+    assert check("checkpoints.keep=5", "checkpoints.best=score/mean").warnings == ()
+    assert check("checkpoints.keep=6", "checkpoints.best=score/mean").warnings, "the best one comes on top"
+
+
+def leave(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    monkeypatch.setattr(preflight_module, "free_disk", lambda folder: free)
 
 
 def test_free_disk_of_a_folder_yet_to_be_made(tmp_path: Path) -> None:

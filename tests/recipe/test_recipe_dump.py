@@ -12,6 +12,7 @@ from foresail.recipe import parts
 from foresail.recipe.dump import to_toml
 from foresail.recipe.keys import known_keys, table_type
 from foresail.recipe.load import load_recipe
+from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape, RopeScaling
@@ -45,7 +46,7 @@ def rl_recipes(draw: st.DrawFn) -> Rl:
         steps=draw(st.integers(1)),
         prompts_per_step=draw(st.integers(1, 10**20)),
         loss=draw(loss),
-        reward=draw(st.builds(parts.Reward, wrong=st.floats(-1e9, 0), correct=floats)),
+        reward=draw(st.builds(Reward, wrong=st.floats(-1e9, 0), correct=floats)),
         optimizer=draw(st.builds(parts.Optimizer, lr=floats, eps=floats)),
         dynamic_sampling=draw(st.builds(parts.DynamicSampling, enabled=st.booleans())),
     )

@@ -12,7 +12,7 @@ from pydantic_core import PydanticUndefined
 
 from foresail.recipe.environment import Environment
 from foresail.recipe.keys import item_type, one_or_more
-from foresail.recipe.parts import Term
+from foresail.recipe.reward import Term
 from foresail.recipe.stages import STAGES, recipe_type
 
 PAGE = (Path(__file__).parents[2] / "docs/recipe-keys.md").read_text(encoding="utf-8")

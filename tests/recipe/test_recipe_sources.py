@@ -8,8 +8,8 @@ import pytest
 
 from foresail.recipe.dump import to_toml
 from foresail.recipe.load import RecipeError, load_recipe
-from foresail.recipe.parts import Reward
 from foresail.recipe.preflight import preflight
+from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.recipe.run_folder import differing_keys
 from foresail.recipe.sft import Sft

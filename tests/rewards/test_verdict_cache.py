@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 
 import pytest
 
-from foresail.recipe.parts import Reward
+from foresail.recipe.reward import Reward
 from foresail.records import Problem, Status, Trajectory, Verdict, single_turn
 from foresail.rewards import verdict_cache
 from foresail.rewards.build import open_grading

@@ -19,7 +19,8 @@ from tiny_world import MAX_NEW, PROBLEMS, rl_recipe, write_lines
 
 from foresail.data.problems import load_problems
 from foresail.recipe.dump import to_toml
-from foresail.recipe.parts import DynamicSampling, Problems, Reward
+from foresail.recipe.parts import DynamicSampling, Problems
+from foresail.recipe.reward import Reward
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.timeline import read_step
 from foresail.train.checkpoint import read_progress

@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 from tiny_world import rl_recipe, sft_recipe, write_conversations
 
 from foresail.data.prompts import PromptedProblem
-from foresail.recipe.parts import Loss, Reward
+from foresail.recipe.parts import Loss
+from foresail.recipe.reward import Reward
 from foresail.records import Message, Problem
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import Progress, read_progress

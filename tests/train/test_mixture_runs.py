@@ -12,7 +12,8 @@ from small_runs import train, weights
 from tiny_world import HELD_OUT, PROBLEMS, rl_recipe, sft_recipe, write_lines
 
 from foresail.data.arithmetic import make_problems
-from foresail.recipe.parts import DynamicSampling, Reward
+from foresail.recipe.parts import DynamicSampling
+from foresail.recipe.reward import Reward
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
 from foresail.train.rl import run_rl

@@ -12,6 +12,7 @@ from random_delays import wide_shape, write_slow_grader
 from tiny_world import rl_recipe
 
 from foresail.recipe import parts
+from foresail.recipe.reward import Reward
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.rl import run_rl
@@ -48,7 +49,7 @@ def test_two_steps(tiny_tokenizer: Path, tmp_path: Path, way: str) -> None:
             tokenizer=str(tiny_tokenizer),
             dtype="float16" if way == "float16" else "bfloat16",
         ),
-        "reward": parts.Reward(grader=write_slow_grader(tmp_path), workers=0),
+        "reward": Reward(grader=write_slow_grader(tmp_path), workers=0),
         "steps": 2,
         "prompts_per_step": 12,
         "samples_per_prompt": 16,

@@ -14,7 +14,8 @@ from foresail.data.problems import load_problems
 from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.evaluation.results import summarise
 from foresail.model.hf import load_model
-from foresail.recipe.parts import DynamicSampling, Problems, Reward, Sampling
+from foresail.recipe.parts import DynamicSampling, Problems, Sampling
+from foresail.recipe.reward import Reward
 from foresail.records import RunStopped
 from foresail.runlog.directory import RunDirectory
 from foresail.train.rl import run_rl

@@ -12,7 +12,8 @@ import torch
 from small_runs import train, weights
 from tiny_world import HELD_OUT, rl_recipe
 
-from foresail.recipe.parts import Problems, Reward, Term
+from foresail.recipe.parts import Problems
+from foresail.recipe.reward import Reward, Term
 from foresail.runlog.directory import RunDirectory
 
 FUNCTIONS = r"""

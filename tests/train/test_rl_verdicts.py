@@ -12,11 +12,8 @@ import pytest
 from small_runs import train
 from tiny_world import rl_recipe
 
-from foresail.recipe.parts import (
-    Checkpoints,
-    DynamicSampling,
-    Reward,
-)
+from foresail.recipe.parts import Checkpoints, DynamicSampling
+from foresail.recipe.reward import Reward
 from foresail.records import Problem, RunStopped, Status, Verdict
 from foresail.rewards import grader
 from foresail.rollout.collect import NoSignal

@@ -10,7 +10,8 @@ import pytest
 import torch
 from tiny_world import sft_recipe, write_lines
 
-from foresail.data.chats import encode_chats
+from foresail.data.mixture import mix_conversations
+from foresail.data.reader import Reader
 from foresail.model.hf import load_model
 from foresail.recipe.parts import Checkpoints, Model, Optimizer
 from foresail.runlog.directory import RunDirectory
@@ -64,7 +65,7 @@ def test_a_conversation_that_is_too_long_is_an_error(tiny_tokenizer: Path, tmp_p
     length = len(Tokenizer.load(tiny_tokenizer).encode(rows[1]["prompt"])) + 4
     with pytest.raises(
         ValueError,
-        match=rf"1 of 2 .*long.jsonl are longer .*conversation 2\) has {length} tokens; raise",
+        match=rf"long.jsonl: 1 of 2 .* are longer .*conversation 2\) has {length} tokens; raise",
     ):
         run_sft(recipe)
 
@@ -73,7 +74,7 @@ def test_only_the_assistants_words_carry_a_loss(tiny_tokenizer: Path, tmp_path: 
     tokenizer = Tokenizer.load(tiny_tokenizer)
     rows = [{"prompt": "7 +5 *3", "completion": r"\boxed{6}"}]
     recipe = sft_recipe(tiny_tokenizer, write_lines(tmp_path / "one.jsonl", rows), tmp_path)
-    (sequence,) = encode_chats(recipe.data, tokenizer, recipe.max_length).sequences
+    (sequence,) = mix_conversations(recipe.data, Reader(tokenizer), recipe.max_length).entries
     learned = [token for token, in_loss in zip(sequence.ids, sequence.loss_mask, strict=True) if in_loss]
     assert tokenizer.decode(learned) == r"\boxed{6}<|end|>"
 

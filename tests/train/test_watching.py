@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import Future
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
@@ -10,10 +11,14 @@ from typing import Any
 
 import pytest
 from small_runs import train
-from tiny_world import MAX_NEW, rl_recipe
+from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
-from foresail.recipe.parts import Checkpoints, DynamicSampling, Loss, Reward, Sampling
+from foresail.recipe.parts import Checkpoints, DynamicSampling, Loss, Sampling
+from foresail.recipe.reward import Reward
+from foresail.recipe.sources import HeldOut
+from foresail.records import Verdict
 from foresail.runlog.directory import RunDirectory
+from foresail.runlog.display import Display
 from foresail.runlog.summary import summarize
 from foresail.train.rl import run_rl
 
@@ -140,3 +145,23 @@ def test_samples_are_shown_now_and_then(
     out = capsys.readouterr().out
     assert [step for step in range(1, 4) if f"sample of step {step}: right" in out] == shown
     assert out.count("  response  ") == 2 * len(shown)
+
+
+def test_answers_to_held_out_problems_are_counted_as_they_end(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over all sets, before the first step and after it: 20 greedy answers and 3 to each of 4 problems."""
+    seen: list[str] = []
+
+    def advance(display: Display, verdict: Future[Verdict] | None = None) -> None:
+        display.phase.advance(verdict)
+        seen.append(str(display.phase))
+
+    monkeypatch.setattr(Display, "advance", advance)
+    sets = (
+        HeldOut(source=HELD_OUT),
+        HeldOut(source="arithmetic:count=4,steps=2,split=test", name="four", samples=3),
+    )
+    run_rl(rl_recipe(tiny_checkpoint, tmp_path, steps=1, eval=sets, eval_every=1))
+    counted = [words for words in seen if words.startswith("evaluation")]
+    assert counted == 2 * [f"evaluation {done}/32" for done in range(1, 33)]

@@ -1,0 +1,118 @@
+"""`foresail data …`: fetch problems, and look at them before training on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from foresail.commands.interruption import telling
+from foresail.commands.options import (
+    AnswerKey,
+    Device,
+    Examples,
+    Limit,
+    PromptKey,
+    Show,
+    Stop,
+    System,
+    Workers,
+    with_newlines,
+)
+
+data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
+
+
+@data_app.command(name="check-answers")
+def check_answers(
+    file: Annotated[Path, typer.Argument(help="problems: JSONL or parquet, gzip too")],
+    answer_key: AnswerKey = None,
+    solution_key: Annotated[str | None, typer.Option(help="column of the worked solution")] = None,
+    out: Annotated[Path | None, typer.Option(help="file for all doubtful answers, one line each")] = None,
+    show: Show = 20,
+    workers: Workers = 0,
+) -> None:
+    """Grade every answer against itself and against its own worked solution."""
+    from foresail.evaluation.answer_check import check_answers as check_file
+    from foresail.evaluation.answer_check import describe_gold, write_suspicious
+
+    checks = check_file(file, answer_key=answer_key, solution_key=solution_key, workers=workers)
+    print(*describe_gold(checks, show=show), sep="\n")
+    if out is not None:
+        write_suspicious(out, checks)
+        print(f"doubtful answers: {out}")
+
+
+@data_app.command(name="get")
+def get_data(
+    name: Annotated[str | None, typer.Argument(help="gsm8k, math, mbpp, …; none: list them")] = None,
+    folder: Annotated[Path | None, typer.Option("--from", help="folder that holds its files already")] = None,
+    to: Annotated[Path, typer.Option(help="where folders of data sets go")] = Path("data"),
+) -> None:
+    """Fetch a well-known data set as JSONL, through the library `datasets` or from a folder of yours."""
+    from foresail.data.get import KNOWN, get
+
+    if name is None:
+        print(*(f"{known:<12}{entry.about} ({entry.hub})" for known, entry in KNOWN.items()), sep="\n")
+        return
+    for fetched in get(name, to, folder):
+        print(fetched)
+
+
+@data_app.command(name="grade-difficulty")
+def grade_difficulty(
+    checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory of the model to grade by")],
+    data: Annotated[str, typer.Option(help="problems: a file, or a generator such as arithmetic:…")],
+    samples: Annotated[int, typer.Option(min=1, help="samples per problem")] = 16,
+    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0.01, max=1.0)] = 1.0,
+    max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
+    stop: Stop = None,
+    prompt_key: PromptKey = None,
+    answer_key: AnswerKey = None,
+    system: System = None,
+    suffix: Annotated[str, typer.Option(help="text after every prompt", callback=with_newlines)] = "",
+    examples: Examples = None,
+    limit: Limit = None,
+    grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
+    seed: Annotated[int, typer.Option()] = 0,
+    device: Device = "auto",
+    batch_invariant: Annotated[
+        bool, typer.Option("--batch-invariant", help="a stop changes no bit of what comes after; slower")
+    ] = False,
+    output: Annotated[Path | None, typer.Option(help="folder for the levels")] = None,
+) -> None:
+    """Pass rates of a checkpoint and difficulty levels 1 to 5 from them; stopped, it goes on where it was."""
+    from foresail.evaluation.checkpoint import default_output
+    from foresail.evaluation.difficulty import describe_levels
+    from foresail.evaluation.difficulty import grade_difficulty as grade_all
+    from foresail.evaluation.difficulty_plot import try_to_plot
+    from foresail.recipe import parts
+
+    folder = output or default_output("difficulty", checkpoint, data)
+    problems = parts.Problems(
+        source=data,
+        prompt_key=prompt_key,
+        answer_key=answer_key,
+        system=system,
+        suffix=suffix,
+        examples=examples,
+        limit=limit,
+    )
+    with telling("the same command goes on with what is left"):
+        graded = grade_all(
+            checkpoint,
+            problems,
+            parts.Sampling(
+                temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
+            ),
+            num_samples=samples,
+            output=folder,
+            grader=grader,
+            seed=seed,
+            device=device,
+            batch_invariant=batch_invariant,
+        )
+    print(*describe_levels(graded), try_to_plot(graded, folder / "difficulty.png"), sep="\n")
+    print(f'levels: {folder}/difficulty.jsonl; in a recipe: data.difficulty = "{folder}/difficulty.jsonl"')
