@@ -7,7 +7,8 @@ import pytest
 
 from foresail.data.problems import load_problems
 from foresail.data.qa import Passage, accepted_answers, context_passages, evidence_titles, read_corpus
-from foresail.recipe.parts import Problems, Reward
+from foresail.recipe.parts import Problems
+from foresail.recipe.reward import Reward
 from foresail.records import Problem, single_turn
 from foresail.rewards.grader import find_ballot, find_grader
 
