@@ -67,24 +67,28 @@ def before_any_command(
 
 @app.command()
 def quickstart(
-    run: Annotated[Path, typer.Option(help="folder of the run")] = Path("runs/quickstart"),
+    what: Annotated[
+        Literal["reasoner", "agent"], typer.Argument(help="agent: one that searches")
+    ] = "reasoner",
+    run: Annotated[Path | None, typer.Option(help="folder of the run; default: under runs/")] = None,
     seed: Annotated[int, typer.Option(help="another seed, another run")] = 0,
 ) -> None:
-    """Train a small reasoner from scratch: SFT, then GRPO, in minutes on a CPU."""
+    """Train a small reasoner, or agent, from scratch: SFT, then GRPO, in minutes on a CPU."""
     from rich.console import Console
 
     from foresail.train.quickstart import Interrupted, choose_folder, run_quickstart
-    from foresail.train.quickstart_report import report
+    from foresail.train.quickstart_agent import run_quickstart_agent
+    from foresail.train.quickstart_report import report, report_agent
 
     console = Console()
-    folder = choose_folder(run)
-    summary = run_quickstart(folder, seed=seed, note=lambda text: console.print(text, highlight=False))
+    own, report_it = (run_quickstart, report) if what == "reasoner" else (run_quickstart_agent, report_agent)
+    folder = choose_folder(run or Path("runs/quickstart" if what == "reasoner" else "runs/quickstart-agent"))
+    summary = own(folder, seed=seed, note=lambda text: console.print(text, highlight=False))
     if isinstance(summary, Interrupted):
-        print(
-            f"stopped during {summary.stage}; to go on: {program()} quickstart --run {folder} --seed {seed}"
-        )
+        words = f"quickstart {what} --run {folder} --seed {seed}"
+        print(f"stopped during {summary.stage}; to go on: {program()} {words}")
     else:
-        report(folder, summary, console, program())
+        report_it(folder, summary, console, program())
 
 
 @app.command()

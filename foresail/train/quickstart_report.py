@@ -33,6 +33,27 @@ def report(folder: Path, summary: Mapping[str, Any], console: Console, program: 
         console.print(Text(f"  {program} {command}"), soft_wrap=True)
 
 
+def report_agent(folder: Path, summary: Mapping[str, Any], console: Console, program: str) -> None:
+    """Held-out accuracy and an episode before and after."""
+    console.print(
+        Text(f"\nheld-out questions answered right: {summary['before']:.1%} → {summary['after']:.1%}")
+    )
+    for when, lines in summary["episodes"].items():
+        console.print(Text(f"\nan episode {when}", style="bold"))
+        for line in lines:
+            console.print(Text(line), soft_wrap=True)
+    spent = ", ".join(f"{name} {value:.0f} s" for name, value in summary["seconds"].items() if value >= 1)
+    console.print(Text(f"\ntime: {spent}"))
+    console.print(Text(save_curves(folder, "Reinforcement discovers that searching on pays")))
+    console.print(Text(f"summary: {folder / 'summary.json'}\n\nTo go on:"))
+    for command in (
+        f"show {quote(folder / 'rl')} --samples",
+        f"eval {quote(folder / 'rl')} --samples 4",
+        f"rl {quote(folder / 'rl' / 'recipe.toml')} run.name=pbsd credit.kind=pbsd credit.hint=' {{answer}}?'",
+    ):
+        console.print(Text(f"  {program} {command}"), soft_wrap=True)
+
+
 def accuracy_table(summary: Mapping[str, Any]) -> Table:
     table = Table(title="held-out problems", box=None)
     for column in ("", "before", "after"):
@@ -44,11 +65,11 @@ def accuracy_table(summary: Mapping[str, Any]) -> Table:
     return table
 
 
-def save_curves(folder: Path) -> str:
+def save_curves(folder: Path, title: str = "Reinforcement discovers that thinking pays") -> str:
     """curves.png of the reinforcement; without matplotlib the run is still a success."""
     try:
         metrics = RunDirectory(folder / "rl").read_metrics()
-        figure = plot_curves(metrics, "Reinforcement discovers that thinking pays")
+        figure = plot_curves(metrics, title)
         save_figure(figure, folder / "curves.png")
     except ImportError as error:
         return f"no curves drawn: {error}"
