@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from small_runs import train, weights
-from tiny_world import HELD_OUT, MAX_NEW
+from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
 from foresail.api.evaluate import evaluate
 from foresail.recipe.environment import Environment
@@ -113,6 +114,34 @@ def test_one_turn_without_a_world_is_as_before(tiny_checkpoint: Path, tmp_path: 
         tiny_checkpoint, tmp_path / "ended", steps=2, environment=Environment(name=f"{world}:Ends")
     )
     assert weights(plain.checkpoint).equal(weights(ended.checkpoint))
+
+
+@pytest.mark.parametrize("call_format", ["tags", "hermes"])
+def test_tools_that_are_never_called_change_nothing(
+    tiny_checkpoint: Path, tmp_path: Path, call_format
+) -> None:
+    plain, _ = train(tiny_checkpoint, tmp_path / "plain", steps=1)
+    tools = Environment(tools=("calculator",), format=call_format)
+    armed, records = train(tiny_checkpoint, tmp_path / "armed", steps=1, environment=tools)
+    assert weights(plain.checkpoint).equal(weights(armed.checkpoint))
+    assert records[0]["agent/turns/mean"] == 1 and records[0]["agent/tool_calls/mean"] == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "names neither tools nor an environment"),
+        ({"name": "multi-hop", "tools": ("python",)}, "remove environment.tools"),
+        ({"name": "maze"}, "is none of multi-hop"),
+        ({"tools": ("hammer",)}, "is none of calculator, python, search"),
+        ({"tools": ("search",)}, "environment.corpus is what the tool search looks through; set it"),
+        ({"tools": ("python",), "corpus": "a.jsonl"}, 'add "search"'),
+        ({"tools": ("a.py:f", "b.py:f")}, "two tools of one name"),
+    ],
+)
+def test_mistakes_of_the_table_are_told(tiny_checkpoint: Path, tmp_path: Path, settings, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        rl_recipe(tiny_checkpoint, tmp_path, environment=Environment(**settings))
 
 
 def test_a_broken_world_stops_a_run_with_its_words(tiny_checkpoint: Path, tmp_path: Path, world: str) -> None:
