@@ -19,6 +19,7 @@ from foresail.agents.tool_environment import ToolEnvironment
 from foresail.agents.worlds import Worlds
 from foresail.recipe.environment import Environment as Settings
 from foresail.recipe.reward_function import is_file, split_name
+from foresail.records import Message
 from foresail.rewards.foreign_rewards import load_file, load_module
 from foresail.rollout.stream import StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -38,7 +39,20 @@ class Episodes:
     stop: tuple[str, ...] = ()  # texts that end a turn
 
     def stream(self, tokenizer: Tokenizer) -> StreamKind:
+        if self.tools:
+            check_tool_turns(tokenizer)
         return partial(EpisodeStream, worlds=self.worlds, tokenizer=tokenizer, max_turns=self.max_turns)
+
+
+def check_tool_turns(tokenizer: Tokenizer) -> None:
+    """Before the first episode rather than in every one: whether the template writes what tools say."""
+    try:
+        tokenizer.encode_next_turn((Message(role="tool", content="4"),), ended=True)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; tools need a template that takes messages of the role tool (model.chat_template), or "
+            'environment.format = "tags", whose results are plain text'
+        ) from error
 
 
 @contextmanager

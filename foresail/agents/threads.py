@@ -15,7 +15,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-MOST_THREADS = 64  # that work at a time; those that were given up are not counted
+MOST_THREADS = 1024  # that work at a time, and mostly wait; those that were given up are not counted
 
 
 class TooSlow(Exception):

@@ -18,10 +18,12 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from foresail.agents.environment import Environment, EnvironmentBroken, Observation
 from foresail.agents.figures import EpisodeFigures
+from foresail.agents.threads import THREADS
 from foresail.records import Problem
 
 CLOSING_SECONDS = 10.0
@@ -114,26 +116,8 @@ class Worlds:
             async with asyncio.timeout(self.step_seconds):
                 if inspect.iscoroutinefunction(method):
                     return await method(*arguments)
-                return await in_thread(method, *arguments)
+                return await THREADS.run(partial(method, *arguments))
         except TimeoutError:
             raise TimeoutError(
                 f"{method.__qualname__} took longer than environment.step_seconds {self.step_seconds:g}"
             ) from None
-
-
-async def in_thread(method: Callable[..., Any], *arguments: Any) -> Any:
-    """A plain method in a thread of its own: one that hangs holds up neither others nor the program's end."""
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    result: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            result.set_result(method(*arguments))
-        except BaseException as error:
-            result.set_exception(error)
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(ended.set)
-
-    threading.Thread(target=run, name="environment", daemon=True).start()
-    await ended.wait()
-    return result.result()
