@@ -152,8 +152,8 @@ def run_stage(run: Callable[..., Outcome], recipe: Stage) -> Outcome:
     return run(recipe, resume=RunDirectory(recipe.run.folder).exists())
 
 
-def sft_recipe(folder: Path, seed: int, vocab_size: int) -> Sft:
-    shape = ModelShape(
+def small_shape(vocab_size: int, max_context: int) -> ModelShape:
+    return ModelShape(
         family="qwen3",
         qk_norm=True,  # allows the high rate that makes a minute enough
         vocab_size=vocab_size,
@@ -163,8 +163,12 @@ def sft_recipe(folder: Path, seed: int, vocab_size: int) -> Sft:
         num_heads=4,
         num_kv_heads=2,
         head_dim=16,
-        max_context=128,
+        max_context=max_context,
     )
+
+
+def sft_recipe(folder: Path, seed: int, vocab_size: int) -> Sft:
+    shape = small_shape(vocab_size, max_context=128)
     return Sft(
         run=parts.Run(name="sft", root=str(folder), seed=seed),
         model=parts.Model(shape=shape, tokenizer=str(folder / "tokenizer"), dtype=DTYPE),

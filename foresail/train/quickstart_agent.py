@@ -24,7 +24,6 @@ from foresail.recipe.environment import Environment
 from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.recipe.sft import Sft
-from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
 from foresail.records import Message, Problem
 from foresail.runlog.atomic import write_text
@@ -32,7 +31,7 @@ from foresail.runlog.directory import RunDirectory
 from foresail.runlog.episode import episode_lines
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
-from foresail.train.quickstart import DTYPE, Interrupted, run_stage, write_lines
+from foresail.train.quickstart import DTYPE, Interrupted, run_stage, small_shape, write_lines
 from foresail.train.rl import run_rl
 from foresail.train.sft import run_sft
 from foresail.train.stopwatch import Stopwatch
@@ -116,18 +115,7 @@ def too_soon(problem: Problem) -> tuple[Message, ...]:
 
 
 def sft_recipe(folder: Path, seed: int, vocab_size: int) -> Sft:
-    shape = ModelShape(
-        family="qwen3",
-        qk_norm=True,
-        vocab_size=vocab_size,
-        hidden_size=64,
-        intermediate_size=128,
-        num_layers=2,
-        num_heads=4,
-        num_kv_heads=2,
-        head_dim=16,
-        max_context=256,
-    )
+    shape = small_shape(vocab_size, max_context=256)
     return Sft(
         run=parts.Run(name="sft", root=str(folder), seed=seed),
         model=parts.Model(shape=shape, tokenizer=str(folder / "tokenizer"), dtype=DTYPE),
