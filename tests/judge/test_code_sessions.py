@@ -229,8 +229,10 @@ def test_a_sandbox_that_dies_is_no_fault_of_the_code() -> None:
         session.run("1")
         assert session.process is not None
         worker = session.process.worker.process
-        for pid in {worker.pid, *descendants(worker.pid)}:
-            os.kill(pid, signal.SIGKILL)
+        all_of_it = {worker.pid, *descendants(worker.pid)}
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none tells of another's end
+            for pid in all_of_it:
+                os.kill(pid, number)
         worker.wait()
         with pytest.raises(WorkerDied):
             session.run("1")
