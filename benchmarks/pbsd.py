@@ -1,0 +1,356 @@
+"""PBSD against plain GRPO and against credit by single tokens, in the generated multi-hop world.
+
+Every seed has one cold start: episodes that search a chain of relations to its end and, where two sources
+contradict each other, believe the wrong one as often as not. Half of their prompts tell the answer that the episode
+came to, so the model knows what it is to be told: that is PBSD's teacher. From there each arm learns alike but for
+its credit.
+
+    planted    before any training: rank correlation of evidence and weights with what each turn brought, by context
+    train      success in domain, out of domain and on long chains; samples until a fixed success
+
+Arms are processes beside each other. Given again, the command goes on where it was; the last line is JSON.
+
+    python benchmarks/pbsd.py --parts planted --seeds 0
+    python benchmarks/pbsd.py --seeds 0 1 2 3 4 --jobs 10 --rates 3e-4 1e-3
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import torch
+
+from foresail.agents.build import open_episodes
+from foresail.algorithms.turn_credit import pbsd_credit
+from foresail.data.multi_hop import advances, make_problems
+from foresail.data.multi_hop_traces import believe, converse, to_key
+from foresail.data.multi_hop_world import world_of
+from foresail.data.problems import load_problems
+from foresail.data.prompts import encode_problems
+from foresail.recipe import parts
+from foresail.recipe.credit import Credit
+from foresail.recipe.environment import Environment
+from foresail.recipe.reward import Reward
+from foresail.recipe.rl import Rl
+from foresail.recipe.sft import Sft
+from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
+from foresail.records import Group, Message, Problem, Sample, Verdict
+from foresail.rewards.grading import settled
+from foresail.rewards.trajectory import read_trajectory
+from foresail.rollout.build import build_fleet
+from foresail.rollout.groups import GroupSpec
+from foresail.rollout.stream import sample_all
+from foresail.runlog.directory import RunDirectory
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.tokenizer.train import train_bpe
+from foresail.train import turn_credit
+from foresail.train.quickstart import run_stage, write_lines
+from foresail.train.quickstart_agent import MARKS
+from foresail.train.rl import run_rl
+from foresail.train.scoring import score_sequences
+from foresail.train.sft import run_sft
+from foresail.train.starting_point import load_model_and_tokenizer
+
+HINT, WITHHELD = " ({answer})", "also also also"
+LIES = 0.5  # how often an unreliable source is believed in the cold start
+NUM_SHOWN, NUM_TRAIN, NUM_TEST = 12_000, 8000, 200
+MAX_PROMPT, MAX_NEW, MAX_TURNS = 96, 640, 12
+SUCCESS = 0.6  # of drawn episodes: how many samples until then
+SPLITS = {"test": "split=test,hops=3", "ood": "split=ood,hops=3-4", "long": "split=long,hops=5-6"}
+PBSD = {"kind": "pbsd", "hint": HINT, "min_tokens": 2, "min_snr": 0.0}
+ARMS: dict[str, dict[str, Any]] = {
+    "grpo": {},
+    "pbsd": PBSD,
+    "pbsd-placebo": PBSD | {"student": "placebo", "withheld": WITHHELD},
+    "pbsd-contrastive": PBSD | {"student": "contrastive"},
+    "token": {"kind": "pbsd", "hint": HINT, "level": "token"},
+    "shuffled": PBSD,  # the teacher is told another problem's answer
+    "withheld": PBSD,  # the teacher is told no more than that there is one
+}
+
+
+def main() -> None:
+    options = read_options()
+    if options.only:
+        seed, arm, rate = options.only
+        run_arm(options, int(seed), arm, float(rate))
+        return
+    options.root.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(lambda seed: start(options, seed, "sft", 0.0), options.seeds))
+    report: dict[str, Any] = {"seeds": options.seeds, "steps": options.steps, "device": options.device}
+    if "planted" in options.parts:
+        report["planted"] = {seed: planted(options, seed) for seed in options.seeds}
+        print(json.dumps(report["planted"], indent=1), flush=True)
+    if "train" in options.parts:
+        jobs = [(s, arm, rate) for s in options.seeds for arm in options.arms for rate in options.rates]
+        with ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(lambda job: start(options, *job), jobs))
+        report["train"] = {arm: best_of(options, arm) for arm in options.arms}
+    print(json.dumps(report))
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--root", type=Path, default=Path("runs/pbsd"))
+    parser.add_argument("--parts", nargs="+", choices=("planted", "train"), default=["planted", "train"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--arms", nargs="+", choices=tuple(ARMS), default=["grpo", "pbsd", "token"])
+    parser.add_argument("--rates", nargs="+", type=float, default=[3e-4, 1e-3], help="learning rates to try")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--sft-steps", type=int, default=3000)
+    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", nargs=3, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def start(options: argparse.Namespace, seed: int, arm: str, rate: float) -> None:
+    """One run in a process of its own, on one thread: that many fit beside each other."""
+    words = ["--root", options.root, "--steps", options.steps, "--sft-steps", options.sft_steps]
+    words += ["--hidden", options.hidden, "--layers", options.layers, "--device", options.device]
+    environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    folder = options.root / f"seed-{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{run_name(arm, rate)}.log").open("a") as out:
+        subprocess.run(
+            [sys.executable, __file__, *map(str, words), "--only", str(seed), arm, str(rate)],
+            check=True, stdout=out, stderr=out, env=environment,
+        )  # fmt: skip
+    print(f"seed {seed}: {run_name(arm, rate)} is done", flush=True)
+
+
+def run_name(arm: str, rate: float) -> str:
+    return f"{arm}-{rate:g}" if rate else arm
+
+
+# The cold start.
+
+
+def run_arm(options: argparse.Namespace, seed: int, arm: str, rate: float) -> None:
+    folder = options.root / f"seed-{seed}"
+    if arm == "sft":
+        run_stage(run_sft, sft_recipe(options, folder, seed))
+        return
+    control(arm, seed)
+    run_stage(run_rl, rl_recipe(options, folder, seed, arm, rate))
+
+
+def sft_recipe(options: argparse.Namespace, folder: Path, seed: int) -> Sft:
+    tokenizer = write_episodes(folder, seed)
+    shape = parts.ModelShape(
+        family="qwen3", qk_norm=True, vocab_size=tokenizer.vocab_size, hidden_size=options.hidden,
+        intermediate_size=2 * options.hidden, num_layers=options.layers, num_heads=4, num_kv_heads=2,
+        head_dim=options.hidden // 4, max_context=1024,
+    )  # fmt: skip
+    return Sft(
+        run=parts.Run(name="sft", root=str(folder), seed=seed, device=options.device),
+        model=parts.Model(shape=shape, tokenizer=str(folder / "tokenizer"), dtype="float32"),
+        data=(Conversations(source=str(folder / "sft.jsonl")),),
+        steps=options.sft_steps,
+        batch_size=32,
+        max_length=512,
+        optimizer=parts.Optimizer(lr=2e-3, beta2=0.98, warmup=100, schedule="linear"),
+        checkpoints=parts.Checkpoints(every=options.sft_steps),
+    )
+
+
+def write_episodes(folder: Path, seed: int) -> Tokenizer:
+    if (folder / "tokenizer" / "tokenizer.json").exists():
+        return Tokenizer.load(folder / "tokenizer")
+    shown = make_problems(NUM_SHOWN // 2, seed=seed, hops=(1, 4))
+    shown += make_problems(NUM_SHOWN // 2, seed=seed + 1000, hops=(1, 4), detours=2)
+    episodes = [credulous(problem, random.Random(f"episode {seed} {problem.id}")) for problem in shown]
+    write_lines(folder / "sft.jsonl", [{"messages": [vars(m) for m in episode]} for episode in episodes])
+    texts = [message.content for episode in episodes[:3000] for message in episode]
+    tokenizer = train_bpe(texts, vocab_size=360, whole_tokens=MARKS, alphabet="seen")
+    tokenizer.save(folder / "tokenizer")
+    return tokenizer
+
+
+def credulous(problem: Problem, rng: random.Random) -> tuple[Message, ...]:
+    """An episode whose only fault is to believe; half of the prompts tell what it came to."""
+    world, queries, person = world_of(problem.extra), [], None
+    for key, matters in zip(problem.extra["searches"], problem.extra["matters"], strict=True):
+        if not matters:  # an aside
+            queries.append(key)
+            continue
+        first, relation = to_key(key)
+        person = first if person is None else person
+        queries.append(f"{person} {relation}")
+        person = believe(world, person, relation, LIES, rng)
+    episode = converse(problem, queries, str(person))
+    return tuple(turn_credit.tell(episode, HINT.format(answer=person))) if rng.random() < 0.5 else episode
+
+
+# Reinforcement.
+
+
+def rl_recipe(options: argparse.Namespace, folder: Path, seed: int, arm: str, rate: float) -> Rl:
+    held_out = [
+        HeldOut(source=f"multi-hop:count={NUM_TEST},seed={seed},{split}", name=name, samples=4)
+        for name, split in SPLITS.items()
+    ]
+    return Rl(
+        run=parts.Run(name=run_name(arm, rate), root=str(folder), seed=seed, device=options.device),
+        model=parts.Model(path=str(tuned(options, folder)), dtype="float32"),
+        data=(ProblemSource(source=f"multi-hop:count={NUM_TRAIN},seed={seed},hops=3"),),
+        eval=tuple(held_out),
+        eval_every=max(1, options.steps // 4),
+        steps=options.steps,
+        prompts_per_step=32,
+        samples_per_prompt=8,
+        max_prompt_tokens=MAX_PROMPT,
+        sampling=parts.Sampling(max_new_tokens=MAX_NEW),
+        environment=Environment(name="multi-hop", max_turns=MAX_TURNS),
+        credit=Credit(**ARMS[arm]),
+        reward=Reward(grader="qa"),
+        optimizer=parts.Optimizer(lr=rate, warmup=2),
+        checkpoints=parts.Checkpoints(every=options.steps),
+    )
+
+
+def tuned(options: argparse.Namespace, folder: Path) -> Path:
+    return folder / "sft" / "checkpoints" / f"step_{options.sft_steps}"
+
+
+def control(arm: str, seed: int) -> None:
+    """What the teacher of a control is told in the answer's place."""
+    if arm == "shuffled":
+        others = [problem.answer for problem in make_problems(500, seed=seed + 1)]
+        turn_credit.answers_of = lambda problem: [random.Random(problem.id).choice(others)]
+    if arm == "withheld":
+        turn_credit.answers_of = lambda problem: [WITHHELD]
+
+
+def best_of(options: argparse.Namespace, arm: str) -> dict[str, Any]:
+    """The arm at its own best learning rate, by success in domain; all rates are told."""
+    by_rate = {rate: [read_run(options, seed, arm, rate) for seed in options.seeds] for rate in options.rates}
+    best = max(by_rate, key=lambda rate: fmean(run["test"] for run in by_rate[rate]))
+    runs = by_rate[best]
+    figures: dict[str, Any] = {
+        "rate": best,
+        "by_rate": {rate: mean_of(found) for rate, found in by_rate.items()},
+    }
+    for name in (*SPLITS, "samples_to_success"):
+        values = [run[name] for run in runs if run[name] is not None]
+        spread = stdev(values) if len(values) > 1 else 0.0
+        figures[name] = {"mean": fmean(values) if values else None, "stdev": spread, "seeds": values}
+    return figures
+
+
+def mean_of(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
+    return {name: round(fmean(run[name] for run in runs), 4) for name in SPLITS}
+
+
+def read_run(options: argparse.Namespace, seed: int, arm: str, rate: float) -> dict[str, Any]:
+    records = RunDirectory.open(options.root / f"seed-{seed}" / run_name(arm, rate)).read_metrics()
+    last = [record for record in records if f"val-core/{next(iter(SPLITS))}/acc/mean@4" in record][-1]
+    found: dict[str, Any] = {name: last[f"val-core/{name}/acc/mean@4"] for name in SPLITS}
+    drawn, found["samples_to_success"] = 0.0, None
+    for record in records[1:]:
+        drawn += record["rollout/groups_launched"] * 8
+        if found["samples_to_success"] is None and record["rollout/accuracy"] >= SUCCESS:
+            found["samples_to_success"] = drawn
+    return found
+
+
+# Planted turns: which of them matter is known.
+
+
+def planted(options: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """Rank correlation with what turns brought, over the turns of right episodes, by what the student is told."""
+    folder = options.root / f"seed-{seed}"
+    device = torch.device("cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu")
+    settings = parts.Model(path=str(tuned(options, folder)), dtype="float32")
+    model, tokenizer = load_model_and_tokenizer(settings, seed=seed, device=device, max_length=1024)
+    groups = sample_groups(model, tokenizer, seed)
+    found: dict[str, Any] = {"accuracy": fmean(group.pass_rate for group in groups)}
+    for arm in ("pbsd", "pbsd-placebo", "pbsd-contrastive", "shuffled"):
+        found[arm] = correlate(groups, Credit(**ARMS[arm]), model, tokenizer, shuffled=arm == "shuffled")
+    return found
+
+
+def sample_groups(model: Any, tokenizer: Tokenizer, seed: int) -> list[Group]:
+    source = parts.Problems(source=f"multi-hop:count=64,seed={seed + 100},hops=3,detours=2")
+    prompted = encode_problems(load_problems(source), tokenizer, MAX_PROMPT)
+    sampling = parts.Sampling(max_new_tokens=MAX_NEW)
+    spec = GroupSpec(sampling=sampling, num_samples=8, stop_ids=tokenizer.eos_ids, seed=seed, step=1)
+    fleet = build_fleet(
+        model, parts.Engine(max_running=256), parts.Rollout(), max_length=MAX_PROMPT + MAX_NEW
+    )
+
+    def judge(problem: Problem, sample: Sample) -> Any:
+        right = f"<answer>{problem.answer}</answer>" in read_trajectory(tokenizer, sample).response
+        return settled(Verdict(status="correct" if right else "wrong", score=float(right)))
+
+    with open_episodes(Environment(name="multi-hop", max_turns=MAX_TURNS)) as episodes, fleet.at_work():
+        assert episodes is not None
+        return [*sample_all(fleet, prompted, spec, judge, stream=episodes.stream(tokenizer))]
+
+
+def correlate(
+    groups: Sequence[Group], settings: Credit, model: Any, tokenizer: Tokenizer, *, shuffled: bool
+) -> dict[str, float]:
+    if shuffled:
+        control("shuffled", 0)
+
+    def score(sequences: Any) -> list[list[float]]:
+        return score_sequences(
+            model, sequences, temperature=1.0, micro_batch_tokens=16_384, device=model.device
+        )
+
+    scored = turn_credit.score_groups(
+        groups, settings, tokenizer=tokenizer, max_length=model.shape.max_context, score=score
+    )
+    truths, evidence, weights = [], [], []
+    for group, samples in zip(groups, scored, strict=True):
+        credits = pbsd_credit(samples, [1.0] * len(samples), settings, strength=1.0)
+        for sample, verdict, credit in zip(group.samples, group.verdicts, credits, strict=True):
+            if verdict.status != "correct":
+                continue
+            for truth, turn in zip(truth_of(group.problem, tokenizer, sample), credit.turns, strict=False):
+                if turn.evidence is not None:
+                    truths.append(float(truth))
+                    evidence.append(turn.evidence)
+                    weights.append(turn.weight)
+    return {"turns": len(truths), "evidence": rank(evidence, truths), "weight": rank(weights, truths)}
+
+
+def truth_of(problem: Problem, tokenizer: Tokenizer, sample: Sample) -> Iterator[bool]:
+    """Of each search of an episode, whether it brought it nearer; the answer's turn is left out."""
+    turns = [turn.response for turn in read_trajectory(tokenizer, sample).turns]
+    queries = [
+        text.partition("<search>")[2].partition("</search>")[0] for text in turns if "<search>" in text
+    ]
+    yield from advances(problem, queries)
+
+
+def rank(first: Sequence[float], second: Sequence[float]) -> float:
+    """Spearman's rank correlation; ties share their mean rank."""
+    if len(set(first)) < 2 or len(set(second)) < 2:
+        return 0.0
+    return torch.corrcoef(torch.stack([ranks(first), ranks(second)]))[0, 1].item()
+
+
+def ranks(values: Sequence[float]) -> torch.Tensor:
+    tensor = torch.tensor(values, dtype=torch.float64)
+    return (tensor[:, None] > tensor).sum(1) + ((tensor[:, None] == tensor).sum(1) - 1) / 2.0
+
+
+if __name__ == "__main__":
+    main()
