@@ -69,7 +69,7 @@ from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import open_model
 from foresail.train.step import BatchLoss, named, score_tokens, token_logprobs, train_step
 from foresail.train.stopwatch import Stopwatch
-from foresail.train.turn_credit import describe_credit, share_credit
+from foresail.train.turn_credit import check_hint, describe_credit, share_credit
 from foresail.train.updates import compute_advantages, pack_groups, split
 
 Credits = Sequence[Sequence[SampleCredit]]  # of groups, where turns are weighed
@@ -163,6 +163,7 @@ def prepare(
         limit = f"max_prompt_tokens {recipe.max_prompt_tokens}"
         session.display.note(describe_dropped(mixture.dropped, limit), style="yellow")
     check_supply(problems, recipe)
+    check_hint(recipe.credit, problems[0].problem, tokenizer)
     texts = map(describe_problem, problems)
     session.progress = same_data(session.progress, f"data.source {name_sources(recipe)}", "problems", texts)
     model, max_length = session.policy.model, recipe.max_length

@@ -120,13 +120,26 @@ def score_groups(
 
 
 def answers_of(problem: Problem) -> list[str]:
-    """The answer and its aliases, where the data has some."""
+    """The answer and its aliases, where the data has some; nothing where there is none to tell."""
     aliases = problem.extra.get(ALIASES, ())
-    return [*dict.fromkeys([problem.answer, *(aliases if isinstance(aliases, list | tuple) else ())])]
+    known = [problem.answer, *(aliases if isinstance(aliases, list | tuple) else ())]
+    return [*dict.fromkeys(answer for answer in known if answer)]
 
 
 def hint(settings: Credit, answer: str) -> str:
     return settings.hint.replace("{answer}", answer)
+
+
+def check_hint(settings: Credit, problem: Problem, tokenizer: Tokenizer) -> None:
+    """Before the first step: whether the tokenizer can write what the teacher is told."""
+    if settings.kind != "pbsd":
+        return
+    try:
+        tokenizer.encode_prompt(tell(problem.prompt, hint(settings, problem.answer)))
+        if settings.student == "placebo":
+            tokenizer.encode_prompt(tell(problem.prompt, hint(settings, settings.withheld)))
+    except ValueError as error:
+        raise ValueError(f"credit.hint, which tells the teacher the answer: {error}") from error
 
 
 def student_hint(settings: Credit, problem: Problem, groups: Sequence[Group]) -> str | None:
@@ -142,7 +155,8 @@ def student_hint(settings: Credit, problem: Problem, groups: Sequence[Group]) ->
 
 def tell(prompt: Sequence[Message], text: str) -> list[Message]:
     """The prompt with the text behind what the user says last."""
-    place = max(number for number, message in enumerate(prompt) if message.role == "user")
+    users = [number for number, message in enumerate(prompt) if message.role == "user"]
+    place = users[-1] if users else len(prompt) - 1
     told = replace(prompt[place], content=prompt[place].content + text)
     return [*prompt[:place], told, *prompt[place + 1 :]]
 

@@ -20,7 +20,7 @@ from foresail.recipe.parts import Advantage, Critic, DynamicSampling, Sampling
 from foresail.records import Group, Message, Problem, Sample, TrainSequence, Verdict
 from foresail.runlog.directory import RunDirectory
 from foresail.train.scoring import score_sequences
-from foresail.train.turn_credit import final_answer, score_groups
+from foresail.train.turn_credit import answers_of, final_answer, score_groups, tell
 from foresail.train.updates import token_rewards
 
 if TYPE_CHECKING:
@@ -132,7 +132,23 @@ def test_the_final_answer_is_not_counted() -> None:
     assert not any(final_answer(sample_of((PROMPT, "1 +7")), group_of().problem, spelled))
 
 
+def test_an_answer_that_is_not_there_is_not_told() -> None:
+    assert answers_of(group_of("").problem) == []
+    named = replace(group_of("8").problem, extra={"aliases": ["8", "eight", ""]})
+    assert answers_of(named) == ["8", "eight"]
+    assert [m.content for m in tell([Message(role="system", content="a")], "!")] == ["a!"]
+
+
 # Whole runs.
+
+
+def test_a_hint_that_the_tokenizer_cannot_write_is_told_before_the_first_step(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        ValueError, match=r"credit.hint, which tells the teacher the answer: the tokenizer has no"
+    ):
+        train(tiny_checkpoint, tmp_path, credit=Credit(kind="pbsd"))
 
 
 @pytest.fixture
