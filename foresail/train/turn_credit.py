@@ -6,6 +6,7 @@ The block that tells it stands in the prompt alone, and behind it are the sample
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -77,46 +78,39 @@ def score_groups(
 ) -> list[list[ScoredSample]]:
     """All passes in one call, so that they share micro-batches and prompts."""
     spelled = tokenizer.token_bytes()
+    teachers = [[hint(settings, answer) for answer in answers_of(group.problem)] for group in groups]
+    students = [student_hint(settings, group.problem, groups) for group in groups]
     wanted: dict[tuple[int, int, str], TrainSequence] = {}
-    told: dict[tuple[int, int], tuple[list[str], str | None]] = {}
     for row, group in enumerate(groups):
-        answers = [hint(settings, answer) for answer in answers_of(group.problem)]
-        student = student_hint(settings, group.problem, groups)
-        prompts = {
-            text: tokenizer.encode_prompt(tell(group.problem.prompt, text))
-            for text in [*answers, *([] if student is None else [student])]
-        }
-        for number, sample in enumerate(group.samples):
-            told[row, number] = answers, student
-            for text in [*answers, *([student] if student is not None else [""])]:
-                sequence = after_prompt(sample, prompts.get(text), f"{group.problem.id} sample {number}")
+        for text in dict.fromkeys([*teachers[row], students[row]]):
+            prompt = tokenizer.encode_prompt(tell(group.problem.prompt, text)) if text else None
+            for number, sample in enumerate(group.samples):
+                sequence = after_prompt(sample, prompt, f"{group.problem.id} sample {number}")
                 if len(sequence.ids) <= max_length:
                     wanted[row, number, text] = sequence
-    logprobs = dict(zip(wanted, score([*wanted.values()]), strict=True))
+    found = dict(zip(wanted, score([*wanted.values()]), strict=True))
+    return [
+        [
+            ScoredSample(
+                sample=sample,
+                teachers=[
+                    behind_own_prompt(found.get((row, number, text)), sample) for text in teachers[row]
+                ],
+                student=behind_own_prompt(found.get((row, number, students[row])), sample),
+                ignored=final_answer(sample, group.problem, spelled),
+            )
+            for number, sample in enumerate(group.samples)
+        ]
+        for row, group in enumerate(groups)
+    ]
 
-    def of(row: int, number: int, text: str) -> list[float] | None:
-        """Parallel to the sample's own ids, whatever prompt it stood behind."""
-        found = logprobs.get((row, number, text))
-        if found is None:
-            return None
-        sample = groups[row].samples[number]
-        first = sample.loss_mask.index(1)
-        return [float("nan")] * first + found[len(found) - (len(sample.ids) - first) :]
 
-    scored = []
-    for row, group in enumerate(groups):
-        scored.append(
-            [
-                ScoredSample(
-                    sample=sample,
-                    teachers=[of(row, number, text) for text in told[row, number][0]],
-                    student=of(row, number, told[row, number][1] or ""),
-                    ignored=final_answer(sample, group.problem, spelled),
-                )
-                for number, sample in enumerate(group.samples)
-            ]
-        )
-    return scored
+def behind_own_prompt(logprobs: list[float] | None, sample: Sample) -> list[float] | None:
+    """Parallel to the sample's own ids, whatever prompt it stood behind."""
+    if logprobs is None:
+        return None
+    first = sample.loss_mask.index(1)
+    return [math.nan] * first + logprobs[len(logprobs) - (len(sample.ids) - first) :]
 
 
 def answers_of(problem: Problem) -> list[str]:
@@ -142,15 +136,15 @@ def check_hint(settings: Credit, problem: Problem, tokenizer: Tokenizer) -> None
         raise ValueError(f"credit.hint, which tells the teacher the answer: {error}") from error
 
 
-def student_hint(settings: Credit, problem: Problem, groups: Sequence[Group]) -> str | None:
-    """What the student is told: nothing, that there is an answer, or that of another problem of the step."""
+def student_hint(settings: Credit, problem: Problem, groups: Sequence[Group]) -> str:
+    """What the student is told: nothing (""), that there is an answer, or that of another problem of the step."""
     if settings.student == "placebo":
         return hint(settings, settings.withheld)
     others = [group.problem.answer for group in groups if group.problem.answer != problem.answer]
     if settings.student == "contrastive" and others:
         mine = [group.problem.id for group in groups].index(problem.id)
         return hint(settings, others[mine % len(others)])
-    return None
+    return ""
 
 
 def tell(prompt: Sequence[Message], text: str) -> list[Message]:
