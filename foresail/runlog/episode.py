@@ -45,8 +45,8 @@ def find_episode(run: RunDirectory, name: str, step: int | None) -> tuple[int, R
             if name in (f"{row['problem']}.{row['sample']}", row["problem"]):
                 return number, row
     there = ", ".join(f"{row['problem']}.{row['sample']}" for row in run.read_rollouts(steps[-1])[:5])
-    where = "no step" if step is None else f"step {step} does not"
-    raise ValueError(f"{where} has an episode {name}; step {steps[-1]} has {there}, …")
+    where = "in any step" if step is None else f"in step {step}"
+    raise ValueError(f"there is no episode {name} {where}; step {steps[-1]} has {there}, …")
 
 
 def episode_lines(row: Row, title: str) -> Iterator[str]:

@@ -188,7 +188,7 @@ def test_evidence_and_weights_are_in_the_log(
     assert f"{name}, step 1: " in shown and f"weight {rows[0]['credit']['weight'][0]:.2f}" in shown
     assert shown.count("  model    ") == len(rows[0].get("turns", [None]))
     assert (
-        "has an episode nobody.7; step 2 has "
+        "there is no episode nobody.7 in any step; step 2 has "
         in foresail.run("show", outcome.run, "--episode", "nobody.7").err
     )
 
