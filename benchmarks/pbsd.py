@@ -280,8 +280,11 @@ def planted(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     model, tokenizer = load_model_and_tokenizer(settings, seed=seed, device=device, max_length=1024)
     groups = sample_groups(model, tokenizer, seed)
     found: dict[str, Any] = {"accuracy": fmean(group.pass_rate for group in groups)}
+    tell_answers = turn_credit.answers_of
     for arm in ("pbsd", "pbsd-placebo", "pbsd-contrastive", "shuffled"):
-        found[arm] = correlate(groups, Credit(**ARMS[arm]), model, tokenizer, shuffled=arm == "shuffled")
+        control(arm, seed)
+        found[arm] = correlate(groups, Credit(**ARMS[arm]), model, tokenizer)
+        turn_credit.answers_of = tell_answers
     return found
 
 
@@ -304,11 +307,8 @@ def sample_groups(model: Any, tokenizer: Tokenizer, seed: int) -> list[Group]:
 
 
 def correlate(
-    groups: Sequence[Group], settings: Credit, model: Any, tokenizer: Tokenizer, *, shuffled: bool
+    groups: Sequence[Group], settings: Credit, model: Any, tokenizer: Tokenizer
 ) -> dict[str, float]:
-    if shuffled:
-        control("shuffled", 0)
-
     def score(sequences: Any) -> list[list[float]]:
         return score_sequences(
             model, sequences, temperature=1.0, micro_batch_tokens=16_384, device=model.device
