@@ -131,8 +131,7 @@ class Tokenizer:
     def _without_specials(self, text: str) -> str:
         """ "<|im_end|>" -> "< |im_end|>"; other text is as it was, but for half characters."""
         text = text.encode(errors="replace").decode()
-        added = self._core.get_added_tokens_decoder().values()
-        specials = [token.content for token in added if token.special and len(token.content) > 1]
+        specials = [token for token in self.special_tokens() if len(token) > 1]
         while found := [token for token in specials if token in text]:
             for token in found:
                 text = text.replace(token, f"{token[0]} {token[1:]}")
