@@ -26,8 +26,8 @@ from typing import Any
 import torch
 
 from foresail.agents.environment import Observation
+from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
-from foresail.agents.worlds import Worlds
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Request
@@ -144,13 +144,13 @@ Played = dict[str, tuple[list[int], list[int]]]  # ids and turns, by problem and
 
 def play_stream(engine: Engine, problems: list[PromptedProblem], tokenizer: Tokenizer) -> Played:
     fleet: Fleet = gather([NativeInstance("engine", engine)], Rollout(), max_length=MAX_NEW + 64)
-    worlds = Worlds(Tool, step_seconds=600)
-    stream = partial(EpisodeStream, worlds=worlds, tokenizer=tokenizer, max_turns=MOST_TURNS)
+    environments = Environments(Tool, step_seconds=600)
+    stream = partial(EpisodeStream, environments=environments, tokenizer=tokenizer, max_turns=MOST_TURNS)
     played = {}
     for group in sample_all(fleet, problems, spec(), right, stream=stream):
         for number, sample in enumerate(group.samples):
             played[f"{group.problem.id}.{number}"] = sample.ids, sample.turns
-    worlds.close()
+    environments.close()
     return played
 
 

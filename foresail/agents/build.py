@@ -11,12 +11,12 @@ from typing import Any
 
 from foresail.agents.call_formats import CallFormat, Hermes, Tags
 from foresail.agents.environment import Environment
+from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
 from foresail.agents.load_tool import load_tool
 from foresail.agents.multi_hop import MultiHop
 from foresail.agents.tool import Tool
 from foresail.agents.tool_environment import ToolEnvironment
-from foresail.agents.worlds import Worlds
 from foresail.recipe.environment import Environment as Settings
 from foresail.recipe.reward_function import is_file, split_name
 from foresail.records import Message
@@ -31,9 +31,9 @@ METHODS = ("reset", "step", "close")
 
 @dataclass(frozen=True, kw_only=True)
 class Episodes:
-    """The worlds of a run, and how their episodes are sampled."""
+    """The environments of a run, and how their episodes are sampled."""
 
-    worlds: Worlds
+    environments: Environments
     max_turns: int
     tools: Sequence[Mapping[str, Any]] = ()  # what the chat template is told of: a JSON schema each
     stop: tuple[str, ...] = ()  # texts that end a turn
@@ -41,7 +41,9 @@ class Episodes:
     def stream(self, tokenizer: Tokenizer) -> StreamKind:
         if self.tools:
             check_tool_turns(tokenizer)
-        return partial(EpisodeStream, worlds=self.worlds, tokenizer=tokenizer, max_turns=self.max_turns)
+        return partial(
+            EpisodeStream, environments=self.environments, tokenizer=tokenizer, max_turns=self.max_turns
+        )
 
 
 def check_tool_turns(tokenizer: Tokenizer) -> None:
@@ -63,20 +65,22 @@ def open_episodes(settings: Settings | None) -> Iterator[Episodes | None]:
         return
     tools = [load_named(tool, settings) for tool in settings.tools]
     make = load_environment(settings.name) if settings.name else tool_world(tools, settings)
-    worlds = Worlds(make, step_seconds=PATIENCE * settings.step_seconds)
+    environments = Environments(make, step_seconds=PATIENCE * settings.step_seconds)
     try:
         yield Episodes(
-            worlds=worlds,
+            environments=environments,
             max_turns=settings.max_turns,
             tools=[tool.schema() for tool in tools] if settings.format == "hermes" else (),
             stop=settings.stop,
         )
     finally:
-        worlds.close()
+        environments.close()
 
 
 def load_named(name: str, settings: Settings) -> Tool:
-    return load_tool(name, corpus=settings.corpus) if name == "search" else load_tool(name)
+    if name != "search":
+        return load_tool(name)
+    return load_tool(name, **{"url" if settings.at_server else "corpus": settings.corpus})
 
 
 def tool_world(tools: Sequence[Tool], settings: Settings) -> Callable[[], Environment]:

@@ -1,9 +1,9 @@
 """The environments of all episodes under way, on a thread of their own beside the engines.
 
-    worlds = Worlds(make=Guess, step_seconds=60)
-    worlds.begin("17.3", problem)
-    answer = worlds.step("17.3", "<search>Paris</search>")     # a future: the engines go on meanwhile
-    worlds.end("17.3")
+    environments = Environments(make=Guess, step_seconds=60)
+    environments.begin("17.3", problem)
+    answer = environments.step("17.3", "<search>Paris</search>")     # a future: the engines go on meanwhile
+    environments.end("17.3")
 
 Every episode has an environment of its own. Its methods are called one after the other; those of different
 episodes run at the same time, so a slow or dead tool keeps nobody else waiting.
@@ -30,7 +30,7 @@ CLOSING_SECONDS = 10.0
 
 
 @dataclass
-class World:
+class Running:
     """An environment, its reset, and the step that it does now or did last."""
 
     environment: Environment
@@ -38,7 +38,7 @@ class World:
     step: asyncio.Task[Any] | None = None
 
 
-class Worlds:
+class Environments:
     """begin, step, end: each returns at once. `close` ends what is left and the thread."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Worlds:
     ) -> None:
         self.make, self.step_seconds = make, step_seconds
         self.figures = EpisodeFigures()
-        self.by_id: dict[str, World] = {}
+        self.by_id: dict[str, Running] = {}
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="environments", daemon=True)
         self.thread.start()
@@ -81,7 +81,7 @@ class Worlds:
         environment = self.make()
         reset = asyncio.ensure_future(self._limited(environment.reset, problem))
         reset.add_done_callback(lambda task: task.cancelled() or task.exception())  # the first step tells
-        self.by_id[episode] = World(environment, reset)
+        self.by_id[episode] = Running(environment, reset)
 
     async def _step(self, episode: str, response: str) -> Observation:
         if episode not in self.by_id:

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from foresail.agents.environment import Observation
-from foresail.agents.worlds import Worlds
+from foresail.agents.environments import Environments
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Status, Verdict
@@ -41,11 +41,11 @@ class Episode:
 class EpisodeStream(Stream):
     """A stream whose samples are episodes."""
 
-    worlds: Worlds
+    environments: Environments
     tokenizer: Tokenizer
     max_turns: int
     episodes: dict[str, Episode] = field(default_factory=dict, init=False)
-    answered: deque[str] = field(default_factory=deque, init=False)  # filled by the worlds' thread
+    answered: deque[str] = field(default_factory=deque, init=False)  # filled by the environments' thread
 
     def _start(self, entry: PromptedProblem, number: int) -> None:
         wanted = requests(entry, self.group_spec, number)
@@ -53,7 +53,7 @@ class EpisodeStream(Stream):
         self.active[number] = Launched(problem=entry.problem, specs=specs)
         for spec in specs:
             self.episodes[spec.id] = Episode(spec=spec, began=self.fleet.event_log.now())
-            self.worlds.begin(spec.id, entry.problem)
+            self.environments.begin(spec.id, entry.problem)
         self.fleet.launch(specs, wanted, hold=True)
 
     def _take(self, spec: SampleSpec, completion: Completion) -> None:
@@ -63,11 +63,11 @@ class EpisodeStream(Stream):
             self._end(episode)
             return
         response = self.tokenizer.decode(completion.ids, skip_special_tokens=True)
-        episode.asked, episode.answer = self.fleet.event_log.now(), self.worlds.step(spec.id, response)
+        episode.asked, episode.answer = self.fleet.event_log.now(), self.environments.step(spec.id, response)
         episode.answer.add_done_callback(lambda _: self.answered.append(spec.id))
 
     def _go_on(self) -> bool:
-        """Take up what the worlds have answered; whether any has."""
+        """Take up what the environments have answered; whether any has."""
         count = len(self.answered)
         for name in [self.answered.popleft() for _ in range(count)]:
             if name not in self.episodes:  # given up meanwhile
@@ -114,8 +114,8 @@ class EpisodeStream(Stream):
         spec = episode.spec
         del self.episodes[spec.id]
         self.fleet.release(spec.id)
-        self.worlds.end(spec.id)
-        self.worlds.figures.add(
+        self.environments.end(spec.id)
+        self.environments.figures.add(
             len(episode.turns),
             episode.observations,
             seconds=self.fleet.event_log.now() - episode.began,
@@ -131,7 +131,7 @@ class EpisodeStream(Stream):
         super()._give_up(number, launched)
         for spec in launched.specs:
             if self.episodes.pop(spec.id, None) is not None:
-                self.worlds.end(spec.id)
+                self.environments.end(spec.id)
 
 
 def to_verdict(error: BaseException) -> Verdict:

@@ -35,7 +35,10 @@ class Environment(Part):
         "hermes",
         description="how tools are called: JSON in <tool_call>, as the template says; or <search>…</search>",
     )
-    corpus: str | None = Field(None, description="what search looks through: JSONL rows of title and text")
+    corpus: str | None = Field(
+        None,
+        description="what search looks through: JSONL rows of title and text, or the address of a search server",
+    )
     max_turns: int = Field(8, gt=0, description="times the model may write in an episode")
     step_seconds: float = Field(
         60.0,
@@ -43,6 +46,11 @@ class Environment(Part):
         description="longest a call may take; ten times that for a turn, then the episode has failed",
     )
     max_result_chars: int = Field(4000, gt=0, description="of a tool's result; the rest is cut off")
+
+    @property
+    def at_server(self) -> bool:
+        """Whether `corpus` is the address of a search server, not a file."""
+        return self.corpus is not None and self.corpus.startswith(("http://", "https://"))
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -76,7 +84,7 @@ class Environment(Part):
             )
 
     def refusals(self) -> Iterator[str]:
-        if self.corpus is not None and not self.corpus.startswith("http") and not Path(self.corpus).is_file():
+        if self.corpus is not None and not self.at_server and not Path(self.corpus).is_file():
             yield f"environment.corpus {self.corpus} does not exist (looked in {Path.cwd()}); check the path"
         for key in filter(None, (self.name, *self.tools)):
             place, _ = split_name(key)

@@ -144,9 +144,9 @@ class Setup:
     leftovers: Leftovers | None
 
     def take_figures(self) -> dict[str, float]:
-        """Metrics of engines and worlds since the last call."""
-        worlds = {} if self.episodes is None else self.episodes.worlds.figures.take()
-        return self.fleet.take_figures() | worlds
+        """Metrics of engines and environments since the last call."""
+        environments = {} if self.episodes is None else self.episodes.environments.figures.take()
+        return self.fleet.take_figures() | environments
 
 
 def prepare(

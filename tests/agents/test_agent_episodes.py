@@ -1,4 +1,4 @@
-"""Episodes: whatever the worlds' timing, the samples are those that are played by hand."""
+"""Episodes: whatever the environments' timing, the samples are those that are played by hand."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from small_worlds import (
 )
 
 from foresail.agents.environment import Observation
+from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
-from foresail.agents.worlds import Worlds
 from foresail.engine.request import Completion
 from foresail.recipe.parts import Rollout
 from foresail.records import Group, Problem, Sample, Verdict
@@ -76,23 +76,23 @@ def expected() -> dict[str, list[tuple[list[int], list[int], list[int]]]]:
 
 @pytest.fixture
 def open_worlds() -> Iterator[Any]:
-    opened: list[Worlds] = []
+    opened: list[Environments] = []
 
-    def make(*arguments: Any, step_seconds: float = 300.0, **options: Any) -> Worlds:
-        opened.append(Worlds(partial(*arguments, **options), step_seconds=step_seconds))
+    def make(*arguments: Any, step_seconds: float = 300.0, **options: Any) -> Environments:
+        opened.append(Environments(partial(*arguments, **options), step_seconds=step_seconds))
         return opened[-1]
 
     yield make
-    for worlds in opened:
-        worlds.close()
+    for environments in opened:
+        environments.close()
 
 
 def right(problem: Problem, sample: Sample) -> Any:
     return settled(Verdict(status="correct", score=1.0))
 
 
-def play(fleet: Fleet, worlds: Worlds) -> dict[str, Group]:
-    stream = partial(EpisodeStream, worlds=worlds, tokenizer=TOKENIZER, max_turns=MAX_TURNS)
+def play(fleet: Fleet, environments: Environments) -> dict[str, Group]:
+    stream = partial(EpisodeStream, environments=environments, tokenizer=TOKENIZER, max_turns=MAX_TURNS)
     groups = sample_all(fleet, PROBLEMS, spec_of(), right, stream=stream)
     return {group.problem.id: group for group in groups}
 
@@ -102,10 +102,10 @@ def fleet_of(kind: Any = NativeInstance, **settings: Any) -> Fleet:
     return gather(instances, Rollout(**settings), max_length=64)
 
 
-def assert_all_ended(fleet: Fleet, worlds: Worlds) -> None:
+def assert_all_ended(fleet: Fleet, environments: Environments) -> None:
     assert not fleet.busy and not fleet.held and len(fleet.pool) == 0
-    worlds.close()
-    assert not worlds.by_id
+    environments.close()
+    assert not environments.by_id
 
 
 @pytest.mark.parametrize("slowest", [0.0, 0.02])
@@ -119,11 +119,11 @@ def assert_all_ended(fleet: Fleet, worlds: Worlds) -> None:
 )
 def test_samples_are_those_played_by_hand(expected, open_worlds, kind, settings, slowest: float) -> None:
     numbers = random.Random(f"{settings} {slowest}")
-    worlds = open_worlds(World, delay=lambda: numbers.random() * slowest)
+    environments = open_worlds(World, delay=lambda: numbers.random() * slowest)
     fleet = fleet_of(kind, **settings)
-    groups = play(fleet, worlds)
+    groups = play(fleet, environments)
     assert {name: flat(group.samples) for name, group in groups.items()} == expected
-    assert_all_ended(fleet, worlds)
+    assert_all_ended(fleet, environments)
     assert World.open_now == 0
 
 
@@ -152,18 +152,18 @@ def test_a_turn_computes_only_what_is_new_to_it(open_worlds, settings) -> None:
 
 
 def test_plain_methods_will_do(expected, open_worlds) -> None:
-    worlds = open_worlds(PlainWorld)
-    assert {name: flat(group.samples) for name, group in play(fleet_of(), worlds).items()} == expected
+    environments = open_worlds(PlainWorld)
+    assert {name: flat(group.samples) for name, group in play(fleet_of(), environments).items()} == expected
 
 
 def test_figures_are_those_of_all_episodes(expected, open_worlds) -> None:
-    worlds = open_worlds(World)
-    groups = play(fleet_of(), worlds)
-    figures = worlds.figures.take()
+    environments = open_worlds(World)
+    groups = play(fleet_of(), environments)
+    figures = environments.figures.take()
     turns = [sample.turns[-1] + 1 for group in groups.values() for sample in group.samples]
     assert figures["agent/turns/mean"] == pytest.approx(sum(turns) / len(turns))
     assert 0 < figures["agent/tool_errors/share"] < 1 and 0 <= figures["agent/waiting/share"] <= 1
-    assert worlds.figures.take() == {}
+    assert environments.figures.take() == {}
     rewards = [
         reward for group in groups.values() for sample in group.samples for reward in sample.turn_rewards
     ]
@@ -174,8 +174,8 @@ def test_figures_are_those_of_all_episodes(expected, open_worlds) -> None:
 
 
 def test_a_broken_world_is_a_failed_verdict_and_concerns_nobody_else(expected, open_worlds) -> None:
-    worlds, fleet = open_worlds(World, fault=breaks), fleet_of()
-    groups = play(fleet, worlds)
+    environments, fleet = open_worlds(World, fault=breaks), fleet_of()
+    groups = play(fleet, environments)
     for name, group in groups.items():
         assert group.failed == (name in ("p1", "p4"))
         if not group.failed:
@@ -183,12 +183,12 @@ def test_a_broken_world_is_a_failed_verdict_and_concerns_nobody_else(expected, o
     # an episode that never asked the world is none of its failures
     details = {v.detail for name in ("p1", "p4") for v in groups[name].verdicts if v.status == "crashed"}
     assert details == {"environment: the search server is gone"}
-    assert_all_ended(fleet, worlds)
+    assert_all_ended(fleet, environments)
 
 
 def test_no_judge_of_groups_makes_a_score_of_a_failure(open_worlds) -> None:
-    worlds = open_worlds(World, fault=breaks)
-    stream = partial(EpisodeStream, worlds=worlds, tokenizer=TOKENIZER, max_turns=MAX_TURNS)
+    environments = open_worlds(World, fault=breaks)
+    stream = partial(EpisodeStream, environments=environments, tokenizer=TOKENIZER, max_turns=MAX_TURNS)
 
     def all_right(problem: Problem, samples: Any, early: Any) -> Any:
         return [settled(Verdict(status="correct", score=1.0)) for _ in samples]
@@ -214,7 +214,9 @@ def test_a_world_that_hangs_holds_up_nobody_else(expected, open_worlds) -> None:
                 answers.wait(300)
             return super().step(response)
 
-    stream = partial(EpisodeStream, worlds=open_worlds(Hanging), tokenizer=TOKENIZER, max_turns=MAX_TURNS)
+    stream = partial(
+        EpisodeStream, environments=open_worlds(Hanging), tokenizer=TOKENIZER, max_turns=MAX_TURNS
+    )
     found = {}
     for group in sample_all(fleet_of(), PROBLEMS, spec_of(), right, stream=stream):
         found[group.problem.id] = flat(group.samples)
@@ -281,8 +283,8 @@ def test_limits_end_an_episode_that_was_not_done(open_worlds) -> None:
             return Observation(text="go on")
 
     for max_turns in (1, 3, 100):
-        worlds = open_worlds(Endless)
-        stream = partial(EpisodeStream, worlds=worlds, tokenizer=TOKENIZER, max_turns=max_turns)
+        environments = open_worlds(Endless)
+        stream = partial(EpisodeStream, environments=environments, tokenizer=TOKENIZER, max_turns=max_turns)
         for group in sample_all(fleet_of(), PROBLEMS, spec_of(), right, stream=stream):
             for sample in group.samples:
                 assert sample.finish == "length"
@@ -298,7 +300,7 @@ def test_a_step_that_closes_gives_up_what_still_waits(open_worlds) -> None:
                 self.delay = lambda: 600.0
             return await super().step(response)
 
-    worlds, fleet = open_worlds(Slow), fleet_of()
+    environments, fleet = open_worlds(Slow), fleet_of()
     collected = collect(
         fleet,
         PROBLEMS.__getitem__,
@@ -306,9 +308,9 @@ def test_a_step_that_closes_gives_up_what_still_waits(open_worlds) -> None:
         right,
         controller=Controller(wanted=2, cap=8, share_before=0.25),
         usable=gradable,
-        stream=partial(EpisodeStream, worlds=worlds, tokenizer=TOKENIZER, max_turns=MAX_TURNS),
+        stream=partial(EpisodeStream, environments=environments, tokenizer=TOKENIZER, max_turns=MAX_TURNS),
     )
     assert [group.problem.id for group in collected.launched] == ["p0", "p1"]
     assert collected.num_cancelled == 6
     fleet.update_weights(1)
-    assert_all_ended(fleet, worlds)
+    assert_all_ended(fleet, environments)

@@ -17,8 +17,8 @@ from typing import Any
 from small_worlds import TOKENIZER, answer, engine_of, problems, random_model, spec_of
 
 from foresail.agents.environment import EnvironmentBroken, Observation
+from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
-from foresail.agents.worlds import Worlds
 from foresail.recipe.parts import Rollout
 from foresail.records import FAILURES, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
@@ -79,8 +79,8 @@ def test_a_soak_loses_doubles_and_leaves_nothing() -> None:
     fleet = gather(
         [Mortal("0", 200), Mortal("1", 10**9)], Rollout(policy="context", chunk_tokens=8), max_length=64
     )
-    worlds = Worlds(Faulty, step_seconds=3.0)
-    stream = partial(EpisodeStream, worlds=worlds, tokenizer=TOKENIZER, max_turns=MAX_TURNS)
+    environments = Environments(Faulty, step_seconds=3.0)
+    stream = partial(EpisodeStream, environments=environments, tokenizer=TOKENIZER, max_turns=MAX_TURNS)
     came, statuses, deaths, memory = Counter[str](), Counter[str](), 0, []
     for group in sample_all(fleet, wanted, spec_of(SAMPLES), right, stream=stream):
         came[group.problem.id] += 1
@@ -95,8 +95,10 @@ def test_a_soak_loses_doubles_and_leaves_nothing() -> None:
     assert came == dict.fromkeys((entry.problem.id for entry in wanted), 1)
     assert statuses["crashed"] > 0 and statuses["correct"] > EPISODES / 2
     assert not fleet.busy and len(fleet.pool) == 0 and fleet.scheduler.num_waiting == 0
-    worlds.close()
-    assert not worlds.by_id and not any(thread.name == "environments" for thread in threading.enumerate())
+    environments.close()
+    assert not environments.by_id and not any(
+        thread.name == "environments" for thread in threading.enumerate()
+    )
     if EPISODES >= 10_000:
         assert statuses["timeout"] > 0 and deaths > 3
         assert memory[-1] < memory[len(memory) // 2] + 20_000  # kB; the high-water mark is flat

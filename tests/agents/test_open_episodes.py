@@ -1,0 +1,33 @@
+"""From the table [environment] to tools and environments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from foresail.agents.build import load_environment, load_named, open_episodes
+from foresail.agents.multi_hop import MultiHop
+from foresail.recipe.environment import Environment
+
+
+def test_a_corpus_is_a_file_or_a_search_server() -> None:
+    server = Environment(tools=("search",), corpus="http://localhost:1")
+    assert load_named("search", server).name == "search"
+    assert [*server.refusals()] == []
+    absent = Environment(tools=("search",), corpus="nowhere.jsonl")
+    assert "nowhere.jsonl does not exist" in next(absent.refusals())
+
+
+def test_the_template_is_told_of_tools_only_where_calls_are_json() -> None:
+    for call_format, told, stop in (("hermes", ["calculator"], ()), ("tags", [], ("</calculator>",))):
+        with open_episodes(Environment(tools=("calculator",), format=call_format)) as episodes:
+            assert episodes is not None and episodes.stop == stop
+            assert [tool["function"]["name"] for tool in episodes.tools] == told
+
+
+def test_environments_by_name(tmp_path: Path) -> None:
+    assert load_environment("multi-hop") is MultiHop
+    (tmp_path / "own.py").write_text("class Half:\n    def reset(self, problem): ...\n")
+    with pytest.raises(ValueError, match="no class Half with the methods reset, step, close"):
+        load_environment(f"{tmp_path}/own.py:Half")
