@@ -22,7 +22,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean, stdev
@@ -32,7 +32,7 @@ import torch
 
 from foresail.agents.build import open_episodes
 from foresail.algorithms.turn_credit import pbsd_credit
-from foresail.data.multi_hop import advances, make_problems
+from foresail.data.multi_hop import make_problems
 from foresail.data.multi_hop_traces import believe, converse, to_key
 from foresail.data.multi_hop_world import world_of
 from foresail.data.problems import load_problems
@@ -63,7 +63,7 @@ from foresail.train.starting_point import load_model_and_tokenizer
 
 HINT, WITHHELD = " ({answer})", "also also also"
 LIES = 0.5  # how often an unreliable source is believed in the cold start
-NUM_SHOWN, NUM_TRAIN, NUM_TEST = 12_000, 8000, 200
+NUM_SHOWN, NUM_TRAIN = 12_000, 8000
 MAX_PROMPT, MAX_NEW, MAX_TURNS = 96, 640, 12
 SUCCESS = 0.6  # of drawn episodes: how many samples until then
 SPLITS = {"test": "split=test,hops=3", "ood": "split=ood,hops=3-4", "long": "split=long,hops=5-6"}
@@ -71,6 +71,7 @@ PBSD = {"kind": "pbsd", "hint": HINT, "min_tokens": 2, "min_snr": 0.0}
 ARMS: dict[str, dict[str, Any]] = {
     "grpo": {},
     "pbsd": PBSD,
+    "pbsd-fade": PBSD | {"fade": True},
     "pbsd-placebo": PBSD | {"student": "placebo", "withheld": WITHHELD},
     "pbsd-contrastive": PBSD | {"student": "contrastive"},
     "token": {"kind": "pbsd", "hint": HINT, "level": "token"},
@@ -110,6 +111,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--arms", nargs="+", choices=tuple(ARMS), default=["grpo", "pbsd", "token"])
     parser.add_argument("--rates", nargs="+", type=float, default=[3e-4, 1e-3], help="learning rates to try")
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--prompts", type=int, default=32, help="of a step, 8 samples each")
+    parser.add_argument("--hops", type=int, default=3, help="of a problem in training")
+    parser.add_argument("--tests", type=int, default=200, help="held-out problems of each split")
     parser.add_argument("--sft-steps", type=int, default=3000)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--layers", type=int, default=3)
@@ -122,6 +126,7 @@ def read_options() -> argparse.Namespace:
 def start(options: argparse.Namespace, seed: int, arm: str, rate: float) -> None:
     """One run in a process of its own, on one thread: that many fit beside each other."""
     words = ["--root", options.root, "--steps", options.steps, "--sft-steps", options.sft_steps]
+    words += ["--prompts", options.prompts, "--hops", options.hops, "--tests", options.tests]
     words += ["--hidden", options.hidden, "--layers", options.layers, "--device", options.device]
     environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     folder = options.root / f"seed-{seed}"
@@ -202,17 +207,17 @@ def credulous(problem: Problem, rng: random.Random) -> tuple[Message, ...]:
 
 def rl_recipe(options: argparse.Namespace, folder: Path, seed: int, arm: str, rate: float) -> Rl:
     held_out = [
-        HeldOut(source=f"multi-hop:count={NUM_TEST},seed={seed},{split}", name=name, samples=4)
+        HeldOut(source=f"multi-hop:count={options.tests},seed={seed},{split}", name=name, samples=4)
         for name, split in SPLITS.items()
     ]
     return Rl(
         run=parts.Run(name=run_name(arm, rate), root=str(folder), seed=seed, device=options.device),
         model=parts.Model(path=str(tuned(options, folder)), dtype="float32"),
-        data=(ProblemSource(source=f"multi-hop:count={NUM_TRAIN},seed={seed},hops=3"),),
+        data=(ProblemSource(source=f"multi-hop:count={NUM_TRAIN},seed={seed},hops={options.hops}"),),
         eval=tuple(held_out),
-        eval_every=max(1, options.steps // 4),
+        eval_every=max(1, options.steps // 2),
         steps=options.steps,
-        prompts_per_step=32,
+        prompts_per_step=options.prompts,
         samples_per_prompt=8,
         max_prompt_tokens=MAX_PROMPT,
         sampling=parts.Sampling(max_new_tokens=MAX_NEW),
@@ -273,7 +278,7 @@ def read_run(options: argparse.Namespace, seed: int, arm: str, rate: float) -> d
 
 
 def planted(options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """Rank correlation with what turns brought, over the turns of right episodes, by what the student is told."""
+    """Rank correlation with what turns decided, in right and in wrong episodes, by what the student is told."""
     folder = options.root / f"seed-{seed}"
     device = torch.device("cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu")
     settings = parts.Model(path=str(tuned(options, folder)), dtype="float32")
@@ -281,7 +286,7 @@ def planted(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     groups = sample_groups(model, tokenizer, seed)
     found: dict[str, Any] = {"accuracy": fmean(group.pass_rate for group in groups)}
     tell_answers = turn_credit.answers_of
-    for arm in ("pbsd", "pbsd-placebo", "pbsd-contrastive", "shuffled"):
+    for arm in ("pbsd", "pbsd-fade", "pbsd-placebo", "pbsd-contrastive", "shuffled"):
         control(arm, seed)
         found[arm] = correlate(groups, Credit(**ARMS[arm]), model, tokenizer)
         turn_credit.answers_of = tell_answers
@@ -306,9 +311,7 @@ def sample_groups(model: Any, tokenizer: Tokenizer, seed: int) -> list[Group]:
         return [*sample_all(fleet, prompted, spec, judge, stream=episodes.stream(tokenizer))]
 
 
-def correlate(
-    groups: Sequence[Group], settings: Credit, model: Any, tokenizer: Tokenizer
-) -> dict[str, float]:
+def correlate(groups: Sequence[Group], settings: Credit, model: Any, tokenizer: Tokenizer) -> dict[str, Any]:
     def score(sequences: Any) -> list[list[float]]:
         return score_sequences(
             model, sequences, temperature=1.0, micro_batch_tokens=16_384, device=model.device
@@ -317,27 +320,56 @@ def correlate(
     scored = turn_credit.score_groups(
         groups, settings, tokenizer=tokenizer, max_length=model.shape.max_context, score=score
     )
-    truths, evidence, weights = [], [], []
+    found: dict[str, list[tuple[float, float, float]]] = {"right": [], "wrong": []}
     for group, samples in zip(groups, scored, strict=True):
-        credits = pbsd_credit(samples, [1.0] * len(samples), settings, strength=1.0)
-        for sample, verdict, credit in zip(group.samples, group.verdicts, credits, strict=True):
-            if verdict.status != "correct":
-                continue
-            for truth, turn in zip(truth_of(group.problem, tokenizer, sample), credit.turns, strict=False):
+        right = [verdict.status == "correct" for verdict in group.verdicts]
+        credits = pbsd_credit(samples, [1.0 if it else -1.0 for it in right], settings, strength=1.0)
+        for sample, is_right, credit in zip(group.samples, right, credits, strict=True):
+            truth = contributions(group.problem, queries_of(tokenizer, sample))
+            side = found["right" if is_right else "wrong"]
+            for brought, turn in zip(truth, credit.turns, strict=False):  # the answer's turn is left out
                 if turn.evidence is not None:
-                    truths.append(float(truth))
-                    evidence.append(turn.evidence)
-                    weights.append(turn.weight)
-    return {"turns": len(truths), "evidence": rank(evidence, truths), "weight": rank(weights, truths)}
+                    side.append((brought, turn.evidence, turn.weight if is_right else -turn.weight))
+    return {side: describe_turns(turns) for side, turns in found.items()}
 
 
-def truth_of(problem: Problem, tokenizer: Tokenizer, sample: Sample) -> Iterator[bool]:
-    """Of each search of an episode, whether it brought it nearer; the answer's turn is left out."""
+def describe_turns(turns: Sequence[tuple[float, float, float]]) -> dict[str, Any]:
+    """Rank correlations; mean evidence of turns that chose truth, had no choice, chose a lie; how clear it is."""
+    truths, evidence, weights = zip(*turns, strict=True) if turns else ((), (), ())
+    by_truth = {
+        truth: [e for t, e in zip(truths, evidence, strict=True) if t == truth] for truth in (1, 0, -1)
+    }
+    return {
+        "turns": len(turns),
+        "evidence": rank(evidence, truths),
+        "weight": rank(weights, truths),
+        "mean_evidence": {truth: fmean(values) for truth, values in by_truth.items() if values},
+        "stdev_evidence": {truth: stdev(values) for truth, values in by_truth.items() if len(values) > 1},
+    }
+
+
+def contributions(problem: Problem, queries: Sequence[str]) -> list[float]:
+    """What each search of an episode decided: 1 it goes by the truth where a lie was told as well, -1 it goes by
+    the lie, 0 it had no choice, was an aside, or the episode had gone astray before."""
+    world = world_of(problem.extra)
+    both = zip(problem.extra["searches"], problem.extra["matters"], strict=True)
+    chain = [to_key(key) for key, matters in both if matters]
+    found, place = [], 0
+    for query in (" ".join(query.split()) for query in queries):
+        found.append(0.0)
+        if not 0 <= place < len(chain):
+            continue
+        lie = world.fact(*chain[place - 1]).lie if place else None
+        if query == "{} {}".format(*chain[place]):
+            found[-1], place = float(lie is not None), place + 1
+        elif lie is not None and query.startswith(str(lie)):
+            found[-1], place = -1.0, -1
+    return found
+
+
+def queries_of(tokenizer: Tokenizer, sample: Sample) -> list[str]:
     turns = [turn.response for turn in read_trajectory(tokenizer, sample).turns]
-    queries = [
-        text.partition("<search>")[2].partition("</search>")[0] for text in turns if "<search>" in text
-    ]
-    yield from advances(problem, queries)
+    return [text.partition("<search>")[2].partition("</search>")[0] for text in turns if "<search>" in text]
 
 
 def rank(first: Sequence[float], second: Sequence[float]) -> float:

@@ -11,7 +11,7 @@ import time
 from foresail.agents.call_formats import MalformedCall, Tags
 from foresail.agents.environment import Observation, ToolUse
 from foresail.agents.tool import tool_of
-from foresail.data.multi_hop_world import WorldSearch
+from foresail.data.multi_hop_world import NOTHING, WorldSearch
 from foresail.records import Message, Problem
 
 
@@ -28,7 +28,7 @@ class MultiHop:
             return Observation(done=True)
         call, began = calls[-1], time.monotonic()
         if isinstance(call, MalformedCall):
-            found, error = call.why, call.why
+            found, error = NOTHING, call.why  # in words that tiny tokenizers can write
         else:
             found, error = self.world.search(str(call.arguments["query"])), ""
         use = ToolUse(tool="search", seconds=time.monotonic() - began, error=error)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -146,6 +146,14 @@ def gather(tokens: TokenEvidence, units_T: Tensor) -> Evidence:
         evidence_U=evidence_U,
         snr_U=evidence_U.abs() / (total(gains_T**2) + 1e-8).sqrt(),
     )
+
+
+def fade(found: Evidence) -> Evidence:
+    """Each unit's evidence times min(1, exp(the sum before it)): once the episode speaks against the answer, a
+    teacher who insists on it has nothing more to say. Evidence [1, -4, 2] -> [1, -4, 2 exp(-3)].
+    """
+    before_U = found.evidence_U.cumsum(0) - found.evidence_U
+    return replace(found, evidence_U=found.evidence_U * before_U.clamp(max=0.0).exp())
 
 
 def standardize(group: Sequence[Evidence]) -> list[Tensor]:

@@ -24,6 +24,7 @@ from foresail.algorithms.evidence import (
     Evidence,
     ScoredSample,
     TokenEvidence,
+    fade,
     gather,
     standardize,
     token_evidence,
@@ -74,6 +75,7 @@ def pbsd_credit(
     check_advantages(advantages)
     tokens = [token_evidence(scored, clamp=settings.clamp) for scored in group]
     units = [gather(found, units_of(found, settings.level)) for found in tokens]
+    units = [fade(found) for found in units] if settings.fade else units
     z = [found.evidence_U for found in units] if settings.form == "raw" else standardize(units)
     return [share_out(*each, settings, strength) for each in zip(advantages, tokens, units, z, strict=True)]
 

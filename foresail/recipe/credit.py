@@ -16,7 +16,7 @@ NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("pbsd",),
         (
             "level", "form", "student", "strength", "warmup_steps", "low", "high", "temperature", "clamp",
-            "min_snr", "min_tokens", "conserve", "additive_weight", "hint",
+            "fade", "min_snr", "min_tokens", "conserve", "additive_weight", "hint",
         ),
     ),
     ("kind", ("turn_rewards",), ("turn_weight",)),
@@ -58,6 +58,9 @@ class Credit(CheckedPart):
     high: float = Field(4.0, ge=1, le=1000, description="pbsd: greatest weight, before credit is conserved")
     temperature: float = Field(1.0, gt=0, description="pbsd: above 1, evidence makes less of a difference")
     clamp: float = Field(5.0, gt=0, le=1000, description="pbsd: most that one token counts, in nats")
+    fade: bool = Field(
+        False, description="pbsd: evidence counts less behind turns that speak against the answer"
+    )
     min_snr: float = Field(
         1.0, ge=0, description="pbsd: least signal against noise of a turn's evidence; below it is not used"
     )

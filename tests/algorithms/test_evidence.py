@@ -17,7 +17,7 @@ from small_episodes import (
     world_with_a_hidden_answer,
 )
 
-from foresail.algorithms.evidence import Evidence, ScoredSample, gather, standardize, token_evidence
+from foresail.algorithms.evidence import Evidence, ScoredSample, fade, gather, standardize, token_evidence
 
 WIDE = 1000.0  # a clamp that nothing reaches
 
@@ -213,6 +213,13 @@ def test_units_are_compared_by_evidence_over_the_root_of_their_tokens():
     unit = math.sqrt(1.5)
     assert z[0].tolist() == pytest.approx([unit, 0.0], abs=1e-5)
     assert z[1].tolist() == pytest.approx([-unit], abs=1e-5)
+
+
+def test_evidence_fades_by_hand():
+    found = fade(turns_of(with_gains(episode(*[(0, 1)] * 4), [1.0, -4.0, 2.0, -1.0])))
+    after = 1 - 4
+    expected = [1.0, -4.0, 2 * math.exp(after), -math.exp(after + 2)]
+    assert found.evidence_U.tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_unknown_turns_take_no_part_in_the_comparison():

@@ -116,6 +116,16 @@ def test_token_level_tells_tokens_of_one_turn_apart():
     assert found.advantages[1] < 0.5 and found.advantages[2] > 1.5 and found.advantages[0] == 1.0
 
 
+def test_faded_evidence_blames_the_turn_that_went_astray_and_none_behind_it():
+    gains = [1.0, -4.0, 1.0, -3.0]
+    group = [with_gains(episode(*[(0, 1)] * 4), gains)]
+    (plain,), (faded,) = (credit(group, [-1.0], fade=fade, **UNFILTERED) for fade in (False, True))
+    assert plain.turns[3].weight > plain.turns[0].weight * 2  # as if it had been a fault of its own
+    assert faded.turns[3].weight == pytest.approx(faded.turns[2].weight, rel=0.3)
+    assert faded.turns[1].weight > 2 * max(turn.weight for turn in faded.turns if turn is not faded.turns[1])
+    assert [turn.evidence for turn in faded.turns] == gains  # the log has what was found
+
+
 def test_temperature_makes_less_of_evidence():
     group = [with_gains(episode((0, 1), (0, 1)), [1.0, 3.0])]
     (found,) = credit(group, [1.0], temperature=2.0, conserve=False, **UNFILTERED)
@@ -191,6 +201,7 @@ def any_group(rng: random.Random) -> tuple[list[ScoredSample], list[float]]:
 def any_settings(rng: random.Random, *forms: str) -> Credit:
     form, level = rng.choice(forms), rng.choice(LEVELS)
     given: dict[str, Any] = {"form": form, "level": level, "clamp": rng.choice([0.1, 5.0, 1000.0])}
+    given |= {"fade": rng.random() < 0.3}
     if form == "additive":
         given |= {"additive_weight": rng.choice([0.1, 1.0])}
     else:
