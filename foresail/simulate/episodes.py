@@ -62,7 +62,7 @@ class SimulatedEpisodes(Stream):
         turn = planned[len(done)]
         assert len(completion.ids) == turn.tokens, f"turn {len(done)} of {spec} is {turn}, not {completion}"
         done.append(completion)
-        if len(done) == len(planned):
+        if len(done) == len(planned) and not turn.tool_seconds:
             self._end(spec)
         else:
             self.at_tools[spec.id] = spec
@@ -77,8 +77,11 @@ class SimulatedEpisodes(Stream):
         names = [self.answered.popleft() for _ in range(len(self.answered))]
         for name in names:
             if (spec := self.at_tools.pop(name, None)) is not None:  # else it was given up meanwhile
-                turn = self.problems.turns(spec)[len(self.turns[name]) - 1]
-                self.fleet.extend(name, Repeated(0, turn.tool_tokens))
+                done, planned = len(self.turns[name]), self.problems.turns(spec)
+                if done == len(planned):
+                    self._end(spec)
+                else:
+                    self.fleet.extend(name, Repeated(0, planned[done - 1].tool_tokens))
         self._note_places()
         return bool(names)
 

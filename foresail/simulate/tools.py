@@ -25,7 +25,7 @@ from foresail.simulate.distributions import count_at, exponential_quantile, expo
 
 
 class Turn(NamedTuple):
-    """So many tokens are generated; then, unless it is the last turn, a tool answers after a time."""
+    """So many tokens are generated; then a tool answers after a time. The last turn's tool says nothing more."""
 
     tokens: int
     tool_tokens: int = 0

@@ -40,8 +40,8 @@ class Workload(Part):
 
     groups: int = Field(gt=0, description="groups to launch, or valid groups wanted")
     samples: int = Field(gt=0, description="samples a group")
-    mean_tokens: int = Field(gt=0, description="mean response")
-    max_tokens: int = Field(gt=1, description="longest response")
+    mean_tokens: int = Field(gt=0, description="mean response, or turn where there are tools")
+    max_tokens: int = Field(gt=1, description="longest response or turn")
     prompt_tokens: int = Field(512, gt=0, description="every prompt")
     correlation: float = Field(0.84, ge=0, le=1, description="of normal scores of lengths within a group")
     valid_share: float = Field(1.0, gt=0, le=1, description="share of groups whose rewards differ")

@@ -86,7 +86,11 @@ def test_the_command_writes_numbers_and_a_picture(foresail: CommandLine, tmp_pat
     summary = json.loads((tmp_path / "out/summary.json").read_text())
     assert summary["name"] == "mine" and summary["chosen"] == 4
     assert (tmp_path / "out/gantt.png").read_bytes().startswith(b"\x89PNG")
-    tools = ("workload.tools.mean_turns=2", "workload.tools.max_turns=4", "workload.tools.recorded_seconds=[3,9]")
+    tools = (
+        "workload.tools.mean_turns=2",
+        "workload.tools.max_turns=4",
+        "workload.tools.recorded_seconds=[3,9]",
+    )
     done = foresail.run("simulate", file, *tools, "--out", tmp_path / "with tools")
     assert done.code == 0, done.err
     assert "at tools" in done.out and "queued" in done.out
