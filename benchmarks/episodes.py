@@ -6,6 +6,9 @@ engine has rows, lets all of them finish their turn, waits for all tools, and be
 episode of this one has ended. The stream is Foresail's own: a turn that waits has no slot. That both gave the same
 tokens is checked, and how many tokens were computed for prompts is counted.
 
+Then the simulator is asked what the stream should have taken: it gets the same turns and the same tools' times, and
+steps that cost what the engine's steps cost when measured alone.
+
     python benchmarks/episodes.py
     python benchmarks/episodes.py --device cuda --rows 256 --episodes 2048
 The last line is JSON.
@@ -20,6 +23,7 @@ import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -41,10 +45,17 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec, continue_request, requests, to_sample
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.stream import sample_all
+from foresail.simulate.costs import MeasuredStep, StepCost, fit
+from foresail.simulate.settings import Machines, Simulation
+from foresail.simulate.settings import Rollout as SimulatedRollout
+from foresail.simulate.step import SimulatedStep
+from foresail.simulate.tools import Tools, Turn
+from foresail.simulate.workloads import GroupOutcome, Problems, Workload
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 
 SAMPLES, MOST_TURNS, SLOWEST, MAX_NEW, PAGE = 4, 8, 2.0, 512, 16
+TIMED_STEPS = 40
 STOPS = tuple(range(100, 116))  # of some 280 tokens: turns of about 17
 
 
@@ -76,7 +87,17 @@ def main() -> None:
         }
         print(name, figures[name], flush=True)
     assert samples["stream"] == samples["loop"], "the two sides played other episodes"
-    figures["turns_mean"] = sum(turns[-1] + 1 for _, turns in samples["loop"].values()) / len(samples["loop"])
+    counts = [sample.turns[-1] + 1 for sample in samples["loop"].values()]
+    figures["turns_mean"] = sum(counts) / len(counts)
+    steps = fit(measure_steps(build(tokenizer, options.rows, options.device), options.rows))
+    seconds = simulate_stream(samples["stream"], problems, tokenizer, steps.cost, options.rows)
+    measured = figures["stream"]["seconds"]
+    figures["simulated"] = {
+        "seconds": round(seconds, 2),
+        "off": f"{seconds / measured - 1:+.1%}",
+        "steps_off_mean": f"{steps.mean_error:.1%}",
+    }
+    print("simulated", figures["simulated"], flush=True)
     figures["ratio"] = round(figures["loop"]["seconds"] / figures["stream"]["seconds"], 2)
     print(json.dumps(figures))
 
@@ -139,7 +160,16 @@ class Tool:
     async def close(self) -> None: ...
 
 
-Played = dict[str, tuple[list[int], list[int]]]  # ids and turns, by problem and sample
+@dataclass(frozen=True)
+class PlayedSample:
+    """Log-probabilities are left out: their last bits depend on who shared a batch."""
+
+    ids: list[int]
+    turns: list[int]
+    loss_mask: list[int]
+
+
+Played = dict[str, PlayedSample]  # by problem and sample
 
 
 def play_stream(engine: Engine, problems: list[PromptedProblem], tokenizer: Tokenizer) -> Played:
@@ -149,7 +179,7 @@ def play_stream(engine: Engine, problems: list[PromptedProblem], tokenizer: Toke
     played = {}
     for group in sample_all(fleet, problems, spec(), right, stream=stream):
         for number, sample in enumerate(group.samples):
-            played[f"{group.problem.id}.{number}"] = sample.ids, sample.turns
+            played[f"{group.problem.id}.{number}"] = without_logprobs(sample)
     environments.close()
     return played
 
@@ -192,9 +222,12 @@ def play_loop(engine: Engine, problems: list[PromptedProblem], tokenizer: Tokeni
                     following[longer.id] = problem, name, longer
             under_way = following
         for name, parts in turns.items():
-            sample = to_sample(*parts)
-            played[name] = sample.ids, sample.turns
+            played[name] = without_logprobs(to_sample(*parts))
     return played
+
+
+def without_logprobs(sample: Sample) -> PlayedSample:
+    return PlayedSample(sample.ids, sample.turns, sample.loss_mask)
 
 
 def go_on(
@@ -205,6 +238,95 @@ def go_on(
     ids = tokenizer.encode_text(observation.text)
     left = completion.request.sampling.max_new_tokens - len(completion.ids) - len(ids)
     return continue_request(completion, ids) if left > 0 else None
+
+
+# What the simulator says to it.
+
+
+def measure_steps(engine: Engine, most: int) -> list[MeasuredStep]:
+    """Steps with 1 to `most` rows, with short and with long contexts; each by the best of three."""
+    found = []
+    for rows in sorted({1, most // 4, most // 2, 3 * most // 4, most} - {0}):
+        for context in (16, 256):
+            seconds = min(time_steps(engine, rows, context) for _ in range(3))
+            middle = context + TIMED_STEPS / 2
+            found.append(
+                MeasuredStep(batch=rows, draft_length=0, context=middle, milliseconds=1000 * seconds)
+            )
+    return found
+
+
+def time_steps(engine: Engine, rows: int, context: int) -> float:
+    """Seconds of a step while so many rows decode; filling their prompts is left out."""
+    sampling = Sampling(max_new_tokens=TIMED_STEPS + 1)
+    for row in range(rows):
+        engine.add(Request(id=f"{row}", prompt=(row + 1,) * context, key=row, sampling=sampling))
+    while len(engine.slots) < rows:
+        engine.step()
+    start, steps = time.perf_counter(), 0
+    while len(engine.slots) == rows:
+        engine.step()
+        steps += 1
+    seconds = time.perf_counter() - start
+    while engine.busy:
+        engine.step()
+    return seconds / steps
+
+
+class Recorded(Problems):
+    """Groups as they were played."""
+
+    def __init__(self, workload: Workload, groups: Sequence[GroupOutcome]) -> None:
+        super().__init__(workload, seed=0, step=0)
+        self._groups = dict(enumerate(groups))
+
+
+def simulate_stream(
+    played: Played, problems: list[PromptedProblem], tokenizer: Tokenizer, cost: StepCost, rows: int
+) -> float:
+    """Seconds of the same episodes on one simulated engine."""
+    groups = [
+        GroupOutcome(
+            turns=tuple(
+                to_turns(played[f"{entry.problem.id}.{number}"], entry.problem, tokenizer)
+                for number in range(SAMPLES)
+            ),
+            right=(True,) * SAMPLES,
+            grading_seconds=0.0,
+        )
+        for entry in problems
+    ]
+    workload = Workload(
+        groups=len(groups),
+        samples=SAMPLES,
+        mean_tokens=1,
+        max_tokens=MAX_NEW,
+        prompt_tokens=len(problems[0].ids),
+        tools=Tools(mean_turns=1, max_turns=MOST_TURNS),
+    )
+    simulation = Simulation(
+        cluster=Machines(instances=1, max_running=rows),
+        workload=workload,
+        rollout=SimulatedRollout(policy="group", chunk_tokens=None),  # what `auto` is on one engine
+    )
+    return SimulatedStep(simulation, cost, Recorded(workload, groups), 1.0).run().seconds
+
+
+def to_turns(sample: PlayedSample, problem: Problem, tokenizer: Tokenizer) -> tuple[Turn, ...]:
+    """The tool is asked once more what it says, and how long that takes."""
+    turns: list[Turn] = []
+    for number in range(sample.turns[-1] + 1):
+        mine = [
+            (token, drawn)
+            for token, turn, drawn in zip(sample.ids, sample.turns, sample.loss_mask, strict=True)
+            if turn == number
+        ]
+        drawn = [token for token, mask in mine if mask]
+        if turns:  # what stands before the first token of this turn is the tool's answer
+            turns[-1] = turns[-1]._replace(tool_tokens=len(mine) - len(drawn))
+        seconds = answer(problem, tokenizer.decode(drawn, skip_special_tokens=True))[1]
+        turns.append(Turn(len(drawn), 0, seconds))
+    return tuple(turns)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ def measure_step(words: Sequence[str], *, update: bool) -> dict[str, Any]:
     taken = {"rollout": 0.0, "reward": 0.0}
     rl.self_test = lambda *_: {}  # minutes on a CPU, and no part of a step
     if not update:
-        rl.update_policy = lambda *_: ({}, ())
+        rl.update_policy = lambda *_, **__: ({}, ())
     rl.roll_out = timed(rl.roll_out, time.process_time, partial(add, taken, "rollout"))
     for name in ("judge", "judge_group", "reward"):
         spent = timed(getattr(RewardsBySource, name), time.thread_time, partial(add, taken, "reward"))

@@ -42,7 +42,7 @@ from foresail.rollout.groups import GroupSpec
 from foresail.train.flops import count_flops
 from foresail.train.learner import Learner
 from foresail.train.optimizer import AdamW, build_optimizer
-from foresail.train.rl import batch_loss
+from foresail.train.policy_update import batch_loss
 from foresail.train.step import train_step
 from foresail.train.turn_credit import uniform_advantages
 from foresail.train.updates import compute_advantages, pack_groups, split

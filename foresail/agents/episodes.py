@@ -18,7 +18,6 @@ from foresail.agents.environments import Environments
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Status, Verdict
-from foresail.rollout.groups import requests, to_spec
 from foresail.rollout.plan import SampleSpec
 from foresail.rollout.stream import Launched, Stream
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -41,6 +40,7 @@ class Episode:
 class EpisodeStream(Stream):
     """A stream whose samples are episodes."""
 
+    hold = True
     environments: Environments
     tokenizer: Tokenizer
     max_turns: int
@@ -48,13 +48,10 @@ class EpisodeStream(Stream):
     answered: deque[str] = field(default_factory=deque, init=False)  # filled by the environments' thread
 
     def _start(self, entry: PromptedProblem, number: int) -> None:
-        wanted = requests(entry, self.group_spec, number)
-        specs = [to_spec(request, number, sample) for sample, request in enumerate(wanted)]
-        self.active[number] = Launched(problem=entry.problem, specs=specs)
-        for spec in specs:
+        super()._start(entry, number)
+        for spec in self.active[number].specs:
             self.episodes[spec.id] = Episode(spec=spec, began=self.fleet.event_log.now())
             self.environments.begin(spec.id, entry.problem)
-        self.fleet.launch(specs, wanted, hold=True)
 
     def _take(self, spec: SampleSpec, completion: Completion) -> None:
         episode = self.episodes[spec.id]

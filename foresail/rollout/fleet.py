@@ -231,10 +231,11 @@ class Fleet:
     def _tell_others(self, report: Report) -> None:
         """Siblings may run anywhere, and draft from what this one said."""
         spec, completion = report.event.spec, report.completion
-        for name, instance in [*self.instances.items()]:
-            if name != report.event.instance:
-                with self._minding_loss():
-                    instance.learn(spec, behind_prompt(spec, completion.request, completion.ids))
+        others = [instance for name, instance in self.instances.items() if name != report.event.instance]
+        said = behind_prompt(spec, completion.request, completion.ids) if others else ()
+        for instance in others:
+            with self._minding_loss():
+                instance.learn(spec, said)
 
     @contextmanager
     def _minding_loss(self) -> Iterator[None]:

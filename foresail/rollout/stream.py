@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Completion
@@ -112,6 +113,7 @@ class Stream:
     rewards_of: RewardsOf = right_or_wrong
     wait: Callable[[], None] = nap
     read: Callable[..., Sample] = to_sample
+    hold: ClassVar[bool] = False  # whether a sample may have several turns
     num_launched: int = field(default=0, init=False)
     active: dict[int, Launched] = field(default_factory=dict, init=False)
     awaiting_verdicts: set[int] = field(default_factory=set, init=False)  # groups that are generated in full
@@ -150,7 +152,7 @@ class Stream:
         wanted = requests(entry, self.group_spec, number)
         specs = [to_spec(request, number, sample) for sample, request in enumerate(wanted)]
         self.active[number] = Launched(problem=entry.problem, specs=specs)
-        self.fleet.launch(specs, wanted)
+        self.fleet.launch(specs, wanted, hold=self.hold)
 
     def _take(self, spec: SampleSpec, completion: Completion) -> None:
         self._hand_over(spec, self.read(completion))

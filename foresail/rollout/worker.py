@@ -30,6 +30,7 @@ from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.plan import Dispatch, InstanceState, SampleSpec
 
 PATIENCE = 600.0  # seconds for a worker to start, or to read its weights
+A_MOMENT = 5.0  # seconds for a process whose pipe has ended to be gone
 
 
 class WeightsDiffer(RunStopped):
@@ -88,11 +89,9 @@ class WorkerInstance:
 
     def poll(self) -> list[Report]:
         reports: list[Report] = []
-        try:
+        with self._minding_death():
             while self.pipe.poll():
                 reports += self.pipe.recv()
-        except (EOFError, ConnectionError) as gone:
-            raise InstanceLost(self.name) from gone
         mine = [report for report in reports if report.event.spec.id in self.running]
         for report in mine:
             del self.running[report.event.spec.id]
@@ -135,20 +134,29 @@ class WorkerInstance:
         self.pipe.close()
 
     def _send(self, order: str, content: object) -> None:
-        try:
+        with self._minding_death():
             self.pipe.send((order, content))
-        except (BrokenPipeError, ConnectionError) as gone:
+
+    @contextlib.contextmanager
+    def _minding_death(self) -> Iterator[None]:
+        """A process that was killed ends the pipe between two messages or in the middle of one."""
+        try:
+            yield
+        except (EOFError, ConnectionError) as gone:
+            raise InstanceLost(self.name) from gone
+        except OSError as gone:
+            self.process.join(timeout=A_MOMENT)
+            if self.process.is_alive():  # no death: too many open files, say
+                raise
             raise InstanceLost(self.name) from gone
 
     def _answer(self) -> Any:
         """The worker's reply; reports of cancelled chunks may still come before it."""
         while True:
-            if not self.pipe.poll(PATIENCE):
-                raise InstanceLost(self.name)
-            try:
+            with self._minding_death():
+                if not self.pipe.poll(PATIENCE):
+                    raise InstanceLost(self.name)
                 answer = self.pipe.recv()
-            except (EOFError, ConnectionError) as gone:
-                raise InstanceLost(self.name) from gone
             if not isinstance(answer, list):
                 return answer
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from foresail.recipe.parts import Part
 from foresail.simulate.costs import StepCost
-from foresail.simulate.workloads import bisect
+from foresail.simulate.distributions import bisect
 
 # Seer, mean tokens a step with its own token, one path: alone, and with 1, 5 and 15 siblings to copy from.
 SEER_LINEAR = ((0, 1.70), (1, 2.04), (5, 2.32), (15, 2.53))

@@ -7,6 +7,8 @@ from advance alike; each such kind has a counter of tokens, and a heap of the ro
 An engine admits a request when its prompt and what it has so far fit, and keeps a hundredth of its cache free
 as it does, like vLLM. Should the cache be full nevertheless, the row that came last is put back, and computed again
 when it returns. The scheduler's reservations prevent that; whole groups, which reserve nothing, run into it.
+
+What a turn has cached stays when it ends, as in the real engine, until rows need its place: the oldest goes first.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ class Row:
     to_compute: float  # tokens of its context whose keys and values are not there
     context: float
     left: float
+    kept: float = 0.0  # of `to_compute`, what its last turn left somewhere: here, unless it is overwritten
     start: float = 0.0  # on the counter of its kind
     spent_before: float = 0.0
     alive: bool = True
@@ -90,6 +93,8 @@ class SimulatedEngine:
         self._waiting: deque[Row] = deque()
         self._running: dict[str, Row] = {}  # in the order in which they were admitted
         self._kinds: dict[int, Kind] = {}
+        self._kept: dict[str, float] = {}  # request -> tokens of its turns so far; oldest first
+        self._num_kept = 0.0  # tokens of all of these
         self._cached = 0.0  # tokens of all rows
         self._pace = 0.0  # tokens a step, of all rows
         self._base = 0.0  # seconds a step, but for reading the cache
@@ -110,6 +115,18 @@ class SimulatedEngine:
             self._waiting = deque(row for row in self._waiting if row.name != name)
         self._touch()
 
+    def keep(self, name: str, tokens: float) -> None:
+        """A row has ended and may come back: what it has cached stays until its place is needed."""
+        self._take_kept(name)
+        self._kept[name] = tokens
+        self._num_kept += tokens
+        self._overwrite()
+
+    def forget_kept(self) -> None:
+        """The weights that computed it are gone."""
+        self._kept.clear()
+        self._num_kept = 0.0
+
     def stop(self) -> None:
         """Forget everything: the machine is gone."""
         self._advance()
@@ -117,6 +134,7 @@ class SimulatedEngine:
             self._charge(row)
         self._running.clear()
         self._waiting.clear()
+        self.forget_kept()
         self._version += 1
         self.history.append((self._clock.now(), 0))
 
@@ -151,6 +169,7 @@ class SimulatedEngine:
             decoding = now - max(self._seen, self._ready)
             if decoding > 0:
                 self._step(steps_in(decoding, *self._curve))
+                self._overwrite()
         self._seen = now
 
     def _step(self, steps: float) -> None:
@@ -182,7 +201,7 @@ class SimulatedEngine:
             self._remove(row)
             context = row.context + done
             self._waiting.appendleft(
-                replace(row, to_compute=context, context=context, left=row.left - done, alive=True)
+                replace(row, to_compute=context, context=context, left=row.left - done, kept=0.0, alive=True)
             )
             self.preemptions += 1
             self.computed_again += context
@@ -194,11 +213,30 @@ class SimulatedEngine:
             if self._running and self._cached + row.context > self._machine.admitted_tokens:
                 break
             self._waiting.popleft()
-            to_compute += row.to_compute
+            found = min(row.kept, self._take_kept(row.name))
+            to_compute += row.to_compute - found
+            self.computed_again += row.kept - found
             self._add(row)
+            self._overwrite()
         if to_compute:
             start = max(self._clock.now(), self._ready)
             self._ready = start + to_compute * self._cost.per_prefilled_token
+
+    def _take_kept(self, name: str) -> float:
+        tokens = self._kept.pop(name, 0.0)
+        self._num_kept -= tokens
+        return tokens
+
+    def _overwrite(self) -> None:
+        """Rows need room: of what is kept the oldest goes first, from its end."""
+        while self._kept and (excess := self._cached + self._num_kept - self._machine.kv_tokens) > 0:
+            name = next(iter(self._kept))
+            tokens = self._kept[name]
+            if tokens > excess:
+                self._kept[name] -= excess
+                self._num_kept -= excess
+            else:
+                self._take_kept(name)
 
     def _plan(self) -> None:
         """Choose the drafts' length, and wake when the first row ends or the cache is full."""

@@ -33,6 +33,10 @@ class Repeated(Sequence[Value], Generic[Value]):
     def __len__(self) -> int:
         return self._count
 
+    def __add__(self, other: Sequence[Value]) -> Repeated[Value]:
+        """As long as both; what the other holds is forgotten."""
+        return Repeated(self._value, self._count + len(other))
+
     def __iter__(self) -> Iterator[Value]:
         return repeat(self._value, self._count)
 
@@ -49,14 +53,15 @@ class Repeated(Sequence[Value], Generic[Value]):
         return self._value
 
 
-def to_weightless_sample(completion: Completion) -> Sample:
-    """The response alone, for whoever judges it: nobody trains on it, so it need not be a list of its own."""
-    count = len(completion.ids)
+def to_weightless_sample(*turns: Completion) -> Sample:
+    """What was generated alone, for whoever judges it: nobody trains on it, so it need not be a list of its own."""
+    first, last = turns[0].ids[0], turns[-1]
+    count = sum(len(turn.ids) for turn in turns)
     return Sample(
-        ids=completion.ids,  # type: ignore[arg-type]
+        ids=range(first, first + count),  # type: ignore[arg-type]
         loss_mask=Repeated(1, count),  # type: ignore[arg-type]
-        logprobs=completion.logprobs,  # type: ignore[arg-type]
-        versions=completion.versions,  # type: ignore[arg-type]
+        logprobs=Repeated(0.0, count),  # type: ignore[arg-type]
+        versions=Repeated(last.versions[-1], count),  # type: ignore[arg-type]
         turns=Repeated(0, count),  # type: ignore[arg-type]
-        finish=completion.finish,
+        finish=last.finish,
     )

@@ -3,6 +3,8 @@
 Keys and values between two chunks are a note of where they are and how large they would be. A chunk that runs
 where its last one ran finds them there; elsewhere it waits until they have come, and without them its whole
 context is computed again. The engine works on meanwhile.
+
+After a turn, keys and values stay where they are and are not moved: elsewhere they are computed again.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class SimulatedInstance:
             to_compute=context if kv is None else 0,
             context=context,
             left=self._new_tokens(dispatch),
+            kept=self._kept_by_turns(order),
         )
         self._orders[spec.id] = order
         if kv is None or kv.place == self.state.name:
@@ -103,6 +106,7 @@ class SimulatedInstance:
     def update_weights(self, version: int) -> None:
         assert not self._orders, "chunks under way belong to the old weights"
         self._version = version
+        self.engine.forget_kept()
 
     def close(self) -> None:
         self._orders.clear()
@@ -113,15 +117,23 @@ class SimulatedInstance:
 
     def _usable(self, order: ChunkOrder) -> SavedThere | None:
         """Keys and values to go on with."""
+        behind = begin_of_turn(order)
         if not isinstance(order.work, Parked):
-            assert order.dispatch.generated == 0, f"{order.dispatch} goes on with nothing"
+            assert order.dispatch.generated == behind, f"{order.dispatch} goes on with nothing"
             return None
-        assert len(order.work.ids) == order.dispatch.generated, (
+        assert behind + len(order.work.ids) == order.dispatch.generated, (
             f"{order.dispatch} goes on with something else"
         )
         kv = order.work.kv if order.work.policy_version == self._version else None
         assert kv is None or isinstance(kv, SavedThere), "pages of a real engine"
         return kv
+
+    def _kept_by_turns(self, order: ChunkOrder) -> int:
+        """Of a request that comes back from a tool, its context when it left."""
+        dispatch = order.dispatch
+        if isinstance(order.work, Parked) or dispatch.generated == 0:
+            return 0
+        return dispatch.spec.prompt_tokens + self._shared.left_by_turns(dispatch.spec, dispatch.generated)
 
     def _count_references(self, dispatch: Dispatch) -> int:
         if self._machine.gain is None:
@@ -129,7 +141,8 @@ class SimulatedInstance:
         return self._shared.siblings.references(dispatch.spec, dispatch.generated)
 
     def _new_tokens(self, dispatch: Dispatch) -> int:
-        return min(self._shared.length(dispatch.spec) - dispatch.generated, dispatch.max_tokens)
+        end = self._shared.end_of_turn(dispatch.spec, dispatch.generated)
+        return min(end - dispatch.generated, dispatch.max_tokens)
 
     def _migrate(self, order: ChunkOrder, row: Row) -> None:
         def arrive() -> None:
@@ -148,8 +161,11 @@ class SimulatedInstance:
         dispatch, spec = order.dispatch, order.dispatch.spec
         new_tokens = self._new_tokens(dispatch)
         generated = dispatch.generated + new_tokens
-        finished = generated == self._shared.length(spec)
-        self._shared.siblings.reported(spec, generated, finished=finished)
+        finished = generated == self._shared.end_of_turn(spec, dispatch.generated)
+        last = generated == self._shared.ends(spec)[-1]
+        self._shared.siblings.reported(spec, generated, finished=last)
+        if finished and not last:
+            self.engine.keep(spec.id, spec.prompt_tokens + generated)
         event = ChunkEnded(
             spec=spec,
             instance=self.state.name,
@@ -173,14 +189,20 @@ class SimulatedInstance:
     def _park(self, order: ChunkOrder, generated: int) -> Parked:
         """What a request has after its chunk, with its keys and values."""
         request = order.work.request if isinstance(order.work, Parked) else order.work
-        spec = order.dispatch.spec
+        spec, count = order.dispatch.spec, generated - begin_of_turn(order)
         tokens = spec.prompt_tokens + generated
         pages = torch.empty(tokens * self._machine.kv_bytes, dtype=torch.uint8, device="meta")
         return Parked(
             request=request,
-            ids=ids_of(request.key, spec.sample, generated),
-            logprobs=Repeated(0.0, generated),
-            versions=Repeated(self._version, generated),
+            ids=ids_of(request.key, spec.sample, count),
+            logprobs=Repeated(0.0, count),
+            versions=Repeated(self._version, count),
             policy_version=self._version,
             kv=SavedThere(pages=pages, num_tokens=tokens, place=self.state.name),
         )
+
+
+def begin_of_turn(order: ChunkOrder) -> int:
+    """Tokens behind the first prompt when the request's turn began: a later turn has them in its own prompt."""
+    request = order.work.request if isinstance(order.work, Parked) else order.work
+    return len(request.prompt) - order.dispatch.spec.prompt_tokens

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from foresail.runlog.canvas import INK, new_figure, save_figure
+from foresail.runlog.canvas import CORAL, INK, NAVY, new_figure, quiet, save_figure
 from foresail.simulate.settings import Simulation
 from foresail.simulate.step import StepResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COLUMNS = 1000  # of the picture
 SUMMED = (
@@ -32,8 +35,31 @@ def summarize(simulation: Simulation, results: Sequence[StepResult]) -> dict[str
         "idle_ratio": sum(result.idle_ratio * result.seconds for result in results) / seconds,
         "waste_ratio": sum(result.waste_ratio for result in results) / len(results),
         **{name: sum(getattr(result, name) for result in results) for name in SUMMED},
+        **({} if simulation.workload.tools is None else summarize_episodes(results)),
         "assumptions": simulation.model_dump(),
     }
+
+
+def summarize_episodes(results: Sequence[StepResult]) -> dict[str, Any]:
+    """Turns, and who waited for what: episodes on average over the time, and at most."""
+    counts = [result.episodes for result in results if result.episodes is not None]
+    seconds = sum(result.seconds for result in results)
+    found: dict[str, Any] = {
+        "episodes": sum(count.episodes for count in counts),
+        "turns": sum(count.turns for count in counts),
+        "tool_share": sum(count.tool_seconds for count in counts) / sum(count.seconds for count in counts),
+    }
+    for name in ("at_tools", "queued"):
+        waited = [
+            (getattr(place, name), after - place.moment)
+            for count, result in zip(counts, results, strict=True)
+            for place, after in zip(
+                count.places, [p.moment for p in count.places[1:]] + [result.seconds], strict=True
+            )
+        ]
+        found[f"{name}_mean"] = sum(count * long for count, long in waited) / seconds
+        found[f"{name}_most"] = max(count for count, _ in waited)
+    return found
 
 
 def describe(summary: dict[str, Any]) -> list[str]:
@@ -48,18 +74,33 @@ def describe(summary: dict[str, Any]) -> list[str]:
         "chunks": f"{summary['decisions']:,}, of which {summary['migrations']:,} moved to another instance",
         "put back": f"{summary['preemptions']:,} times, {summary['computed_again']:,} tokens computed again",
     }
+    if "turns" in summary:
+        written |= {
+            "turns": f"{summary['turns']:,} in {summary['episodes']:,} episodes",
+            "at tools": f"{summary['at_tools_mean']:,.1f} episodes on average, {summary['at_tools_most']:,} at "
+            f"most; {summary['tool_share']:.0%} of an episode's time",
+            "queued": f"{summary['queued_mean']:,.1f} episodes on average, {summary['queued_most']:,} at most",
+        }
     return [f"{name:11} {text}" for name, text in written.items()]
 
 
 def plot_gantt(results: Sequence[StepResult], path: Path, *, title: str) -> None:
-    """A line per instance: white where it has nothing to do, darker the more rows it has."""
+    """A line per instance: white where it has nothing to do, darker the more rows it has.
+
+    Where there are tools, below it how many episodes wait for one, and how many for a slot.
+    """
     names = [*results[0].history]
     total = sum(result.seconds for result in results)
     rows = rows_over_time(results, names, np.linspace(0, total, COLUMNS + 1))
-    with new_figure((10, min(2 + 0.12 * len(names), 8)), title=title) as figure:
+    height, has_tools = min(2 + 0.12 * len(names), 8), results[0].episodes is not None
+    with new_figure((10, height + 1.6 * has_tools), title=title) as figure:
         from matplotlib.colors import PowerNorm
 
-        axes = figure.add_subplot()
+        if has_tools:
+            axes, below = figure.subplots(2, sharex=True, height_ratios=(height, 1.6))
+            plot_places(results, below)
+        else:
+            axes = below = figure.add_subplot()
         image = axes.imshow(
             np.ma.masked_less(rows, 1e-9),  # nothing at all is white, a single row is not
             aspect="auto",
@@ -73,9 +114,26 @@ def plot_gantt(results: Sequence[StepResult], path: Path, *, title: str) -> None
         if len(names) <= SHOWN:
             axes.set_yticks(range(len(names)), names, fontsize=7)
         axes.set_ylabel("instance")
-        axes.set_xlabel("simulated seconds")
+        below.set_xlabel("simulated seconds")
         figure.colorbar(image, ax=axes, label="rows running", pad=0.01)
     save_figure(figure, path)
+
+
+def plot_places(results: Sequence[StepResult], axes: Axes) -> None:
+    """Episodes without a slot, one step after another on one axis of time."""
+    quiet(axes)
+    start, moments, at_tools, queued = 0.0, [], [], []
+    for result in results:
+        assert result.episodes is not None, "there are tools"
+        for place in result.episodes.places:
+            moments.append(start + place.moment)
+            at_tools.append(place.at_tools)
+            queued.append(place.queued)
+        start += result.seconds
+    for counts, color, label in ((at_tools, CORAL, "wait for a tool"), (queued, NAVY, "wait for a slot")):
+        axes.step([*moments, start], [*counts, 0], where="post", color=color, linewidth=1.2, label=label)
+    axes.set_ylabel("episodes")
+    axes.legend(frameon=False, loc="upper right", fontsize=8)
 
 
 def rows_over_time(results: Sequence[StepResult], names: Sequence[str], edges: np.ndarray) -> np.ndarray:

@@ -108,14 +108,17 @@ class Simulation(CheckedPart):
         )
 
     def mistakes(self) -> Iterator[str]:
-        work, longest = self.workload, self.workload.prompt_tokens + self.workload.max_tokens
+        work, longest = self.workload, self.workload.prompt_tokens + self.workload.most_tokens
         if work.mean_tokens >= work.max_tokens:
             yield f"workload.mean_tokens {work.mean_tokens} is not below workload.max_tokens {work.max_tokens}"
         if self.cluster.kv_tokens * (1 - WATERMARK) < longest:
             yield (
                 f"cluster.weight_gb {self.cluster.weight_gb:g} leaves no memory for one request of {longest:,} "
                 "tokens; raise cluster.cards_per_instance, or lower workload.max_tokens"
+                + ("" if work.tools is None else " or workload.tools.max_turns")
             )
+        if work.tools is not None:
+            yield from work.tools.mistakes()
 
 
 def load_simulation(path: str | Path, overrides: Sequence[str] = ()) -> Simulation:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from foresail.rollout.plan import SampleSpec
@@ -32,9 +33,23 @@ class Siblings:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedState:
-    """`length` tells how long the response to a request will be; `spent` holds seconds of engines by request."""
+    """`ends` tells where a request's turns will end, in tokens behind its prompt: (120,) where there is one turn.
+
+    `spent` holds seconds of engines by request.
+    """
 
     clock: VirtualClock
-    length: Callable[[SampleSpec], int]
+    ends: Callable[[SampleSpec], Sequence[int]]
     siblings: Siblings = field(default_factory=Siblings)
     spent: dict[str, float] = field(default_factory=dict)
+
+    def end_of_turn(self, spec: SampleSpec, generated: int) -> int:
+        """Where the turn ends that a request is in, or begins, with so many tokens behind its prompt."""
+        ends = self.ends(spec)
+        return ends[bisect_right(ends, generated)]
+
+    def left_by_turns(self, spec: SampleSpec, generated: int) -> int:
+        """Of so many tokens behind its prompt, those up to the end of the last turn that is over."""
+        ends = self.ends(spec)
+        over = bisect_right(ends, generated)
+        return ends[over - 1] if over else 0

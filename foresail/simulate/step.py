@@ -3,13 +3,14 @@
     result = simulate(load_simulation("recipes/simulate/seer-moonlight.toml", ["rollout.policy=group"]))
 
 Out of it come throughput, tail, idle and waste ratios, and who had how many rows when. The assumptions are the
-keys of the TOML file and the openings of `costs`, `workloads`, `drafting_gain`, `engine` and `instance`.
+keys of the TOML file and the openings of `costs`, `workloads`, `tools`, `drafting_gain`, `engine` and `instance`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from foresail.data.prompts import PromptedProblem
 from foresail.recipe.parts import Sampling
@@ -21,9 +22,10 @@ from foresail.rollout.groups import GroupSpec
 from foresail.rollout.instance import Instance
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.policies import build_policy
-from foresail.rollout.stream import Stream
+from foresail.rollout.stream import Stream, StreamKind
 from foresail.simulate.clock import VirtualClock
 from foresail.simulate.costs import StepCost
+from foresail.simulate.episodes import EpisodeCount, SimulatedEpisodes
 from foresail.simulate.generated_text import to_weightless_sample
 from foresail.simulate.instance import SimulatedInstance
 from foresail.simulate.judges import Judges
@@ -53,6 +55,7 @@ class StepResult:
     decisions: int
     share: float  # of valid groups, for the next step
     history: dict[str, list[tuple[float, int]]]  # instance -> rows it has from a moment on
+    episodes: EpisodeCount | None  # where there are tools
 
     @property
     def tokens_per_second(self) -> float:
@@ -68,7 +71,7 @@ class SimulatedStep:
         work, step = simulation.workload, simulation.step
         self._wanted, self._samples, self._problems = work.groups, work.samples, problems
         self._clock = VirtualClock()
-        self._shared = SharedState(clock=self._clock, length=problems.length)
+        self._shared = SharedState(clock=self._clock, ends=problems.ends)
         machine = simulation.machine(cost)
         self._instances = [
             SimulatedInstance(f"i{place}", machine, self._shared)
@@ -78,11 +81,14 @@ class SimulatedStep:
             problems, self._clock, count=step.graders, after_all=step.grading == "after-all"
         )
         self._controller = build_controller(step, work.groups, share_before)
-        self._stream = Stream(
+        stream: StreamKind = Stream
+        if work.tools is not None:
+            stream = partial(SimulatedEpisodes, problems=problems, clock=self._clock)
+        self._stream = stream(
             fleet=build_fleet(simulation, self._instances, problems, self._clock),
             problem_of=self._problem_of,
             group_spec=GroupSpec(
-                sampling=Sampling(max_new_tokens=work.max_tokens),
+                sampling=Sampling(max_new_tokens=work.most_tokens),
                 num_samples=work.samples,
                 stop_ids=(),
                 seed=simulation.seed,
@@ -129,6 +135,7 @@ class SimulatedStep:
             decisions=self._stream.fleet.scheduler.decisions,
             share=closing.share,
             history={instance.state.name: instance.engine.history for instance in self._instances},
+            episodes=self._stream.count if isinstance(self._stream, SimulatedEpisodes) else None,
         )
 
 

@@ -4,25 +4,19 @@
     serve the next step
 
 GRPO without a KL term, token-mean loss, clip-higher and dynamic sampling by default; the recipe changes each.
-Old log-probabilities come from the engine. A critic, with a recipe that asks for one, is in `critic.py`.
+Old log-probabilities come from the engine. The update is in `policy_update.py`; a critic, with a recipe that asks
+for one, in `critic.py`.
 
     foresail rl recipes/rl-arithmetic.toml
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-
-import torch
 
 from foresail.agents.build import Episodes, open_episodes
-from foresail.algorithms.batch_losses import policy_loss
-from foresail.algorithms.mismatch import mismatch, per_fresh_token
-from foresail.algorithms.turn_credit import SampleCredit
 from foresail.data.mixture import describe_dropped, mix_problems
 from foresail.data.prompts import PromptedProblem
 from foresail.data.reader import Reader
@@ -42,7 +36,7 @@ from foresail.recipe import parts
 from foresail.recipe.curriculum import steps_left
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import reward_for
-from foresail.records import Group, PackedBatch, RunStopped
+from foresail.records import RunStopped
 from foresail.rewards.by_source import RewardsBySource
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.build import build_fleet
@@ -55,25 +49,19 @@ from foresail.rollout.requirements import require
 from foresail.rollout.stream import Stream, StreamKind, watched
 from foresail.runlog.samples import sample_lines
 from foresail.train.checkpoint import Progress
-from foresail.train.critic import Critic, join, open_critic
+from foresail.train.critic import Critic, open_critic
 from foresail.train.fingerprints import describe_problem, same_data, same_reference
-from foresail.train.flops import PeakMemory, describe_pace, describe_updates
+from foresail.train.flops import PeakMemory, describe_pace
 from foresail.train.held_out import HeldOutSet, held_out_accuracy, load_held_out
 from foresail.train.learner import Learner
-from foresail.train.rl_metrics import describe_advantages, describe_collected, mean_over_updates, rollout_rows
+from foresail.train.policy_update import ROLLOUT_SHARE, update_policy
+from foresail.train.rl_metrics import describe_collected, rollout_rows
 from foresail.train.run_rewards import Gradings, keep_rewards, open_rewards, tell_of_prints
-from foresail.train.schedule import learning_rate
-from foresail.train.scoring import score_sequences
 from foresail.train.selftest import self_test
 from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import open_model
-from foresail.train.step import BatchLoss, named, score_tokens, token_logprobs, train_step
 from foresail.train.stopwatch import Stopwatch
-from foresail.train.turn_credit import check_hint, describe_credit, share_credit
-from foresail.train.updates import compute_advantages, pack_groups, split
-
-Credits = Sequence[Sequence[SampleCredit]]  # of groups, where turns are weighed
-ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended
+from foresail.train.turn_credit import Credits, check_hint
 
 
 def run_rl(
@@ -109,7 +97,13 @@ def run_rl(
                     leave_stage(session, step)
                     continue
                 with watch("update"):
-                    metrics, credits = update_policy(session, collected.chosen, setup, now)
+                    metrics, credits = update_policy(
+                        session,
+                        collected.chosen,
+                        now,
+                        critic=setup.critic,
+                        reference=setup.reference,
+                    )
                 memory.note()
                 metrics |= describe_collected(collected, watch.seconds) | setup.take_figures()
                 tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
@@ -136,7 +130,7 @@ class Setup:
     held_out: list[HeldOutSet]
     fleet: Fleet
     rewards: RewardsBySource
-    reference: Learner[Decoder] | None
+    reference: Decoder | None
     critic: Critic | None
     group_spec: GroupSpec
     episodes: Episodes | None  # where samples have several turns
@@ -221,7 +215,7 @@ def check_start(session: Session[Rl], setup: Setup) -> None:
     tell_of_prints(session, setup.rewards.gradings)
 
 
-def open_reference(session: Session[Rl]) -> Learner[Decoder] | None:
+def open_reference(session: Session[Rl]) -> Decoder | None:
     """What the loss pulls towards: the starting model, which with LoRA is still there, or another one."""
     recipe = session.recipe
     if recipe.loss.kl_weight == 0:
@@ -240,8 +234,8 @@ def open_reference(session: Session[Rl]) -> Learner[Decoder] | None:
         session.progress = same_reference(
             session.progress, path or recipe.model.path, model.requires_grad_(False)
         )
-    reference = session.learners["reference"] = Learner(name="reference", model=model)
-    return reference
+    session.learners["reference"] = Learner(name="reference", model=model)
+    return model
 
 
 # From problems to judged groups.
@@ -338,113 +332,6 @@ def log_rollouts(session: Session[Rl], step: int, collected: Collected, credits:
 def log_timeline(session: Session[Rl], step: int, watch: Stopwatch, fleet: Fleet) -> None:
     events = [*watch.events, *fleet.event_log.take()]
     session.run.append_timeline(*({"step": step, **event} for event in events))
-
-
-# From groups to better weights.
-
-
-def update_policy(
-    session: Session[Rl], groups: Sequence[Group], setup: Setup, recipe: Rl
-) -> tuple[dict[str, float], Credits]:
-    """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
-    policy, temperature = session.policy, recipe.sampling.temperature
-    updates, metrics, credits = build_updates(session, groups, setup.critic, recipe)
-    if session.progress.step < recipe.critic_only_steps:
-        return metrics, credits
-    metrics |= describe_updates(
-        updates * recipe.passes_per_step,
-        policy.model.shape,
-        micro_batch_tokens=recipe.micro_batch_tokens,
-        frozen=recipe.lora is not None,
-    )
-    old = policy.model if recipe.loss.old_logprobs == "trainer" else None
-    reference = None if setup.reference is None else setup.reference.model
-    updates = [
-        [add_logprobs(batch, temperature, old=old, reference=reference) for batch in batches]
-        for batches in updates
-    ]
-    total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
-    results = []
-    session.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
-    for number, batches in enumerate(updates * recipe.passes_per_step, start=1):
-        rate = learning_rate(session.progress.updates + number, total, recipe.optimizer)
-        loss = partial(batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1)
-        found = train_step(policy, batches, loss, learning_rate=rate)
-        results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
-        session.display.advance()
-    metrics |= per_fresh_token(mean_over_updates(results)) | {"actor/updates": len(results)}
-    return metrics, credits
-
-
-def build_updates(
-    session: Session[Rl], groups: Sequence[Group], critic: Critic | None, recipe: Rl
-) -> tuple[list[list[PackedBatch]], dict[str, float], Credits]:
-    """The updates of one pass as packed micro-batches, every token with its advantage: what its sample did better
-    than its siblings, or than a critic expected of it, which then learns from the same batches.
-    """
-    pack_part = partial(
-        pack_groups,
-        version=session.progress.step if recipe.dynamic_sampling.carry else None,
-        aggregation=recipe.loss.aggregation,
-        max_new_tokens=recipe.sampling.max_new_tokens,
-        micro_batch_tokens=recipe.micro_batch_tokens,
-        device=session.device,
-        by_turn=recipe.credit.kind == "turn_gae",
-        world=session.world,
-    )
-    shares = [[groups[i] for i in part] for part in split(len(groups), recipe.parts_per_pass)]
-    if critic is None:
-        advantages_GN = compute_advantages(groups, recipe.advantage.kind, session.world)
-        advantages, credits = share_credit(
-            groups,
-            advantages_GN,
-            recipe.credit,
-            step=session.progress.step + 1,
-            tokenizer=session.tokenizer,
-            max_length=session.policy.model.shape.max_context,
-            score=partial(
-                score_sequences,
-                session.policy.model,
-                temperature=recipe.sampling.temperature,
-                micro_batch_tokens=recipe.micro_batch_tokens,
-                device=session.device,
-            ),
-        )
-        rest = iter(advantages)
-        updates = [pack_part(share, [*islice(rest, len(share))]) for share in shares]
-        metrics = describe_advantages(advantages_GN, session.world) | describe_credit(credits)
-        return updates, metrics, credits
-    updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
-    metrics |= describe_advantages(join(updates, "advantages_M"), session.world)
-    metrics |= critic.learn(
-        updates * recipe.passes_per_step,
-        before=session.progress.step * recipe.updates_per_step,
-        total=recipe.steps * recipe.updates_per_step,
-    )
-    return updates, metrics, ()
-
-
-@torch.no_grad()
-def add_logprobs(
-    batch: PackedBatch, temperature: float, *, old: Decoder | None, reference: Decoder | None
-) -> PackedBatch:
-    """The micro-batch with what the loss measures the policy against, before any update changes it."""
-    if old is not None:
-        batch = replace(batch, old_logprobs_M=token_logprobs(old, batch, temperature)[0])
-    if reference is not None:
-        batch = replace(batch, ref_logprobs_M=token_logprobs(reference, batch, temperature)[0])
-    return batch
-
-
-def batch_loss(
-    model: Decoder, batch: PackedBatch, *, settings: parts.Loss, temperature: float, on_policy: bool
-) -> BatchLoss:
-    """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
-    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature)
-    loss, terms = policy_loss(logprobs_M, batch, settings)
-    if on_policy and batch.rollout_logprobs_M is not None:
-        terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
-    return BatchLoss(loss, {"entropy": entropy_M.sum(), **terms}, *side)
 
 
 # Held-out problems.

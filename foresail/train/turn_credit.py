@@ -24,6 +24,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 Score = Callable[[Sequence[TrainSequence]], list[list[float]]]  # log-probabilities, parallel to ids
 TokenAdvantages = list[list[float]]  # of a group's samples
+Credits = Sequence[Sequence[SampleCredit]]  # of groups, where turns are weighed
 ALIASES = "aliases"  # of an answer, in a problem's extra
 ANSWER_MARKS = re.compile(rb"\\boxed\{|<answer>|####")
 
@@ -185,7 +186,7 @@ def final_answer(sample: Sample, problem: Problem, spelled: Sequence[bytes]) -> 
     return ignored
 
 
-def describe_credit(credits: Sequence[Sequence[SampleCredit]]) -> dict[str, float]:
+def describe_credit(credits: Credits) -> dict[str, float]:
     """How clear the evidence was and how far weights are apart, over the turns of a step."""
     turns = [turn for group in credits for credit in group for turn in credit.turns]
     evidence = [turn.evidence for turn in turns if turn.evidence is not None]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from multiprocessing import Pipe
 
 import pytest
 import torch
@@ -107,6 +110,41 @@ def test_workers_draw_the_same_tokens_and_survive_each_other(whole):
         for worker in workers:
             worker.close()
     assert not any(worker.process.is_alive() for worker in workers)
+
+
+class Process:
+    """Of a worker, as far as the pipe's other end asks for it."""
+
+    def __init__(self, *, alive: bool) -> None:
+        self.alive = alive
+
+    def join(self, timeout: float) -> None: ...
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+
+@pytest.mark.parametrize("order", ["poll", "_answer"])
+def test_a_death_in_the_middle_of_a_message_is_a_death(order: str) -> None:
+    message = pickle.dumps("a report of some length")
+    for written in range(4 + len(message)):  # its length, and it: any part of that
+        worker = object.__new__(WorkerInstance)
+        worker.name, worker.running, worker.process = "0", {}, Process(alive=False)
+        worker.pipe, theirs = Pipe()
+        os.write(theirs.fileno(), (struct.pack("!i", len(message)) + message)[:written])
+        theirs.close()
+        with pytest.raises(InstanceLost):
+            getattr(worker, order)()
+        worker.pipe.close()
+
+
+def test_an_error_of_the_system_is_not_taken_for_a_death() -> None:
+    worker = object.__new__(WorkerInstance)
+    worker.name, worker.running, worker.process = "0", {}, Process(alive=True)
+    worker.pipe, _ = Pipe()
+    worker.pipe.close()
+    with pytest.raises(OSError, match="closed"):
+        worker.poll()
 
 
 def test_the_checksum_sees_every_bit():

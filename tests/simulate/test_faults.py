@@ -56,7 +56,7 @@ class Run:
 
     def __init__(self, seed: int) -> None:
         self.clock, self.seed = VirtualClock(), seed
-        self.shared = SharedState(clock=self.clock, length=self.length)
+        self.shared = SharedState(clock=self.clock, ends=lambda spec: (self.length(spec),))
         self.launched: dict[int, tuple[int, str]] = {}  # group -> step, problem
         self.fleet = self.build_fleet()
 
@@ -176,7 +176,7 @@ class TakesOne(SimulatedInstance):
 
 def test_keys_and_values_outlive_an_order_that_found_its_instance_gone() -> None:
     clock = VirtualClock()
-    shared = SharedState(clock=clock, length=lambda spec: 20)
+    shared = SharedState(clock=clock, ends=lambda spec: (20,))
     machine = Machine(kv_tokens=1000, max_running=4, cost=COST)
     other = SimulatedInstance("other", machine, shared)
     fleet = Fleet(

@@ -122,7 +122,7 @@ MIGRATION = 1e-3
 
 
 def shared(length: int = LENGTH) -> SharedState:
-    return SharedState(clock=VirtualClock(), length=lambda spec: length)
+    return SharedState(clock=VirtualClock(), ends=lambda spec: (length,))
 
 
 def instance(name: str, around: SharedState, **options: Any) -> SimulatedInstance:

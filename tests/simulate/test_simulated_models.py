@@ -19,9 +19,10 @@ from foresail.simulate.costs import (
     fit,
     read_step_table,
 )
+from foresail.simulate.distributions import beta_width, exponential_rate
 from foresail.simulate.drafting_gain import DraftingGain, Speculation, expected_tokens
 from foresail.simulate.shared_state import Siblings
-from foresail.simulate.workloads import Problems, Workload, beta_width, exponential_rate
+from foresail.simulate.workloads import Problems, Workload
 
 # The clock.
 

@@ -86,6 +86,17 @@ def test_the_command_writes_numbers_and_a_picture(foresail: CommandLine, tmp_pat
     summary = json.loads((tmp_path / "out/summary.json").read_text())
     assert summary["name"] == "mine" and summary["chosen"] == 4
     assert (tmp_path / "out/gantt.png").read_bytes().startswith(b"\x89PNG")
+    tools = (
+        "workload.tools.mean_turns=2",
+        "workload.tools.max_turns=4",
+        "workload.tools.recorded_seconds=[3,9]",
+    )
+    done = foresail.run("simulate", file, *tools, "--out", tmp_path / "with tools")
+    assert done.code == 0, done.err
+    assert "at tools" in done.out and "queued" in done.out
+    summary = json.loads((tmp_path / "with tools/summary.json").read_text())
+    assert summary["episodes"] == 8 <= summary["turns"] <= 32 and 0 < summary["tool_share"] < 1
+    assert summary["at_tools_mean"] < summary["at_tools_most"] <= 8
     assert foresail.run("simulate", file, "cluster.costs=gone.json").err.startswith(
         "error: the table of step costs"
     )

@@ -16,7 +16,7 @@ from tiny_world import MAX_NEW, make_tokenizer, tiny_shape
 from foresail.model.hf import build_model
 from foresail.recipe.credit import Credit
 from foresail.recipe.environment import Environment
-from foresail.recipe.parts import Advantage, Critic, DynamicSampling, Sampling
+from foresail.recipe.parts import Advantage, Critic, DynamicSampling, Engine, Sampling
 from foresail.records import Group, Message, Problem, Sample, TrainSequence, Verdict
 from foresail.runlog.directory import RunDirectory
 from foresail.train.scoring import score_sequences
@@ -162,6 +162,7 @@ def episodes(tmp_path: Path) -> dict[str, object]:
 
 
 def test_without_strength_it_is_grpo_bit_for_bit(tiny_checkpoint: Path, tmp_path: Path, episodes) -> None:
+    episodes |= {"engine": Engine(batch_invariant=True)}  # which turns share a batch depends on the machine
     plain, _ = train(tiny_checkpoint, tmp_path / "plain", **episodes)
     credited, _ = train(tiny_checkpoint, tmp_path / "pbsd", credit=pbsd(strength=0.0), **episodes)
     assert weights(plain.checkpoint).equal(weights(credited.checkpoint))

@@ -1,0 +1,142 @@
+"""From judged groups to better weights: the policy's share of a step of RL.
+
+    metrics, credits = update_policy(session, groups, recipe, critic=None, reference=None)
+
+Advantages, packed micro-batches, log-probabilities to measure against, optimiser updates. A critic, where there is
+one, learns here too, from the same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+import torch
+
+from foresail.algorithms.batch_losses import policy_loss
+from foresail.algorithms.mismatch import mismatch, per_fresh_token
+from foresail.model.decoder import Decoder
+from foresail.recipe import parts
+from foresail.recipe.rl import Rl
+from foresail.records import Group, PackedBatch
+from foresail.train.critic import Critic, join
+from foresail.train.flops import describe_updates
+from foresail.train.rl_metrics import describe_advantages, mean_over_updates
+from foresail.train.schedule import learning_rate
+from foresail.train.scoring import score_sequences
+from foresail.train.session import Session
+from foresail.train.step import BatchLoss, named, score_tokens, token_logprobs, train_step
+from foresail.train.turn_credit import Credits, describe_credit, share_credit
+from foresail.train.updates import compute_advantages, pack_groups, split
+
+ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended; the update has the rest
+
+
+def update_policy(
+    session: Session[Rl],
+    groups: Sequence[Group],
+    recipe: Rl,
+    *,
+    critic: Critic | None,
+    reference: Decoder | None,
+) -> tuple[dict[str, float], Credits]:
+    """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
+    policy, temperature = session.policy, recipe.sampling.temperature
+    updates, metrics, credits = build_updates(session, groups, recipe, critic)
+    if session.progress.step < recipe.critic_only_steps:
+        return metrics, credits
+    metrics |= describe_updates(
+        updates * recipe.passes_per_step,
+        policy.model.shape,
+        micro_batch_tokens=recipe.micro_batch_tokens,
+        frozen=recipe.lora is not None,
+    )
+    old = policy.model if recipe.loss.old_logprobs == "trainer" else None
+    updates = [
+        [add_logprobs(batch, temperature, old=old, reference=reference) for batch in batches]
+        for batches in updates
+    ]
+    total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
+    results = []
+    session.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
+    for number, batches in enumerate(updates * recipe.passes_per_step, start=1):
+        rate = learning_rate(session.progress.updates + number, total, recipe.optimizer)
+        loss = partial(batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1)
+        found = train_step(policy, batches, loss, learning_rate=rate)
+        results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
+        session.display.advance()
+    metrics |= per_fresh_token(mean_over_updates(results)) | {"actor/updates": len(results)}
+    return metrics, credits
+
+
+def build_updates(
+    session: Session[Rl], groups: Sequence[Group], recipe: Rl, critic: Critic | None
+) -> tuple[list[list[PackedBatch]], dict[str, float], Credits]:
+    """The updates of one pass as packed micro-batches, every token with its advantage: what its sample did better
+    than its siblings, or than a critic expected of it, which then learns from the same batches.
+    """
+    pack_part = partial(
+        pack_groups,
+        version=session.progress.step if recipe.dynamic_sampling.carry else None,
+        aggregation=recipe.loss.aggregation,
+        max_new_tokens=recipe.sampling.max_new_tokens,
+        micro_batch_tokens=recipe.micro_batch_tokens,
+        device=session.device,
+        by_turn=recipe.credit.kind == "turn_gae",
+        world=session.world,
+    )
+    shares = [[groups[i] for i in part] for part in split(len(groups), recipe.parts_per_pass)]
+    if critic is None:
+        advantages_GN = compute_advantages(groups, recipe.advantage.kind, session.world)
+        advantages, credits = share_credit(
+            groups,
+            advantages_GN,
+            recipe.credit,
+            step=session.progress.step + 1,
+            tokenizer=session.tokenizer,
+            max_length=session.policy.model.shape.max_context,
+            score=partial(
+                score_sequences,
+                session.policy.model,
+                temperature=recipe.sampling.temperature,
+                micro_batch_tokens=recipe.micro_batch_tokens,
+                device=session.device,
+            ),
+        )
+        rest = iter(advantages)
+        updates = [pack_part(share, [*islice(rest, len(share))]) for share in shares]
+        metrics = describe_advantages(advantages_GN, session.world) | describe_credit(credits)
+        return updates, metrics, credits
+    updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
+    metrics |= describe_advantages(join(updates, "advantages_M"), session.world)
+    metrics |= critic.learn(
+        updates * recipe.passes_per_step,
+        before=session.progress.step * recipe.updates_per_step,
+        total=recipe.steps * recipe.updates_per_step,
+    )
+    return updates, metrics, ()
+
+
+@torch.no_grad()
+def add_logprobs(
+    batch: PackedBatch, temperature: float, *, old: Decoder | None, reference: Decoder | None
+) -> PackedBatch:
+    """The micro-batch with what the loss measures the policy against, before any update changes it."""
+    if old is not None:
+        batch = replace(batch, old_logprobs_M=token_logprobs(old, batch, temperature)[0])
+    if reference is not None:
+        batch = replace(batch, ref_logprobs_M=token_logprobs(reference, batch, temperature)[0])
+    return batch
+
+
+def batch_loss(
+    model: Decoder, batch: PackedBatch, *, settings: parts.Loss, temperature: float, on_policy: bool
+) -> BatchLoss:
+    """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
+    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature)
+    loss, terms = policy_loss(logprobs_M, batch, settings)
+    if on_policy and batch.rollout_logprobs_M is not None:
+        terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
+    return BatchLoss(loss, {"entropy": entropy_M.sum(), **terms}, *side)
