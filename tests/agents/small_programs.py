@@ -103,15 +103,12 @@ def play(
     return groups
 
 
-Record = tuple[list[int], list[int], list[int], list[float]]
+Record = tuple[list[int], list[int], list[int]]
 
 
 def flat(sample: Sample) -> list[Record]:
     """All records of an episode, the main one first."""
-    return [
-        (record.ids, record.loss_mask, record.turns, [round(logprob, 4) for logprob in record.logprobs])
-        for record in sample.records
-    ]
+    return [(record.ids, record.loss_mask, record.turns) for record in sample.records]
 
 
 def flat_groups(groups: dict[str, Group]) -> dict[str, list[list[Record]]]:
