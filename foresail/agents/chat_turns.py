@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from foresail.agents.call_formats import Hermes
 from foresail.agents.chat_reply import Reply, cut_at, split_calls, with_calls
 from foresail.agents.chat_wire import ChatMessage, ChatRequest, Refusal
 from foresail.agents.conversation import Conversation, Turn
+from foresail.agents.markup import neutralise
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.noise import branch_key
 from foresail.engine.request import Completion
@@ -82,7 +84,11 @@ def next_prompt(
 
 
 def to_message(message: ChatMessage) -> Message:
-    return Message(role=message.role, content=with_calls(message) if message.calls else message.content)
+    """As the chat template takes it. A tool's text comes from anywhere, and must not pass for markup."""
+    text = with_calls(message) if message.calls else message.content
+    return Message(
+        role=message.role, content=neutralise(text, Hermes.MARKERS) if message.role == "tool" else text
+    )
 
 
 def to_reply(asked: ChatRequest, completion: Completion, tokenizer: Tokenizer) -> Reply:

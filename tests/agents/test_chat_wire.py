@@ -17,7 +17,12 @@ NAMES = [
     *"logprobs top_logprobs response_format role content tool_calls function name arguments id type text".split(),
     *"function_call audio temperature logit_bias parameters include_usage tool_call_id unheard_of".split(),
 ]
-WORDS = [*"user assistant system tool developer auto none text function image_url".split(), "", "{}", "\ud800"]
+WORDS = [
+    *"user assistant system tool developer auto none text function image_url".split(),
+    "",
+    "{}",
+    "\ud800",
+]
 leaves = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from(WORDS)
 )
@@ -89,7 +94,9 @@ def test_any_bytes_are_refused(body: bytes) -> None:
     assert read_or_refuse(body) is None
 
 
-@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 50_000, b'{"n": 1' + b"0" * 10_000 + b"}", b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"[" * 100_000, b'{"a":' * 50_000, b'{"n": 1' + b"0" * 10_000 + b"}", b"\xff"]
+)
 def test_deep_and_huge_json_is_refused(body: bytes) -> None:
     assert read_or_refuse(body) is None
 
@@ -144,7 +151,9 @@ def test_what_changes_nothing_is_read_over(change: dict[str, Any]) -> None:
 
 # What we say, and how clients say it back.
 
-arguments = st.dictionaries(st.text(max_size=4), st.recursive(leaves, lambda v: st.lists(v, max_size=2)), max_size=3)
+arguments = st.dictionaries(
+    st.text(max_size=4), st.recursive(leaves, lambda v: st.lists(v, max_size=2)), max_size=3
+)
 
 
 def reply_of(message: ChatMessage) -> Reply:
@@ -158,7 +167,9 @@ def test_our_message_comes_back_as_it_was(text: str, calls: Any, rewrites: bool)
     message = ChatMessage(
         role="assistant",
         content=text,
-        calls=tuple(Call(id=f"c{n}", name=name, arguments=one_form(said)) for n, (name, said) in enumerate(calls)),
+        calls=tuple(
+            Call(id=f"c{n}", name=name, arguments=one_form(said)) for n, (name, said) in enumerate(calls)
+        ),
     )
     back = json.loads(json.dumps(write_reply(reply_of(message))))["choices"][0]["message"]
     if rewrites:

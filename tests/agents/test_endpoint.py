@@ -132,7 +132,8 @@ def test_damaged_requests_get_an_error_or_nothing(endpoint: Endpoint, echo: Echo
     key = endpoint.admit(echo)
     sent = bytearray(
         f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
-        f"Content-Length: {len(GOOD)}\r\n\r\n".encode() + GOOD
+        f"Content-Length: {len(GOOD)}\r\n\r\n".encode()
+        + GOOD
     )
     for _ in range(numbers.randint(1, 6)):
         place = numbers.randrange(len(sent))
@@ -142,7 +143,9 @@ def test_damaged_requests_get_an_error_or_nothing(endpoint: Endpoint, echo: Echo
             case 1:
                 del sent[place : place + numbers.randrange(9)]
             case _:
-                sent[place:place] = numbers.choice([b"\r\n", b"\x00", b"Content-Length: -5\r\n", b"9" * 20, b"{" * 9])
+                sent[place:place] = numbers.choice(
+                    [b"\r\n", b"\x00", b"Content-Length: -5\r\n", b"9" * 20, b"{" * 9]
+                )
     found = raw(endpoint, bytes(sent))
     assert b"Traceback" not in found and b" 500 " not in found[:20]
     assert not found or found.startswith(b"HTTP/1.")
@@ -158,7 +161,9 @@ def test_damaged_requests_get_an_error_or_nothing(endpoint: Endpoint, echo: Echo
         (b"GET " + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", 414),
     ],
 )
-def test_what_is_no_request_gets_an_error_of_the_same_form(endpoint: Endpoint, head: bytes, status: int) -> None:
+def test_what_is_no_request_gets_an_error_of_the_same_form(
+    endpoint: Endpoint, head: bytes, status: int
+) -> None:
     found = raw(endpoint, head)
     assert found.startswith(f"HTTP/1.1 {status} ".encode())
     assert json.loads(found.partition(b"\r\n\r\n")[2])["error"]["message"]

@@ -11,7 +11,9 @@ from small_worlds import TOKENIZER
 from foresail.agents.programs import Agent
 
 openai: Any = pytest.importorskip("openai")
-TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}]
+TOOLS = [
+    {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
+]
 
 
 def client_of(agent: Agent, kind: str = "OpenAI") -> Any:
@@ -62,7 +64,12 @@ def test_tool_calls_are_read_and_known_again(monkeypatch: pytest.MonkeyPatch, st
 
     def program(agent: Agent) -> str:
         with client_of(agent) as client:
-            options: dict[str, Any] = {"model": agent.model, "tools": TOOLS, "max_tokens": 3, "stream": stream}
+            options: dict[str, Any] = {
+                "model": agent.model,
+                "tools": TOOLS,
+                "max_tokens": 3,
+                "stream": stream,
+            }
             reply = client.chat.completions.create(messages=agent.messages, **options)
             if stream:
                 first, last = reply

@@ -176,7 +176,9 @@ def test_records_hold_what_was_replied_and_nothing_else(kind: Any, settings: dic
 def test_thirty_two_programs_at_once_get_what_they_get_alone() -> None:
     alone, together = Wild(), Wild(slowest=0.02)
     expected = flat_groups(play(alone, max_turns=20, count=8, num_samples=4, most=1))
-    found = flat_groups(play(together, max_turns=20, count=8, num_samples=4, most=32, fleet=fleet_of(*KINDS[1][:1])))
+    found = flat_groups(
+        play(together, max_turns=20, count=8, num_samples=4, most=32, fleet=fleet_of(*KINDS[1][:1]))
+    )
     assert found == expected
     assert alone.most_open == 1 and together.most_open > 16
 
@@ -252,7 +254,10 @@ def test_a_program_that_raises_is_a_failed_verdict_and_concerns_nobody_else() ->
     groups = play(crash)
     assert {name for name, group in groups.items() if group.failed} == {"p1", "p3"}
     for verdict in groups["p1"].verdicts:
-        assert verdict.status == "crashed" and "program: KeyError: 'lost' (test_program_episodes.py" in verdict.detail
+        assert (
+            verdict.status == "crashed"
+            and "program: KeyError: 'lost' (test_program_episodes.py" in verdict.detail
+        )
 
 
 @pytest.mark.parametrize("program", [lambda agent: "42", lambda agent: exit(0), lambda agent: None])

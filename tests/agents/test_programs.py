@@ -15,16 +15,31 @@ from typing import Any
 import pytest
 from small_programs import play
 
-from foresail.agents.programs import Agent, CommandProgram, FunctionProgram, Programs, load_program, without_answer
+from foresail.agents.programs import (
+    Agent,
+    CommandProgram,
+    FunctionProgram,
+    Programs,
+    load_program,
+    without_answer,
+)
 from foresail.records import Message, Problem
 
 PROBLEM = Problem(
     id="7",
     prompt=(Message(role="user", content="6*7?"),),
     answer="42",
-    extra={"answer": "42", "repo": "x", "note": "42", "extra_info": {"ground_truth": 42, "index": 3}, "level": 4},
+    extra={
+        "answer": "42",
+        "repo": "x",
+        "note": "42",
+        "extra_info": {"ground_truth": 42, "index": 3},
+        "level": 4,
+    },
 )
-AGENT = Agent(base_url="http://127.0.0.1:1/v1", api_key="sk-1", model="policy", problem=without_answer(PROBLEM))
+AGENT = Agent(
+    base_url="http://127.0.0.1:1/v1", api_key="sk-1", model="policy", problem=without_answer(PROBLEM)
+)
 
 
 class Told:

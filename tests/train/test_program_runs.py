@@ -118,7 +118,9 @@ def test_a_process_is_learned_from_as_well(tiny_checkpoint: Path, tmp_path: Path
     assert weights(plain.checkpoint).equal(weights(asked.checkpoint))
 
 
-def test_a_broken_program_stops_a_run_with_its_words(tiny_checkpoint: Path, tmp_path: Path, program: str) -> None:
+def test_a_broken_program_stops_a_run_with_its_words(
+    tiny_checkpoint: Path, tmp_path: Path, program: str
+) -> None:
     with pytest.raises(Exception, match=r"every verdict of the step failed.*the disk is full \(my_agent.py:"):
         train(tiny_checkpoint, tmp_path, environment=Environment(program=f"{program}:broken"))
 
@@ -154,7 +156,9 @@ def test_credit_by_turn_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> Non
 
 
 def test_an_absent_file_is_told() -> None:
-    assert "nowhere.py of nowhere.py:run does not exist" in next(Environment(program="nowhere.py:run").refusals())
+    assert "nowhere.py of nowhere.py:run does not exist" in next(
+        Environment(program="nowhere.py:run").refusals()
+    )
 
 
 # What branches weigh.
@@ -179,7 +183,9 @@ def group(*samples: Sample, rewards: tuple[float, ...]) -> Group:
     return Group(problem=problem, samples=samples, verdicts=(verdict,) * len(samples), rewards=rewards)
 
 
-@pytest.mark.parametrize("aggregation", ["token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "constant"])
+@pytest.mark.parametrize(
+    "aggregation", ["token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "constant"]
+)
 def test_two_branches_give_the_gradient_of_the_two_sequences_by_hand(aggregation: Aggregation) -> None:
     """Advantages are those of the episodes; every record is a sequence with its episode's."""
     branched = group(
@@ -195,7 +201,9 @@ def test_two_branches_give_the_gradient_of_the_two_sequences_by_hand(aggregation
         verdicts=branched.verdicts * 2,
     )
     own = compute_advantages([branched], "grpo")
-    assert torch.equal(own, ADVANTAGES["grpo"](torch.tensor([[1.0, 0.0, 0.5]]), torch.tensor([[9, 1, 2]]), ONE_PROCESS))
+    assert torch.equal(
+        own, ADVANTAGES["grpo"](torch.tensor([[1.0, 0.0, 0.5]]), torch.tensor([[9, 1, 2]]), ONE_PROCESS)
+    )
     spread = own[:, [0, 0, 0, 1, 2]]
     logits = torch.nn.Parameter(torch.randn(10, 10, generator=torch.Generator().manual_seed(0)))
 
