@@ -48,7 +48,7 @@ class Episode:
     num_waiting: int = 0  # requests that the engines have
     replied: float = 0.0  # when it last had an answer, by the clock `time.monotonic`
     idle: float = 0.0  # seconds without a request, in all
-    cut: bool = False  # a request was refused for lack of room
+    cut: bool = False  # the last request was refused for lack of room
     outcome: Outcome | None = None
 
     @property

@@ -126,6 +126,7 @@ class ProgramStream(Stream):
         except NoRoom:
             episode.cut = True
             raise
+        episode.cut = False
         self._submit(episode, turn)
         if not episode.num_waiting:
             episode.rest()

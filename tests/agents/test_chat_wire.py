@@ -65,12 +65,16 @@ def with_change(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
+def check_refusal(refusal: Refusal) -> None:
+    error = json.loads(json.dumps(refusal.to_json()))["error"]
+    assert refusal.status == 400 and error["message"] and error["type"] == "invalid_request_error"
+
+
 def read_or_refuse(body: bytes) -> ChatRequest | None:
     try:
         found = read_request(body)
     except Refusal as refusal:
-        error = json.loads(json.dumps(refusal.to_json()))["error"]
-        assert refusal.status == 400 and error["message"] and error["type"] == "invalid_request_error"
+        check_refusal(refusal)
         return None
     assert found.messages and found.messages[-1].role != "assistant" and hash(found) is not None
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -110,7 +111,7 @@ def test_every_token_that_was_drawn_is_in_one_record_once(seed: int) -> None:
     drawn: Counter[tuple[int, ...]] = Counter()
     for ids, mask in play.records():
         assert len(ids) == len(mask) and mask[0] == 0 and mask[-1] == 1
-        for place, (before, now) in enumerate(zip(mask, mask[1:], strict=False), start=1):
+        for place, (before, now) in enumerate(pairwise(mask), start=1):
             if (before, now) == (0, 1):
                 drawn[tuple(ids[: place + 3])] += 1
     assert drawn == Counter(turn.ids for turn in play.conversation.turns)

@@ -100,7 +100,8 @@ def test_whoever_waits_when_the_episode_ends_is_told(endpoint: Endpoint, echo: E
 def test_hundreds_may_wait_at_once(endpoint: Endpoint, echo: Echo) -> None:
     echo.hold = True
     key = endpoint.admit(echo)
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer {key}\r\nContent-Length: {len(GOOD)}\r\n\r\n"
+    head = "POST /v1/chat/completions HTTP/1.1\r\n"
+    head += f"Authorization: Bearer {key}\r\nContent-Length: {len(GOOD)}\r\n\r\n"
     connections = [socket.create_connection(("127.0.0.1", endpoint.server.server_port)) for _ in range(300)]
     for connection in connections:
         connection.sendall(head.encode() + GOOD)
