@@ -181,7 +181,7 @@ def load_program(given: str | Sequence[str]) -> Program:
 # Many of them at once.
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Job:
     """One program on its way. `tell` hears what it returned or raised, unless it was given up before."""
 
@@ -213,9 +213,9 @@ class Programs:
 
     def stop(self, job: Job) -> None:
         with self.lock:
-            job.is_over = True
+            is_new, job.is_over = not job.is_over and job not in self.running, True
             self.running.discard(job)
-            with suppress(ValueError):
+            if is_new:
                 self.waiting.remove(job)
         self.program.stop(job)
         self._fill()
