@@ -308,7 +308,8 @@ def sample_groups(model: Any, tokenizer: Tokenizer, seed: int) -> list[Group]:
 
     with open_episodes(Environment(name="multi-hop", max_turns=MAX_TURNS)) as episodes, fleet.at_work():
         assert episodes is not None
-        return [*sample_all(fleet, prompted, spec, judge, stream=episodes.stream(tokenizer))]
+        stream = episodes.stream(tokenizer, MAX_PROMPT + MAX_NEW)
+        return [*sample_all(fleet, prompted, spec, judge, stream=stream)]
 
 
 def correlate(groups: Sequence[Group], settings: Credit, model: Any, tokenizer: Tokenizer) -> dict[str, Any]:

@@ -245,6 +245,7 @@ def evaluate(
                 device=device,
                 template_options=target.template_options,
                 episodes=episodes,
+                prompt_tokens=target.prompt_tokens,
             )
         Console().print(figures_table(results))
         print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))

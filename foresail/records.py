@@ -83,11 +83,12 @@ class Trajectory:
     """An episode as text, turn by turn, for graders. The first observation is empty: the problem has the prompt."""
 
     turns: tuple[Turn, ...]
+    outcome: str | None = None  # what a program that owns its loop said at its end
 
     @property
     def response(self) -> str:
-        """The last turn's: where a final answer stands."""
-        return self.turns[-1].response
+        """Where a final answer stands: a program's outcome, else the last turn's response."""
+        return self.turns[-1].response if self.outcome is None else self.outcome
 
 
 def single_turn(response: str) -> Trajectory:
@@ -103,6 +104,8 @@ class Sample:
     `turns` has each token's, from 0. `logprobs` and `versions` (the policy version that sampled the token) are 0
     outside the mask. `side` is named data for replay, each as long as `ids`; None where an engine gave none.
     Text is never tokenised again: `ids` is what the model saw and what the trainer will see.
+
+    An episode whose program rewrote its history has several such records: this one, and `branches`.
     """
 
     ids: list[int]
@@ -113,10 +116,17 @@ class Sample:
     finish: Finish
     side: Mapping[str, list[Any]] = field(default_factory=dict)
     turn_rewards: tuple[float | None, ...] = ()  # what the world gave for each turn, where it does
+    branches: tuple[Sample, ...] = ()  # other records of the same episode, which have its advantage
+    outcome: str | None = None  # what a program said at its end, graded in the place of the last response
+
+    @property
+    def records(self) -> tuple[Sample, ...]:
+        return (self, *self.branches)
 
     @property
     def num_response_tokens(self) -> int:
-        return sum(self.loss_mask)
+        """Of the whole episode."""
+        return sum(sum(record.loss_mask) for record in self.records)
 
 
 @dataclass(frozen=True, kw_only=True)

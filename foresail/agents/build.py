@@ -13,8 +13,10 @@ from foresail.agents.call_formats import CallFormat, Hermes, Tags
 from foresail.agents.environment import Environment
 from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
+from foresail.agents.figures import EpisodeFigures
 from foresail.agents.load_tool import load_tool
 from foresail.agents.multi_hop import MultiHop
+from foresail.agents.program_build import ProgramEpisodes, open_programs
 from foresail.agents.tool import Tool
 from foresail.agents.tool_environment import ToolEnvironment
 from foresail.recipe.environment import Environment as Settings
@@ -38,7 +40,11 @@ class Episodes:
     tools: Sequence[Mapping[str, Any]] = ()  # what the chat template is told of: a JSON schema each
     stop: tuple[str, ...] = ()  # texts that end a turn
 
-    def stream(self, tokenizer: Tokenizer) -> StreamKind:
+    @property
+    def figures(self) -> EpisodeFigures:
+        return self.environments.figures
+
+    def stream(self, tokenizer: Tokenizer, max_length: int) -> StreamKind:
         if self.tools:
             check_tool_turns(tokenizer)
         return partial(
@@ -58,10 +64,15 @@ def check_tool_turns(tokenizer: Tokenizer) -> None:
 
 
 @contextmanager
-def open_episodes(settings: Settings | None) -> Iterator[Episodes | None]:
+def open_episodes(settings: Settings | None) -> Iterator[Episodes | ProgramEpisodes | None]:
     """None where problems are answered at once."""
     if settings is None:
         yield None
+        return
+    if settings.program is not None:
+        seconds = PATIENCE * settings.step_seconds
+        with open_programs(settings.program, max_turns=settings.max_turns, turn_seconds=seconds) as programs:
+            yield programs
         return
     tools = [load_named(tool, settings) for tool in settings.tools]
     make = load_environment(settings.name) if settings.name else tool_world(tools, settings)

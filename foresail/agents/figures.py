@@ -15,15 +15,22 @@ class EpisodeFigures:
         self._clear()
 
     def _clear(self) -> None:
-        self.num_episodes = self.num_turns = 0
+        self.num_episodes = self.num_turns = self.num_records = 0
         self.seconds = self.waited = 0.0
         self.uses: list[ToolUse] = []
 
     def add(
-        self, num_turns: int, observations: Sequence[Observation], *, seconds: float, waited: float
+        self,
+        num_turns: int,
+        observations: Sequence[Observation],
+        *,
+        seconds: float,
+        waited: float,
+        num_records: int = 1,
     ) -> None:
         """An episode that took so long, and waited so long of it for the world."""
         self.num_episodes += 1
+        self.num_records += num_records
         self.num_turns += num_turns
         self.seconds += seconds
         self.waited += waited
@@ -44,6 +51,8 @@ class EpisodeFigures:
             "agent/waiting/share": self.waited / max(self.seconds, 1e-9),
             "agent/tool_errors/share": sum(bool(use.error) for use in self.uses) / max(1, len(self.uses)),
         }
+        if self.num_records > self.num_episodes:
+            found["agent/records/mean"] = self.num_records / self.num_episodes
         found |= {f"agent/tool_seconds/{tool}": seconds[tool] / count for tool, count in calls.items()}
         self._clear()
         return found

@@ -77,5 +77,6 @@ def evaluate(
                 device=device,
                 template_options=target.template_options,
                 episodes=episodes,
+                prompt_tokens=target.prompt_tokens,
             )
         return Evaluation(results)

@@ -8,6 +8,7 @@ and replay cannot change a token.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -20,6 +21,12 @@ MIX_2 = -0x6B2FB644ECCEEE15  # 0x94D049BB133111EB
 def noise_key(seed: int, step: int, problem: str, sample: int) -> int:
     """A signed 64-bit key: noise_key(0, 3, "gsm8k:17", 5) names one response for ever."""
     text = f"{seed}\x1f{step}\x1f{problem}\x1f{sample}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def branch_key(key: int, prompt: Sequence[int], count: int) -> int:
+    """Of another response in the same episode: to this prompt, which was asked `count` times before."""
+    text = f"{key}\x1f{count}\x1f{','.join(map(str, prompt))}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 

@@ -45,7 +45,7 @@ class EpisodeSource(Protocol):
     @property
     def stop(self) -> tuple[str, ...]: ...
 
-    def stream(self, tokenizer: Tokenizer) -> StreamKind: ...
+    def stream(self, tokenizer: Tokenizer, max_length: int) -> StreamKind: ...
 
 
 def evaluate_checkpoint(
@@ -61,8 +61,12 @@ def evaluate_checkpoint(
     dtype: str = "auto",
     template_options: Mapping[str, Any] | None = None,
     episodes: EpisodeSource | None = None,
+    prompt_tokens: int = 0,
 ) -> list[ProblemResult]:
-    """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`."""
+    """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`.
+
+    `prompt_tokens`: of prompts that a program writes itself; it may then also name stop texts.
+    """
     reward = grader if isinstance(grader, Reward) else choose_grader(grader)
     model, tokenizer = open_checkpoint(
         checkpoint,
@@ -75,9 +79,10 @@ def evaluate_checkpoint(
         sampling = sampling.model_copy(update={"stop": (*sampling.stop, *episodes.stop)})
         tokenizer = tokenizer.with_options({"tools": episodes.tools}) if episodes.tools else tokenizer
     prompted = encode_problems(load_problems(problems), tokenizer, model.shape.max_context)
-    check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
+    longest_prompt = max(longest(prompted), prompt_tokens)
+    check_context(longest_prompt, sampling.max_new_tokens, model.shape.max_context)
     make_folder(output)  # before hours of work, not after
-    max_length = longest(prompted) + sampling.max_new_tokens
+    max_length = longest_prompt + sampling.max_new_tokens
     engine = choose_engine(model, max_length, num_attempts=len(prompted) * (1 + num_samples))
     with open_grading(reward, prints=output / "reward.log") as grading:
         results = evaluate(
@@ -86,14 +91,14 @@ def evaluate_checkpoint(
                 engine,
                 parts.Rollout(),
                 max_length=max_length,
-                vocabulary=tokenizer.token_bytes() if sampling.stop else (),
+                vocabulary=tokenizer.token_bytes() if sampling.stop or prompt_tokens else (),
             ),
             prompted,
             Examiner(tokenizer=tokenizer, reward=reward, grading=grading),
             sampling=sampling,
             num_samples=num_samples,
             seed=seed,
-            stream=Stream if episodes is None else episodes.stream(tokenizer),
+            stream=Stream if episodes is None else episodes.stream(tokenizer, max_length),
         )
     settings = {"checkpoint": str(checkpoint), "grader": name_of(reward.grader), "seed": seed}
     settings |= {"data": problems.model_dump(), "sampling": sampling.model_dump()}

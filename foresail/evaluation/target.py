@@ -60,6 +60,12 @@ class Target:
         return None if self.recipe is None else self.recipe.environment
 
     @property
+    def prompt_tokens(self) -> int:
+        """The longest prompt that a program may write; 0 where none writes any."""
+        writes = self.environment is not None and self.environment.program is not None
+        return self.recipe.max_prompt_tokens if writes and self.recipe is not None else 0
+
+    @property
     def stop(self) -> tuple[str, ...]:
         return () if self.recipe is None else self.recipe.sampling.stop
 

@@ -8,6 +8,7 @@ max_turns = 8
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,6 +20,7 @@ from foresail.recipe.reward_function import split_name
 
 BUILT_IN = ("calculator", "python", "search")
 WORLDS = ("multi-hop",)
+PROGRAM = re.compile(r"[^\s:][^:]*:[A-Za-z_]\w*")
 Names = Annotated[tuple[str, ...], Strict(False)]
 
 
@@ -27,6 +29,10 @@ class Environment(Part):
 
     name: str | None = Field(
         None, description="multi-hop, or an environment of one's own, file.py:Class, in the place of tools"
+    )
+    program: str | Names | None = Field(
+        None,
+        description="an agent that owns its loop, in the place of both: file.py:function, or a command as a list",
     )
     tools: Names = Field(
         (), description="calculator, python, search, or functions of one's own, file.py:function"
@@ -63,6 +69,9 @@ class Environment(Part):
         return tuple(f"</{tool}>" for tool in self.tool_names) if self.format == "tags" else ()
 
     def mistakes(self) -> Iterator[str]:
+        if self.program is not None:
+            yield from self.program_mistakes(self.program)
+            return
         if (self.name is None) == (not self.tools):
             yield (
                 "[environment] names neither tools nor an environment of one's own; set environment.tools or "
@@ -83,10 +92,23 @@ class Environment(Part):
                 + ("set it" if self.corpus is None else 'add "search" to environment.tools, or remove it')
             )
 
+    def program_mistakes(self, program: str | tuple[str, ...]) -> Iterator[str]:
+        for key in ("name", "tools", "corpus", "format", "max_result_chars"):
+            if getattr(self, key) != type(self).model_fields[key].default:
+                yield f"environment.program brings its own world and tools; remove environment.{key}"
+        if isinstance(program, str) and not PROGRAM.fullmatch(program):
+            yield (
+                f"environment.program {program} is no function; one is file.py:function, and a command is a list: "
+                '["python", "agent.py"]'
+            )
+        if not program or not all(program):
+            yield 'environment.program has no command; name one: ["python", "agent.py"]'
+
     def refusals(self) -> Iterator[str]:
         if self.corpus is not None and not self.at_server and not Path(self.corpus).is_file():
             yield f"environment.corpus {self.corpus} does not exist (looked in {Path.cwd()}); check the path"
-        for key in filter(None, (self.name, *self.tools)):
+        function = self.program if isinstance(self.program, str) else None
+        for key in filter(None, (self.name, function, *self.tools)):
             place, _ = split_name(key)
             if place.endswith(".py") and not Path(place).is_file():
                 yield f"environment: the file {place} of {key} does not exist (looked in {Path.cwd()})"

@@ -93,6 +93,13 @@ class Rl(Stage):
         return self.sampling.model_copy(update={"stop": (*self.sampling.stop, *calls)})
 
     @property
+    def names_stops(self) -> bool:
+        """Whether a response may end at a text: programs may name some in any request."""
+        return bool(self.turn_sampling.stop) or (
+            self.environment is not None and self.environment.program is not None
+        )
+
+    @property
     def samples_per_step(self) -> int:
         return self.prompts_per_step * self.samples_per_prompt
 
@@ -163,6 +170,11 @@ class Rl(Stage):
         yield from sampling_mistakes(self.sampling, self.reward, self.loss)
         if self.environment is not None:
             yield from self.environment.mistakes()
+            if self.environment.program is not None and self.credit.kind != "uniform":
+                yield (
+                    f'credit.kind "{self.credit.kind}" weighs the turns of one record, and an episode of '
+                    'environment.program may have several; set credit.kind = "uniform"'
+                )
             if dynamic_sampling.carry:
                 yield "dynamic_sampling.carry cannot carry episodes of several turns over; set it to false"
         yield from ungraded_mistakes(self.reward, dynamic_sampling)

@@ -77,7 +77,9 @@ def reward_group(
             settings,
             prompt=prompt,
             response=read_trajectory(tokenizer, sample).response if reads_text else "",
-            num_tokens=sample.num_response_tokens,
+            num_tokens=max(
+                sum(record.loss_mask) for record in sample.records
+            ),  # each has the limit to itself
             limit=limit,
         )
         for sample, verdict in zip(samples, verdicts, strict=True)

@@ -30,7 +30,8 @@ def read_trajectory(tokenizer: Tokenizer, sample: Sample) -> Trajectory:
                 response=read_response(tokenizer, sample.ids[start:middle], sample.ids[middle:end]),
             )
             for start, middle, end in turn_spans(sample)
-        )
+        ),
+        outcome=sample.outcome,
     )
 
 

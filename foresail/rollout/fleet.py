@@ -11,17 +11,20 @@ depend on any of this: the noise is keyed by position.
 
 An episode of several turns is launched with `hold`: each turn comes out of `work`, and the request stays open until
 `extend` appends what the world answered, or `release` says that this was the last turn. Answers may come late and
-in any order; no token depends on it.
+in any order; no token depends on it. Where it is not known beforehand which requests there will be, each comes by
+`join`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from statistics import fmean
 from typing import NamedTuple
 
 from foresail.engine.request import Completion, Parked, Request
+from foresail.recipe.parts import Sampling
 from foresail.records import RunStopped
 from foresail.rollout.event_log import EventLog
 from foresail.rollout.groups import behind_prompt, continue_request
@@ -102,10 +105,16 @@ class Fleet:
         self.open |= {spec.id: work for spec, work in zip(specs, works, strict=True)}
         self.scheduler.launch(specs, hold=hold)
 
-    def extend(self, request_id: str, appended: Sequence[int]) -> None:
-        """A held request goes on behind these tokens, in its next turn."""
+    def join(self, spec: SampleSpec, work: Work, *, hold: bool = False) -> None:
+        """One more request, at any time, in a group of those with the same prompt."""
+        self.scheduler.join(spec, hold=hold)
+        self.open[spec.id] = work
+
+    def extend(self, request_id: str, appended: Sequence[int], sampling: Sampling | None = None) -> None:
+        """A held request goes on behind these tokens, in its next turn; that may have a sampling of its own."""
         self.scheduler.extend(request_id, len(appended))
-        self.open[request_id] = continue_request(self.held.pop(request_id), appended)
+        request = continue_request(self.held.pop(request_id), appended)
+        self.open[request_id] = request if sampling is None else replace(request, sampling=sampling)
 
     def release(self, request_id: str) -> None:
         """A held request has ended for good."""

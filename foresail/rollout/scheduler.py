@@ -106,6 +106,22 @@ class Scheduler:
             self._policy.push(spec, 0)
         self._record({"event": "launch", "group": group, "requests": len(specs)})
 
+    def join(self, spec: SampleSpec, *, hold: bool = False) -> None:
+        """One more request, at any time. Those of a group have the same prompt; its others may have ended already.
+
+        Its id must never have been another's: late news could be taken for its.
+        """
+        self._check_capacity(spec)
+        self._newest = max(self._newest, spec.group)
+        requests = self._open.setdefault(spec.group, {})
+        assert spec.id not in requests, f"request {spec.id} has joined already"
+        requests[spec.id] = None
+        self._num_open += 1
+        if hold:
+            self._holding.add(spec.group)
+        self._policy.push(spec, 0)
+        self._record({"event": "join", "group": spec.group, "request": spec.id})
+
     def chunk_ended(self, event: ChunkEnded) -> bool:
         """An unfinished request waits again; a finished one is what the policy learns from.
 

@@ -11,7 +11,7 @@ turn 1  evidence +3.1  snr 2.4  weight 1.62
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,19 @@ def episode_lines(row: Row, title: str) -> Iterator[str]:
     yield f"{title}: {kind}, reward {reward}, answer {shorten(row['answer'], LONGEST)}"
     yield f"  problem  {shorten(row['prompt'], LONGEST)}"
     turns = row.get("turns") or [{"observation": "", "response": row["response"]}]
+    yield from turn_lines(turns, row.get("credit"))
+    if row["response"] != turns[-1]["response"]:
+        yield f"  outcome  {shorten(row['response'], LONGEST)}"
+    for branch in row.get("branches", ()):
+        yield "another record of the same episode"
+        yield from turn_lines(branch["turns"], None)
+
+
+def turn_lines(turns: Sequence[Row], credit: Mapping[str, list[Any]] | None) -> Iterator[str]:
     for number, turn in enumerate(turns):
         if number:
             yield f"  world    {shorten(turn['observation'], LONGEST)}"
-        yield f"turn {number + 1}{describe_credit(row.get('credit'), number)}"
+        yield f"turn {number + 1}{describe_credit(credit, number)}"
         yield f"  model    {shorten(turn['response'], LONGEST)}"
 
 

@@ -39,8 +39,11 @@ class ChatTemplate:
         except Exception as error:  # too deeply nested, a constant part that cannot be computed, …
             raise ValueError(f"the chat template cannot be compiled: {describe(error)}") from error
 
-    def render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
-        """The conversation as text; with `add_generation_prompt` up to where the assistant would go on."""
+    def render(self, messages: Sequence[Message], *, add_generation_prompt: bool, **told: Any) -> str:
+        """The conversation as text; with `add_generation_prompt` up to where the assistant would go on.
+
+        `told` counts more than the template's own options.
+        """
         turns = [{"role": message.role, "content": message.content} for message in messages]
         try:
             return self._compiled.render(
@@ -51,6 +54,7 @@ class ChatTemplate:
                     "add_generation_prompt": add_generation_prompt,
                     **self.special_tokens,
                     **self.options,
+                    **told,
                 }
             )
         except Exception as error:  # its own refusal, or whatever a stranger's code runs into

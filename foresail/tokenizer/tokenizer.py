@@ -6,6 +6,7 @@ tokenizer's offsets. Pieces are never tokenised on their own: " 4" alone and " 4
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -95,6 +96,21 @@ class Tokenizer:
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """The ids after which the assistant's answer begins."""
         return self.encode(self._require_chat().render(messages, add_generation_prompt=True))
+
+    def encode_request(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> list[int]:
+        """`encode_prompt` of what somebody else wrote: special tokens in it lose their meaning.
+
+        The template is told of `tools`, a JSON schema each, where there are any.
+        """
+        plain = [replace(message, content=self._without_specials(message.content)) for message in messages]
+        told = (
+            {"tools": json.loads(self._without_specials(json.dumps(tools, ensure_ascii=False)))}
+            if tools
+            else {}
+        )
+        return self.encode(self._require_chat().render(plain, add_generation_prompt=True, **told))
 
     def encode_prompts(self, conversations: Sequence[Sequence[Message]]) -> list[list[int]]:
         """`encode_prompt` of each, by all cores."""

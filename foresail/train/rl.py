@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from foresail.agents.build import Episodes, open_episodes
+from foresail.agents.program_build import ProgramEpisodes
 from foresail.data.mixture import describe_dropped, mix_problems
 from foresail.data.prompts import PromptedProblem
 from foresail.data.reader import Reader
@@ -133,18 +134,21 @@ class Setup:
     reference: Decoder | None
     critic: Critic | None
     group_spec: GroupSpec
-    episodes: Episodes | None  # where samples have several turns
+    episodes: Episodes | ProgramEpisodes | None  # where samples have several turns
     stream: StreamKind
     leftovers: Leftovers | None
 
     def take_figures(self) -> dict[str, float]:
         """Metrics of engines and environments since the last call."""
-        environments = {} if self.episodes is None else self.episodes.environments.figures.take()
+        environments = {} if self.episodes is None else self.episodes.figures.take()
         return self.fleet.take_figures() | environments
 
 
 def prepare(
-    session: Session[Rl], gradings: Gradings, episodes: Episodes | None, reader: Reader | None
+    session: Session[Rl],
+    gradings: Gradings,
+    episodes: Episodes | ProgramEpisodes | None,
+    reader: Reader | None,
 ) -> Setup:
     """`reader` has read the data already, perhaps."""
     recipe = session.recipe
@@ -166,7 +170,7 @@ def prepare(
         recipe.engine_settings,
         recipe.rollout,
         max_length=max_length,
-        vocabulary=tokenizer.token_bytes() if recipe.turn_sampling.stop else (),
+        vocabulary=tokenizer.token_bytes() if recipe.names_stops else (),
     )
     require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
     return Setup(
@@ -194,7 +198,7 @@ def prepare(
             step=0,
         ),
         episodes=episodes,
-        stream=Stream if episodes is None else episodes.stream(tokenizer),
+        stream=Stream if episodes is None else episodes.stream(tokenizer, max_length),
         leftovers={} if recipe.dynamic_sampling.carry else None,
     )
 

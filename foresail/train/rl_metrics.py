@@ -28,7 +28,7 @@ def describe_collected(collected: Collected, seconds: Mapping[str, float]) -> di
     rewards = [reward for group in collected.chosen for reward in group.rewards if reward is not None]
     lengths = [sample.num_response_tokens for sample in samples]
     statuses = Counter(verdict.status for verdict in verdicts)
-    tokens = sum(len(sample.ids) for sample in samples)
+    tokens = sum(len(record.ids) for sample in samples for record in sample.records)
     graded = [verdict for verdict in judged if verdict.status != "scored"]
     ungraded = len(graded) < len(judged) and not graded
     unsaid = {"correct", "wrong", "unparsable"} if ungraded else {"scored"} - statuses.keys()
@@ -166,11 +166,28 @@ def rollout_rows(
                 "answer": group.problem.answer,
                 "prompt": group.problem.prompt[-1].content,
                 "response": trajectory.response,
-                **({"turns": turns} if len(turns) > 1 else {}),
+                **({"turns": turns} if len(turns) > 1 or sample.outcome is not None else {}),
                 **({"credit": weighed[id(group)][number].to_row()} if weighed.get(id(group)) else {}),
                 "finish": sample.finish,
                 "ids": sample.ids,
                 "loss_mask": sample.loss_mask,
                 "logprobs": sample.logprobs,
                 "versions": sample.versions,
+                **(
+                    {"branches": [branch_row(branch, read) for branch in sample.branches]}
+                    if sample.branches
+                    else {}
+                ),
             }
+
+
+def branch_row(branch: Sample, read: Callable[[Sample], Trajectory]) -> dict[str, Any]:
+    """Another record of the same episode."""
+    return {
+        "turns": [vars(turn) for turn in read(branch).turns],
+        "finish": branch.finish,
+        "ids": branch.ids,
+        "loss_mask": branch.loss_mask,
+        "logprobs": branch.logprobs,
+        "versions": branch.versions,
+    }

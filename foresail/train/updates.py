@@ -13,6 +13,7 @@ from torch import Tensor
 
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import Aggregation, token_weights
+from foresail.algorithms.credit import uniform_credit
 from foresail.data.packing import pack
 from foresail.records import Group, PackedBatch, Sample, TrainSequence
 from foresail.world import ONE_PROCESS, World
@@ -44,29 +45,39 @@ def pack_groups(
 
     Without advantages, which a critic will find, a sample bears its reward at its last token; `by_turn`, what the
     world gave for a turn at that turn's last, and each token its turn. `version`, that of the weights now, tells
-    tokens that older ones drew from the others, where samples are carried over.
+    tokens that older ones drew from the others, where samples are carried over. An episode of several branches
+    gives a sequence of each.
     """
     sequences = [
         TrainSequence(
-            name=f"{group.problem.id} sample {number}",
-            ids=sample.ids,
-            loss_mask=sample.loss_mask,
-            advantages=None if advantages is None else advantages[row][number],
-            rewards=token_rewards(sample, group.rewards[number], by_turn=by_turn)
+            name=f"{group.problem.id} sample {number}" + (f" branch {branch}" if branch else ""),
+            ids=record.ids,
+            loss_mask=record.loss_mask,
+            advantages=None
+            if advantages is None
+            else (branch_credit(record, advantages[row][number]) if branch else advantages[row][number]),
+            rewards=token_rewards(record, group.rewards[number], by_turn=by_turn)
             if advantages is None
             else None,
-            old_logprobs=sample.logprobs,
-            rollout_logprobs=sample.logprobs,
-            fresh=None if version is None else [int(drawn == version) for drawn in sample.versions],
-            side={**sample.side, TURN: sample.turns} if by_turn else sample.side,
+            old_logprobs=record.logprobs,
+            rollout_logprobs=record.logprobs,
+            fresh=None if version is None else [int(drawn == version) for drawn in record.versions],
+            side={**record.side, TURN: record.turns} if by_turn else record.side,
         )
         for row, group in enumerate(groups)
         for number, sample in enumerate(group.samples)
+        for branch, record in enumerate(sample.records)
     ]
     num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
     weights = token_weights(num_tokens, aggregation, max_new_tokens, world)
     share_from = WORTH_SHARING[device.type]
     return pack(sequences, weights, max_tokens=micro_batch_tokens, device=device, share_from=share_from)
+
+
+def branch_credit(branch: Sample, advantages: Sequence[float]) -> list[float]:
+    """A branch has its episode's advantage, which all tokens of the episode have alike."""
+    assert min(advantages) == max(advantages), "turns are weighed in episodes of one record only"
+    return uniform_credit(branch, advantages[0])
 
 
 def token_rewards(sample: Sample, reward: float | None, *, by_turn: bool) -> list[float]:

@@ -279,3 +279,28 @@ def test_every_decision_is_an_event() -> None:
         {"event": "late", "request": "0.1", "instance": "a", "new_tokens": 10, "finished": False},
         {"event": "lose_instance", "instance": "a", "requests": []},
     ]
+
+
+# Requests that come one by one.
+
+
+def test_a_request_may_join_at_any_time_and_in_any_order_of_groups() -> None:
+    scheduler = build("context", a=100, chunk_tokens=None)
+    late, early = group(4, 2), group(2, 1)
+    scheduler.join(late[0], hold=True)
+    scheduler.join(early[0])
+    for dispatch in scheduler.next_dispatches():
+        scheduler.chunk_ended(ended(dispatch, finished=True))
+    assert scheduler.holds("4.0") and not scheduler.holds("2.0")
+    scheduler.release("4.0")  # its group has ended, and goes on with another
+    scheduler.join(late[1], hold=True)
+    assert places(scheduler.next_dispatches()) == [("4.1", "a")]
+    scheduler.cancel_group(4)
+    assert (scheduler.num_waiting, scheduler.num_running) == (0, 0)
+    assert scheduler.free_tokens == {"a": 100}
+    scheduler.launch(group(5))
+
+
+def test_a_request_that_fits_nowhere_cannot_join() -> None:
+    with pytest.raises(ValueError, match="may come to 45 tokens"):
+        build(a=40).join(group(0)[0])

@@ -1,0 +1,111 @@
+"""Between chat messages and tokens: a request becomes a turn behind a prompt, a completion becomes a reply.
+
+Room is as in other episodes: what follows a conversation's first prompt has `sampling.max_new_tokens`. A program
+may write longer first prompts than its problem's; then less follows, since no conversation is longer than
+`max_length`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from foresail.agents.call_formats import Hermes
+from foresail.agents.chat_reply import Reply, cut_at, split_calls, with_calls
+from foresail.agents.chat_wire import ChatMessage, ChatRequest, Refusal
+from foresail.agents.conversation import Conversation, Turn
+from foresail.agents.markup import neutralise
+from foresail.data.prompts import PromptedProblem
+from foresail.engine.noise import branch_key
+from foresail.engine.request import Completion
+from foresail.records import Message
+from foresail.tokenizer.tokenizer import Tokenizer
+
+
+class NoRoom(Refusal):
+    """The episode has come to a limit: what its program says of it is no failure of the program's."""
+
+
+def place_turn(
+    asked: ChatRequest,
+    conversation: Conversation,
+    entry: PromptedProblem,
+    *,
+    tokenizer: Tokenizer,
+    stop_ids: Sequence[int],
+    max_turns: int,
+    max_new_tokens: int,
+    max_length: int,
+) -> Turn:
+    """The turn that answers a request, begun; a Refusal where there cannot be one."""
+    if len(conversation.turns) >= max_turns:
+        raise NoRoom(
+            f"the episode has had its {max_turns} requests (environment.max_turns); end the program",
+            code="max_turns_exceeded",
+        )
+    found = conversation.find(asked)
+    try:
+        if found is None:
+            parent, prompt = None, first_prompt(asked, entry, tokenizer)
+        else:
+            parent, new = found
+            prompt = next_prompt(parent, new, tokenizer, stop_ids)
+    except ValueError as error:
+        raise Refusal(str(error), param="messages") from error
+    if parent is None:
+        limit, behind = min(max_new_tokens, max_length - len(prompt)), 0
+    else:
+        limit, behind = parent.limit, len(prompt) - parent.root_tokens
+    if behind >= limit:
+        raise NoRoom(
+            f"the messages come to {len(prompt)} tokens and leave no room for a response: a conversation may have "
+            f"{max_length} tokens (max_prompt_tokens + sampling.max_new_tokens), and {max_new_tokens} of them "
+            "behind its first prompt",
+            code="context_length_exceeded",
+            param="messages",
+        )
+    return conversation.begin(asked, prompt, parent=parent, limit=limit)
+
+
+def first_prompt(asked: ChatRequest, entry: PromptedProblem, tokenizer: Tokenizer) -> list[int]:
+    """Of a conversation that nobody knows; the problem's own prompt is tokenised already."""
+    messages = [to_message(message) for message in asked.messages]
+    if not asked.tools and messages == [*entry.problem.prompt]:
+        return [*entry.ids]
+    return tokenizer.encode_request(messages, json.loads(asked.tools or "[]"))
+
+
+def next_prompt(
+    turn: Turn, new: Sequence[ChatMessage], tokenizer: Tokenizer, stop_ids: Sequence[int]
+) -> list[int]:
+    """All tokens of a turn, and what stands between it and the next."""
+    messages = [to_message(message) for message in new]
+    return [*turn.ids, *tokenizer.encode_next_turn(messages, ended=turn.ids[-1] in stop_ids)]
+
+
+def to_message(message: ChatMessage) -> Message:
+    """As the chat template takes it. A tool's text comes from anywhere, and must not pass for markup."""
+    text = with_calls(message) if message.calls else message.content
+    return Message(
+        role=message.role, content=neutralise(text, Hermes.MARKERS) if message.role == "tool" else text
+    )
+
+
+def to_reply(asked: ChatRequest, completion: Completion, tokenizer: Tokenizer) -> Reply:
+    request, ids = completion.request, completion.ids
+    text = cut_at(tokenizer.decode(ids, skip_special_tokens=True), asked.stop)
+    name = f"{branch_key(request.key, request.prompt, 0) & (2**64 - 1):016x}"
+    message = split_calls(text, name) if asked.reads_calls else ChatMessage(role="assistant", content=text)
+    return Reply(
+        id=name,
+        message=message,
+        finish="tool_calls" if message.calls else "length" if completion.finish == "length" else "stop",
+        prompt_tokens=len(request.prompt),
+        completion_tokens=len(ids),
+        logprobs=tuple(
+            (tokenizer.decode([token]), logprob)
+            for token, logprob in zip(ids, completion.logprobs, strict=True)
+        )
+        if asked.logprobs
+        else None,
+    )

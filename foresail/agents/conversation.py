@@ -1,0 +1,121 @@
+"""What one program asked and got: a tree of turns, from which come the records that are trained on.
+
+A request continues a turn when its messages are exactly those of that turn, our response among them as it was
+returned, and new ones of the user or of tools behind. Then its tokens go on behind the turn's own. Any other
+history is a new root. Two requests that continue the same turn fork there:
+
+    system, user "2+2?"  ->  turn 0 "4"  + user "sure?"  ->  turn 1 "yes"
+                                         + user "why?"   ->  turn 2 "so"
+
+    records: turn 0 and turn 1; then turn 2 alone, behind the tokens of turn 0 with loss mask 0.
+
+Every turn is in one record, so that every token that was drawn is trained on once. Which request came first
+changes no token, and records only where it changes which turn is the last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from foresail.agents.chat_wire import ChatMessage, ChatRequest
+from foresail.engine.noise import branch_key
+from foresail.engine.request import Completion
+
+History = tuple[str, tuple[ChatMessage, ...]]  # the tools that were told, and all messages
+
+
+@dataclass(kw_only=True, eq=False)
+class Turn:
+    """A request on its way, or answered: then it has a completion. `limit` is for all behind the root's prompt."""
+
+    parent: Turn | None
+    prompt: tuple[int, ...]
+    key: int
+    root_tokens: int
+    limit: int
+    asked: ChatRequest
+    completion: Completion | None = None
+    request_id: str = ""  # in the fleet; a turn that goes on in its parent's place has its parent's
+    is_open: bool = False  # held by the fleet under that id, so that the next turn can go on in its place
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        assert self.completion is not None, "it has not ended"
+        return (*self.prompt, *self.completion.ids)
+
+    @property
+    def left(self) -> int:
+        """Tokens that may follow the prompt."""
+        return self.limit - (len(self.prompt) - self.root_tokens)
+
+
+@dataclass(kw_only=True)
+class Conversation:
+    """The turns of one episode, in the order of their requests. `key` is the noise of its own sample."""
+
+    key: int
+    own_prompt: tuple[int, ...]  # the problem's: the branch that begins with it has the episode's own noise
+    turns: list[Turn] = field(default_factory=list)
+    asked: Counter[tuple[int, tuple[int, ...]]] = field(default_factory=Counter)
+    by_history: dict[History, list[Turn]] = field(default_factory=dict)
+
+    def find(self, request: ChatRequest) -> tuple[Turn, tuple[ChatMessage, ...]] | None:
+        """The turn that a request continues, and the messages that are new."""
+        said = [place for place, message in enumerate(request.messages) if message.role == "assistant"]
+        if not said:
+            return None
+        known, new = request.messages[: said[-1] + 1], request.messages[said[-1] + 1 :]
+        found = self.by_history.get((request.tools, known))
+        if not found or any(message.role == "system" for message in new):
+            return None
+        return next((turn for turn in found if turn.is_open), found[0]), new
+
+    def begin(
+        self, request: ChatRequest, prompt: Sequence[int], *, parent: Turn | None = None, limit: int
+    ) -> Turn:
+        """A turn under way; `limit` counts for a new root only."""
+        prompt = tuple(prompt)
+        turn = Turn(
+            parent=parent,
+            prompt=prompt,
+            key=self._key(prompt, parent),
+            root_tokens=len(prompt) if parent is None else parent.root_tokens,
+            limit=limit if parent is None else parent.limit,
+            asked=request,
+        )
+        self.turns.append(turn)
+        return turn
+
+    def _key(self, prompt: tuple[int, ...], parent: Turn | None) -> int:
+        """The same whatever else is under way: it follows from the prompt, and how often it was asked before."""
+        before = self.key if parent is None else parent.key
+        count = self.asked[before, prompt]
+        self.asked[before, prompt] += 1
+        inherits = parent is not None or prompt == self.own_prompt
+        return before if inherits and not count else branch_key(before, prompt, count)
+
+    def end(self, turn: Turn, completion: Completion, said: ChatMessage) -> None:
+        turn.completion = completion
+        history = (turn.asked.tools, (*turn.asked.messages, said))
+        self.by_history.setdefault(history, []).append(turn)
+
+    def records(self) -> list[list[Completion]]:
+        """Turns that follow each other, the record of the last request first."""
+        path: set[int] = set()
+        last: Turn | None = self.turns[-1] if self.turns else None
+        while last is not None:
+            path.add(id(last))
+            last = last.parent
+        following: dict[int, list[Turn]] = {}
+        for turn in sorted(self.turns, key=lambda turn: (id(turn) not in path, turn.prompt, turn.key)):
+            following.setdefault(id(turn.parent), []).append(turn)
+        starts, found = [*following.pop(id(None), [])], []
+        for start in starts:  # which grows where turns fork
+            record: list[Turn] = [start]
+            while (after := following.get(id(record[-1]))) is not None:
+                record.append(after[0])
+                starts += after[1:]
+            found.append([turn.completion for turn in record if turn.completion is not None])
+        return found

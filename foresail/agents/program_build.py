@@ -1,0 +1,58 @@
+"""From a recipe's environment.program to the episodes of its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from foresail.agents.endpoint import Endpoint
+from foresail.agents.figures import EpisodeFigures
+from foresail.agents.program_episodes import ProgramStream
+from foresail.agents.programs import Programs, load_program
+from foresail.rollout.stream import StreamKind
+from foresail.tokenizer.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramEpisodes:
+    """The programs of a run and the endpoint they ask, and how their episodes are sampled."""
+
+    programs: Programs
+    endpoint: Endpoint
+    max_turns: int
+    turn_seconds: float
+    figures: EpisodeFigures = field(default_factory=EpisodeFigures)
+    stop_sets: set[tuple[str, ...]] = field(default_factory=set)
+    tools: tuple[()] = ()  # prompts tell of none: programs bring their own
+    stop: tuple[()] = ()
+
+    def stream(self, tokenizer: Tokenizer, max_length: int) -> StreamKind:
+        return partial(
+            ProgramStream,
+            programs=self.programs,
+            endpoint=self.endpoint,
+            figures=self.figures,
+            stop_sets=self.stop_sets,
+            tokenizer=tokenizer,
+            max_turns=self.max_turns,
+            max_length=max_length,
+            turn_seconds=self.turn_seconds,
+        )
+
+
+@contextmanager
+def open_programs(
+    program: str | Sequence[str], *, max_turns: int, turn_seconds: float
+) -> Iterator[ProgramEpisodes]:
+    """The endpoint serves, and programs can be started, inside."""
+    programs = Programs(load_program(program))
+    endpoint = Endpoint()
+    try:
+        yield ProgramEpisodes(
+            programs=programs, endpoint=endpoint, max_turns=max_turns, turn_seconds=turn_seconds
+        )
+    finally:
+        endpoint.close()
+        programs.close()

@@ -1,0 +1,249 @@
+"""Groups of episodes whose programs own their loop: a program asks, the engines answer, until the program ends.
+
+What programs and their clients do reaches this stream as news, in a queue that other threads fill; the stream
+answers between two steps of the engines. A request that continues a turn goes on in its place, with its keys and
+values; any other begins a record of its own (`conversation.py`).
+
+An episode has failed when its program raises, or does nothing for too long: time in which a request of its own
+waits for the engines is not counted, so no verdict depends on how busy they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from foresail.agents.chat_reply import MODEL, Reply
+from foresail.agents.chat_turns import NoRoom, place_turn, to_reply
+from foresail.agents.chat_wire import ChatRequest, Refusal
+from foresail.agents.conversation import Conversation, Turn
+from foresail.agents.endpoint import Endpoint, over
+from foresail.agents.figures import EpisodeFigures
+from foresail.agents.program_episode import Asked, Ended, Episode, Waiting, sampling_of, settle
+from foresail.agents.program_outcome import Hung, Outcome, judge_outcome
+from foresail.agents.programs import Agent, Programs, without_answer
+from foresail.data.prompts import PromptedProblem
+from foresail.engine.request import Completion
+from foresail.records import Sample
+from foresail.rollout.groups import requests, to_spec
+from foresail.rollout.plan import SampleSpec
+from foresail.rollout.stream import Launched, Stream
+from foresail.tokenizer.tokenizer import Tokenizer
+
+MOST_STOP_SETS = 64  # that programs of a run may name: the engine keeps a table for each
+SECONDS_BETWEEN_LOOKS = 0.2  # at the clock
+
+
+@dataclass(kw_only=True)
+class ProgramStream(Stream):
+    """A stream whose samples are what programs ask for."""
+
+    programs: Programs
+    endpoint: Endpoint
+    figures: EpisodeFigures
+    stop_sets: set[tuple[str, ...]]
+    tokenizer: Tokenizer
+    max_turns: int
+    max_length: int
+    turn_seconds: float
+    episodes: dict[str, Episode] = field(default_factory=dict, init=False)
+    waiting: dict[str, Waiting] = field(default_factory=dict, init=False)  # by the fleet's request
+    families: dict[int, dict[tuple[int, ...], int]] = field(default_factory=dict, init=False)
+    joined: dict[int, list[SampleSpec]] = field(default_factory=dict, init=False)  # by family
+    news: deque[Asked | Ended] = field(default_factory=deque, init=False)  # filled by other threads
+    looked: float = field(default=0.0, init=False)
+
+    def _start(self, entry: PromptedProblem, number: int) -> None:
+        wanted = requests(entry, self.group_spec, number)
+        specs = [to_spec(request, number, sample) for sample, request in enumerate(wanted)]
+        self.active[number] = Launched(problem=entry.problem, specs=specs)
+        self.fleet.next_group = number + 1
+        self.families[number] = {tuple(entry.ids): number}
+        self.fleet.event_log.note("launch", group=number, requests=len(specs))
+        for spec, request in zip(specs, wanted, strict=True):
+            key = self.endpoint.admit(partial(self._ask, spec.id))
+            agent = Agent(
+                base_url=self.endpoint.base_url,
+                api_key=key,
+                model=MODEL,
+                problem=without_answer(entry.problem),
+            )
+            self.episodes[spec.id] = Episode(
+                spec=spec,
+                request=request,
+                entry=entry,
+                conversation=Conversation(key=request.key, own_prompt=tuple(entry.ids)),
+                key=key,
+                job=self.programs.start(agent, partial(self._tell, spec.id)),
+                began=self.fleet.event_log.now(),
+            )
+
+    # Called in other threads: these leave news, and touch nothing else.
+
+    def _ask(self, episode: str, request: ChatRequest) -> Future[Reply]:
+        reply: Future[Reply] = Future()
+        self.news.append(Asked(episode, request, reply))
+        return reply
+
+    def _tell(self, episode: str, said: Any, error: BaseException | None) -> None:
+        self.news.append(Ended(episode, Outcome(said=said, error=error)))
+
+    # From news to work for the engines, and from what they draw to replies.
+
+    def _go_on(self) -> bool:
+        count = len(self.news)
+        for item in [self.news.popleft() for _ in range(count)]:
+            episode = self.episodes.get(item.episode)
+            if isinstance(item, Asked):
+                try:
+                    self._begin(episode, item)
+                except Refusal as refusal:
+                    settle(item.reply, error=refusal)
+            elif episode is not None and episode.outcome is None:
+                self._end_program(episode, item.outcome)
+        self._look_at_clock()
+        return bool(count)
+
+    def _begin(self, episode: Episode | None, asked: Asked) -> None:
+        if episode is None or episode.outcome is not None:
+            raise over()
+        self._check_stop(asked.request.stop)
+        try:
+            turn = place_turn(
+                asked.request,
+                episode.conversation,
+                episode.entry,
+                tokenizer=self.tokenizer,
+                stop_ids=self.group_spec.stop_ids,
+                max_turns=self.max_turns,
+                max_new_tokens=episode.request.sampling.max_new_tokens,
+                max_length=self.max_length,
+            )
+        except NoRoom:
+            episode.cut = True
+            raise
+        episode.cut = False
+        self._submit(episode, turn)
+        if not episode.num_waiting:
+            episode.rest()
+        episode.num_waiting += 1
+        self.waiting[turn.request_id] = Waiting(episode, turn, asked.reply)
+
+    def _submit(self, episode: Episode, turn: Turn) -> None:
+        """In its parent's place if nobody has that; else as a request of its own."""
+        parent, sampling = turn.parent, sampling_of(turn, episode.request.sampling)
+        if parent is not None and parent.is_open:
+            parent.is_open, turn.request_id = False, parent.request_id
+            self.fleet.extend(turn.request_id, turn.prompt[len(parent.ids) :], sampling)
+            return
+        number = len(episode.conversation.turns) - 1
+        turn.request_id = f"{episode.spec.id}/{number}" if number else episode.spec.id
+        spec = SampleSpec(
+            id=turn.request_id,
+            group=self._family(episode.spec.group, turn.prompt),
+            sample=episode.spec.sample + number * len(self.group_spec.samplings),
+            prompt_tokens=len(turn.prompt),
+            max_tokens=turn.left,
+        )
+        request = replace(episode.request, id=spec.id, prompt=turn.prompt, key=turn.key, sampling=sampling)
+        self.joined.setdefault(spec.group, []).append(spec)
+        self.fleet.join(spec, request, hold=True)
+
+    def _family(self, group: int, prompt: tuple[int, ...]) -> int:
+        """Requests of a group with the same prompt are siblings to the fleet; others have a number of their own."""
+        families = self.families[group]
+        if prompt not in families:
+            families[prompt] = self.fleet.next_group
+            self.fleet.next_group += 1
+        return families[prompt]
+
+    def _check_stop(self, stop: tuple[str, ...]) -> None:
+        if stop and stop not in self.stop_sets:
+            if len(self.stop_sets) >= MOST_STOP_SETS:
+                raise Refusal(
+                    f"the programs of this run have named {MOST_STOP_SETS} different sets of stop texts, and there "
+                    "is no place for more; name the same ones every time",
+                    param="stop",
+                )
+            self.stop_sets.add(stop)
+
+    def _take(self, spec: SampleSpec, completion: Completion) -> None:
+        episode, turn, waiting = self.waiting.pop(spec.id)
+        reply = to_reply(turn.asked, completion, self.tokenizer)
+        episode.conversation.end(turn, completion, reply.message)
+        turn.is_open = True
+        episode.num_waiting -= 1
+        episode.replied = time.monotonic()
+        settle(waiting, reply)
+        if episode.outcome is not None and not episode.num_waiting:
+            self._end(episode, episode.outcome)
+
+    # The end of an episode.
+
+    def _look_at_clock(self) -> None:
+        now = time.monotonic()
+        if now - self.looked < min(SECONDS_BETWEEN_LOOKS, self.turn_seconds / 4):
+            return
+        self.looked = now
+        late = [
+            episode
+            for episode in self.episodes.values()
+            if not episode.num_waiting and episode.outcome is None and now - episode.since > self.turn_seconds
+        ]
+        for episode in late:
+            words = f"it asked nothing for {self.turn_seconds:g} s, ten times environment.step_seconds"
+            self._end_program(episode, Outcome(error=Hung(words)))
+
+    def _end_program(self, episode: Episode, outcome: Outcome) -> None:
+        """What it has asked for is drawn to its end: records do not depend on when the program left."""
+        episode.outcome = outcome
+        self._dismiss(episode)
+        if not episode.num_waiting:
+            episode.rest()
+            self._end(episode, outcome)
+
+    def _end(self, episode: Episode, outcome: Outcome) -> None:
+        del self.episodes[episode.spec.id]
+        for turn in episode.conversation.turns:
+            if turn.is_open:
+                self.fleet.release(turn.request_id)
+        sample = self._sample(episode)
+        self.figures.add(
+            len(episode.conversation.turns),
+            (),
+            seconds=self.fleet.event_log.now() - episode.began,
+            waited=episode.idle,
+            num_records=len(sample.records),
+        )
+        self._hand_over(episode.spec, *judge_outcome(outcome, sample, cut=episode.cut))
+
+    def _sample(self, episode: Episode) -> Sample:
+        """The record of the last request, with the others; of a program that asked nothing, the bare prompt."""
+        records = [self.read(*record) for record in episode.conversation.records()]
+        if records:
+            return replace(records[0], branches=tuple(records[1:]))
+        ids = [*episode.entry.ids]
+        zeros, none = [0] * len(ids), [0.0] * len(ids)
+        return Sample(
+            ids=ids, loss_mask=zeros, logprobs=none, versions=zeros, turns=zeros, finish="cancelled"
+        )
+
+    def _dismiss(self, episode: Episode) -> None:
+        self.endpoint.revoke(episode.key)
+        self.programs.stop(episode.job)
+
+    def _score(self, number: int) -> Any:
+        for family in self.families.pop(number).values():
+            self.joined.pop(family, None)
+        return super()._score(number)
+
+    def _give_up(self, number: int, launched: Launched) -> None:
+        for family in self.families.pop(number).values():
+            self.fleet.cancel(family, self.joined.pop(family, []))
+        for spec in launched.specs:
+            if (episode := self.episodes.pop(spec.id, None)) is not None:
+                self._dismiss(episode)

@@ -1,0 +1,249 @@
+"""Programs that own their loop: each gets an address, a key and a problem, and says something at its end.
+
+    async def run(agent):                                       # or a plain function: my_agent.py:run
+        client = AsyncOpenAI(base_url=agent.base_url, api_key=agent.api_key)
+        reply = await client.chat.completions.create(model=agent.model, messages=agent.messages)
+        return reply.choices[0].message.content
+
+A function runs in a thread of its own, a coroutine function in a loop of its own there. A command, ["python",
+"agent.py"], runs as a process with OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL and FORESAIL_PROBLEM, and what it
+prints is its outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from foresail.recipe.reward_function import is_file, split_name
+from foresail.records import Problem
+from foresail.rewards.foreign_rewards import load_file, load_module
+
+MOST_AT_ONCE = 256  # programs; others wait until one has ended
+LONGEST_OUTPUT = 1 << 16  # bytes of what a command prints; of more, the end
+LAST_WORDS = 300  # characters of what a command that failed said
+# Columns of a problem's data that hold what only the verdict may know.
+HIDDEN = frozenset(
+    "reward_model answer answers ground_truth label final_answer target solution solutions golden_answers aliases "
+    "tests test test_list test_cases input_output plus_input".split()
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """What a program is told: where its model is, and its problem, whose answer is empty."""
+
+    base_url: str
+    api_key: str
+    model: str
+    problem: Problem
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The problem's prompt, as clients take it."""
+        return [{"role": message.role, "content": message.content} for message in self.problem.prompt]
+
+
+class ProgramFailed(Exception):
+    """A program that ended with an error of its own."""
+
+
+def without_answer(problem: Problem) -> Problem:
+    """The problem as a program may know it: neither the answer, nor columns that are known to hold it."""
+    return replace(problem, answer="", extra=hide(problem.extra, problem.answer))
+
+
+def hide(value: Any, answer: str) -> Any:
+    if isinstance(value, Mapping):
+        kept = {name: entry for name, entry in value.items() if name not in HIDDEN}
+        return {name: hide(entry, answer) for name, entry in kept.items() if not (answer and entry == answer)}
+    return value
+
+
+# The two kinds of programs.
+
+
+class FunctionProgram:
+    """A function, plain or a coroutine's, of one argument: the Agent."""
+
+    def __init__(self, function: Callable[[Agent], Any]) -> None:
+        self.function = function
+
+    def run(self, agent: Agent, job: Job) -> Any:
+        said = self.function(agent)
+        return asyncio.run(wait_for(said)) if inspect.isawaitable(said) else said
+
+    def stop(self, job: Job) -> None:
+        """A thread cannot be ended; its next request is refused, which ends most programs."""
+
+
+async def wait_for(said: Awaitable[Any]) -> Any:
+    return await said
+
+
+class CommandProgram:
+    """A command and its arguments, without a shell."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.command = [*command]
+
+    def run(self, agent: Agent, job: Job) -> str | None:
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            try:
+                process = subprocess.Popen(
+                    self.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    env=os.environ | variables(agent),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ProgramFailed(f"{self.command[0]} cannot be started: {error.strerror}") from error
+            with job.lock:
+                job.process = process
+            if job.is_over:
+                self.stop(job)
+            status = self.end(process, job)
+            if status:
+                raise ProgramFailed(f"exit status {status}: {last_words(errors) or last_words(output)}")
+            return end_of(output).strip() or None
+
+    def end(self, process: subprocess.Popen[bytes], job: Job) -> int:
+        """Its exit status, once it has ended, and with it whatever it has left running."""
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its number stays its own until `wait`
+        self.stop(job)
+        with job.lock:
+            job.process = None
+            return process.wait()
+
+    def stop(self, job: Job) -> None:
+        with job.lock, suppress(OSError):
+            if job.process is not None:
+                os.killpg(job.process.pid, signal.SIGKILL)
+
+
+def variables(agent: Agent) -> dict[str, str]:
+    """What a command finds in its environment. A proxy for the world is none for this machine."""
+    proxied = [os.environ.get(name, "") for name in ("NO_PROXY", "no_proxy")]
+    direct = ",".join(filter(None, ["127.0.0.1", "localhost", *proxied]))
+    problem = {"id": agent.problem.id, "prompt": agent.messages, "extra": agent.problem.extra}
+    return {
+        "OPENAI_BASE_URL": agent.base_url,
+        "OPENAI_API_BASE": agent.base_url,
+        "OPENAI_API_KEY": agent.api_key,
+        "OPENAI_MODEL": agent.model,
+        "FORESAIL_PROBLEM": json.dumps(problem, default=str),
+        "NO_PROXY": direct,
+        "no_proxy": direct,
+    }
+
+
+def end_of(file: IO[bytes]) -> str:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - LONGEST_OUTPUT))
+    return file.read().decode(errors="replace")
+
+
+def last_words(file: IO[bytes]) -> str:
+    lines = end_of(file).strip().splitlines()
+    return lines[-1][:LAST_WORDS] if lines else ""
+
+
+Program = FunctionProgram | CommandProgram
+
+
+def load_program(given: str | Sequence[str]) -> Program:
+    """load_program("my_agent.py:run"), load_program(["python", "agent.py"])."""
+    if not isinstance(given, str):
+        return CommandProgram(given)
+    place, wanted = split_name(given)
+    module = load_file(Path(place)) if is_file(place) else load_module(place)
+    function = getattr(module, wanted, None)
+    if not callable(function):
+        raise ValueError(f"environment.program {given}: there is no function {wanted} in {place}")
+    return FunctionProgram(function)
+
+
+# Many of them at once.
+
+
+@dataclass(eq=False, repr=False)
+class Job:
+    """One program on its way. `tell` hears what it returned or raised, unless it was given up before."""
+
+    agent: Agent
+    tell: Callable[[Any, BaseException | None], None]
+    since: float | None = None  # when it was started, by the clock `time.monotonic`
+    is_over: bool = False
+    process: subprocess.Popen[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+class Programs:
+    """start and stop; a program that is told to stop and does not keeps its thread, and no other waits for it."""
+
+    def __init__(self, program: Program, most: int = MOST_AT_ONCE) -> None:
+        self.program, self.most = program, most
+        self.lock = threading.Lock()
+        self.waiting: deque[Job] = deque()
+        self.running: set[Job] = set()
+
+    def start(self, agent: Agent, tell: Callable[[Any, BaseException | None], None]) -> Job:
+        job = Job(agent, tell)
+        with self.lock:
+            self.waiting.append(job)
+        self._fill()
+        return job
+
+    def stop(self, job: Job) -> None:
+        with self.lock:
+            is_new, job.is_over = not job.is_over and job not in self.running, True
+            self.running.discard(job)
+            if is_new:
+                self.waiting.remove(job)
+        self.program.stop(job)
+        self._fill()
+
+    def close(self) -> None:
+        with self.lock:
+            left = [*self.waiting, *self.running]
+        for job in left:
+            self.stop(job)
+
+    def _fill(self) -> None:
+        with self.lock:
+            while self.waiting and len(self.running) < self.most:
+                job = self.waiting.popleft()
+                self.running.add(job)
+                threading.Thread(target=self._run, args=(job,), name="program", daemon=True).start()
+
+    def _run(self, job: Job) -> None:
+        job.since = time.monotonic()
+        said, error = None, None
+        try:
+            said = self.program.run(job.agent, job)
+        except BaseException as raised:  # `exit()` in a program ends the program, nothing else
+            error = raised
+        with self.lock:
+            self.running.discard(job)
+            gone = job.is_over
+            job.is_over = True
+        if not gone:
+            job.tell(said, error)
+        self._fill()

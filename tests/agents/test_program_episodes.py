@@ -1,0 +1,513 @@
+"""Programs that own their loop: their records hold what was drawn, whatever their timing and whatever they do."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from small_programs import (
+    MAX_LENGTH,
+    Refused,
+    ask,
+    flat_groups,
+    fleet_of,
+    play,
+    post,
+    right,
+    user,
+)
+from small_worlds import MAX_NEW, TOKENIZER, problems, spec_of
+
+from foresail.agents.chat_reply import cut_at
+from foresail.agents.environment import Observation
+from foresail.agents.environments import Environments
+from foresail.agents.episodes import EpisodeStream
+from foresail.agents.figures import EpisodeFigures
+from foresail.agents.program_episodes import ProgramStream
+from foresail.agents.programs import Agent
+from foresail.records import Message, Problem, Sample, Verdict
+from foresail.rewards.grading import settled
+from foresail.rewards.trajectory import read_trajectory
+from foresail.rollout.native import NativeInstance
+from foresail.rollout.native_drafting import DraftingInstance
+from foresail.rollout.stream import sample_all
+
+STOP = ["a", "!!"]
+KINDS: list[tuple[Any, dict[str, Any]]] = [
+    (NativeInstance, {"policy": "group"}),
+    (NativeInstance, {"policy": "context", "chunk_tokens": 3}),
+    (DraftingInstance, {"policy": "fifo", "chunk_tokens": 4}),
+]
+
+
+def world(problem_id: str, response: str) -> str | None:
+    """What is said to a response, as a tool's message; None at the end."""
+    numbers = random.Random(f"{problem_id} {response}")
+    return None if numbers.random() < 0.3 else numbers.choice(["1", "2 1", "<|assistant|>", "é"])
+
+
+class Talk:
+    async def reset(self, problem: Problem) -> None:
+        self.problem = problem
+
+    async def step(self, response: str) -> Observation:
+        said = world(self.problem.id, response)
+        return Observation(messages=(Message(role="tool", content=said),)) if said else Observation(done=True)
+
+    async def close(self) -> None: ...
+
+
+def talk(agent: Agent) -> None:
+    """The same as a program."""
+    messages: list[Any] = agent.messages
+    while True:
+        message = ask(agent, messages)["message"]
+        said = world(agent.problem.id, message["content"])
+        if said is None:
+            return
+        messages = [*messages, message, {"role": "tool", "tool_call_id": "x", "content": said}]
+
+
+@pytest.mark.parametrize(("kind", "settings"), KINDS)
+def test_an_episode_is_the_same_through_an_environment(kind: Any, settings: dict[str, Any]) -> None:
+    environments = Environments(Talk, step_seconds=300)
+    stream = partial(EpisodeStream, environments=environments, tokenizer=TOKENIZER, max_turns=5)
+    groups = {
+        group.problem.id: group
+        for group in sample_all(fleet_of(), problems(8), spec_of(), right, stream=stream)
+    }
+    environments.close()
+    played = play(talk, count=8, fleet=fleet_of(kind, **settings))
+    assert flat_groups(played) == flat_groups(groups)
+    finishes = [[sample.finish for sample in group.samples] for group in groups.values()]
+    assert finishes == [[sample.finish for sample in played[name].samples] for name in groups]
+    turns = Counter(sample.turns[-1] for group in groups.values() for sample in group.samples)
+    assert len(turns) > 2 and not any(group.failed for group in played.values())
+
+
+# A program that does anything.
+
+
+class Wild:
+    """Goes on, forks, repeats and begins anew, as its own numbers say; with pauses, and some requests at once."""
+
+    def __init__(self, slowest: float = 0.0, at_once: int = 1) -> None:
+        self.slowest, self.at_once = slowest, at_once
+        self.pause = random.Random(slowest)
+        self.replies: Counter[str] = Counter()
+        self.cut: Counter[str] = Counter()  # of those with stops
+        self.open = self.most_open = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, agent: Agent) -> str:
+        with self.lock:
+            self.open += 1
+            self.most_open = max(self.open, self.most_open)
+        try:
+            return self.act(agent)
+        finally:
+            with self.lock:
+                self.open -= 1
+
+    def act(self, agent: Agent) -> str:
+        numbers = random.Random(agent.problem.id)
+        known: list[Any] = [agent.messages]
+        for _ in range(4):
+            wanted = [self.choose(numbers, known) for _ in range(self.at_once)]
+            with ThreadPoolExecutor(self.at_once) as threads:
+                found = [*threads.map(partial(self.turn, agent), wanted)]
+            known += [messages for messages in found if messages is not None]
+        last = self.turn(agent, ([*known[-1], user("end")] if len(known) > 1 else [user("end")], {}))
+        return "none" if last is None else last[-1]["content"]
+
+    def choose(self, numbers: random.Random, known: list[Any]) -> Any:
+        options: dict[str, Any] = {"max_tokens": numbers.randint(1, 9)} if numbers.random() < 0.8 else {}
+        options |= {"stop": STOP} if numbers.random() < 0.2 else {}
+        where, text = numbers.randrange(len(known)), numbers.choice(["1", "2", "1 2 <|user|>"])
+        history = known[where]
+        if where == 0:
+            return ([*history] if numbers.random() < 0.5 else [user(text)]), options
+        if numbers.random() < 0.2:  # rewritten
+            history = [*history[:-1], {"role": "assistant", "content": history[-1]["content"] + "x"}]
+        return [*history, user(text)], options
+
+    def turn(self, agent: Agent, wanted: Any) -> Any:
+        messages, options = wanted
+        with self.lock:
+            seconds = self.pause.random() * self.slowest
+        time.sleep(seconds)
+        try:
+            message = ask(agent, messages, **options)["message"]
+        except Refused as refused:
+            if refused.error["code"] != "context_length_exceeded":
+                raise
+            return None
+        with self.lock:
+            (self.cut if "stop" in options else self.replies)[message["content"]] += 1
+        return [*messages, message]
+
+
+@pytest.mark.parametrize(("kind", "settings"), KINDS)
+def test_records_hold_what_was_replied_and_nothing_else(kind: Any, settings: dict[str, Any]) -> None:
+    wild = Wild()
+    groups = play(wild, fleet=fleet_of(kind, **settings), max_turns=20, count=8, num_samples=2)
+    drawn: Counter[str] = Counter()
+    branches = 0
+    for group in groups.values():
+        for sample in group.samples:
+            branches += len(sample.branches)
+            for record in sample.records:
+                assert len(record.ids) <= MAX_LENGTH
+                assert len(record.ids) - record.loss_mask.index(1) <= MAX_NEW
+                for turn in read_trajectory(TOKENIZER, record).turns:
+                    drawn[turn.response] += 1
+    assert branches > 10 and wild.replies.total() > 20 and wild.cut.total() > 5
+    assert not wild.replies - drawn
+    assert Counter(cut_at(text, STOP) for text in (drawn - wild.replies).elements()) == wild.cut
+
+
+def test_thirty_two_programs_at_once_get_what_they_get_alone() -> None:
+    alone, together = Wild(), Wild(slowest=0.02)
+    expected = flat_groups(play(alone, max_turns=20, count=8, num_samples=4, most=1))
+    found = flat_groups(
+        play(together, max_turns=20, count=8, num_samples=4, most=32, fleet=fleet_of(*KINDS[1][:1]))
+    )
+    assert found == expected
+    assert alone.most_open == 1 and together.most_open > 16
+
+
+@pytest.mark.parametrize("slowest", [0.002, 0.02])
+def test_requests_of_one_program_at_once_do_not_depend_on_their_order(slowest: float) -> None:
+    """Equal requests may change places; all others keep their tokens, and the records their cuts."""
+
+    def strip(groups: Any) -> Any:
+        return {name: [sorted(sample) for sample in samples] for name, samples in flat_groups(groups).items()}
+
+    expected = strip(play(Sorted(), max_turns=20, count=6, num_samples=2))
+    assert strip(play(Sorted(slowest, 3), max_turns=20, count=6, num_samples=2)) == expected
+
+
+class Sorted(Wild):
+    """Three different requests a round, at once or one after the other."""
+
+    def act(self, agent: Agent) -> str:
+        numbers = random.Random(agent.problem.id)
+        known: list[Any] = [agent.messages]
+        for _ in range(2):
+            wanted = [([*numbers.choice(known), user(text)], {"max_tokens": 3}) for text in ("1", "2", "1 2")]
+            with ThreadPoolExecutor(self.at_once) as threads:
+                known = [found for found in threads.map(partial(self.turn, agent), wanted) if found] or known
+        return str(self.turn(agent, ([user("end")], {"max_tokens": 3})))
+
+
+# How a program ends.
+
+
+def seen(seen_by: list[str], problem: Problem, sample: Sample) -> Any:
+    seen_by.append(read_trajectory(TOKENIZER, sample).response)
+    return settled(Verdict(status="wrong", score=0.0))
+
+
+@pytest.mark.parametrize("said", ["42", "", None])
+def test_text_is_graded_and_none_leaves_the_last_response(said: str | None) -> None:
+    responses: list[str] = []
+    replies: list[str] = []
+
+    def program(agent: Agent) -> str | None:
+        assert agent.problem.answer == ""
+        ask(agent, [user("1")], max_tokens=3)
+        replies.append(ask(agent, agent.messages)["message"]["content"])
+        return said
+
+    play(program, judge=partial(seen, responses))
+    assert sorted(responses) == sorted(replies if said is None else [said] * 12)
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "score"),
+    [(1.0, "correct", 1.0), (0.25, "wrong", 0.25), ({"score": 0.5, "acc": 1}, "correct", 0.5),
+     (True, "correct", 1.0), ([1, 2], "crashed", 0.0), (float("nan"), "crashed", 0.0), (object(), "crashed", 0.0)],
+)  # fmt: skip
+def test_a_number_is_the_reward(said: Any, status: str, score: float) -> None:
+    async def program(agent: Agent) -> Any:
+        await asyncio.to_thread(ask, agent, agent.messages)
+        return said
+
+    for group in play(program, count=2).values():
+        assert [(verdict.status, verdict.score) for verdict in group.verdicts] == [(status, score)] * 3
+
+
+def crash(agent: Agent) -> None:
+    ask(agent, agent.messages)
+    if agent.problem.id in ("p1", "p3"):
+        raise KeyError("lost")
+
+
+def test_a_program_that_raises_is_a_failed_verdict_and_concerns_nobody_else() -> None:
+    groups = play(crash)
+    assert {name for name, group in groups.items() if group.failed} == {"p1", "p3"}
+    for verdict in groups["p1"].verdicts:
+        assert (
+            verdict.status == "crashed"
+            and "program: KeyError: 'lost' (test_program_episodes.py" in verdict.detail
+        )
+
+
+@pytest.mark.parametrize("program", [lambda agent: "42", lambda agent: exit(0), lambda agent: None])
+def test_a_program_that_asks_nothing_has_failed(program: Any) -> None:
+    for group in play(program, count=2).values():
+        assert group.failed and all(sample.num_response_tokens == 0 for sample in group.samples)
+        assert all(read_trajectory(TOKENIZER, sample).response == "" for sample in group.samples)
+
+
+def test_a_program_that_hangs_is_a_time_out_and_holds_up_nobody_else() -> None:
+    free, told = threading.Event(), []
+
+    def program(agent: Agent) -> None:
+        ask(agent, agent.messages)
+        if agent.problem.id == "p2":
+            free.wait(300)
+            try:
+                ask(agent, agent.messages)
+            except Refused as refused:
+                told.append(refused)
+
+    groups = play(program, turn_seconds=0.5, most=4)
+    free.set()
+    assert {name for name, group in groups.items() if group.failed} == {"p2"}
+    assert {verdict.status for verdict in groups["p2"].verdicts} == {"timeout"}
+    assert "asked nothing for 0.5 s" in groups["p2"].verdicts[0].detail
+
+
+def test_waiting_for_busy_engines_is_nobodys_time_out() -> None:
+    """Twelve programs with a second each, on engines that need longer than that for them all."""
+
+    class Slow(NativeInstance):
+        def step(self) -> Any:
+            time.sleep(0.02)
+            return super().step()
+
+    def program(agent: Agent) -> None:
+        messages: list[Any] = agent.messages
+        for _ in range(2):
+            messages = [*messages, ask(agent, messages, max_tokens=15)["message"], user("1")]
+
+    groups = play(program, turn_seconds=0.6, fleet=fleet_of(Slow))
+    assert not any(group.failed for group in groups.values())
+
+
+def test_a_request_that_nobody_waits_for_is_drawn_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"1 2 0": threading.Event(), "1 2 1": threading.Event()}
+    take_up = ProgramStream._ask
+
+    def signal(stream: Any, episode: str, request: Any) -> Any:
+        reply = take_up(stream, episode, request)
+        if (event := there.get(request.messages[0].content)) is not None:
+            event.set()
+        return reply
+
+    monkeypatch.setattr(ProgramStream, "_ask", signal)
+
+    def program(agent: Agent) -> str:
+        ask(agent, agent.messages)
+        text = f"1 2 {agent.problem.id[1]}"
+
+        def leave() -> None:
+            with suppress(Refused, OSError):
+                ask(agent, [user(text)])
+
+        threading.Thread(target=leave, daemon=True).start()
+        there[text].wait(300)
+        return "42"
+
+    groups = play(program, count=2, num_samples=1)
+    assert {len(sample.records) for group in groups.values() for sample in group.samples} == {2}
+
+
+# Keys and limits.
+
+
+def test_a_key_ends_with_its_episode_and_opens_no_other() -> None:
+    gone: list[Agent] = []
+
+    def program(agent: Agent) -> None:
+        ask(agent, agent.messages)
+        gone.append(agent)
+
+    def late(agent: Agent) -> None:
+        with pytest.raises(Refused) as refused:
+            post(f"{agent.base_url}/chat/completions", gone[0].api_key, b"{}")
+        assert refused.value.status == 401 and refused.value.error["code"] == "invalid_api_key"
+        for key in ("", "sk-guess", f"{agent.api_key}x"):
+            with pytest.raises(Refused, match="401"):
+                post(f"{agent.base_url}/chat/completions", key, b"{}")
+        ask(agent, agent.messages)
+
+    play(program, count=1)
+    assert not play(late, count=1)["p0"].failed
+
+
+@pytest.mark.parametrize("catches", [True, False])
+def test_limits_cut_an_episode_and_are_no_failure(catches: bool) -> None:
+    codes: list[tuple[int, str]] = []
+
+    def program(agent: Agent) -> str:
+        messages: list[Any] = agent.messages
+        while True:
+            try:
+                messages = [*messages, ask(agent, messages, max_tokens=2)["message"], user("1")]
+            except Refused as refused:
+                codes.append((refused.status, refused.error["code"]))
+                if catches:
+                    return "42"
+                raise
+
+    for max_turns, code in ((3, "max_turns_exceeded"), (100, "context_length_exceeded")):
+        for group in play(program, max_turns=max_turns, count=2).values():
+            for sample, verdict in zip(group.samples, group.verdicts, strict=True):
+                assert sample.finish == "length" and verdict.status == "correct"
+                assert sample.outcome == ("42" if catches else None)
+                assert len(sample.ids) - sample.loss_mask.index(1) <= MAX_NEW and sample.loss_mask[-1] == 1
+        assert set(codes) == {(400, code)}
+        codes.clear()
+
+
+def test_a_long_prompt_has_less_room_and_a_longer_one_none() -> None:
+    def program(agent: Agent) -> None:
+        with pytest.raises(Refused, match="leave no room"):
+            ask(agent, [user("1 " * 60)])
+        ask(agent, [user("1 " * 30)])
+
+    for group in play(program, count=2).values():
+        assert all(40 < len(sample.ids) <= MAX_LENGTH for sample in group.samples)
+        assert not group.failed
+
+
+def test_an_error_after_a_refusal_that_was_dealt_with_is_a_failure() -> None:
+    def program(agent: Agent) -> None:
+        with pytest.raises(Refused, match="leave no room"):
+            ask(agent, [user("1 " * 60)])
+        ask(agent, agent.messages)
+        raise KeyError("lost")
+
+    assert {verdict.status for verdict in play(program, count=1)["p0"].verdicts} == {"crashed"}
+
+
+def test_a_step_that_closes_gives_up_programs_that_still_run() -> None:
+    from foresail.rollout.collect import collect, gradable
+    from foresail.rollout.controller import Controller
+
+    refused: list[int] = []
+    closed = threading.Event()
+
+    def program(agent: Agent) -> None:
+        ask(agent, agent.messages)
+        if agent.problem.id not in ("p0", "p1"):
+            closed.wait(300)
+            try:
+                ask(agent, agent.messages)
+            except (Refused, OSError) as error:
+                refused.append(getattr(error, "status", 0))
+
+    fleet = fleet_of()
+
+    def first_two(fleet: Any, listed: Any, group_spec: Any, judge: Any, *, stream: Any) -> Any:
+        collected = collect(
+            fleet,
+            problems(6).__getitem__,
+            group_spec,
+            judge,
+            controller=Controller(wanted=2, cap=6, share_before=0.34),
+            usable=gradable,
+            stream=stream,
+        )
+        closed.set()
+        assert collected.num_cancelled >= 1
+        return collected.launched
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("small_programs.sample_all", first_two)
+        assert [*play(program, fleet=fleet)] == ["p0", "p1"]
+    fleet.update_weights(1)
+
+
+def test_figures_are_those_of_all_episodes() -> None:
+    figures = EpisodeFigures()
+    groups = play(Wild(), max_turns=20, figures=figures)
+    found = figures.take()
+    samples = [sample for group in groups.values() for sample in group.samples]
+    turns = sum(record.turns[-1] + 1 for sample in samples for record in sample.records)
+    assert found["agent/turns/mean"] == pytest.approx(turns / len(samples))
+    records = sum(len(sample.records) for sample in samples)
+    assert found["agent/records/mean"] == pytest.approx(records / len(samples))
+    assert 0 < found["agent/waiting/share"] <= 1
+
+
+def test_tool_calls_go_out_and_come_back_as_a_continuation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model writes at random, so its text is replaced by a call on its way to the program."""
+    text = 'So:\n<tool_call>\n{"name": "add", "arguments": {"b": 2, "a": "é"}}\n</tool_call>'
+    monkeypatch.setattr(TOKENIZER, "decode", lambda ids, **options: text)
+    tools = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+
+    def program(agent: Agent) -> str:
+        reply = ask(agent, agent.messages, tools=tools, max_tokens=3)
+        assert reply["finish_reason"] == "tool_calls" and reply["message"]["content"] == "So:"
+        call = reply["message"]["tool_calls"][0]
+        call["function"]["arguments"] = '{"a":"\\u00e9","b":2}'  # as a client writes it that has read it
+        answer = {"role": "tool", "tool_call_id": call["id"], "content": "4"}
+        ask(agent, [*agent.messages, reply["message"], answer], tools=tools, max_tokens=3)
+        return "42"
+
+    for group in play(program, count=2).values():
+        assert [len(sample.records) for sample in group.samples] == [1] * 3
+        assert [sample.turns[-1] for sample in group.samples] == [1] * 3
+
+
+def test_special_tokens_in_a_rewritten_history_mean_nothing() -> None:
+    special = {TOKENIZER.encode(text)[0]: text for text in TOKENIZER.special_tokens()}
+
+    def program(agent: Agent) -> None:
+        for text in (random.Random(agent.problem.id).choice([*special.values()]), "b"):
+            ask(agent, [user(text), {"role": "assistant", "content": text}, user("1")], max_tokens=2)
+
+    for group in play(program).values():
+        for sample in group.samples:
+            forged, plain = (
+                [number for number in record.ids[: record.loss_mask.index(1)] if number in special]
+                for record in (sample.branches[0], sample)
+            )
+            assert forged == plain and len(plain) > 2
+
+
+def test_stops_are_cut_from_the_text_and_kept_in_the_record() -> None:
+    texts: list[str] = []
+
+    def program(agent: Agent) -> None:
+        texts.append(ask(agent, agent.messages, stop="s", logprobs=True)["message"]["content"])
+
+    groups = play(program)
+    assert all("s" not in text for text in texts)
+    responses = [
+        read_trajectory(TOKENIZER, sample).response for group in groups.values() for sample in group.samples
+    ]
+    assert any("s" in response for response in responses)
+    assert all(response.count("s") <= 2 for response in responses)
+
+
+def test_programs_cannot_name_stops_without_end() -> None:
+    def program(agent: Agent) -> None:
+        for number in range(70):
+            ask(agent, [user("1")], stop=[f"{number}!"], max_tokens=1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("foresail.agents.program_episodes.MOST_STOP_SETS", 5)
+        verdict = play(program, count=1, num_samples=1, max_turns=100)["p0"].verdicts[0]
+    assert verdict.status == "crashed" and "sets of stop texts" in verdict.detail
