@@ -4,6 +4,12 @@
 tools = ["search", "calculator", "my_tools.py:weather"]
 corpus = "passages.jsonl"
 max_turns = 8
+
+[environment.search]
+passages = 5
+
+[[environment.mcp]]
+command = ["uvx", "mcp-server-time"]
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from pydantic import Field, Strict
 
 from foresail.recipe.parts import Part
 from foresail.recipe.reward_function import split_name
+from foresail.recipe.tools import McpServer, PythonTool, SearchTool, ToolOptions, read_tool_options
 
 BUILT_IN = ("calculator", "python", "search")
 WORLDS = ("multi-hop",)
@@ -30,6 +37,9 @@ class Environment(Part):
     )
     tools: Names = Field(
         (), description="calculator, python, search, or functions of one's own, file.py:function"
+    )
+    tool_options: ToolOptions = Field(
+        (), description="tools that are classes of one's own: what they are made with, like Weather.unit=C"
     )
     format: Literal["hermes", "tags"] = Field(
         "hermes",
@@ -46,6 +56,13 @@ class Environment(Part):
         description="longest a call may take; ten times that for a turn, then the episode has failed",
     )
     max_result_chars: int = Field(4000, gt=0, description="of a tool's result; the rest is cut off")
+    search: SearchTool = SearchTool()
+    python: PythonTool = PythonTool()
+    mcp: tuple[McpServer, ...] = Field(
+        (),
+        strict=False,
+        description="MCP servers whose tools the model may call as well, [[environment.mcp]]",
+    )
 
     @property
     def at_server(self) -> bool:
@@ -57,18 +74,14 @@ class Environment(Part):
         """("search", "my_tools.py:weather") -> ("search", "weather")."""
         return tuple(split_name(tool)[1] for tool in self.tools)
 
-    @property
-    def stop(self) -> tuple[str, ...]:
-        """Texts that end a turn: the closing tags, where calls are tags."""
-        return tuple(f"</{tool}>" for tool in self.tool_names) if self.format == "tags" else ()
-
     def mistakes(self) -> Iterator[str]:
-        if (self.name is None) == (not self.tools):
+        if (self.name is None) == (not self.tools and not self.mcp):
             yield (
                 "[environment] names neither tools nor an environment of one's own; set environment.tools or "
                 "environment.name"
                 if self.name is None
-                else "environment.name is an environment that has its own tools; remove environment.tools"
+                else "environment.name is an environment that has its own tools; remove environment.tools and "
+                "[[environment.mcp]]"
             )
         if self.name is not None and self.name not in WORLDS and ":" not in self.name:
             yield f"environment.name {self.name} is none of {', '.join(WORLDS)}; one's own is file.py:Class"
@@ -82,6 +95,27 @@ class Environment(Part):
                 "environment.corpus is what the tool search looks through; "
                 + ("set it" if self.corpus is None else 'add "search" to environment.tools, or remove it')
             )
+
+        yield from self.option_mistakes()
+        for number, server in enumerate(self.mcp, start=1):
+            if bool(server.command) == bool(server.url):
+                yield (
+                    f"environment.mcp#{number} needs a command that starts the server, or its url; "
+                    + ("set one of them" if server.url is None else "remove one of them")
+                )
+
+    def option_mistakes(self) -> Iterator[str]:
+        """Options of tools that are not there."""
+        for tool, table in (("search", self.search), ("python", self.python)):
+            if tool not in self.tools and table != type(table)():
+                yield f'[environment.{tool}]: there is no such tool; add "{tool}" to environment.tools'
+        own = [split_name(tool)[1] for tool in self.tools if ":" in tool]
+        for tool in read_tool_options(self.tool_options):
+            if tool not in own:
+                yield (
+                    f"environment.tool_options: {tool} is no class in environment.tools; "
+                    + (f"there: {', '.join(own)}" if own else 'add it, like "my_tools.py:Weather"')
+                )
 
     def refusals(self) -> Iterator[str]:
         if self.corpus is not None and not self.at_server and not Path(self.corpus).is_file():

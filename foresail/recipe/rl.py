@@ -87,12 +87,6 @@ class Rl(Stage):
     checkpoints: parts.Checkpoints = parts.Checkpoints()
 
     @property
-    def turn_sampling(self) -> parts.Sampling:
-        """How a turn is drawn: it also ends where a tool is called."""
-        calls = () if self.environment is None else self.environment.stop
-        return self.sampling.model_copy(update={"stop": (*self.sampling.stop, *calls)})
-
-    @property
     def samples_per_step(self) -> int:
         return self.prompts_per_step * self.samples_per_prompt
 

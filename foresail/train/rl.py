@@ -19,7 +19,7 @@ from itertools import islice
 
 import torch
 
-from foresail.agents.build import Episodes, open_episodes
+from foresail.agents.build import Episodes, open_episodes, turn_sampling
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.mismatch import mismatch, per_fresh_token
 from foresail.algorithms.turn_credit import SampleCredit
@@ -167,12 +167,13 @@ def prepare(
     texts = map(describe_problem, problems)
     session.progress = same_data(session.progress, f"data.source {name_sources(recipe)}", "problems", texts)
     model, max_length = session.policy.model, recipe.max_length
+    sampling = turn_sampling(recipe.sampling, episodes)
     fleet = build_fleet(
         model,
         recipe.engine_settings,
         recipe.rollout,
         max_length=max_length,
-        vocabulary=tokenizer.token_bytes() if recipe.turn_sampling.stop else (),
+        vocabulary=tokenizer.token_bytes() if sampling.stop else (),
     )
     require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
     return Setup(
@@ -193,7 +194,7 @@ def prepare(
         reference=open_reference(session),
         critic=open_critic(session),
         group_spec=GroupSpec(
-            sampling=recipe.turn_sampling,
+            sampling=sampling,
             num_samples=recipe.samples_per_prompt,
             stop_ids=session.tokenizer.eos_ids,
             seed=recipe.run.seed,
@@ -266,7 +267,7 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
             collected = collect(
                 setup.fleet,
                 lambda launch: setup.problems[lineup.pick(launch)],
-                replace(setup.group_spec, step=step, sampling=recipe.turn_sampling),
+                replace(setup.group_spec, step=step, sampling=turn_sampling(recipe.sampling, setup.episodes)),
                 watched(setup.rewards.judge, session.display.advance),
                 judge_group=setup.rewards.judge_group,
                 controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
@@ -458,7 +459,7 @@ def measure(session: Session[Rl], setup: Setup, step: int) -> dict[str, float]:
         found = held_out_accuracy(
             setup.fleet,
             setup.held_out,
-            session.recipe.turn_sampling,
+            turn_sampling(session.recipe.sampling, setup.episodes),
             session.recipe.run.seed,
             stream=setup.stream,
             advance=session.display.advance,

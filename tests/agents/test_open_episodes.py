@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from foresail.agents.build import load_environment, load_named, open_episodes
+from foresail.agents.build import open_episodes
 from foresail.agents.multi_hop import MultiHop
+from foresail.agents.world import load_environment, load_named
 from foresail.recipe.environment import Environment
 
 

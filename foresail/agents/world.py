@@ -1,0 +1,110 @@
+"""The world that a recipe's [environment] describes: its tools, how they are called, and what makes environments.
+
+    with open_world(settings) as world:
+        environment = world.make()
+
+What all episodes share, such as a connection to an MCP server or a search index, is opened once and closed with
+the world. Imports no torch: `foresail check` opens the same world before a model loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from foresail.agents.call_formats import CallFormat, Hermes, Tags
+from foresail.agents.environment import Environment
+from foresail.agents.load_tool import load_tool
+from foresail.agents.mcp_tools import McpServer
+from foresail.agents.multi_hop import MultiHop
+from foresail.agents.tool import Tool
+from foresail.agents.tool_environment import ToolEnvironment, check_names
+from foresail.recipe.environment import Environment as Settings
+from foresail.recipe.reward_function import is_file, split_name
+from foresail.recipe.tools import read_tool_options
+from foresail.rewards.foreign_rewards import load_file, load_module
+
+BUILT_IN: dict[str, type] = {"multi-hop": MultiHop}
+METHODS = ("reset", "step", "close")
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """`make` gives the environment of an episode. An environment of one's own has its tools to itself."""
+
+    make: Callable[[], Environment]
+    tools: tuple[Tool, ...] = ()
+    format: CallFormat | None = None  # of the tools
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end a turn."""
+        return () if self.format is None else self.format.stop
+
+
+@contextmanager
+def open_world(settings: Settings) -> Iterator[World]:
+    """A ValueError says what cannot be had."""
+    with ExitStack() as stack:
+        if settings.name:
+            yield World(make=load_environment(settings.name))
+            return
+        tools = [load_named(name, settings) for name in settings.tools]
+        for number, server in enumerate(settings.mcp, start=1):
+            with naming(f"environment.mcp#{number}"):
+                opened = McpServer(
+                    command=server.command, url=server.url or "", only=server.tools, env=server.env
+                )
+                tools += stack.enter_context(opened).tools()
+        yield tool_world(tools, settings)
+
+
+@contextmanager
+def naming(key: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+
+
+def load_named(name: str, settings: Settings) -> Tool:
+    """A tool with the options that the recipe has for it."""
+    with naming("environment.tools"):
+        if name == "search":
+            place = {"url" if settings.at_server else "corpus": settings.corpus}
+            return load_tool(name, **place, **settings.search.model_dump())
+        if name == "python":
+            return load_tool(name, **settings.python.model_dump())
+        return load_tool(name, **read_tool_options(settings.tool_options).get(split_name(name)[1], {}))
+
+
+def tool_world(tools: Sequence[Tool], settings: Settings) -> World:
+    with naming("environment.tools"):
+        check_names(tools)
+        call_format: CallFormat = Hermes() if settings.format == "hermes" else Tags(tools)
+    make = partial(
+        ToolEnvironment,
+        tools,
+        call_format,
+        max_turns=settings.max_turns,
+        tool_seconds=settings.step_seconds,
+        max_result_chars=settings.max_result_chars,
+    )
+    return World(make=make, tools=tuple(tools), format=call_format)
+
+
+def load_environment(name: str) -> Callable[[], Environment]:
+    """load_environment("my_world.py:Guess"), with an error that says what is not as it should be."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    place, wanted = split_name(name)
+    module = load_file(Path(place)) if is_file(place) else load_module(place)
+    found = getattr(module, wanted, None)
+    if not isinstance(found, type) or not all(hasattr(found, method) for method in METHODS):
+        raise ValueError(
+            f"environment.name {name}: there is no class {wanted} with the methods {', '.join(METHODS)} in {place}"
+        )
+    return found
