@@ -22,12 +22,16 @@ from foresail.agents.mcp_tools import McpServer
 from foresail.agents.multi_hop import MultiHop
 from foresail.agents.tool import Tool
 from foresail.agents.tool_environment import ToolEnvironment, check_names
+from foresail.data.reader import Reader
 from foresail.recipe.environment import Environment as Settings
 from foresail.recipe.reward_function import is_file, split_name
 from foresail.recipe.tools import read_tool_options
+from foresail.records import Message
 from foresail.rewards.foreign_rewards import load_file, load_module
+from foresail.tokenizer.tokenizer import Tokenizer
 
 BUILT_IN: dict[str, type] = {"multi-hop": MultiHop}
+TRIAL = Message(role="user", content="trial")
 METHODS = ("reset", "step", "close")
 
 
@@ -38,11 +42,61 @@ class World:
     make: Callable[[], Environment]
     tools: tuple[Tool, ...] = ()
     format: CallFormat | None = None  # of the tools
+    instructions: bool | None = (
+        None  # whether the system prompt tells of the tools; None: unless the template does
+    )
 
     @property
     def stop(self) -> tuple[str, ...]:
         """Texts that end a turn."""
         return () if self.format is None else self.format.stop
+
+    def reader(self, tokenizer: Tokenizer) -> Reader:
+        """Reads problems so that their prompts tell of the tools, by the chat template or in the system prompt."""
+        if not self.tools or self.format is None:
+            return Reader(tokenizer)
+        if isinstance(self.format, Hermes):
+            check_tool_turns(tokenizer)
+        by_template = isinstance(self.format, Hermes) and not self.instructions
+        told = tokenizer.with_options({"tools": [tool.schema() for tool in self.tools]})
+        if by_template and (self.instructions is False or writes_tools(tokenizer, told)):
+            return Reader(told)
+        if self.instructions is False:
+            return Reader(tokenizer)
+        check_system_prompt(tokenizer)
+        return Reader(tokenizer, instructions=self.format.instructions(self.tools))
+
+
+def check_tool_turns(tokenizer: Tokenizer) -> None:
+    """Before the first episode rather than in every one: whether the template writes what tools say."""
+    try:
+        tokenizer.encode_next_turn((Message(role="tool", content="4"),), ended=True)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; tools need a template that takes messages of the role tool (model.chat_template), or "
+            'environment.format = "tags", whose results are plain text'
+        ) from error
+
+
+def check_system_prompt(tokenizer: Tokenizer) -> None:
+    if tokenizer.chat is None:
+        return  # which the data's own prompts tell
+    try:
+        tokenizer.chat.render((Message(role="system", content="trial"), TRIAL), add_generation_prompt=True)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; so the system prompt cannot tell of the tools: tell of them in the problems' own prompts, "
+            "and set environment.instructions = false"
+        ) from error
+
+
+def writes_tools(tokenizer: Tokenizer, told: Tokenizer) -> bool:
+    """Whether the chat template writes the tools that it is told of; many take no notice."""
+    if tokenizer.chat is None or told.chat is None:
+        return False
+    return tokenizer.chat.render([TRIAL], add_generation_prompt=True) != told.chat.render(
+        [TRIAL], add_generation_prompt=True
+    )
 
 
 @contextmanager
@@ -93,7 +147,7 @@ def tool_world(tools: Sequence[Tool], settings: Settings) -> World:
         tool_seconds=settings.step_seconds,
         max_result_chars=settings.max_result_chars,
     )
-    return World(make=make, tools=tuple(tools), format=call_format)
+    return World(make=make, tools=tuple(tools), format=call_format, instructions=settings.instructions)
 
 
 def load_environment(name: str) -> Callable[[], Environment]:

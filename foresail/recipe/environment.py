@@ -45,6 +45,10 @@ class Environment(Part):
         "hermes",
         description="how tools are called: JSON in <tool_call>, as the template says; or <search>…</search>",
     )
+    instructions: bool | None = Field(
+        None,
+        description="end the system prompt with the tools and how to call them; default: unless the template does",
+    )
     corpus: str | None = Field(
         None,
         description="what search looks through: JSONL rows of title and text, or the address of a search server",

@@ -154,9 +154,9 @@ def prepare(
 ) -> Setup:
     """`reader` has read the data already, perhaps."""
     recipe = session.recipe
-    if episodes is not None and episodes.tools:  # which prompts tell of
-        session.tokenizer, reader = session.tokenizer.with_options({"tools": episodes.tools}), None
-    tokenizer, reader = session.tokenizer, reader or Reader(session.tokenizer)
+    told = Reader(session.tokenizer) if episodes is None else episodes.reader(session.tokenizer)
+    reader = reader if reader is not None and reader.says_the_same(told) else told
+    tokenizer = session.tokenizer = told.tokenizer
     mixture = mix_problems(recipe.data, reader, recipe.max_prompt_tokens)
     problems = mixture.entries
     if mixture.dropped:

@@ -121,7 +121,7 @@ def test_tools_that_are_never_called_change_nothing(
     tiny_checkpoint: Path, tmp_path: Path, call_format
 ) -> None:
     plain, _ = train(tiny_checkpoint, tmp_path / "plain", steps=1)
-    tools = Environment(tools=("calculator",), format=call_format)
+    tools = Environment(tools=("calculator",), format=call_format, instructions=False)
     armed, records = train(tiny_checkpoint, tmp_path / "armed", steps=1, environment=tools)
     assert weights(plain.checkpoint).equal(weights(armed.checkpoint))
     assert records[0]["agent/turns/mean"] == 1 and records[0]["agent/tool_calls/mean"] == 0
