@@ -74,6 +74,11 @@ class Environment(Part):
         return self.corpus is not None and self.corpus.startswith(("http://", "https://"))
 
     @property
+    def may_give_rewards(self) -> bool:
+        """Tools and the built-in worlds leave that to a grader."""
+        return self.name is not None and self.name not in WORLDS
+
+    @property
     def tool_names(self) -> tuple[str, ...]:
         """("search", "my_tools.py:weather") -> ("search", "weather")."""
         return tuple(split_name(tool)[1] for tool in self.tools)
