@@ -48,6 +48,7 @@ EXTRAS = {
     "accelerate",
     "bm25s",
     "mcp",
+    "websockets",
     "ray",
     "vllm",
 }

@@ -14,9 +14,11 @@ def look_at_world(settings: Environment, reader: Reader | None) -> tuple[Reader 
         return reader, []
     try:
         with open_world(settings) as world:
-            if reader is None or not world.tools:
-                return reader, []
+            if reader is None:
+                return None, []
             told = world.reader(reader.tokenizer)
+            if not world.tools:
+                return told, []
             return told, [note(f"environment: {describe(world, told, reader)}")]
     except (OSError, ValueError, ImportError) as error:
         return reader, [refusal(str(error))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from foresail.data.chats import encode_conversations
@@ -17,11 +18,12 @@ from foresail.tokenizer.tokenizer import Tokenizer
 class Reader:
     """For one run: a file that changes later is not read again.
 
-    `instructions` are the end of every problem's system prompt.
+    `instructions` are the end of every problem's system prompt; `openings` adds what an environment says first.
     """
 
     tokenizer: Tokenizer
     instructions: str = ""
+    openings: Callable[[list[Problem]], list[Problem]] | None = None
     read_problems: dict[Problems, list[PromptedProblem]] = field(default_factory=dict)
     read_conversations: dict[Conversations, list[TrainSequence]] = field(default_factory=dict)
 
@@ -35,15 +37,18 @@ class Reader:
     def load(self, source: Problems) -> list[Problem]:
         """With prompts as the model will see them, not yet encoded."""
         problems = load_problems(source)
-        if not self.instructions:
-            return problems
-        return [with_instructions(problem, self.instructions) for problem in problems]
+        if self.openings is not None:
+            problems = self.openings(problems)
+        if self.instructions:
+            problems = [with_instructions(problem, self.instructions) for problem in problems]
+        return problems
 
     def says_the_same(self, other: Reader) -> bool:
         """Whether prompts are alike: the chat template is told the same, and so is the model."""
         mine, theirs = self.tokenizer.chat, other.tokenizer.chat
         same = mine is theirs or (mine is not None and theirs is not None and mine.options == theirs.options)
-        return same and self.instructions == other.instructions
+        opened = (self.openings is None) == (other.openings is None)
+        return same and opened and self.instructions == other.instructions
 
     def conversations(self, source: Conversations) -> list[TrainSequence]:
         if source not in self.read_conversations:

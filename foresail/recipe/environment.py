@@ -26,6 +26,7 @@ from foresail.recipe.tools import McpServer, PythonTool, SearchTool, ToolOptions
 
 BUILT_IN = ("calculator", "python", "search")
 WORLDS = ("multi-hop",)
+OPENENV = "openenv:"  # and the address of a server
 Names = Annotated[tuple[str, ...], Strict(False)]
 
 
@@ -33,7 +34,9 @@ class Environment(Part):
     """What answers the model's turns."""
 
     name: str | None = Field(
-        None, description="multi-hop, or an environment of one's own, file.py:Class, in the place of tools"
+        None,
+        description="in the place of tools: multi-hop, an environment of one's own, file.py:Class, or one of an "
+        "OpenEnv server, openenv:http://host:8000",
     )
     tools: Names = Field(
         (), description="calculator, python, search, or functions of one's own, file.py:function"
@@ -129,7 +132,8 @@ class Environment(Part):
     def refusals(self) -> Iterator[str]:
         if self.corpus is not None and not self.at_server and not Path(self.corpus).is_file():
             yield f"environment.corpus {self.corpus} does not exist (looked in {Path.cwd()}); check the path"
-        for key in filter(None, (self.name, *self.tools)):
+        named = None if self.name is None or self.name.startswith(OPENENV) else self.name
+        for key in filter(None, (named, *self.tools)):
             place, _ = split_name(key)
             if place.endswith(".py") and not Path(place).is_file():
                 yield f"environment: the file {place} of {key} does not exist (looked in {Path.cwd()})"
