@@ -95,6 +95,11 @@ class Environment(Part):
                 else "environment.name is an environment that has its own tools; remove environment.tools and "
                 "[[environment.mcp]]"
             )
+        if self.name is not None and self.name.startswith("verifiers:"):
+            yield (
+                f"environment.name {self.name}: environments of verifiers run a loop of their own; write them as "
+                "environment.program, of which docs/agents-from-elsewhere.md has the file"
+            )
         if self.name is not None and self.name not in WORLDS and ":" not in self.name:
             yield f"environment.name {self.name} is none of {', '.join(WORLDS)}; one's own is file.py:Class"
         for tool in self.tools:

@@ -8,13 +8,19 @@ from typing import Any
 
 import pytest
 from small_worlds import TOKENIZER
+from tiny_world import write_lines
 
 from foresail.agents.call_formats import Hermes, ToolCall
 from foresail.agents.environment import EnvironmentBroken, Observation
 from foresail.agents.world import World, open_world
+from foresail.check.look import look
 from foresail.recipe.environment import Environment
+from foresail.recipe.load import load_recipe
 from foresail.recipe.parts import Problems
+from foresail.recipe.rl import Rl
 from foresail.records import Message, Problem
+from foresail.runlog.directory import RunDirectory
+from foresail.train.rl import run_rl
 
 FILE = '''
 import time
@@ -185,3 +191,45 @@ def test_a_class_that_cannot_be_used_is_told(file: str) -> None:
     ):
         with pytest.raises(ValueError, match=words), open_world(Environment(name=f"{file}:{name}")):
             pass
+
+
+RECIPE = """
+stage = "rl"
+steps = 1
+prompts_per_step = 2
+samples_per_prompt = 4
+max_prompt_tokens = 900
+micro_batch_tokens = 2048
+data = {{ source = "data.jsonl" }}
+sampling = {{ max_new_tokens = 6 }}
+dynamic_sampling = {{ enabled = false }}
+reward = {{ grader = "environment", threshold = 0.25 }}
+run = {{ device = "cpu", root = "." }}
+environment = {{ name = "{file}:Vowels", instructions = false }}
+[model]
+tokenizer = "tokenizer"
+shape = {{ vocab_size = 300, hidden_size = 16, intermediate_size = 16, num_layers = 1, num_heads = 2, \
+num_kv_heads = 1, head_dim = 8, max_context = 1024 }}
+"""
+
+
+def test_a_run_learns_from_a_class_and_its_rewards(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A random model calls nothing, and writes to its limit; each episode is told, paid and logged all the same."""
+    monkeypatch.chdir(tmp_path)
+    Path(file).write_text(
+        FILE + "class Vowels(Counter):\n    def get_reward(self) -> float:\n        return 0.5\n"
+    )
+    TOKENIZER.save("tokenizer")
+    rows = [{"prompt": f"Count {n}.", "answer": "-", "start": n + 1} for n in range(3)]
+    write_lines(Path("data.jsonl"), rows)
+    Path("recipe.toml").write_text(RECIPE.format(file=file))
+    recipe = load_recipe("recipe.toml")
+    assert isinstance(recipe, Rl)
+    seen = look(recipe, max_context=1024)
+    assert seen.refusals == ()
+    kept = RunDirectory(run_rl(recipe, reader=seen.reader).run).read_rollouts(1)
+    assert {row["prompt"] for row in kept} <= {f"Count {n}.\n\nThe count is {n + 1}." for n in range(3)}
+    assert {row["status"] for row in kept} <= {"correct", "wrong"}
+    assert all(row["reward"] == (0.5 if row["finish"] == "stop" else 0.0) for row in kept)

@@ -182,6 +182,7 @@ def test_tools_that_are_never_called_change_nothing(
         ({}, "names neither tools nor an environment"),
         ({"name": "multi-hop", "tools": ("python",)}, "remove environment.tools"),
         ({"name": "maze"}, "is none of multi-hop"),
+        ({"name": "verifiers:gsm8k"}, "environments of verifiers run a loop of their own"),
         ({"tools": ("hammer",)}, "is none of calculator, python, search"),
         ({"tools": ("search",)}, "environment.corpus is what the tool search looks through; set it"),
         ({"tools": ("python",), "corpus": "a.jsonl"}, 'add "search"'),
