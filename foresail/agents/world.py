@@ -138,7 +138,7 @@ def load_named(name: str, settings: Settings) -> Tool:
     with naming("environment.tools"):
         if name == "search":
             place = {"url" if settings.at_server else "corpus": settings.corpus}
-            return load_tool(name, **place, **settings.search.model_dump())
+            return load_tool(name, **place, **settings.search.model_dump(exclude_none=True))
         if name == "python":
             return load_tool(name, **settings.python.model_dump())
         return load_tool(name, **read_tool_options(settings.tool_options).get(split_name(name)[1], {}))

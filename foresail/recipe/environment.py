@@ -126,6 +126,13 @@ class Environment(Part):
         for tool, table in (("search", self.search), ("python", self.python)):
             if tool not in self.tools and table != type(table)():
                 yield f'[environment.{tool}]: there is no such tool; add "{tool}" to environment.tools'
+        if self.search.model is not None and self.search.kind != "dense":
+            yield 'environment.search.model is for search by meaning; set environment.search.kind = "dense"'
+        if self.at_server and self.search.kind == "dense":
+            yield (
+                "environment.corpus is a search server, which is told its kind of search itself (--kind dense); "
+                "remove environment.search.kind"
+            )
         own = [split_name(tool)[1] for tool in self.tools if ":" in tool]
         for tool in read_tool_options(self.tool_options):
             if tool not in own:

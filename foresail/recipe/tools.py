@@ -10,7 +10,7 @@ tools = ["get_current_time"]
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
@@ -42,6 +42,11 @@ class SearchTool(Part):
     """The tool search."""
 
     passages: int = Field(3, ge=1, le=20, description="search: passages that come back")
+    kind: Literal["bm25", "dense"] = Field("bm25", description="search: by words, or by meaning")
+    model: str | None = Field(
+        None,
+        description="search, dense: folder of a sentence embedder; default: all-MiniLM-L6-v2, as a package",
+    )
 
 
 class PythonTool(Part):
