@@ -26,6 +26,7 @@ from foresail.agents.environment import Observation
 from foresail.agents.environments import Environments
 from foresail.agents.program_build import ProgramEpisodes
 from foresail.agents.programs import Agent, FunctionProgram, Programs
+from foresail.agents.world import World as AgentWorld
 from foresail.recipe.parts import Rollout
 from foresail.records import Message
 from foresail.rollout.build import gather
@@ -48,7 +49,9 @@ def main() -> None:
     environments, endpoint = Environments(World, step_seconds=600), Endpoint()
     programs = Programs(FunctionProgram(program))
     kinds = {
-        "environment": Episodes(environments=environments, max_turns=MOST_TURNS),
+        "environment": Episodes(
+            world=AgentWorld(make=World), environments=environments, max_turns=MOST_TURNS
+        ),
         "program": ProgramEpisodes(
             programs=programs, endpoint=endpoint, max_turns=MOST_TURNS, turn_seconds=600
         ),

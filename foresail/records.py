@@ -76,6 +76,7 @@ class Turn:
 
     observation: str
     response: str
+    reward: float | None = None  # what the world gave for the response, where it does
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,11 +109,13 @@ class Hermes:
             value, end = read_value(response, markers[at - 1].end)
         except BadJSON as error:
             return self._refuse(markers, at, f"what is in the tool_call tags is not JSON: {error}")
-        end = end_of_space(response, end)
+        end, first = end_of_space(response, end), at
         while at < len(markers) and markers[at].start < end:
             at += 1
         if at < len(markers) and markers[at].start == end and markers[at].text == self.CLOSE:
             return Read(at + 1, to_call(value), True)
+        if any(marker.text == THINK_END for marker in markers[first:at]):  # a thought that the template began
+            return self._refuse(markers, first, "")
         more = response[end : end + SHOWN].partition("<")[0]
         return self._refuse(
             markers, at, f"there is more than one JSON object in the tool_call tags: {more!r}"

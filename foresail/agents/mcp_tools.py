@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
@@ -25,12 +26,27 @@ CLOSED = -32000  # the error code of a connection that has ended
 
 
 class McpServer:
-    """Connects when it is made; a ValueError says why it cannot."""
+    """Connects when it is made; a ValueError says why it cannot.
 
-    def __init__(self, *, command: Sequence[str] = (), url: str = "", only: Sequence[str] = ()) -> None:
+    A program that is started sees few environment variables, such as PATH, and those named in `env`.
+    """
+
+    def __init__(
+        self,
+        *,
+        command: Sequence[str] = (),
+        url: str = "",
+        only: Sequence[str] = (),
+        env: Sequence[str] = (),
+    ) -> None:
         if bool(command) == bool(url):
             raise ValueError("an MCP server needs a command that starts it or its url, one of them")
+        if missing := [name for name in env if name not in os.environ]:
+            raise ValueError(
+                f"the environment variable {missing[0]} is not set; set it, or remove it from env"
+            )
         self.mcp = load_mcp()
+        self.env = {name: os.environ[name] for name in env}
         self.command, self.url, self.only = tuple(command), url, tuple(only)
         self.place = url or " ".join(command)
         self.session: Any = None
@@ -72,7 +88,9 @@ class McpServer:
 
     def _connect(self) -> Any:
         if self.command:
-            parameters = self.mcp.StdioServerParameters(command=self.command[0], args=list(self.command[1:]))
+            parameters = self.mcp.StdioServerParameters(
+                command=self.command[0], args=list(self.command[1:]), env=self.env or None
+            )
             return self.mcp.stdio_client(parameters)
         http = importlib.import_module("mcp.client.streamable_http")
         # renamed between versions 1 and 2

@@ -11,6 +11,7 @@ from foresail.agents.endpoint import Endpoint
 from foresail.agents.figures import EpisodeFigures
 from foresail.agents.program_episodes import ProgramStream
 from foresail.agents.programs import Programs, load_program
+from foresail.data.reader import Reader
 from foresail.rollout.stream import StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -25,8 +26,12 @@ class ProgramEpisodes:
     turn_seconds: float
     figures: EpisodeFigures = field(default_factory=EpisodeFigures)
     stop_sets: set[tuple[str, ...]] = field(default_factory=set)
-    tools: tuple[()] = ()  # prompts tell of none: programs bring their own
     stop: tuple[()] = ()
+    names_stops: bool = True  # any request may have texts that end a turn
+
+    def reader(self, tokenizer: Tokenizer) -> Reader:
+        """Prompts tell of no tools: programs bring their own."""
+        return Reader(tokenizer)
 
     def stream(self, tokenizer: Tokenizer, max_length: int) -> StreamKind:
         return partial(

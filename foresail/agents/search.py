@@ -1,4 +1,4 @@
-"""Search over passages by BM25: words in common with the query, rare ones counting most.
+"""Search over passages by BM25: words in common with the query, rare ones counting most. By meaning: `dense.py`.
 
     index = Index(read_corpus("wiki.jsonl.gz"))
     index.find("capital of France", 3) -> [Passage("Paris", …), …]
@@ -11,9 +11,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from foresail.agents.corpus import Passage, read_corpus
+from foresail.agents.dense import load_dense_index
 from foresail.agents.tool import Tool, tool_of
 
 LONGEST_QUERY = 2000  # characters that are looked at
@@ -70,17 +71,34 @@ def show(passages: Sequence[Passage]) -> str:
     )
 
 
-def search_tool(*, corpus: str = "", url: str = "", passages: int = 3) -> Tool:
+class Finder(Protocol):
+    """An index, by words or by meaning."""
+
+    @property
+    def passages(self) -> Sequence[Passage]: ...
+
+    def find(self, query: str, count: int) -> list[Passage]: ...
+
+
+def open_index(corpus: str, kind: str = "bm25", model: str = "") -> Finder:
+    """The index of a corpus, made once in a process."""
+    if kind == "dense":
+        return load_dense_index(corpus, model)
+    if model:
+        raise ValueError("a model is for search of the kind dense")
+    return load_index(corpus)
+
+
+def search_tool(
+    *, corpus: str = "", url: str = "", passages: int = 3, kind: str = "bm25", model: str = ""
+) -> Tool:
     """The tool `search`, over a corpus file or a search server; `passages` is how many come back."""
     if bool(corpus) == bool(url):
         raise ValueError("search needs a corpus file or the url of a search server, one of them")
     if not 1 <= passages <= MOST_PASSAGES:
         raise ValueError(f"passages must be from 1 to {MOST_PASSAGES}, not {passages}")
     if corpus:
-        index = load_index(corpus)
-
-        def find(query: str, count: int) -> list[Passage]:
-            return index.find(query, count)
+        find = open_index(corpus, kind, model).find
     else:
         from foresail.agents.search_client import SearchClient
 

@@ -13,7 +13,7 @@ import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from foresail.agents.search import MOST_PASSAGES, Index, load_index
+from foresail.agents.search import MOST_PASSAGES, Finder, open_index
 
 LONGEST_BODY = 1 << 16
 SECONDS = 60.0  # that a client may take to send its request
@@ -25,7 +25,7 @@ class SearchServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1024
 
-    def __init__(self, index: Index, *, host: str = "127.0.0.1", port: int = 8600) -> None:
+    def __init__(self, index: Finder, *, host: str = "127.0.0.1", port: int = 8600) -> None:
         self.index = index
         super().__init__((host, port), Handler)
 
@@ -98,9 +98,13 @@ def main() -> None:
         "--host", default="127.0.0.1", help="0.0.0.0 for other machines; there is no password"
     )
     parser.add_argument("--port", type=int, default=8600)
+    parser.add_argument("--kind", choices=("bm25", "dense"), default="bm25", help="by words, or by meaning")
+    parser.add_argument("--model", default="", help="dense: folder of a sentence embedder")
     given = parser.parse_args()
     try:
-        server = SearchServer(load_index(given.corpus), host=given.host, port=given.port)
+        server = SearchServer(
+            open_index(given.corpus, given.kind, given.model), host=given.host, port=given.port
+        )
     except (ValueError, OSError) as error:
         raise SystemExit(f"{error}") from None
     print(f"{len(server.index.passages)} passages at http://{given.host}:{server.server_port}", flush=True)

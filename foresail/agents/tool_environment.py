@@ -43,9 +43,7 @@ class ToolEnvironment:
         episode_seconds: float = 300.0,
         max_result_chars: int = 4000,
     ) -> None:
-        names = [tool.name for tool in tools]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"two tools are called {min(twice)}; give one another name")
+        check_names(tools)
         if max_turns < 1 or max_result_chars < 1:
             raise ValueError("max_turns and max_result_chars must be at least 1")
         self.tools = tuple(tools)
@@ -99,6 +97,12 @@ class ToolEnvironment:
             with suppress(Exception):
                 async with asyncio.timeout(CLOSING_SECONDS):
                     await tool.close()
+
+
+def check_names(tools: Sequence[Tool]) -> None:
+    names = [tool.name for tool in tools]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two tools are called {min(twice)}; give one another name")
 
 
 async def together(tasks: Sequence[object]) -> list[tuple[Answer, ToolUse]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from foresail.check.finding import Finding, note, refusal, warning
 from foresail.data.qa import accepted_answers
 from foresail.recipe.inputs import reach
-from foresail.recipe.reward import GRADERS, Reward
+from foresail.recipe.reward import ENVIRONMENT, GRADERS, Reward
 from foresail.recipe.reward_function import can_travel, name_of
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
@@ -85,6 +85,9 @@ WRONG: dict[str, Callable[[Problem], str]] = {
 def look_at_grading(
     key: str, problems: Sequence[Problem], settings: Reward, tokenizer: Tokenizer | None
 ) -> Iterator[Finding]:
+    if settings.grader == ENVIRONMENT:
+        yield note(f"{key}: rewards are the environment's own, so no answer was graded")
+        return
     some = spread(problems)
     one_process = settings.workers or (1 if settings.workers is None else 0)
     stays = settings.grader in ("math", "exact", "qa") or not all(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from foresail.data.length_limit import LengthLimit
-from foresail.records import Problem
+from foresail.records import Message, Problem
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
@@ -40,6 +40,15 @@ def add_ids(problems: Sequence[Problem], tokenizer: Tokenizer) -> list[PromptedP
         PromptedProblem(problem=problem, ids=tuple(ids))
         for problem, ids in zip(problems, prompts, strict=True)
     ]
+
+
+def with_instructions(problem: Problem, text: str) -> Problem:
+    """With the text as the end of the system prompt, or as all of it where there is none."""
+    system, rest = problem.prompt[:1], problem.prompt[1:]
+    if not system or system[0].role != "system":
+        system, rest = (Message(role="system", content=""),), problem.prompt
+    content = f"{system[0].content}\n\n{text}" if system[0].content else text
+    return replace(problem, prompt=(replace(system[0], content=content), *rest))
 
 
 def check_ids(encoded: Sequence[PromptedProblem]) -> None:

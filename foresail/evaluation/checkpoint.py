@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import torch
 from pydantic import ValidationError
 
-from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, encode_problems
+from foresail.data.reader import Reader
 from foresail.evaluation.results import ProblemResult, summarise, to_json
 from foresail.evaluation.run import Examiner, evaluate
 from foresail.model.decoder import Decoder
@@ -40,10 +40,9 @@ class EpisodeSource(Protocol):
     """What answers the model's turns (`agents.build.Episodes`, which this room does not know)."""
 
     @property
-    def tools(self) -> Sequence[Mapping[str, Any]]: ...
-
-    @property
     def stop(self) -> tuple[str, ...]: ...
+
+    def reader(self, tokenizer: Tokenizer) -> Reader: ...
 
     def stream(self, tokenizer: Tokenizer, max_length: int) -> StreamKind: ...
 
@@ -75,10 +74,12 @@ def evaluate_checkpoint(
         max_length=sampling.max_new_tokens,
         template_options=template_options,
     )
+    reader = Reader(tokenizer)
     if episodes is not None:
         sampling = sampling.model_copy(update={"stop": (*sampling.stop, *episodes.stop)})
-        tokenizer = tokenizer.with_options({"tools": episodes.tools}) if episodes.tools else tokenizer
-    prompted = encode_problems(load_problems(problems), tokenizer, model.shape.max_context)
+        reader = episodes.reader(tokenizer)
+        tokenizer = reader.tokenizer
+    prompted = encode_problems(reader.load(problems), tokenizer, model.shape.max_context)
     longest_prompt = max(longest(prompted), prompt_tokens)
     check_context(longest_prompt, sampling.max_new_tokens, model.shape.max_context)
     make_folder(output)  # before hours of work, not after

@@ -4,6 +4,12 @@
 tools = ["search", "calculator", "my_tools.py:weather"]
 corpus = "passages.jsonl"
 max_turns = 8
+
+[environment.search]
+passages = 5
+
+[[environment.mcp]]
+command = ["uvx", "mcp-server-time"]
 """
 
 from __future__ import annotations
@@ -17,10 +23,13 @@ from pydantic import Field, Strict
 
 from foresail.recipe.parts import Part
 from foresail.recipe.reward_function import split_name
+from foresail.recipe.tools import McpServer, PythonTool, SearchTool, ToolOptions, read_tool_options
 
 BUILT_IN = ("calculator", "python", "search")
 WORLDS = ("multi-hop",)
+PROGRAM_KEYS = ("program", "max_turns", "step_seconds")  # that go with one
 PROGRAM = re.compile(r"[^\s:][^:]*:[A-Za-z_]\w*")
+OPENENV = "openenv:"  # and the address of a server
 Names = Annotated[tuple[str, ...], Strict(False)]
 
 
@@ -28,7 +37,9 @@ class Environment(Part):
     """What answers the model's turns."""
 
     name: str | None = Field(
-        None, description="multi-hop, or an environment of one's own, file.py:Class, in the place of tools"
+        None,
+        description="in the place of tools: multi-hop, an environment of one's own, file.py:Class, or one of an "
+        "OpenEnv server, openenv:http://host:8000",
     )
     program: str | Names | None = Field(
         None,
@@ -37,9 +48,16 @@ class Environment(Part):
     tools: Names = Field(
         (), description="calculator, python, search, or functions of one's own, file.py:function"
     )
+    tool_options: ToolOptions = Field(
+        (), description="tools that are classes of one's own: what they are made with, like Weather.unit=C"
+    )
     format: Literal["hermes", "tags"] = Field(
         "hermes",
         description="how tools are called: JSON in <tool_call>, as the template says; or <search>…</search>",
+    )
+    instructions: bool | None = Field(
+        None,
+        description="end the system prompt with the tools and how to call them; default: unless the template does",
     )
     corpus: str | None = Field(
         None,
@@ -52,6 +70,13 @@ class Environment(Part):
         description="longest a call may take; ten times that for a turn, then the episode has failed",
     )
     max_result_chars: int = Field(4000, gt=0, description="of a tool's result; the rest is cut off")
+    search: SearchTool = SearchTool()
+    python: PythonTool = PythonTool()
+    mcp: tuple[McpServer, ...] = Field(
+        (),
+        strict=False,
+        description="MCP servers whose tools the model may call as well, [[environment.mcp]]",
+    )
 
     @property
     def at_server(self) -> bool:
@@ -59,25 +84,31 @@ class Environment(Part):
         return self.corpus is not None and self.corpus.startswith(("http://", "https://"))
 
     @property
+    def may_give_rewards(self) -> bool:
+        """Tools and the built-in worlds leave that to a grader."""
+        return self.name is not None and self.name not in WORLDS
+
+    @property
     def tool_names(self) -> tuple[str, ...]:
         """("search", "my_tools.py:weather") -> ("search", "weather")."""
         return tuple(split_name(tool)[1] for tool in self.tools)
-
-    @property
-    def stop(self) -> tuple[str, ...]:
-        """Texts that end a turn: the closing tags, where calls are tags."""
-        return tuple(f"</{tool}>" for tool in self.tool_names) if self.format == "tags" else ()
 
     def mistakes(self) -> Iterator[str]:
         if self.program is not None:
             yield from self.program_mistakes(self.program)
             return
-        if (self.name is None) == (not self.tools):
+        if (self.name is None) == (not self.tools and not self.mcp):
             yield (
                 "[environment] names neither tools nor an environment of one's own; set environment.tools or "
                 "environment.name"
                 if self.name is None
-                else "environment.name is an environment that has its own tools; remove environment.tools"
+                else "environment.name is an environment that has its own tools; remove environment.tools and "
+                "[[environment.mcp]]"
+            )
+        if self.name is not None and self.name.startswith("verifiers:"):
+            yield (
+                f"environment.name {self.name}: environments of verifiers run a loop of their own; write them as "
+                "environment.program, of which docs/agents-from-elsewhere.md has the file"
             )
         if self.name is not None and self.name not in WORLDS and ":" not in self.name:
             yield f"environment.name {self.name} is none of {', '.join(WORLDS)}; one's own is file.py:Class"
@@ -92,9 +123,37 @@ class Environment(Part):
                 + ("set it" if self.corpus is None else 'add "search" to environment.tools, or remove it')
             )
 
+        yield from self.option_mistakes()
+        for number, server in enumerate(self.mcp, start=1):
+            if bool(server.command) == bool(server.url):
+                yield (
+                    f"environment.mcp#{number} needs a command that starts the server, or its url; "
+                    + ("set one of them" if server.url is None else "remove one of them")
+                )
+
+    def option_mistakes(self) -> Iterator[str]:
+        """Options of tools that are not there."""
+        for tool, table in (("search", self.search), ("python", self.python)):
+            if tool not in self.tools and table != type(table)():
+                yield f'[environment.{tool}]: there is no such tool; add "{tool}" to environment.tools'
+        if self.search.model is not None and self.search.kind != "dense":
+            yield 'environment.search.model is for search by meaning; set environment.search.kind = "dense"'
+        if self.at_server and self.search.kind == "dense":
+            yield (
+                "environment.corpus is a search server, which is told its kind of search itself (--kind dense); "
+                "remove environment.search.kind"
+            )
+        own = [split_name(tool)[1] for tool in self.tools if ":" in tool]
+        for tool in read_tool_options(self.tool_options):
+            if tool not in own:
+                yield (
+                    f"environment.tool_options: {tool} is no class in environment.tools; "
+                    + (f"there: {', '.join(own)}" if own else 'add it, like "my_tools.py:Weather"')
+                )
+
     def program_mistakes(self, program: str | tuple[str, ...]) -> Iterator[str]:
-        for key in ("name", "tools", "corpus", "format", "max_result_chars"):
-            if getattr(self, key) != type(self).model_fields[key].default:
+        for key, field in type(self).model_fields.items():
+            if key not in PROGRAM_KEYS and getattr(self, key) != field.default:
                 yield f"environment.program brings its own world and tools; remove environment.{key}"
         if isinstance(program, str) and not PROGRAM.fullmatch(program):
             yield (
@@ -108,7 +167,8 @@ class Environment(Part):
         if self.corpus is not None and not self.at_server and not Path(self.corpus).is_file():
             yield f"environment.corpus {self.corpus} does not exist (looked in {Path.cwd()}); check the path"
         function = self.program if isinstance(self.program, str) else None
-        for key in filter(None, (self.name, function, *self.tools)):
+        named = None if self.name is None or self.name.startswith(OPENENV) else self.name
+        for key in filter(None, (named, function, *self.tools)):
             place, _ = split_name(key)
             if place.endswith(".py") and not Path(place).is_file():
                 yield f"environment: the file {place} of {key} does not exist (looked in {Path.cwd()})"

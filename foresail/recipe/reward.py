@@ -14,6 +14,7 @@ from foresail.recipe.reward_function import Function, name_of, split_name
 
 GRADERS = ("math", "exact", "qa", "code")
 NO_GRADER = "none"  # of a reward that has terms only
+ENVIRONMENT = "environment"  # whose turns have rewards of their own: their sum is the score
 
 
 def check_function_name(grader: Any) -> Function:
@@ -44,7 +45,9 @@ class Code(Part):
 class Term(Part):
     """A score that is added to the reward, and has a curve of its own."""
 
-    grader: GraderName = Field(description="file.py:function, module:function, math, exact, qa or code")
+    grader: GraderName = Field(
+        description="file.py:function, module:function, math, exact, qa, code or environment"
+    )
     weight: float = Field(1.0, description="what its score is multiplied by; below 0 it is a penalty")
     name: str | None = Field(None, description="in metrics and rollouts; default: the function's")
 
@@ -54,7 +57,7 @@ class Term(Part):
 
     @property
     def own_function(self) -> bool:
-        return self.grader not in GRADERS
+        return self.grader not in (*GRADERS, ENVIRONMENT)
 
     @model_validator(mode="after")
     def check_term(self) -> Self:
@@ -65,11 +68,11 @@ class Term(Part):
 
 
 def check_grader_name(grader: Function) -> None:
-    if grader in GRADERS or not isinstance(grader, str):
+    if grader in (*GRADERS, ENVIRONMENT) or not isinstance(grader, str):
         return
     place, colon, function = grader.rpartition(":")
     if not (colon and place and function.isidentifier()):
-        near = get_close_matches(grader, GRADERS, n=1)
+        near = get_close_matches(grader, (*GRADERS, ENVIRONMENT), n=1)
         hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(GRADERS)}."
         raise ValueError(f'unknown grader "{grader}"; {hint} A function is named like rewards.py:score')
 
@@ -79,7 +82,8 @@ class Reward(Part):
 
     grader: GraderName = Field(
         "math",
-        description="math, exact, qa, code, or a function of one's own: file.py:function; none: terms only",
+        description="math, exact, qa, code, or a function of one's own: file.py:function; environment: the sum of "
+        "what it gives for the turns; none: terms only",
     )
     wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
     correct: float = Field(1.0, gt=0, description="reward of a right answer")
@@ -88,7 +92,7 @@ class Reward(Part):
         description="math: answers in a box only; or also stated in words or ####; or any last expression",
     )
     threshold: float = Field(
-        1.0, description="a function of one's own: the score from which a response is right"
+        1.0, description="a function of one's own, environment: the score from which a response is right"
     )
     workers: int | None = Field(
         None,
@@ -114,7 +118,11 @@ class Reward(Part):
     @property
     def own_function(self) -> bool:
         """Whether `grader` is a function: its scores are the rewards, as they are."""
-        return self.grader not in (*GRADERS, NO_GRADER)
+        return self.grader not in (*GRADERS, NO_GRADER, ENVIRONMENT)
+
+    @property
+    def asks_environment(self) -> bool:
+        return ENVIRONMENT in (self.grader, *(term.grader for term in self.terms))
 
     @property
     def functions(self) -> dict[str, Function]:

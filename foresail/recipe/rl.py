@@ -15,7 +15,7 @@ from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, s
 from foresail.recipe.environment import Environment
 from foresail.recipe.levels import level_refusals
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
-from foresail.recipe.reward import GRADERS, Reward
+from foresail.recipe.reward import ENVIRONMENT, GRADERS, Reward
 from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.rl_checks import (
     determinism_mistakes,
@@ -85,19 +85,6 @@ class Rl(Stage):
     engine: parts.Engine = parts.Engine()
     optimizer: parts.Optimizer = parts.Optimizer()
     checkpoints: parts.Checkpoints = parts.Checkpoints()
-
-    @property
-    def turn_sampling(self) -> parts.Sampling:
-        """How a turn is drawn: it also ends where a tool is called."""
-        calls = () if self.environment is None else self.environment.stop
-        return self.sampling.model_copy(update={"stop": (*self.sampling.stop, *calls)})
-
-    @property
-    def names_stops(self) -> bool:
-        """Whether a response may end at a text: programs may name some in any request."""
-        return bool(self.turn_sampling.stop) or (
-            self.environment is not None and self.environment.program is not None
-        )
 
     @property
     def samples_per_step(self) -> int:
@@ -177,6 +164,13 @@ class Rl(Stage):
                 )
             if dynamic_sampling.carry:
                 yield "dynamic_sampling.carry cannot carry episodes of several turns over; set it to false"
+        graders = [self.reward.grader, *(entry.grader for entry in (*self.data, *self.eval))]
+        rewarded = self.environment is not None and self.environment.may_give_rewards
+        if not rewarded and (ENVIRONMENT in graders or self.reward.asks_environment):
+            yield (
+                'the grader "environment" adds up what an environment gives for the turns; set environment.name to '
+                "one that gives rewards, or name another grader"
+            )
         yield from ungraded_mistakes(self.reward, dynamic_sampling)
         if self.eval_every and not self.eval:
             yield "eval_every is set but there is no [eval] table; add one with source = …"
@@ -247,7 +241,7 @@ class Rl(Stage):
         used = any(source.grader is None for source in sources.values())
         found = self.reward.functions if used else {}
         for place, source in sources.items():
-            if source.grader not in (None, *GRADERS, *found.values()):
+            if source.grader not in (None, *GRADERS, ENVIRONMENT, *found.values()):
                 found[f"{place}.grader"] = source.grader
         return found
 

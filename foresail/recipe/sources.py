@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, Field, Strict, ValidationError
 from foresail.recipe.inputs import count_records, default_name
 from foresail.recipe.keys import OneOrMore
 from foresail.recipe.parts import Part, Problems, SourceName, TooLong
-from foresail.recipe.reward import Reward
+from foresail.recipe.reward import GRADERS, Reward
 
 Weight = Annotated[
     float | None,
@@ -111,7 +111,9 @@ def reward_for(source: Problems, reward: Reward) -> Reward:
         return reward
     given = {**reward.model_dump(), "grader": source.grader}
     other = Reward.model_validate({"grader": source.grader})
-    return Reward.model_validate({**given, "wrong": 0.0, "correct": 1.0} if other.own_function else given)
+    return Reward.model_validate(
+        {**given, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else given
+    )
 
 
 def count_rows(source: Source) -> int | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from foresail.recipe.reward import NO_GRADER, Reward
+from foresail.recipe.reward import ENVIRONMENT, NO_GRADER, Reward
 from foresail.recipe.reward_function import can_travel, name_of
 from foresail.rewards.grader import find_grader
 from foresail.rewards.grading import Grading, InlineGrading
@@ -21,7 +21,7 @@ from foresail.rewards.pool import GradingPool
 from foresail.rewards.print_log import PrintLog
 from foresail.rewards.verdict_cache import CachedGrading
 
-QUICK = ("math", "exact", "qa", NO_GRADER)
+QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT)
 
 
 def open_grading(settings: Reward, *, prints: Path | None = None) -> Grading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,13 +13,36 @@ from foresail.maths import exact, short_answers
 from foresail.maths import verdict as maths
 from foresail.maths.extract import Accept
 from foresail.recipe.reward_function import Function, name_of
-from foresail.records import Problem, Trajectory, Verdict
+from foresail.records import Problem, Status, Trajectory, Verdict
 from foresail.rewards.foreign_rewards import ForeignReward
 from foresail.rewards.grading import Grader, load_grader
+from foresail.rewards.returned_rewards import ROUNDING
 from foresail.rewards.terms import Terms
 
 if TYPE_CHECKING:  # grading processes import this module, and need no pydantic for it
     from foresail.recipe.reward import Reward
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnRewards:
+    """The environment's own reward: the sum over the turns, 0 where it gave none. Right from `threshold` on."""
+
+    threshold: float
+
+    def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:
+        given = [turn.reward for turn in trajectory.turns if turn.reward is not None]
+        total = float(sum(given))
+        if not math.isfinite(total):
+            return Verdict(
+                status="crashed", score=0.0, detail=f"the environment gave {given}, which is no reward"
+            )
+        detail = (
+            f"the environment gave {total:g} in {len(given)} turns"
+            if given
+            else "the environment gave nothing"
+        )
+        status: Status = "correct" if total >= self.threshold - ROUNDING else "wrong"
+        return Verdict(status=status, score=total, detail=detail)
 
 
 @dataclass(frozen=True)
@@ -69,6 +93,8 @@ def find_one(grader: Function, settings: Reward) -> Grader:
         code = settings.code
         limits = Limits(seconds=code.seconds, memory_mb=code.memory_mb)
         return LastResponse(CodeGrader(scheme=code.scheme, limits=limits, isolation=code.isolation))
+    if grader == "environment":
+        return TurnRewards(threshold=settings.threshold)
     if grader == "exact":
         return LastResponse(grade_exact)
     if grader == "qa":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import lru_cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from foresail.records import Sample, Trajectory, Turn
@@ -28,8 +29,9 @@ def read_trajectory(tokenizer: Tokenizer, sample: Sample) -> Trajectory:
                 if start
                 else "",
                 response=read_response(tokenizer, sample.ids[start:middle], sample.ids[middle:end]),
+                reward=reward,
             )
-            for start, middle, end in turn_spans(sample)
+            for (start, middle, end), reward in zip_longest(turn_spans(sample), sample.turn_rewards)
         ),
         outcome=sample.outcome,
     )

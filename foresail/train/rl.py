@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
-from foresail.agents.build import Episodes, open_episodes
+from foresail.agents.build import Episodes, open_episodes, turn_sampling
 from foresail.agents.program_build import ProgramEpisodes
 from foresail.data.mixture import describe_dropped, mix_problems
 from foresail.data.prompts import PromptedProblem
@@ -152,9 +152,9 @@ def prepare(
 ) -> Setup:
     """`reader` has read the data already, perhaps."""
     recipe = session.recipe
-    if episodes is not None and episodes.tools:  # which prompts tell of
-        session.tokenizer, reader = session.tokenizer.with_options({"tools": episodes.tools}), None
-    tokenizer, reader = session.tokenizer, reader or Reader(session.tokenizer)
+    told = Reader(session.tokenizer) if episodes is None else episodes.reader(session.tokenizer)
+    reader = reader if reader is not None and reader.says_the_same(told) else told
+    tokenizer = session.tokenizer = told.tokenizer
     mixture = mix_problems(recipe.data, reader, recipe.max_prompt_tokens)
     problems = mixture.entries
     if mixture.dropped:
@@ -165,12 +165,13 @@ def prepare(
     texts = map(describe_problem, problems)
     session.progress = same_data(session.progress, f"data.source {name_sources(recipe)}", "problems", texts)
     model, max_length = session.policy.model, recipe.max_length
+    sampling = turn_sampling(recipe.sampling, episodes)
     fleet = build_fleet(
         model,
         recipe.engine_settings,
         recipe.rollout,
         max_length=max_length,
-        vocabulary=tokenizer.token_bytes() if recipe.names_stops else (),
+        vocabulary=tokenizer.token_bytes() if sampling.stop or (episodes and episodes.names_stops) else (),
     )
     require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
     return Setup(
@@ -191,7 +192,7 @@ def prepare(
         reference=open_reference(session),
         critic=open_critic(session),
         group_spec=GroupSpec(
-            sampling=recipe.turn_sampling,
+            sampling=sampling,
             num_samples=recipe.samples_per_prompt,
             stop_ids=session.tokenizer.eos_ids,
             seed=recipe.run.seed,
@@ -264,7 +265,7 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
             collected = collect(
                 setup.fleet,
                 lambda launch: setup.problems[lineup.pick(launch)],
-                replace(setup.group_spec, step=step, sampling=recipe.turn_sampling),
+                replace(setup.group_spec, step=step, sampling=turn_sampling(recipe.sampling, setup.episodes)),
                 watched(setup.rewards.judge, session.display.advance),
                 judge_group=setup.rewards.judge_group,
                 controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
@@ -349,7 +350,7 @@ def measure(session: Session[Rl], setup: Setup, step: int) -> dict[str, float]:
         found = held_out_accuracy(
             setup.fleet,
             setup.held_out,
-            session.recipe.turn_sampling,
+            turn_sampling(session.recipe.sampling, setup.episodes),
             session.recipe.run.seed,
             stream=setup.stream,
             advance=session.display.advance,

@@ -101,6 +101,11 @@ def test_hermes_reads_back_what_was_written(
         assert HERMES.parse(response.removeprefix("<think>")) == [call for _, call in turn]
 
 
+def test_a_thought_that_began_in_the_prompt_may_hold_half_a_call() -> None:
+    call = ToolCall("search", {})
+    assert HERMES.parse(f'so <tool_call>"</think>{HERMES.write(call)}') == [call]
+
+
 @settings(max_examples=150, deadline=None)
 @given(prose, st.sampled_from(["search", "python"]), unmarked, prose, st.booleans())
 def test_tags_read_back_what_was_written(

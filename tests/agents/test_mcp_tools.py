@@ -14,6 +14,9 @@ from foresail.agents.environment import EnvironmentBroken
 from foresail.agents.mcp_tools import McpServer
 from foresail.agents.tool import Tool
 from foresail.agents.tool_environment import ToolEnvironment
+from foresail.agents.world import open_world
+from foresail.recipe.environment import Environment
+from foresail.recipe.tools import McpServer as McpSettings
 from foresail.records import Message, Problem
 
 pytest.importorskip("mcp", reason='MCP servers need mcp: pip install "foresail[mcp]"')
@@ -71,6 +74,30 @@ def test_only_some_tools_may_be_wanted() -> None:
         server.only = ("sub",)
         with pytest.raises(ValueError, match="has no tool sub; it has: add, fail"):
             server.tools()
+
+
+def test_a_recipe_names_a_server_and_some_of_its_tools() -> None:
+    settings = Environment(tools=("calculator",), mcp=(McpSettings(command=tuple(COMMAND), tools=("add",)),))
+    with open_world(settings) as world:
+        assert [tool.name for tool in world.tools] == ["calculator", "add"]
+        assert asyncio.run(world.tools[1].call({"a": 1, "b": 2}, 60)).text == "3"
+    with pytest.raises(EnvironmentBroken, match="is gone"):  # closed with the world
+        asyncio.run(world.tools[1].call({"a": 1, "b": 2}, 60))
+    lacking = Environment(mcp=(McpSettings(command=tuple(COMMAND), tools=("sub",)),))
+    with pytest.raises(ValueError, match=r"environment\.mcp#1: .*has no tool sub"), open_world(lacking):
+        pass
+    absent = Environment(mcp=(McpSettings(command=("no-such-program-anywhere",)),))
+    with pytest.raises(ValueError, match=r"environment\.mcp#1: .*cannot be used"), open_world(absent):
+        pass
+
+
+def test_a_server_sees_the_variables_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY_OF_MINE", "secret")
+    for env, seen in (((), "not set"), (("KEY_OF_MINE",), "secret")):
+        with McpServer(command=COMMAND, env=env) as server:
+            assert asyncio.run(named(server, "variable").call({"name": "KEY_OF_MINE"}, 60)).text == seen
+    with pytest.raises(ValueError, match="NO_SUCH_KEY is not set"):
+        McpServer(command=COMMAND, env=["NO_SUCH_KEY"])
 
 
 def test_a_server_that_dies_breaks_the_environment() -> None:

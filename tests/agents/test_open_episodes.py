@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from foresail.agents.build import load_environment, load_named, open_episodes
 from foresail.agents.multi_hop import MultiHop
+from foresail.agents.world import load_environment, load_named
 from foresail.recipe.environment import Environment
 
 
@@ -17,13 +17,6 @@ def test_a_corpus_is_a_file_or_a_search_server() -> None:
     assert [*server.refusals()] == []
     absent = Environment(tools=("search",), corpus="nowhere.jsonl")
     assert "nowhere.jsonl does not exist" in next(absent.refusals())
-
-
-def test_the_template_is_told_of_tools_only_where_calls_are_json() -> None:
-    for call_format, told, stop in (("hermes", ["calculator"], ()), ("tags", [], ("</calculator>",))):
-        with open_episodes(Environment(tools=("calculator",), format=call_format)) as episodes:
-            assert episodes is not None and episodes.stop == stop
-            assert [tool["function"]["name"] for tool in episodes.tools] == told
 
 
 def test_environments_by_name(tmp_path: Path) -> None:

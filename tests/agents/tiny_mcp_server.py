@@ -33,6 +33,12 @@ def wait(seconds: float) -> str:
 
 
 @server.tool()
+def variable(name: str) -> str:
+    """An environment variable."""
+    return os.environ.get(name, "not set")
+
+
+@server.tool()
 def die() -> str:
     """End the server."""
     os._exit(1)

@@ -14,6 +14,7 @@ from foresail.recipe.environment import Environment
 from foresail.recipe.keys import item_type, one_or_more
 from foresail.recipe.reward import Term
 from foresail.recipe.stages import STAGES, recipe_type
+from foresail.recipe.tools import McpServer, PythonTool, SearchTool
 
 PAGE = (Path(__file__).parents[2] / "docs/recipe-keys.md").read_text(encoding="utf-8")
 
@@ -83,6 +84,20 @@ def test_keys_of_an_environment_are_on_the_page():
         if f"| `environment.{name}` |" not in PAGE or text not in PAGE
     ]
     assert missing == []
+
+
+def test_options_of_tools_are_on_the_page():
+    for prefix, table in (
+        ("environment.search", SearchTool),
+        ("environment.python", PythonTool),
+        ("environment.mcp", McpServer),
+    ):
+        rows = [line for line in PAGE.splitlines() if line.startswith(f"| `{prefix}.")]
+        for name, _, text in plain_keys(table):
+            assert any(row.startswith(f"| `{prefix}.{name}` |") and text in row for row in rows), (
+                prefix,
+                name,
+            )
 
 
 def test_keys_of_a_reward_term_are_on_the_page():

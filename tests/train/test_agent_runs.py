@@ -14,6 +14,7 @@ from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 from foresail.api.evaluate import evaluate
 from foresail.recipe.environment import Environment
 from foresail.recipe.parts import Rollout, Sampling
+from foresail.recipe.reward import Reward, Term
 from foresail.recipe.sources import HeldOut
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from command_line import CommandLine
 
 WORLD = '''
+from dataclasses import replace
 from foresail.agents.environment import Observation
 from foresail.records import Message
 
@@ -40,6 +42,13 @@ class Again:
 class Ends(Again):
     async def step(self, response):
         return Observation(done=True)
+
+class Rewards(Again):
+    """Pays half for each turn that has a 7 in it, and says nothing of others."""
+
+    async def step(self, response):
+        said = await super().step(response)
+        return replace(said, reward=0.5 if "7" in response else None)
 
 class Broken(Again):
     async def step(self, response):
@@ -107,6 +116,46 @@ def test_a_run_is_evaluated_in_its_world(
     assert record == found.records[0]
 
 
+def test_the_reward_of_an_episode_may_be_the_environments_own(
+    tiny_checkpoint: Path, tmp_path: Path, world: str
+) -> None:
+    outcome, records = train(
+        tiny_checkpoint,
+        tmp_path,
+        steps=1,
+        environment=Environment(name=f"{world}:Rewards"),
+        sampling=Sampling(max_new_tokens=2 * MAX_NEW),
+        reward=Reward(grader="environment", threshold=0.5),
+        eval=[HeldOut(source=HELD_OUT, limit=8)],
+        eval_every=1,
+    )
+    rows = RunDirectory(outcome.run).read_rollouts(1)
+    paid = set()
+    for row in rows:
+        turns = [turn["response"] for turn in row.get("turns", [])] or [row["response"]]
+        done = turns if row["finish"] == "stop" else turns[:1]  # what is cut off reaches no environment
+        sevens = sum("7" in turn for turn in done)
+        if row["finish"] == "stop":
+            assert row["reward"] == 0.5 * sevens and row["status"] == ("correct" if sevens else "wrong")
+            paid.add(row["reward"])
+    assert len(paid) > 1
+    found = evaluate(outcome.run, samples=1)
+    assert found.figures["greedy"]["value"] == records[0]["val-core/arithmetic/acc/mean@1"]
+
+
+@pytest.mark.parametrize("settings", [None, {"tools": ("calculator",)}, {"name": "multi-hop"}])
+def test_an_environment_without_rewards_grades_nothing(
+    tiny_checkpoint: Path, tmp_path: Path, settings
+) -> None:
+    environment = None if settings is None else Environment(**settings)
+    for reward in (
+        Reward(grader="environment"),
+        Reward(terms=(Term(grader="environment", name="world"),)),
+    ):
+        with pytest.raises(ValueError, match='the grader "environment" adds up'):
+            rl_recipe(tiny_checkpoint, tmp_path, environment=environment, reward=reward)
+
+
 def test_one_turn_without_a_world_is_as_before(tiny_checkpoint: Path, tmp_path: Path, world: str) -> None:
     """A world that ends every episode after the first turn changes nothing that is learned."""
     plain, _ = train(tiny_checkpoint, tmp_path / "plain", steps=2)
@@ -121,7 +170,7 @@ def test_tools_that_are_never_called_change_nothing(
     tiny_checkpoint: Path, tmp_path: Path, call_format
 ) -> None:
     plain, _ = train(tiny_checkpoint, tmp_path / "plain", steps=1)
-    tools = Environment(tools=("calculator",), format=call_format)
+    tools = Environment(tools=("calculator",), format=call_format, instructions=False)
     armed, records = train(tiny_checkpoint, tmp_path / "armed", steps=1, environment=tools)
     assert weights(plain.checkpoint).equal(weights(armed.checkpoint))
     assert records[0]["agent/turns/mean"] == 1 and records[0]["agent/tool_calls/mean"] == 0
@@ -133,6 +182,7 @@ def test_tools_that_are_never_called_change_nothing(
         ({}, "names neither tools nor an environment"),
         ({"name": "multi-hop", "tools": ("python",)}, "remove environment.tools"),
         ({"name": "maze"}, "is none of multi-hop"),
+        ({"name": "verifiers:gsm8k"}, "environments of verifiers run a loop of their own"),
         ({"tools": ("hammer",)}, "is none of calculator, python, search"),
         ({"tools": ("search",)}, "environment.corpus is what the tool search looks through; set it"),
         ({"tools": ("python",), "corpus": "a.jsonl"}, 'add "search"'),

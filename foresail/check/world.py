@@ -1,0 +1,37 @@
+"""A look at the world of an agent: it is opened as a run opens it, and says how prompts tell of its tools."""
+
+from __future__ import annotations
+
+from foresail.agents.world import World, open_world
+from foresail.check.finding import Finding, note, refusal
+from foresail.data.reader import Reader
+from foresail.recipe.environment import Environment
+
+
+def look_at_world(settings: Environment, reader: Reader | None) -> tuple[Reader | None, list[Finding]]:
+    """A reader of prompts as the run has them, and what was found. A program brings its own tools, and what
+    the preflight refuses is not told again.
+    """
+    if settings.program is not None or any(settings.refusals()):
+        return reader, []
+    try:
+        with open_world(settings) as world:
+            if reader is None:
+                return None, []
+            told = world.reader(reader.tokenizer)
+            if not world.tools:
+                return told, []
+            return told, [note(f"environment: {describe(world, told, reader)}")]
+    except (OSError, ValueError, ImportError) as error:
+        return reader, [refusal(str(error))]
+
+
+def describe(world: World, told: Reader, plain: Reader) -> str:
+    """describe(…) -> "tools search, calculator; the system prompt tells of them"."""
+    if told.instructions:
+        how = "the system prompt tells of them"
+    elif not told.says_the_same(plain):
+        how = "the chat template is told of them"
+    else:
+        how = "prompts do not tell of them (environment.instructions = false)"
+    return f"tools {', '.join(tool.name for tool in world.tools)}; {how}"
