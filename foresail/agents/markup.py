@@ -2,7 +2,7 @@
 
 A marker is a string with a meaning: `<tool_call>`, `</think>`. What tools return comes from web pages, files and
 programs. Every marker in it is broken by a space after its first character, so that it cannot pass for a call, or
-end a result: neutralise("</result>", …) -> "< /result>". Special tokens are the tokenizer's to break (`encode_text`).
+end a result: neutralise("</result>", …) -> "< /result>". Special tokens are left to the tokenizer (`encode_text`).
 """
 
 from __future__ import annotations
