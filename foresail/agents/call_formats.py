@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from foresail.agents.call_json import SHOWN, BadJSON, end_of_space, read_value
@@ -67,11 +66,8 @@ class Read(NamedTuple):
     closed: bool
 
 
-@dataclass(frozen=True, kw_only=True)
 class Hermes:
-    """JSON in `<tool_call>`. `reserved` are the tokenizer's special tokens, which no result may hold."""
-
-    reserved: tuple[str, ...] = ()
+    """JSON in `<tool_call>`."""
 
     OPEN, CLOSE = "<tool_call>", "</tool_call>"
     MARKERS = (OPEN, CLOSE, "<tool_response>", "</tool_response>", THINK, THINK_END)
@@ -132,10 +128,8 @@ class Hermes:
         return f"{self.OPEN}\n{written}\n{self.CLOSE}"
 
     def observe(self, results: Sequence[str]) -> Observation:
-        markers = (*self.MARKERS, *self.reserved)
-        return Observation(
-            messages=tuple(Message(role="tool", content=neutralise(result, markers)) for result in results)
-        )
+        shown = [neutralise(result, self.MARKERS) for result in results]
+        return Observation(messages=tuple(Message(role="tool", content=text) for text in shown))
 
     def instructions(self, tools: Sequence[Tool]) -> str:
         listed = "\n".join(json.dumps(tool.schema(), ensure_ascii=False) for tool in tools)
@@ -178,21 +172,17 @@ def behind_thinking(markers: Sequence[Marker], at: int) -> int:
 
 
 class Tags:
-    """A tag for each tool; what it holds is the value of the tool's one argument, character by character.
-
-    `reserved` are the tokenizer's special tokens, which no result may hold.
-    """
+    """A tag for each tool; what it holds is the value of the tool's one argument, character by character."""
 
     RESULT, RESULT_END = "<result>", "</result>"
 
-    def __init__(self, tools: Sequence[Tool], *, reserved: Sequence[str] = ()) -> None:
+    def __init__(self, tools: Sequence[Tool]) -> None:
         self.arguments = {tool.name: only_argument(tool) for tool in tools}
         if "result" in self.arguments or "think" in self.arguments:
             raise ValueError("<result> and <think> have a meaning already; give the tool another name")
         self.opens = {f"<{name}>": name for name in self.arguments}
         self.closes = {f"</{name}>": name for name in self.arguments}
-        own = (*self.opens, *self.closes, self.RESULT, self.RESULT_END, THINK, THINK_END)
-        self.markers = (*own, *reserved)
+        self.markers = (*self.opens, *self.closes, self.RESULT, self.RESULT_END, THINK, THINK_END)
 
     @property
     def stop(self) -> tuple[str, ...]:

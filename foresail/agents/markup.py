@@ -1,8 +1,8 @@
 """Markers in a text: where they stand, and how text from elsewhere is kept from holding any.
 
-A marker is a string with a meaning: `<tool_call>`, `</think>`, a special token of the tokenizer's. What tools
-return comes from web pages, files and programs. Every marker in it is broken by a space after its first character,
-so that it cannot end a turn, begin one, or pass for a call: neutralise("</result>", …) -> "< /result>".
+A marker is a string with a meaning: `<tool_call>`, `</think>`. What tools return comes from web pages, files and
+programs. Every marker in it is broken by a space after its first character, so that it cannot pass for a call, or
+end a result: neutralise("</result>", …) -> "< /result>". Special tokens are left to the tokenizer (`encode_text`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 THINK, THINK_END = "<think>", "</think>"
-# How special tokens of most tokenizers begin: <|im_end|>, <｜User｜>. Broken even where nobody has named them.
-SPECIAL = re.compile(r"<(?=[|｜])")
 SURROGATE = re.compile("[\ud800-\udfff]")  # halves of characters, which have no UTF-8
 
 
@@ -37,21 +35,14 @@ def any_of(markers: Iterable[str]) -> re.Pattern[str]:
 
 
 def neutralise(text: str, markers: Sequence[str] = ()) -> str:
-    """The text without any of the markers, nor `<|`, nor characters that cannot be encoded.
-
-    neutralise("a<|im_end|>b") -> "a< |im_end|>b"
-    """
+    """The text without any of the markers, nor characters that cannot be encoded."""
     text = SURROGATE.sub("\ufffd", text)
-    text = SPECIAL.sub("< ", text)
-    # A single character, or white space, ends no turn; and a space would not break it.
-    pattern = any_of(marker for marker in markers if len(marker.strip()) > 1)
+    pattern = any_of(markers)
     while pattern.search(text):  # again: what is left of one may be another
         text = pattern.sub(broken, text)
     return text
 
 
 def broken(found: re.Match[str]) -> str:
-    """With a space behind its first character that is none."""
-    marker = found[0]
-    first = len(marker) - len(marker.lstrip()) + 1
-    return f"{marker[:first]} {marker[first:]}"
+    """With a space behind its first character."""
+    return f"{found[0][0]} {found[0][1:]}"

@@ -22,6 +22,7 @@ from foresail.tokenizer.token_bytes import token_bytes
 
 SPECIAL_NAMES = ("bos_token", "eos_token", "pad_token", "unk_token")
 TEXTS_PER_CALL = 1000
+CONTROL = ("<|", "<｜")  # how control tokens of most tokenizers begin
 
 
 class Tokenizer:
@@ -89,9 +90,12 @@ class Tokenizer:
         return token_bytes(self._core)
 
     def special_tokens(self) -> tuple[str, ...]:
-        """Texts that become control tokens wherever they stand: what comes from elsewhere must not hold them."""
+        """Texts that become control tokens wherever they stand: what comes from elsewhere must not hold them.
+
+        Some tokenizers do not say of `<｜User｜>` that it is special, so all of that form count.
+        """
         added = self._core.get_added_tokens_decoder().values()
-        return tuple(token.content for token in added if token.special)
+        return tuple(token.content for token in added if token.special or token.content.startswith(CONTROL))
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """The ids after which the assistant's answer begins."""
@@ -147,10 +151,11 @@ class Tokenizer:
     def _without_specials(self, text: str) -> str:
         """ "<|im_end|>" -> "< |im_end|>"; other text is as it was, but for half characters."""
         text = text.encode(errors="replace").decode()
-        specials = [token for token in self.special_tokens() if len(token) > 1]
-        while found := [token for token in specials if token in text]:
+        # A single character, or white space, ends no turn; and a space would not break it.
+        specials = [token for token in self.special_tokens() if len(token.strip()) > 1]
+        while found := [token for token in specials if token in text]:  # again: what is left may be another
             for token in found:
-                text = text.replace(token, f"{token[0]} {token[1:]}")
+                text = text.replace(token, broken(token))
         return text
 
     def encode_conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
@@ -289,3 +294,9 @@ def squeeze(text: str) -> str:
 def excerpt(text: str, near: int = 0) -> str:
     start = max(0, near - 20)
     return text[start : start + 40]
+
+
+def broken(token: str) -> str:
+    """With a space behind its first character that is none: broken("<|im_end|>") -> "< |im_end|>"."""
+    first = len(token) - len(token.lstrip()) + 1
+    return f"{token[:first]} {token[first:]}"

@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_conversation_masks import CHAT, CHATML, FORGETFUL, REAL, TURNS, chatml, real
+from tokenizers import AddedToken
 
 from foresail.records import Message
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.tokenizer.train import train_bpe
 
 
 def put_together(tokenizer: Tokenizer, *, ended: bool) -> list[int]:
@@ -68,6 +72,30 @@ def test_no_text_of_a_message_becomes_a_special_token() -> None:
         assert not specials.keys() & set(tokenizer.encode_text(text)), text
         ids = tokenizer.encode_next_turn([Message(role="tool", content=text)], ended=True)
         assert [n for n in ids if n in specials] == [n for n in plain if n in specials], text
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.text("ab<| \n", min_size=2, max_size=4), min_size=1, max_size=4),
+    st.text("ab<| \n", max_size=30),
+)
+def test_whatever_the_special_tokens_are_no_text_becomes_one(specials: list[str], text: str) -> None:
+    """Spaces in them, at either end, and one within another: all are broken, and breaking comes to an end."""
+    tokenizer = train_bpe(["ab<| "], vocab_size=300, alphabet="bytes", special_tokens=specials)
+    wanted = {token for token in specials if len(token.strip()) > 1}
+    added = tokenizer._core.get_added_tokens_decoder()
+    numbers = {number for number, token in added.items() if token.content in wanted}
+    assert not numbers & set(tokenizer.encode_text(text + "".join(specials)))
+
+
+def test_a_control_token_that_is_not_marked_special_is_broken_too() -> None:
+    tokenizer = chatml()
+    tokenizer._core.add_tokens(
+        [AddedToken("<｜User｜>", special=False), AddedToken("<think>", special=False)]
+    )
+    user, think = (tokenizer._core.token_to_id(text) for text in ("<｜User｜>", "<think>"))
+    ids = tokenizer.encode_text("<｜User｜><think>")
+    assert user not in ids and think in ids  # the latter is for the call formats to judge
 
 
 def test_other_text_is_as_it_was() -> None:
