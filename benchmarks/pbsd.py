@@ -24,6 +24,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -65,16 +66,18 @@ HINT, WITHHELD = " ({answer})", "also also also"
 LIES = 0.5  # how often an unreliable source is believed in the cold start
 NUM_SHOWN, NUM_TRAIN = 12_000, 8000
 MAX_PROMPT, MAX_NEW, MAX_TURNS = 96, 640, 12
-SUCCESS = 0.6  # of drawn episodes: how many samples until then
+SUCCESS = 0.6  # of the episodes of five steps: how many samples until then
 SPLITS = {"test": "split=test,hops=3", "ood": "split=ood,hops=3-4", "long": "split=long,hops=5-6"}
 PBSD = {"kind": "pbsd", "hint": HINT, "min_tokens": 2, "min_snr": 0.0}
 ARMS: dict[str, dict[str, Any]] = {
     "grpo": {},
     "pbsd": PBSD,
+    "additive": PBSD | {"form": "additive", "additive_weight": 0.5, "fade": True},  # learns from all groups
     "pbsd-fade": PBSD | {"fade": True},
     "pbsd-placebo": PBSD | {"student": "placebo", "withheld": WITHHELD},
     "pbsd-contrastive": PBSD | {"student": "contrastive"},
     "token": {"kind": "pbsd", "hint": HINT, "level": "token"},
+    "additive-shuffled": PBSD | {"form": "additive", "additive_weight": 0.5, "fade": True},
     "shuffled": PBSD,  # the teacher is told another problem's answer
     "withheld": PBSD,  # the teacher is told no more than that there is one
 }
@@ -112,6 +115,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--rates", nargs="+", type=float, default=[3e-4, 1e-3], help="learning rates to try")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--prompts", type=int, default=32, help="of a step, 8 samples each")
+    parser.add_argument(
+        "--filter", action="store_true", help="draw new groups in the place of those all alike"
+    )
     parser.add_argument("--hops", type=int, default=3, help="of a problem in training")
     parser.add_argument("--tests", type=int, default=200, help="held-out problems of each split")
     parser.add_argument("--sft-steps", type=int, default=3000)
@@ -127,6 +133,7 @@ def start(options: argparse.Namespace, seed: int, arm: str, rate: float) -> None
     """One run in a process of its own, on one thread: that many fit beside each other."""
     words = ["--root", options.root, "--steps", options.steps, "--sft-steps", options.sft_steps]
     words += ["--prompts", options.prompts, "--hops", options.hops, "--tests", options.tests]
+    words += ["--filter"] if options.filter else []
     words += ["--hidden", options.hidden, "--layers", options.layers, "--device", options.device]
     environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     folder = options.root / f"seed-{seed}"
@@ -215,7 +222,7 @@ def rl_recipe(options: argparse.Namespace, folder: Path, seed: int, arm: str, ra
         model=parts.Model(path=str(tuned(options, folder)), dtype="float32"),
         data=(ProblemSource(source=f"multi-hop:count={NUM_TRAIN},seed={seed},hops={options.hops}"),),
         eval=tuple(held_out),
-        eval_every=max(1, options.steps // 2),
+        eval_every=options.steps,
         steps=options.steps,
         prompts_per_step=options.prompts,
         samples_per_prompt=8,
@@ -223,6 +230,7 @@ def rl_recipe(options: argparse.Namespace, folder: Path, seed: int, arm: str, ra
         sampling=parts.Sampling(max_new_tokens=MAX_NEW),
         environment=Environment(name="multi-hop", max_turns=MAX_TURNS),
         credit=Credit(**ARMS[arm]),
+        dynamic_sampling=parts.DynamicSampling(enabled=options.filter),
         reward=Reward(grader="qa"),
         optimizer=parts.Optimizer(lr=rate, warmup=2),
         checkpoints=parts.Checkpoints(every=options.steps),
@@ -235,7 +243,7 @@ def tuned(options: argparse.Namespace, folder: Path) -> Path:
 
 def control(arm: str, seed: int) -> None:
     """What the teacher of a control is told in the answer's place."""
-    if arm == "shuffled":
+    if arm.endswith("shuffled"):
         others = [problem.answer for problem in make_problems(500, seed=seed + 1)]
         turn_credit.answers_of = lambda problem: [random.Random(problem.id).choice(others)]
     if arm == "withheld":
@@ -266,11 +274,11 @@ def read_run(options: argparse.Namespace, seed: int, arm: str, rate: float) -> d
     records = RunDirectory.open(options.root / f"seed-{seed}" / run_name(arm, rate)).read_metrics()
     last = [record for record in records if f"val-core/{next(iter(SPLITS))}/acc/mean@4" in record][-1]
     found: dict[str, Any] = {name: last[f"val-core/{name}/acc/mean@4"] for name in SPLITS}
-    drawn, found["samples_to_success"] = 0.0, None
-    for record in records[1:]:
-        drawn += record["rollout/groups_launched"] * 8
-        if found["samples_to_success"] is None and record["rollout/accuracy"] >= SUCCESS:
-            found["samples_to_success"] = drawn
+    steps = [record for record in records if "rollout/accuracy" in record]
+    drawn = accumulate(record["rollout/groups_launched"] * 8 for record in steps)
+    recent = [fmean(r["rollout/accuracy"] for r in steps[max(0, n - 4) : n + 1]) for n in range(len(steps))]
+    reached = (samples for samples, success in zip(drawn, recent, strict=True) if success >= SUCCESS)
+    found["samples_to_success"] = next(reached, None)
     return found
 
 

@@ -71,7 +71,6 @@ def main() -> None:
     measured = [found for found in measured if found]
     figures = (
         "timing_s/rollout",
-        "timing_s/score",
         "timing_s/update",
         "agent/turns/mean",
         "agent/tool_errors/share",
@@ -217,6 +216,7 @@ def rl_recipe(options: argparse.Namespace) -> Rl:
         environment=Environment(
             tools=("search",),
             corpus=str(corpus_of(options)),
+            instructions=False,  # the cold start has taught how to call
             max_turns=MAX_TURNS,
             max_result_chars=RESULT_CHARS,
         ),

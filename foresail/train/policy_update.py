@@ -9,9 +9,8 @@ one, learns here too, from the same batches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 import torch
 
@@ -44,7 +43,8 @@ def update_policy(
 ) -> tuple[dict[str, float], Credits]:
     """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
     policy, temperature = session.policy, recipe.sampling.temperature
-    updates, metrics, credits = build_updates(session, groups, recipe, critic)
+    built = build_updates(session, groups, recipe, critic)
+    updates, metrics, credits = built.batches, built.metrics, built.credits
     if session.progress.step < recipe.critic_only_steps:
         return metrics, credits
     metrics |= describe_updates(
@@ -53,7 +53,8 @@ def update_policy(
         micro_batch_tokens=recipe.micro_batch_tokens,
         frozen=recipe.lora is not None,
     )
-    old = policy.model if recipe.loss.old_logprobs == "trainer" else None
+    asks_trainer = recipe.loss.old_logprobs == "trainer" and not built.by_trainer
+    old = policy.model if asks_trainer else None
     updates = [
         [add_logprobs(batch, temperature, old=old, reference=reference) for batch in batches]
         for batches in updates
@@ -71,11 +72,21 @@ def update_policy(
     return metrics, credits
 
 
+@dataclass(frozen=True, kw_only=True)
+class Updates:
+    """Those of one pass as packed micro-batches; `by_trainer`: their old log-probabilities are its own already."""
+
+    batches: list[list[PackedBatch]]
+    metrics: dict[str, float]
+    credits: Credits = ()
+    by_trainer: bool = False
+
+
 def build_updates(
     session: Session[Rl], groups: Sequence[Group], recipe: Rl, critic: Critic | None
-) -> tuple[list[list[PackedBatch]], dict[str, float], Credits]:
-    """The updates of one pass as packed micro-batches, every token with its advantage: what its sample did better
-    than its siblings, or than a critic expected of it, which then learns from the same batches.
+) -> Updates:
+    """Every token with its advantage: what its sample did better than its siblings, or than a critic expected of
+    it, which then learns from the same batches.
     """
     pack_part = partial(
         pack_groups,
@@ -87,10 +98,11 @@ def build_updates(
         by_turn=recipe.credit.kind == "turn_gae",
         world=session.world,
     )
-    shares = [[groups[i] for i in part] for part in split(len(groups), recipe.parts_per_pass)]
+    rows = split(len(groups), recipe.parts_per_pass)
+    shares = [[groups[i] for i in row] for row in rows]
     if critic is None:
         advantages_GN = compute_advantages(groups, recipe.advantage.kind, session.world)
-        advantages, credits = share_credit(
+        shared = share_credit(
             groups,
             advantages_GN,
             recipe.credit,
@@ -105,10 +117,20 @@ def build_updates(
                 device=session.device,
             ),
         )
-        rest = iter(advantages)
-        updates = [pack_part(share, [*islice(rest, len(share))]) for share in shares]
-        metrics = describe_advantages(advantages_GN, session.world) | describe_credit(credits)
-        return updates, metrics, credits
+        old = shared.logprobs if recipe.loss.old_logprobs == "trainer" else None
+        return Updates(
+            batches=[
+                pack_part(
+                    share,
+                    [shared.advantages[i] for i in row],
+                    old_logprobs=None if old is None else [old[i] for i in row],
+                )
+                for share, row in zip(shares, rows, strict=True)
+            ],
+            metrics=describe_advantages(advantages_GN, session.world) | describe_credit(shared.credits),
+            credits=shared.credits,
+            by_trainer=old is not None,
+        )
     updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
     metrics |= describe_advantages(join(updates, "advantages_M"), session.world)
     metrics |= critic.learn(
@@ -116,7 +138,7 @@ def build_updates(
         before=session.progress.step * recipe.updates_per_step,
         total=recipe.steps * recipe.updates_per_step,
     )
-    return updates, metrics, ()
+    return Updates(batches=updates, metrics=metrics)
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
 from torch import Tensor
@@ -29,6 +29,17 @@ ALIASES = "aliases"  # of an answer, in a problem's extra
 ANSWER_MARKS = re.compile(rb"\\boxed\{|<answer>|####")
 
 
+@dataclass(frozen=True, kw_only=True)
+class SharedCredit:
+    """Advantages of all tokens, and where turns were weighed, how they came by them. A student who was told nothing
+    has read the samples as they are: what it says is what the trainer's own log-probabilities would be.
+    """
+
+    advantages: list[TokenAdvantages]
+    credits: Credits = ()
+    logprobs: list[list[list[float]]] | None = None
+
+
 def share_credit(
     groups: Sequence[Group],
     advantages_GN: Tensor,
@@ -38,8 +49,7 @@ def share_credit(
     tokenizer: Tokenizer,
     max_length: int,
     score: Score,
-) -> tuple[list[TokenAdvantages], list[list[SampleCredit]]]:
-    """Advantages of all tokens, and, where turns were weighed, how they came by them."""
+) -> SharedCredit:
     advantages = advantages_GN.tolist()
     if settings.kind == "pbsd":
         scored = score_groups(groups, settings, tokenizer=tokenizer, max_length=max_length, score=score)
@@ -48,7 +58,11 @@ def share_credit(
             pbsd_credit(group, row, settings, strength=strength)
             for group, row in zip(scored, advantages, strict=True)
         ]
-        return [[credit.advantages for credit in group] for group in credits], credits
+        return SharedCredit(
+            advantages=[[credit.advantages for credit in group] for group in credits],
+            credits=credits,
+            logprobs=student_logprobs(scored) if settings.student == "plain" else None,
+        )
     if settings.kind == "turn_rewards":
         shared = [
             turn_reward_credit(
@@ -59,8 +73,8 @@ def share_credit(
             )
             for group, row in zip(groups, advantages, strict=True)
         ]
-        return shared, []
-    return uniform_advantages(groups, advantages_GN), []
+        return SharedCredit(advantages=shared)
+    return SharedCredit(advantages=uniform_advantages(groups, advantages_GN))
 
 
 def uniform_advantages(groups: Sequence[Group], advantages_GN: Tensor) -> list[TokenAdvantages]:
@@ -104,6 +118,14 @@ def score_groups(
         ]
         for row, group in enumerate(groups)
     ]
+
+
+def student_logprobs(scored: Sequence[Sequence[ScoredSample]]) -> list[list[list[float]]] | None:
+    """None where a sample could not be read."""
+    found = [[sample.student for sample in group] for group in scored]
+    if any(student is None for group in found for student in group):
+        return None
+    return found  # type: ignore[return-value]
 
 
 def behind_own_prompt(logprobs: list[float] | None, sample: Sample) -> list[float] | None:

@@ -33,6 +33,7 @@ def pack_groups(
     groups: Sequence[Group],
     advantages: Sequence[Sequence[list[float]]] | None,
     *,
+    old_logprobs: Sequence[Sequence[list[float]]] | None = None,
     version: int | None,
     aggregation: Aggregation,
     max_new_tokens: int,
@@ -45,8 +46,8 @@ def pack_groups(
 
     Without advantages, which a critic will find, a sample bears its reward at its last token; `by_turn`, what the
     world gave for a turn at that turn's last, and each token its turn. `version`, that of the weights now, tells
-    tokens that older ones drew from the others, where samples are carried over. An episode of several branches
-    gives a sequence of each.
+    tokens that older ones drew from the others, where samples are carried over. `old_logprobs` are the engine's,
+    unless the trainer has its own already. An episode of several branches gives a sequence of each.
     """
     sequences = [
         TrainSequence(
@@ -59,7 +60,7 @@ def pack_groups(
             rewards=token_rewards(record, group.rewards[number], by_turn=by_turn)
             if advantages is None
             else None,
-            old_logprobs=record.logprobs,
+            old_logprobs=record.logprobs if old_logprobs is None else old_logprobs[row][number],
             rollout_logprobs=record.logprobs,
             fresh=None if version is None else [int(drawn == version) for drawn in record.versions],
             side={**record.side, TURN: record.turns} if by_turn else record.side,

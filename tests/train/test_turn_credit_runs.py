@@ -16,9 +16,10 @@ from tiny_world import MAX_NEW, make_tokenizer, tiny_shape
 from foresail.model.hf import build_model
 from foresail.recipe.credit import Credit
 from foresail.recipe.environment import Environment
-from foresail.recipe.parts import Advantage, Critic, DynamicSampling, Engine, Sampling
+from foresail.recipe.parts import Advantage, Critic, DynamicSampling, Engine, Loss, Sampling
 from foresail.records import Group, Message, Problem, Sample, TrainSequence, Verdict
 from foresail.runlog.directory import RunDirectory
+from foresail.train.policy_update import add_logprobs
 from foresail.train.scoring import score_sequences
 from foresail.train.turn_credit import answers_of, final_answer, score_groups, tell
 from foresail.train.updates import token_rewards
@@ -166,6 +167,30 @@ def test_without_strength_it_is_grpo_bit_for_bit(tiny_checkpoint: Path, tmp_path
     plain, _ = train(tiny_checkpoint, tmp_path / "plain", **episodes)
     credited, _ = train(tiny_checkpoint, tmp_path / "pbsd", credit=pbsd(strength=0.0), **episodes)
     assert weights(plain.checkpoint).equal(weights(credited.checkpoint))
+
+
+def test_the_student_takes_the_place_of_the_trainer_s_own_pass(
+    tiny_checkpoint: Path, tmp_path: Path, episodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same weights as with a pass of its own; one less for a student who was told nothing."""
+    passes: list[object] = []
+
+    def counted(batch, temperature, *, old, reference):
+        passes.append(old)
+        return add_logprobs(batch, temperature, old=old, reference=reference)
+
+    monkeypatch.setattr("foresail.train.policy_update.add_logprobs", counted)
+    episodes |= {"engine": Engine(batch_invariant=True), "loss": Loss(old_logprobs="trainer")}
+    plain, _ = train(tiny_checkpoint, tmp_path / "plain", **episodes)
+    assert passes and None not in passes
+    passes.clear()
+    credited, _ = train(tiny_checkpoint, tmp_path / "pbsd", credit=pbsd(strength=0.0), **episodes)
+    assert passes and {*passes} == {None}
+    torch.testing.assert_close(weights(plain.checkpoint), weights(credited.checkpoint), rtol=0, atol=1e-6)
+    passes.clear()
+    placebo = pbsd(strength=0.0, student="placebo", withheld="1")
+    train(tiny_checkpoint, tmp_path / "placebo", credit=placebo, **episodes)
+    assert passes and None not in passes
 
 
 @pytest.mark.parametrize("level", ["turn", "token"])
