@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import math
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -143,7 +144,7 @@ class OpenEnv:
             return self._refuse(error_of(answer)[1])
         said = self._observation(answer)
         reward, done = said.get("reward"), said.get("done")
-        if reward is not None and not isinstance(reward, int | float):
+        if reward is not None and not (isinstance(reward, int | float) and math.isfinite(reward)):
             raise EnvironmentBroken(f"the OpenEnv server gave {reward!r} for a reward")
         text = shorten(show(said.get("observation")), self.max_result_chars) or "(nothing)"
         messages = () if done else (Message(role="user", content=text),)
