@@ -55,7 +55,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 
 SAMPLES, MOST_TURNS, SLOWEST, MAX_NEW, PAGE = 4, 8, 2.0, 512, 16
-TIMED_STEPS = 40
+TIMED_STEPS, MOST_TIMED = 40, 256
 STOPS = tuple(range(100, 116))  # of some 280 tokens: turns of about 17
 
 
@@ -89,7 +89,7 @@ def main() -> None:
     assert samples["stream"] == samples["loop"], "the two sides played other episodes"
     counts = [sample.turns[-1] + 1 for sample in samples["loop"].values()]
     figures["turns_mean"] = sum(counts) / len(counts)
-    steps = fit(measure_steps(build(tokenizer, options.rows, options.device), options.rows))
+    steps = fit(measure_steps(build(tokenizer, MOST_TIMED, options.device), options.rows))
     seconds = simulate_stream(samples["stream"], problems, tokenizer, steps.cost, options.rows)
     measured = figures["stream"]["seconds"]
     figures["simulated"] = {
@@ -108,7 +108,11 @@ def build(tokenizer: Tokenizer, rows: int, device: str) -> Engine:
         num_kv_heads=2, head_dim=16, max_context=1024,
     )  # fmt: skip
     model = build_model(shape, seed=0, device=device)
-    return Engine(model, num_pages=2 * rows * (MAX_NEW + 64) // PAGE, page_size=PAGE, max_running=rows)
+    return Engine(model, num_pages=cache_tokens(rows) // PAGE, page_size=PAGE, max_running=rows)
+
+
+def cache_tokens(rows: int) -> int:
+    return 2 * rows * (MAX_NEW + 64)
 
 
 def count_prompt_tokens(engine: Engine) -> list[int]:
@@ -244,9 +248,9 @@ def go_on(
 
 
 def measure_steps(engine: Engine, most: int) -> list[MeasuredStep]:
-    """Steps with 1 to `most` rows, with short and with long contexts; each by the best of three."""
+    """Steps with 1 to `most` rows, and wide ones, by which prompts are priced; each by the best of three."""
     found = []
-    for rows in sorted({1, most // 4, most // 2, 3 * most // 4, most} - {0}):
+    for rows in sorted({1, most // 2, most, MOST_TIMED // 2, MOST_TIMED} - {0}):
         for context in (16, 256):
             seconds = min(time_steps(engine, rows, context) for _ in range(3))
             middle = context + TIMED_STEPS / 2
@@ -300,16 +304,22 @@ def simulate_stream(
         groups=len(groups),
         samples=SAMPLES,
         mean_tokens=1,
-        max_tokens=MAX_NEW,
+        max_tokens=MAX_NEW // MOST_TURNS,  # of a turn, were all alike: the limit is of the whole
         prompt_tokens=len(problems[0].ids),
-        tools=Tools(mean_turns=1, max_turns=MOST_TURNS),
+        tools=Tools(mean_turns=1, max_turns=MOST_TURNS, tokens=1),
     )
     simulation = Simulation(
-        cluster=Machines(instances=1, max_running=rows),
+        cluster=small_cache(Machines(instances=1, max_running=rows, kv_bytes=10**6), cache_tokens(rows)),
         workload=workload,
         rollout=SimulatedRollout(policy="group", chunk_tokens=None),  # what `auto` is on one engine
     )
     return SimulatedStep(simulation, cost, Recorded(workload, groups), 1.0).run().seconds
+
+
+def small_cache(machines: Machines, tokens: int) -> Machines:
+    """With weights so large that this much room is left."""
+    free = machines.kv_tokens * machines.kv_bytes / 1e9 + machines.weight_gb
+    return machines.model_copy(update={"weight_gb": free - tokens * machines.kv_bytes / 1e9})
 
 
 def to_turns(sample: PlayedSample, problem: Problem, tokenizer: Tokenizer) -> tuple[Turn, ...]:
