@@ -22,6 +22,7 @@ import os
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
@@ -32,6 +33,7 @@ from typing import Any
 import torch
 
 from foresail.agents.build import open_episodes
+from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.turn_credit import pbsd_credit
 from foresail.data.multi_hop import make_problems
 from foresail.data.multi_hop_traces import believe, converse, to_key
@@ -78,6 +80,8 @@ ARMS: dict[str, dict[str, Any]] = {
     "pbsd-contrastive": PBSD | {"student": "contrastive"},
     "token": {"kind": "pbsd", "hint": HINT, "level": "token"},
     "additive-shuffled": PBSD | {"form": "additive", "additive_weight": 0.5, "fade": True},
+    "oracle": PBSD
+    | {"min_tokens": 1},  # evidence is what each turn decided: what credit could be worth at all
     "shuffled": PBSD,  # the teacher is told another problem's answer
     "withheld": PBSD,  # the teacher is told no more than that there is one
 }
@@ -246,6 +250,8 @@ def control(arm: str, seed: int) -> None:
     if arm.endswith("shuffled"):
         others = [problem.answer for problem in make_problems(500, seed=seed + 1)]
         turn_credit.answers_of = lambda problem: [random.Random(problem.id).choice(others)]
+    if arm == "oracle":
+        turn_credit.score_groups = score_by_truth
     if arm == "withheld":
         turn_credit.answers_of = lambda problem: [WITHHELD]
 
@@ -285,6 +291,20 @@ def read_run(options: argparse.Namespace, seed: int, arm: str, rate: float) -> d
 # Planted turns: which of them matter is known.
 
 
+def score_by_truth(
+    groups: Sequence[Group], *_: Any, tokenizer: Tokenizer, **__: Any
+) -> list[list[ScoredSample]]:
+    """In the place of teacher and student: 4 nats for a turn that chose the truth, -4 for one that chose a lie."""
+    return [[score_one(group.problem, tokenizer, sample) for sample in group.samples] for group in groups]
+
+
+def score_one(problem: Problem, tokenizer: Tokenizer, sample: Sample) -> ScoredSample:
+    decided = decisions(problem, [turn.response for turn in read_trajectory(tokenizer, sample).turns])
+    written = Counter(turn for turn, mask in zip(sample.turns, sample.loss_mask, strict=True) if mask)
+    gains = [4 * decided[turn] / max(1, written[turn]) for turn in sample.turns]
+    return ScoredSample(sample=sample, teachers=[gains], student=[0.0] * len(gains))
+
+
 def planted(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Rank correlation with what turns decided, in right and in wrong episodes, by what the student is told."""
     folder = options.root / f"seed-{seed}"
@@ -321,7 +341,7 @@ def sample_groups(model: Any, tokenizer: Tokenizer, seed: int) -> list[Group]:
 
 
 def correlate(groups: Sequence[Group], settings: Credit, model: Any, tokenizer: Tokenizer) -> dict[str, Any]:
-    def score(sequences: Any) -> list[list[float]]:
+    def score(sequences: Any) -> list[torch.Tensor]:
         return score_sequences(
             model, sequences, temperature=1.0, micro_batch_tokens=16_384, device=model.device
         )
@@ -376,9 +396,26 @@ def contributions(problem: Problem, queries: Sequence[str]) -> list[float]:
     return found
 
 
+def decisions(problem: Problem, responses: Sequence[str]) -> list[float]:
+    """As `contributions`, of all turns: the answer chooses between truth and lie as well."""
+    *searches, last = responses
+    found = contributions(problem, [query_in(text) for text in searches])
+    both = zip(problem.extra["searches"], problem.extra["matters"], strict=True)
+    end = to_key([key for key, matters in both if matters][-1])
+    arrived = any(query_in(text) == "{} {}".format(*end) for text in searches)
+    lie = world_of(problem.extra).fact(*end).lie
+    answer = last.partition("<answer>")[2].partition("</answer>")[0]
+    chose = {problem.answer: 1.0, str(lie): -1.0}.get(answer, 0.0)
+    return [*found, chose if arrived and lie is not None else 0.0]
+
+
+def query_in(response: str) -> str:
+    return response.partition("<search>")[2].partition("</search>")[0]
+
+
 def queries_of(tokenizer: Tokenizer, sample: Sample) -> list[str]:
     turns = [turn.response for turn in read_trajectory(tokenizer, sample).turns]
-    return [text.partition("<search>")[2].partition("</search>")[0] for text in turns if "<search>" in text]
+    return [query_in(text) for text in turns if "<search>" in text]
 
 
 def rank(first: Sequence[float], second: Sequence[float]) -> float:

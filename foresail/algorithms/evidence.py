@@ -18,6 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -72,11 +73,11 @@ class Evidence:
 def token_evidence(scored: ScoredSample, *, clamp: float) -> TokenEvidence:
     """Teacher -1, student -3, clamp 5 -> 2; a token the teacher holds for impossible -> -5."""
     sample, size = scored.sample, len(scored.sample.ids)
-    loss_T = torch.tensor(sample.loss_mask, dtype=torch.bool)
+    loss_T = torch.from_numpy(np.array(sample.loss_mask, dtype=bool))
     counted_T = loss_T
     if scored.ignored is not None:
         check_length("ignored", len(scored.ignored), size)
-        counted_T = loss_T & ~torch.tensor(scored.ignored, dtype=torch.bool)
+        counted_T = loss_T & ~torch.from_numpy(np.array(scored.ignored, dtype=bool))
     teachers = [to_tensor(found, size) for found in scored.teachers if found is not None]
     if not teachers or scored.student is None:
         gains_T = torch.full((size,), math.nan, dtype=torch.float64)
@@ -86,7 +87,7 @@ def token_evidence(scored: ScoredSample, *, clamp: float) -> TokenEvidence:
         gains_T=gains_T.clamp(-clamp, clamp),
         counted_T=counted_T,
         loss_T=loss_T,
-        turns_T=torch.tensor(sample.turns, dtype=torch.long),
+        turns_T=torch.from_numpy(np.array(sample.turns, dtype=np.int64)),
     )
 
 

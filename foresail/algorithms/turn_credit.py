@@ -74,10 +74,13 @@ def pbsd_credit(
     """
     check_advantages(advantages)
     tokens = [token_evidence(scored, clamp=settings.clamp) for scored in group]
-    units = [gather(found, units_of(found, settings.level)) for found in tokens]
+    turns = [gather(found, found.turns_T) for found in tokens]
+    units = turns if settings.level == "turn" else [gather(found, each_token(found)) for found in tokens]
     units = [fade(found) for found in units] if settings.fade else units
     z = [found.evidence_U for found in units] if settings.form == "raw" else standardize(units)
-    return [share_out(*each, settings, strength) for each in zip(advantages, tokens, units, z, strict=True)]
+    return [
+        share_out(*each, settings, strength) for each in zip(advantages, tokens, turns, units, z, strict=True)
+    ]
 
 
 def check_advantages(advantages: Sequence[float]) -> None:
@@ -86,13 +89,15 @@ def check_advantages(advantages: Sequence[float]) -> None:
             raise ValueError(f"the advantage of sample {number} is {advantage}; look at the group's rewards")
 
 
-def units_of(tokens: TokenEvidence, level: str) -> Tensor:
-    return tokens.turns_T if level == "turn" else torch.arange(len(tokens.turns_T))
+def each_token(tokens: TokenEvidence) -> Tensor:
+    """Every token a unit of its own."""
+    return torch.arange(len(tokens.turns_T))
 
 
 def share_out(
     advantage: float,
     tokens: TokenEvidence,
+    turns: Evidence,
     units: Evidence,
     z_U: Tensor,
     settings: Credit,
@@ -107,9 +112,9 @@ def share_out(
         shares_U = advantage * (1 + strength * (weights_U - 1))  # exactly A where one of the factors is 0
     elif several and strength > 0:
         shares_U = advantage + strength * settings.additive_weight * torch.where(used_U, z_U, 0.0)
-    shares_T = torch.where(tokens.loss_T, shares_U[units.units_T], advantage)
-    columns = (z_U[units.units_T], used_U[units.units_T], weights_U[units.units_T], shares_T)
-    return SampleCredit(advantages=shares_T.tolist(), turns=describe(tokens, *columns))
+    shares_T = torch.where(tokens.loss_T, shares_U.index_select(0, units.units_T), advantage)
+    columns = torch.stack([z_U, used_U.to(z_U), weights_U, shares_U]).index_select(1, units.units_T)
+    return SampleCredit(advantages=shares_T.tolist(), turns=describe(tokens, turns, columns))
 
 
 def is_used(units: Evidence, settings: Credit) -> Tensor:
@@ -131,27 +136,18 @@ def conserve(weights_U: Tensor, loss_tokens_U: Tensor) -> Tensor:
     return weights_U * (loss_tokens_U.sum() / (loss_tokens_U * weights_U).sum())
 
 
-def describe(
-    tokens: TokenEvidence, z_T: Tensor, used_T: Tensor, weights_T: Tensor, shares_T: Tensor
-) -> tuple[TurnCredit, ...]:
-    turns = gather(tokens, tokens.turns_T)
-
-    def mean(values_T: Tensor, among_T: Tensor, counts_U: Tensor) -> list[float]:
-        values_T = torch.where(among_T, values_T.to(torch.float64), 0.0)
-        sums_U = torch.zeros_like(counts_U).index_add(0, tokens.turns_T, values_T)
-        return (sums_U / counts_U.clamp(min=1)).tolist()
-
-    loss = tokens.loss_T, turns.loss_tokens_U
+def describe(tokens: TokenEvidence, turns: Evidence, columns_CT: Tensor) -> tuple[TurnCredit, ...]:
+    """`columns_CT` are z, whether it was used, weight and advantage of each token: their means over turns."""
+    among_CT = torch.stack([tokens.counted_T, *[tokens.loss_T] * 3])
+    counts_CU = torch.stack([turns.counted_U, *[turns.loss_tokens_U] * 3])
+    sums_CU = torch.zeros_like(counts_CU).index_add(1, tokens.turns_T, columns_CT * among_CT)
     columns = zip(
         turns.loss_tokens_U.tolist(),
         turns.counted_U.tolist(),
         turns.known_U.tolist(),
         turns.evidence_U.tolist(),
         turns.snr_U.tolist(),
-        mean(z_T, tokens.counted_T, turns.counted_U),
-        mean(used_T, *loss),
-        mean(weights_T, *loss),
-        mean(shares_T, *loss),
+        *(sums_CU / counts_CU.clamp(min=1)).tolist(),
         strict=True,
     )
     return tuple(

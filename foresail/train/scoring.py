@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.records import TrainSequence
 from foresail.train.step import token_logprobs
 from foresail.train.updates import WORTH_SHARING
-
-PLACE = "place"  # side data: the number of a token among those of all sequences
 
 
 @torch.no_grad()
@@ -25,25 +25,22 @@ def score_sequences(
     temperature: float,
     micro_batch_tokens: int,
     device: torch.device,
-) -> list[list[float]]:
-    """Parallel to each sequence's ids; NaN where it has no loss. Equal prompts are computed once."""
-    numbered, total = [], 0
-    for sequence in sequences:
-        places = list(range(total, total + len(sequence.ids)))
-        numbered.append(replace(sequence, side={**sequence.side, PLACE: places}))
-        total += len(sequence.ids)
+) -> list[Tensor]:
+    """Parallel to each sequence's ids, on the host; NaN where it has no loss. Equal prompts are computed once."""
     batches = pack(
-        numbered,
-        [1.0] * len(numbered),
+        [replace(sequence, name=str(number)) for number, sequence in enumerate(sequences)],
+        [1.0] * len(sequences),
         max_tokens=max([micro_batch_tokens, *(len(sequence.ids) for sequence in sequences)]),
         device=device,
         share_from=WORTH_SHARING[device.type],
     )
-    found = torch.full((total,), math.nan)
-    for batch in batches:
-        side = {**batch.side}
-        places_M = side.pop(PLACE)[batch.targets_M]
-        logprobs_M, _ = token_logprobs(model, replace(batch, side=side), temperature)
-        found[places_M.cpu()] = logprobs_M.float().cpu()
-    lengths = [len(sequence.ids) for sequence in sequences]
-    return [part.tolist() for part in found.split(lengths)]
+    # nothing is read before the last batch is under way
+    scored = [token_logprobs(model, batch, temperature)[0].float() for batch in batches]
+    found = [torch.full((len(sequence.ids),), math.nan) for sequence in sequences]
+    for batch, logprobs_M in zip(batches, scored, strict=True):
+        numbers = [int(name) for name in batch.names]  # in the order of their tokens
+        targets = [np.flatnonzero(sequences[number].loss_mask) for number in numbers]
+        parts = logprobs_M.cpu().split([len(places) for places in targets])
+        for number, places, part in zip(numbers, targets, parts, strict=True):
+            found[number][torch.from_numpy(places)] = part
+    return found

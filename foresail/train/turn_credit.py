@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
 from torch import Tensor
+from torch.nn.functional import pad
 
 from foresail.algorithms.credit import uniform_credit
 from foresail.algorithms.evidence import ScoredSample
@@ -22,7 +23,7 @@ from foresail.recipe.credit import Credit
 from foresail.records import Group, Message, Problem, Sample, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 
-Score = Callable[[Sequence[TrainSequence]], list[list[float]]]  # log-probabilities, parallel to ids
+Score = Callable[[Sequence[TrainSequence]], Sequence[Tensor]]  # log-probabilities, parallel to ids
 TokenAdvantages = list[list[float]]  # of a group's samples
 Credits = Sequence[Sequence[SampleCredit]]  # of groups, where turns are weighed
 ALIASES = "aliases"  # of an answer, in a problem's extra
@@ -122,18 +123,18 @@ def score_groups(
 
 def student_logprobs(scored: Sequence[Sequence[ScoredSample]]) -> list[list[list[float]]] | None:
     """None where a sample could not be read."""
-    found = [[sample.student for sample in group] for group in scored]
-    if any(student is None for group in found for student in group):
+    students = [[sample.student for sample in group] for group in scored]
+    if not all(isinstance(student, Tensor) for group in students for student in group):
         return None
-    return found  # type: ignore[return-value]
+    return [[student.tolist() for student in group] for group in students]  # type: ignore[union-attr]
 
 
-def behind_own_prompt(logprobs: list[float] | None, sample: Sample) -> list[float] | None:
+def behind_own_prompt(logprobs_T: Tensor | None, sample: Sample) -> Tensor | None:
     """Parallel to the sample's own ids, whatever prompt it stood behind."""
-    if logprobs is None:
+    if logprobs_T is None:
         return None
     first = sample.loss_mask.index(1)
-    return [math.nan] * first + logprobs[len(logprobs) - (len(sample.ids) - first) :]
+    return pad(logprobs_T[len(logprobs_T) - (len(sample.ids) - first) :], (first, 0), value=math.nan)
 
 
 def answers_of(problem: Problem) -> list[str]:
@@ -194,7 +195,7 @@ def after_prompt(sample: Sample, prompt: list[int] | None, name: str) -> TrainSe
 def final_answer(sample: Sample, problem: Problem, spelled: Sequence[bytes]) -> list[int]:
     """1 for the tokens of the last turn from where its final answer begins: a teacher only copies them."""
     ignored = [0] * len(sample.ids)
-    start = next(place for place, turn in enumerate(sample.turns) if turn == sample.turns[-1])
+    start = sample.turns.index(sample.turns[-1])
     places = [place for place in range(start, len(sample.ids)) if sample.loss_mask[place]]
     text = b"".join(spelled[sample.ids[place]] for place in places)
     marks = [mark.start() for mark in ANSWER_MARKS.finditer(text)]

@@ -72,14 +72,14 @@ def test_scores_are_those_of_each_sequence_alone() -> None:
     model = build_model(tiny_shape(TOKENIZER.vocab_size).model_copy(update={"max_context": 64}), seed=0)
     sequences = [TrainSequence(ids=sample.ids, loss_mask=sample.loss_mask) for sample in SAMPLES * 3]
 
-    def score(chosen: list[TrainSequence], tokens: int) -> list[list[float]]:
+    def score(chosen: list[TrainSequence], tokens: int) -> list[torch.Tensor]:
         return score_sequences(model, chosen, temperature=0.7, micro_batch_tokens=tokens, device=CPU)
 
     alone = [score([sequence], 8)[0] for sequence in sequences]
     for tokens in (8, 64, 4096):
         for found, expected, sequence in zip(score(sequences, tokens), alone, sequences, strict=True):
             assert [math.isnan(value) for value in found] == [not mask for mask in sequence.loss_mask]
-            assert found == pytest.approx(expected, abs=1e-5, nan_ok=True)
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-5, equal_nan=True)
 
 
 @pytest.mark.parametrize("student", ["plain", "placebo", "contrastive"])
@@ -88,9 +88,9 @@ def test_teachers_and_student_read_the_same_tokens_behind_their_own_prompts(stud
     groups = [group_of("8"), group_of("3", "q")]
     seen: list[TrainSequence] = []
 
-    def score(sequences: list[TrainSequence]) -> list[list[float]]:
+    def score(sequences: list[TrainSequence]) -> list[torch.Tensor]:
         seen.extend(sequences)
-        return [[float(place) for place in range(len(sequence.ids))] for sequence in sequences]
+        return [torch.arange(len(sequence.ids), dtype=torch.float32) for sequence in sequences]
 
     scored = score_groups(groups, settings, tokenizer=TOKENIZER, max_length=64, score=score)
     prompts = {
@@ -117,7 +117,7 @@ def test_what_does_not_fit_the_context_is_left_unknown() -> None:
         pbsd(),
         tokenizer=TOKENIZER,
         max_length=longest,
-        score=lambda chosen: [[0.0] * 99] * len(chosen),
+        score=lambda chosen: [torch.zeros(99)] * len(chosen),
     )
     assert [found.teachers[0] is None for found in scored[0]] == [False, True]
 
