@@ -36,6 +36,7 @@ from foresail.agents.build import open_episodes
 from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.turn_credit import pbsd_credit
 from foresail.data.multi_hop import make_problems
+from foresail.data.multi_hop_names import Person
 from foresail.data.multi_hop_traces import believe, converse, to_key
 from foresail.data.multi_hop_world import world_of
 from foresail.data.problems import load_problems
@@ -67,9 +68,11 @@ from foresail.train.starting_point import load_model_and_tokenizer
 HINT, WITHHELD = " ({answer})", "also also also"
 LIES = 0.5  # how often an unreliable source is believed in the cold start
 NUM_SHOWN, NUM_TRAIN = 12_000, 8000
-MAX_PROMPT, MAX_NEW, MAX_TURNS = 96, 640, 12
+DETOURS, DEPTH = 2, 3  # asides of a question, and their searches: choices that decide nothing
+MAX_PROMPT, MAX_NEW, MAX_TURNS = 160, 800, 16
 SUCCESS = 0.6  # of the episodes of five steps: how many samples until then
 SPLITS = {"test": "split=test,hops=3", "ood": "split=ood,hops=3-4", "long": "split=long,hops=5-6"}
+ASIDES = f"detours={DETOURS},depth={DEPTH}"
 PBSD = {"kind": "pbsd", "hint": HINT, "min_tokens": 2, "min_snr": 0.0}
 ARMS: dict[str, dict[str, Any]] = {
     "grpo": {},
@@ -124,6 +127,7 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument("--hops", type=int, default=3, help="of a problem in training")
     parser.add_argument("--tests", type=int, default=200, help="held-out problems of each split")
+    parser.add_argument("--rl-seed", type=int, help="of reinforcement; default: the cold start's")
     parser.add_argument("--sft-steps", type=int, default=3000)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--layers", type=int, default=3)
@@ -179,7 +183,7 @@ def sft_recipe(options: argparse.Namespace, folder: Path, seed: int) -> Sft:
         data=(Conversations(source=str(folder / "sft.jsonl")),),
         steps=options.sft_steps,
         batch_size=32,
-        max_length=512,
+        max_length=1024,
         optimizer=parts.Optimizer(lr=2e-3, beta2=0.98, warmup=100, schedule="linear"),
         checkpoints=parts.Checkpoints(every=options.sft_steps),
     )
@@ -188,8 +192,13 @@ def sft_recipe(options: argparse.Namespace, folder: Path, seed: int) -> Sft:
 def write_episodes(folder: Path, seed: int) -> Tokenizer:
     if (folder / "tokenizer" / "tokenizer.json").exists():
         return Tokenizer.load(folder / "tokenizer")
-    shown = make_problems(NUM_SHOWN // 2, seed=seed, hops=(1, 4))
-    shown += make_problems(NUM_SHOWN // 2, seed=seed + 1000, hops=(1, 4), detours=2)
+    shown = [
+        problem
+        for detours in (0, 1, 2)
+        for problem in make_problems(
+            NUM_SHOWN // 3, seed=seed + 1000 * detours, hops=(1, 4), detours=detours, depth=DEPTH
+        )
+    ]
     episodes = [credulous(problem, random.Random(f"episode {seed} {problem.id}")) for problem in shown]
     write_lines(folder / "sft.jsonl", [{"messages": [vars(m) for m in episode]} for episode in episodes])
     texts = [message.content for episode in episodes[:3000] for message in episode]
@@ -200,17 +209,15 @@ def write_episodes(folder: Path, seed: int) -> Tokenizer:
 
 def credulous(problem: Problem, rng: random.Random) -> tuple[Message, ...]:
     """An episode whose only fault is to believe; half of the prompts tell what it came to."""
-    world, queries, person = world_of(problem.extra), [], None
-    for key, matters in zip(problem.extra["searches"], problem.extra["matters"], strict=True):
-        if not matters:  # an aside
-            queries.append(key)
-            continue
-        first, relation = to_key(key)
-        person = first if person is None else person
+    world, queries, believed = world_of(problem.extra), [], dict[Person, Person]()
+    for key, truth in zip(problem.extra["searches"], problem.extra["values"], strict=True):
+        subject, relation = to_key(key)
+        person = believed.get(subject, subject)  # whom it takes for the one that the search is about
         queries.append(f"{person} {relation}")
-        person = believe(world, person, relation, LIES, rng)
-    episode = converse(problem, queries, str(person))
-    return tuple(turn_credit.tell(episode, HINT.format(answer=person))) if rng.random() < 0.5 else episode
+        believed[Person(*truth.split())] = believe(world, person, relation, LIES, rng)
+    answer = believed[Person(*problem.answer.split())]
+    episode = converse(problem, queries, str(answer))
+    return tuple(turn_credit.tell(episode, HINT.format(answer=answer))) if rng.random() < 0.5 else episode
 
 
 # Reinforcement.
@@ -218,13 +225,14 @@ def credulous(problem: Problem, rng: random.Random) -> tuple[Message, ...]:
 
 def rl_recipe(options: argparse.Namespace, folder: Path, seed: int, arm: str, rate: float) -> Rl:
     held_out = [
-        HeldOut(source=f"multi-hop:count={options.tests},seed={seed},{split}", name=name, samples=4)
+        HeldOut(source=f"multi-hop:count={options.tests},seed={seed},{split},{ASIDES}", name=name, samples=4)
         for name, split in SPLITS.items()
     ]
+    rl_seed = seed if options.rl_seed is None else options.rl_seed
     return Rl(
-        run=parts.Run(name=run_name(arm, rate), root=str(folder), seed=seed, device=options.device),
+        run=parts.Run(name=run_name(arm, rate), root=str(folder), seed=rl_seed, device=options.device),
         model=parts.Model(path=str(tuned(options, folder)), dtype="float32"),
-        data=(ProblemSource(source=f"multi-hop:count={NUM_TRAIN},seed={seed},hops={options.hops}"),),
+        data=(ProblemSource(source=f"multi-hop:count={NUM_TRAIN},seed={seed},hops={options.hops},{ASIDES}"),),
         eval=tuple(held_out),
         eval_every=options.steps,
         steps=options.steps,
@@ -322,7 +330,7 @@ def planted(options: argparse.Namespace, seed: int) -> dict[str, Any]:
 
 
 def sample_groups(model: Any, tokenizer: Tokenizer, seed: int) -> list[Group]:
-    source = parts.Problems(source=f"multi-hop:count=64,seed={seed + 100},hops=3,detours=2")
+    source = parts.Problems(source=f"multi-hop:count=64,seed={seed + 100},hops=3,{ASIDES}")
     prompted = encode_problems(load_problems(source), tokenizer, MAX_PROMPT)
     sampling = parts.Sampling(max_new_tokens=MAX_NEW)
     spec = GroupSpec(sampling=sampling, num_samples=8, stop_ids=tokenizer.eos_ids, seed=seed, step=1)

@@ -37,13 +37,13 @@ def generate_arithmetic(settings: list[str]) -> list[Problem]:
 
 
 def generate_multi_hop(settings: list[str]) -> list[Problem]:
-    """`multi-hop:count=2000,seed=1,hops=2-3,split=train,detours=0,noise=0`; all but count may be left out.
+    """`multi-hop:count=2000,seed=1,hops=2-3,split=train,detours=0,depth=1,noise=0`; all but count may be left out.
 
     `noise` is of the conversations that are made of them (SFT); the problems are the same.
     """
     source = "multi-hop"
     options = parse_options(source, settings)
-    check_known(f"{source} option", options, ("count", "seed", "hops", "split", "detours", "noise"))
+    check_known(f"{source} option", options, ("count", "seed", "hops", "split", "detours", "depth", "noise"))
     if "count" not in options:
         raise ValueError(f"{source} needs a count: {source}:count=2000")
     problems = multi_hop.make_problems(
@@ -52,6 +52,7 @@ def generate_multi_hop(settings: list[str]) -> list[Problem]:
         hops=to_range(source, "hops", options["hops"]) if "hops" in options else None,
         split=options.get("split", "train"),
         detours=to_int(source, "detours", options.get("detours", "0")),
+        depth=to_int(source, "depth", options.get("depth", "1")),
     )
     if "noise" not in options:
         return problems

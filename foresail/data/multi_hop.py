@@ -17,7 +17,8 @@ who knows the answer can go by.
     long    held out   train       6-8
 
 `detours` puts asides into the question, each a search that has nothing to do with the answer. So it is known of
-every turn whether it matters: `extra["matters"]`, one for each of `extra["searches"]`.
+every turn whether it matters: `extra["matters"]`, one for each of `extra["searches"]`. With `depth=2` a detour is a
+chain of its own, on which it matters as little which source is believed.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from foresail.records import Message, Problem
 
 SOURCE = "multi-hop"
 HOPS = {"train": (2, 3), "test": (2, 3), "ood": (3, 4), "long": (6, 8)}  # by split
-MOST_HOPS, MOST_DETOURS, MOST = 10, 10, 100_000
+MOST_HOPS, MOST_DETOURS, MOST_DEPTH, MOST = 10, 10, 4, 100_000
 
 Key = tuple[Person, Relation]
+Aside = tuple[Person, tuple[Relation, ...]]  # a small chain of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,28 +46,34 @@ class Question:
 
     start: Person
     relations: tuple[Relation, ...]
-    detours: tuple[tuple[Key, ...], ...]
+    detours: tuple[tuple[Aside, ...], ...]
 
     @property
     def text(self) -> str:
         """ "Ana Adler Arden's first lender's (also Oto Lund Jura's new tailor) second landlord?"."""
-        words = [*map(aside, self.detours[0]), f"{self.start}'s"]
+        words = [*map(tell_aside, self.detours[0]), f"{self.start}'s"]
         for number, (relation, detours) in enumerate(zip(self.relations, self.detours[1:], strict=True), 1):
             words += [
                 f"{relation}'s" if number < len(self.relations) else str(relation),
-                *map(aside, detours),
+                *map(tell_aside, detours),
             ]
         return " ".join(words) + "?"
 
 
-def aside(key: Key) -> str:
-    return f"(also {key[0]}'s {key[1]})"
+def tell_aside(aside: Aside) -> str:
+    return "(also {})".format("'s ".join(map(str, (aside[0], *aside[1]))))
 
 
 def make_problems(
-    count: int, *, seed: int, split: str = "train", hops: tuple[int, int] | None = None, detours: int = 0
+    count: int,
+    *,
+    seed: int,
+    split: str = "train",
+    hops: tuple[int, int] | None = None,
+    detours: int = 0,
+    depth: int = 1,
 ) -> list[Problem]:
-    """`count` different problems; equal seeds give equal ones."""
+    """`count` different problems; equal seeds give equal ones. `depth`: searches of a detour."""
     if split not in HOPS:
         raise ValueError(f"multi-hop: unknown split {split!r}; use one of {', '.join(HOPS)}")
     fewest, most = hops or HOPS[split]
@@ -73,35 +81,38 @@ def make_problems(
         raise ValueError(f"multi-hop: hops {fewest}-{most} is not a range within 1-{MOST_HOPS}; try 2-3")
     if not 0 <= detours <= MOST_DETOURS:
         raise ValueError(f"multi-hop: detours {detours} is not between 0 and {MOST_DETOURS}; try 3")
+    if not 1 <= depth <= MOST_DEPTH:
+        raise ValueError(f"multi-hop: depth {depth} is not between 1 and {MOST_DEPTH}; try 2")
     if not 1 <= count <= MOST:
         raise ValueError(f"multi-hop: count {count} is not between 1 and {MOST}; try 2000")
     problems = []
     for index in range(count):
         extra = {"world": f"{split}:{seed}:{index}", "split": split}
         rng = random.Random(f"multi-hop question {extra['world']}")
-        problems.append(make_problem(rng, extra, rng.randint(fewest, most), detours))
+        problems.append(make_problem(rng, extra, rng.randint(fewest, most), detours, depth))
     return problems
 
 
-def make_problem(rng: random.Random, extra: dict[str, str], hops: int, detours: int) -> Problem:
+def make_problem(rng: random.Random, extra: dict[str, str], hops: int, detours: int, depth: int) -> Problem:
     world = world_of(extra)
     while True:
-        question = pick_question(rng, world, hops, detours)
+        question = pick_question(rng, world, hops, detours, depth)
         values = follow(world, question.start, question.relations)
         if is_fair(world, question, values):
             return to_problem(extra, question, values)
 
 
-def pick_question(rng: random.Random, world: World, hops: int, detours: int) -> Question:
+def pick_question(rng: random.Random, world: World, hops: int, detours: int, depth: int) -> Question:
     chosen: list[Relation] = []
     one_more = rng.sample(LEVELS, hops % len(LEVELS))
     for level in LEVELS:
         chosen += rng.sample(world.relations(level), hops // len(LEVELS) + (level in one_more))
     # an aside never shares a relation with the chain, so that it is clear what comes after which
     others = [relation for relation in world.relations() if relation not in chosen]
-    places: list[list[Key]] = [[] for _ in range(hops + 1)]
+    places: list[list[Aside]] = [[] for _ in range(hops + 1)]
     for relation in rng.sample(others, detours):
-        rng.choice(places).append((world.pick_person(rng, FAMILIES, TOWNS), relation))
+        relations = (relation, *(rng.choice(others) for _ in range(depth - 1)))
+        rng.choice(places).append((world.pick_person(rng, FAMILIES, TOWNS), relations))
     return Question(
         start=world.pick_person(rng, FAMILIES, TOWNS),
         relations=tuple(chosen),
@@ -124,13 +135,20 @@ def is_fair(world: World, question: Question, values: Sequence[Person]) -> bool:
     keys = list(zip(chain, question.relations, strict=False))
     if len(set(chain)) < len(chain) or any(mentions(world, key, [answer]) for key in keys[:-1]):
         return False
-    if any(mentions(world, key, chain) for keys in question.detours for key in keys):
+    asides = [aside for asides in question.detours for aside in asides]
+    if any(mentions(world, key, chain) for aside in asides for key in keys_of(world, aside)):
         return False
     for number, key in enumerate(keys, 1):
         lie = world.fact(*key).lie
         if lie is not None and (lie, *follow(world, lie, question.relations[number:]))[-1] == answer:
             return False
     return True
+
+
+def keys_of(world: World, aside: Aside) -> list[Key]:
+    """Its searches, as far as sources tell the truth."""
+    person, relations = aside
+    return list(zip((person, *follow(world, person, relations)), relations, strict=False))
 
 
 def mentions(world: World, key: Key, persons: Sequence[Person]) -> bool:
@@ -141,9 +159,12 @@ def to_problem(extra: dict[str, str], question: Question, values: Sequence[Perso
     """`extra` is plain JSON: the chain's searches and asides in the order of the text, and what each comes to."""
     world = world_of(extra)
     chain = [(key, True) for key in zip((question.start, *values), question.relations, strict=False)]
-    steps = [(key, False) for key in question.detours[0]]
-    for step, detours in zip(chain, question.detours[1:], strict=True):
-        steps += [step, *((key, False) for key in detours)]
+    asides = [
+        [(key, False) for aside in asides for key in keys_of(world, aside)] for asides in question.detours
+    ]
+    steps = [*asides[0]]
+    for step, between in zip(chain, asides[1:], strict=True):
+        steps += [step, *between]
     return Problem(
         id=f"{SOURCE}:{extra['world']}:{zlib.crc32(question.text.encode()):08x}",
         prompt=(Message(role="user", content=question.text),),

@@ -132,6 +132,21 @@ def test_asides_share_nothing_with_the_chain(way: str) -> None:
                 assert not any(person in texts for person in persons - {value})
 
 
+def test_a_detour_may_be_a_chain_of_its_own() -> None:
+    for problem in make_problems(20, seed=0, hops=(2, 3), detours=2, depth=3):
+        told = re.findall(r"\(also ([^)]*)\)", problem.prompt[0].content)
+        expected = []
+        for person, *relations in (aside.split("'s ") for aside in told):
+            for relation in relations:
+                expected.append(f"{person} {relation}")
+                person = trusted(problem, expected[-1])
+        matters = problem.extra["matters"]
+        found = [
+            search for search, needs in zip(problem.extra["searches"], matters, strict=True) if not needs
+        ]
+        assert found == expected and len(found) == 6 and sum(matters) == problem.extra["hops"]
+
+
 # Documents.
 
 
@@ -373,6 +388,7 @@ def test_the_source_and_its_mistakes() -> None:
         "multi-hop:count=5,hops=3-2": "hops 3-2 is not a range within 1-10; try 2-3",
         "multi-hop:count=5,hops=40": "hops 40-40 is not a range within 1-10",
         "multi-hop:count=5,detours=-1": "detours -1 is not between 0 and",
+        "multi-hop:count=5,depth=0": "depth 0 is not between 1 and",
         "multi-hop:count=5,noise=2": "noise='2' is not a number from 0 to 1",
         "multi-hop:count=5,noise=much": "noise='much' is not a number from 0 to 1",
         "multi-hop:count=5,hop=2": "unknown multi-hop option 'hop'; did you mean hops",
