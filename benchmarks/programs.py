@@ -21,11 +21,11 @@ import torch
 from episodes import MAX_NEW, MOST_TURNS, build, count_prompt_tokens, make_problems, right, spec
 
 from foresail.agents.build import Episodes
-from foresail.agents.endpoint import Endpoint
 from foresail.agents.environment import Observation
 from foresail.agents.environments import Environments
-from foresail.agents.program_build import ProgramEpisodes
-from foresail.agents.programs import Agent, FunctionProgram, Programs
+from foresail.agents.programs.build import ProgramEpisodes
+from foresail.agents.programs.endpoint import Endpoint
+from foresail.agents.programs.program import Agent, FunctionProgram, Programs
 from foresail.agents.world import World as AgentWorld
 from foresail.recipe.parts import Rollout
 from foresail.records import Message

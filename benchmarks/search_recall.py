@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from statistics import mean
 
-from foresail.agents.search import Finder, open_index
+from foresail.agents.tools.search import Finder, open_index
 from foresail.data.problems import load_problems
 from foresail.data.qa import evidence_titles
 from foresail.recipe.parts import Problems

@@ -19,10 +19,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from foresail.agents.call_formats import Hermes, ToolCall
-from foresail.agents.corpus import Passage, read_corpus
-from foresail.agents.search import Index, show
-from foresail.agents.tool_environment import shorten
+from foresail.agents.tools.call_formats import Hermes, ToolCall
+from foresail.agents.tools.corpus import Passage, read_corpus
+from foresail.agents.tools.search import Index, show
+from foresail.agents.tools.tool_environment import shorten
 from foresail.data.problems import load_problems
 from foresail.recipe import parts
 from foresail.recipe.credit import Credit

@@ -10,7 +10,7 @@ from functools import partial
 from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
 from foresail.agents.figures import EpisodeFigures
-from foresail.agents.program_build import ProgramEpisodes, open_programs
+from foresail.agents.programs.build import ProgramEpisodes, open_programs
 from foresail.agents.world import World, open_world
 from foresail.data.reader import Reader
 from foresail.recipe.environment import Environment as Settings

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
-from foresail.agents.call_formats import MalformedCall, Tags
 from foresail.agents.environment import Observation, ToolUse
-from foresail.agents.tool import tool_of
+from foresail.agents.tools.call_formats import MalformedCall, Tags
+from foresail.agents.tools.tool import tool_of
 from foresail.data.multi_hop_world import NOTHING, WorldSearch
 from foresail.records import Message, Problem
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from foresail.agents.call_json import BadJSON, read_value
 from foresail.agents.environment import EnvironmentBroken, Observation, ToolUse
 from foresail.agents.opening import check_opening
-from foresail.agents.tool import in_a_line
-from foresail.agents.tool_environment import shorten
+from foresail.agents.tools.call_json import BadJSON, read_value
+from foresail.agents.tools.tool import in_a_line
+from foresail.agents.tools.tool_environment import shorten
 from foresail.records import Message, Problem, final_text
 
 SECONDS = 30.0  # for the server to answer when a run begins

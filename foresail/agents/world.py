@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from foresail.agents.call_formats import CallFormat, Hermes, Tags
 from foresail.agents.environment import Environment
-from foresail.agents.load_tool import load_tool
-from foresail.agents.mcp_tools import McpServer
 from foresail.agents.multi_hop import MultiHop
 from foresail.agents.openenv import open_env
 from foresail.agents.opening import Opening, add_openings
-from foresail.agents.tool import Tool
-from foresail.agents.tool_class import ToolClassEnvironment, may_speak, method_names, method_tools
-from foresail.agents.tool_environment import ToolEnvironment, check_names
+from foresail.agents.tools.call_formats import CallFormat, Hermes, Tags
+from foresail.agents.tools.load_tool import load_tool
+from foresail.agents.tools.mcp_tools import McpServer
+from foresail.agents.tools.tool import Tool
+from foresail.agents.tools.tool_class import ToolClassEnvironment, may_speak, method_names, method_tools
+from foresail.agents.tools.tool_environment import ToolEnvironment, check_names
 from foresail.data.reader import Reader
 from foresail.recipe.environment import OPENENV
 from foresail.recipe.environment import Environment as Settings

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from foresail.agents.build import Episodes, open_episodes, turn_sampling
-from foresail.agents.program_build import ProgramEpisodes
+from foresail.agents.programs.build import ProgramEpisodes
 from foresail.data.mixture import describe_dropped, mix_problems
 from foresail.data.prompts import PromptedProblem
 from foresail.data.reader import Reader

@@ -12,10 +12,10 @@ from typing import Any
 
 from small_worlds import TOKENIZER, engine_of, problems, random_model, spec_of
 
-from foresail.agents.endpoint import Endpoint
 from foresail.agents.figures import EpisodeFigures
-from foresail.agents.program_episodes import ProgramStream
-from foresail.agents.programs import Agent, FunctionProgram, Program, Programs
+from foresail.agents.programs.endpoint import Endpoint
+from foresail.agents.programs.episodes import ProgramStream
+from foresail.agents.programs.program import Agent, FunctionProgram, Program, Programs
 from foresail.recipe.parts import Rollout
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rewards.grading import settled

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.agents.calculator import FUNCTIONS, calculate, calculator
-from foresail.agents.tool import tool_of
+from foresail.agents.tools.calculator import FUNCTIONS, calculate, calculator
+from foresail.agents.tools.tool import tool_of
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.agents.call_formats import (
+from foresail.agents.tools.call_formats import (
     MOST_CALLS,
     TOO_MANY,
     CallFormat,
@@ -19,9 +19,9 @@ from foresail.agents.call_formats import (
     Tags,
     ToolCall,
 )
-from foresail.agents.call_json import BadJSON, read_value
-from foresail.agents.markup import find_markers, neutralise
-from foresail.agents.tool import tool_of
+from foresail.agents.tools.call_json import BadJSON, read_value
+from foresail.agents.tools.markup import find_markers, neutralise
+from foresail.agents.tools.tool import tool_of
 from foresail.tokenizer.train import train_bpe
 
 

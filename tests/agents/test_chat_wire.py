@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.agents.chat_reply import Reply, cut_at, split_calls, with_calls, write_events, write_reply
-from foresail.agents.chat_wire import Call, ChatMessage, ChatRequest, Refusal, one_form, read_request
+from foresail.agents.programs.chat_reply import (
+    Reply,
+    cut_at,
+    split_calls,
+    with_calls,
+    write_events,
+    write_reply,
+)
+from foresail.agents.programs.chat_wire import Call, ChatMessage, ChatRequest, Refusal, one_form, read_request
 
 NAMES = [
     *"model messages tools tool_choice max_tokens max_completion_tokens stop stream stream_options n".split(),

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from foresail.agents.chat_wire import ChatMessage, ChatRequest
-from foresail.agents.conversation import Conversation, Turn
+from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
+from foresail.agents.programs.conversation import Conversation, Turn
 from foresail.engine.request import Completion, Request
 from foresail.recipe.parts import Sampling
 from foresail.rollout.groups import to_sample

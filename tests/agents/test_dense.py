@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import foresail.agents.dense as dense
-from foresail.agents.corpus import Passage
-from foresail.agents.dense import DenseIndex, load_embedder
-from foresail.agents.load_tool import load_tool
-from foresail.agents.search_server import SearchServer
+import foresail.agents.tools.dense as dense
+from foresail.agents.tools.corpus import Passage
+from foresail.agents.tools.dense import DenseIndex, load_embedder
+from foresail.agents.tools.load_tool import load_tool
+from foresail.agents.tools.search_server import SearchServer
 from foresail.agents.world import open_world
 from foresail.recipe.environment import Environment
 from foresail.recipe.load import RecipeError, load_recipe

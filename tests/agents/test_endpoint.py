@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from small_programs import DIRECT, Refused, post
 
-from foresail.agents.chat_reply import Reply
-from foresail.agents.chat_wire import ChatMessage, ChatRequest
-from foresail.agents.endpoint import Endpoint
+from foresail.agents.programs.chat_reply import Reply
+from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
+from foresail.agents.programs.endpoint import Endpoint
 
 GOOD = json.dumps({"model": "m", "messages": [{"role": "user", "content": "2"}]}).encode()
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from foresail.agents.load_tool import load_tool, load_tools
-from foresail.agents.tool import Tool
+from foresail.agents.tools.load_tool import load_tool, load_tools
+from foresail.agents.tools.tool import Tool
 from foresail.records import Message, Problem
 
 PROBLEM = Problem(id="p", prompt=(Message(role="user", content="?"),), answer="!")
 FILE = '''
-from foresail.agents.tool import tool_of
+from foresail.agents.tools.tool import tool_of
 
 def add(a: int, b: int) -> int:
     """Add."""

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from foresail.agents.call_formats import Hermes, ToolCall
 from foresail.agents.environment import EnvironmentBroken
-from foresail.agents.mcp_tools import McpServer
-from foresail.agents.tool import Tool
-from foresail.agents.tool_environment import ToolEnvironment
+from foresail.agents.tools.call_formats import Hermes, ToolCall
+from foresail.agents.tools.mcp_tools import McpServer
+from foresail.agents.tools.tool import Tool
+from foresail.agents.tools.tool_environment import ToolEnvironment
 from foresail.agents.world import open_world
 from foresail.recipe.environment import Environment
 from foresail.recipe.tools import McpServer as McpSettings

@@ -8,7 +8,7 @@ import pytest
 from small_programs import play, user
 from small_worlds import TOKENIZER
 
-from foresail.agents.programs import Agent
+from foresail.agents.programs.program import Agent
 
 openai: Any = pytest.importorskip("openai")
 TOOLS = [

@@ -27,13 +27,13 @@ from small_programs import (
 )
 from small_worlds import MAX_NEW, TOKENIZER, problems, spec_of
 
-from foresail.agents.chat_reply import cut_at
 from foresail.agents.environment import Observation
 from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
 from foresail.agents.figures import EpisodeFigures
-from foresail.agents.program_episodes import ProgramStream
-from foresail.agents.programs import Agent
+from foresail.agents.programs.chat_reply import cut_at
+from foresail.agents.programs.episodes import ProgramStream
+from foresail.agents.programs.program import Agent
 from foresail.records import Message, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rewards.trajectory import read_trajectory
@@ -274,8 +274,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The stream's clock, which stands still unless somebody moves it: no machine is too busy for it."""
     clock = SimpleNamespace(now=1.0)
     clock.monotonic = lambda: clock.now
-    for module in ("program_episode", "program_episodes", "programs"):
-        monkeypatch.setattr(f"foresail.agents.{module}.time", clock)
+    for module in ("episode", "episodes", "program"):
+        monkeypatch.setattr(f"foresail.agents.programs.{module}.time", clock)
     return clock
 
 
@@ -516,6 +516,6 @@ def test_programs_cannot_name_stops_without_end() -> None:
             ask(agent, [user("1")], stop=[f"{number}!"], max_tokens=1)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("foresail.agents.program_episodes.MOST_STOP_SETS", 5)
+        patch.setattr("foresail.agents.programs.episodes.MOST_STOP_SETS", 5)
         verdict = play(program, count=1, num_samples=1, max_turns=100)["p0"].verdicts[0]
     assert verdict.status == "crashed" and "sets of stop texts" in verdict.detail

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from small_programs import play
 
-from foresail.agents.programs import (
+from foresail.agents.programs.program import (
     Agent,
     CommandProgram,
     FunctionProgram,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from foresail.agents.call_formats import Hermes, Tags, ToolCall
 from foresail.agents.environment import EnvironmentBroken, Observation
-from foresail.agents.load_tool import load_tool
-from foresail.agents.tool import Tool
-from foresail.agents.tool_environment import ToolEnvironment
+from foresail.agents.tools.call_formats import Hermes, Tags, ToolCall
+from foresail.agents.tools.load_tool import load_tool
+from foresail.agents.tools.tool import Tool
+from foresail.agents.tools.tool_environment import ToolEnvironment
 from foresail.records import Message, Problem, RunStopped
 
 PROBLEM = Problem(id="p", prompt=(Message(role="user", content="?"),), answer="!")
@@ -60,7 +60,7 @@ def test_code_in_a_tag_needs_no_quotes(python: Tool) -> None:
     (seen,) = asyncio.run(
         play(environment, "<python>\nfor c in 'ab':\n    print(c + '<|im_end|>')\n</python>")
     )
-    assert seen.text == "\n<result>a< |im_end|>\nb< |im_end|></result>\n"
+    assert seen.text == "\n<result>a<|im_end|>\nb<|im_end|></result>\n"  # the tokenizer breaks special tokens
 
 
 def test_its_own_limits_hold_and_those_of_other_tools_do_not(python: Tool) -> None:

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.agents.corpus import Passage, read_corpus
 from foresail.agents.environment import EnvironmentBroken
-from foresail.agents.load_tool import load_tool
-from foresail.agents.search import Index, search_tool
-from foresail.agents.search_client import SearchClient
-from foresail.agents.search_server import LONGEST_BODY, SearchServer
+from foresail.agents.tools.corpus import Passage, read_corpus
+from foresail.agents.tools.load_tool import load_tool
+from foresail.agents.tools.search import Index, search_tool
+from foresail.agents.tools.search_client import SearchClient
+from foresail.agents.tools.search_server import LONGEST_BODY, SearchServer
 
 pytest.importorskip("bm25s", reason='search needs bm25s: pip install "foresail[agents]"')
 

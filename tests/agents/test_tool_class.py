@@ -10,8 +10,8 @@ import pytest
 from small_worlds import TOKENIZER
 from tiny_world import write_lines
 
-from foresail.agents.call_formats import Hermes, ToolCall
 from foresail.agents.environment import EnvironmentBroken, Observation
+from foresail.agents.tools.call_formats import Hermes, ToolCall
 from foresail.agents.world import World, open_world
 from foresail.check.look import look
 from foresail.recipe.environment import Environment

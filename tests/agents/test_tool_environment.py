@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.agents.call_formats import CallFormat, Hermes, Tags, ToolCall
 from foresail.agents.environment import Environment, EnvironmentBroken, Observation
-from foresail.agents.tool import Tool, tool_of
-from foresail.agents.tool_environment import LAST_TURN, NO_TIME, ToolEnvironment, shorten
+from foresail.agents.tools.call_formats import CallFormat, Hermes, Tags, ToolCall
+from foresail.agents.tools.tool import Tool, tool_of
+from foresail.agents.tools.tool_environment import LAST_TURN, NO_TIME, ToolEnvironment, shorten
 from foresail.records import Message, Problem
 
 PROBLEM = Problem(id="p", prompt=(Message(role="user", content="?"),), answer="!")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from foresail.agents.environment import EnvironmentBroken
 from foresail.agents.threads import Threads, TooSlow
-from foresail.agents.tool import Answer, Tool, tool_of
+from foresail.agents.tools.tool import Answer, Tool, tool_of
 from foresail.records import Message, Problem
 
 PROBLEM = Problem(id="p", prompt=(Message(role="user", content="?"),), answer="!")

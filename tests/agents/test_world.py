@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import foresail.agents.world
-from foresail.agents.call_formats import ToolCall
-from foresail.agents.tool import Tool, tool_of
+from foresail.agents.tools.call_formats import ToolCall
+from foresail.agents.tools.tool import Tool, tool_of
 from foresail.agents.world import open_world
 from foresail.recipe.dump import to_toml
 from foresail.recipe.environment import Environment

@@ -136,8 +136,8 @@ def test_a_detour_may_be_a_chain_of_its_own() -> None:
     for problem in make_problems(20, seed=0, hops=(2, 3), detours=2, depth=3):
         told = re.findall(r"\(also ([^)]*)\)", problem.prompt[0].content)
         expected = []
-        for person, *relations in (aside.split("'s ") for aside in told):
-            for relation in relations:
+        for person, *followed in (aside.split("'s ") for aside in told):
+            for relation in followed:
                 expected.append(f"{person} {relation}")
                 person = trusted(problem, expected[-1])
         matters = problem.extra["matters"]

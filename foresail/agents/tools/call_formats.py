@@ -17,10 +17,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from foresail.agents.call_json import SHOWN, BadJSON, end_of_space, read_value
 from foresail.agents.environment import Observation
-from foresail.agents.markup import THINK, THINK_END, Marker, find_markers, neutralise
-from foresail.agents.tool import Tool
+from foresail.agents.tools.call_json import SHOWN, BadJSON, end_of_space, read_value
+from foresail.agents.tools.markup import THINK, THINK_END, Marker, find_markers, neutralise
+from foresail.agents.tools.tool import Tool
 from foresail.records import Message
 
 MOST_CALLS = 32  # of a turn; what follows is not read

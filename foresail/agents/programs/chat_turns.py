@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from foresail.agents.call_formats import Hermes
-from foresail.agents.chat_reply import Reply, cut_at, split_calls, with_calls
-from foresail.agents.chat_wire import ChatMessage, ChatRequest, Refusal
-from foresail.agents.conversation import Conversation, Turn
-from foresail.agents.markup import neutralise
+from foresail.agents.programs.chat_reply import Reply, cut_at, split_calls, with_calls
+from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest, Refusal
+from foresail.agents.programs.conversation import Conversation, Turn
+from foresail.agents.tools.call_formats import Hermes
+from foresail.agents.tools.markup import neutralise
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.noise import branch_key
 from foresail.engine.request import Completion

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from foresail.agents.endpoint import Endpoint
 from foresail.agents.figures import EpisodeFigures
-from foresail.agents.program_episodes import ProgramStream
-from foresail.agents.programs import Programs, load_program
+from foresail.agents.programs.endpoint import Endpoint
+from foresail.agents.programs.episodes import ProgramStream
+from foresail.agents.programs.program import Programs, load_program
 from foresail.data.reader import Reader
 from foresail.rollout.stream import StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer

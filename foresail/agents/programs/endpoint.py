@@ -20,8 +20,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from foresail.agents.chat_reply import MODEL, Reply, write_events, write_reply
-from foresail.agents.chat_wire import ChatRequest, Refusal, read_request
+from foresail.agents.programs.chat_reply import MODEL, Reply, write_events, write_reply
+from foresail.agents.programs.chat_wire import ChatRequest, Refusal, read_request
 
 LONGEST_BODY = 1 << 24
 SECONDS = 300.0  # that a connection may say nothing

@@ -12,7 +12,7 @@ from functools import cache
 from textwrap import dedent
 
 from foresail.agents.environment import EnvironmentBroken
-from foresail.agents.tool import Answer, Tool, tool_with_state
+from foresail.agents.tools.tool import Answer, Tool, tool_with_state
 from foresail.judge.judge import Judge
 from foresail.judge.programs.program import Limits
 from foresail.judge.session import Session, SessionLimits

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from foresail.agents.calculator import calculator
-from foresail.agents.mcp_tools import McpServer
-from foresail.agents.python_tool import python_tool
-from foresail.agents.search import search_tool
-from foresail.agents.tool import Tool, tool_of, tool_with_state
+from foresail.agents.tools.calculator import calculator
+from foresail.agents.tools.mcp_tools import McpServer
+from foresail.agents.tools.python_tool import python_tool
+from foresail.agents.tools.search import search_tool
+from foresail.agents.tools.tool import Tool, tool_of, tool_with_state
 from foresail.recipe.reward_function import is_file, split_name
 from foresail.rewards.foreign_rewards import load_file, load_module
 

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from foresail.agents.chat_reply import Reply
-from foresail.agents.chat_wire import ChatRequest, Refusal
-from foresail.agents.conversation import Conversation, Turn
-from foresail.agents.program_outcome import Outcome
-from foresail.agents.programs import Job
+from foresail.agents.programs.chat_reply import Reply
+from foresail.agents.programs.chat_wire import ChatRequest, Refusal
+from foresail.agents.programs.conversation import Conversation, Turn
+from foresail.agents.programs.outcome import Outcome
+from foresail.agents.programs.program import Job
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Request
 from foresail.recipe.parts import Sampling

@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from foresail.agents.environment import EnvironmentBroken
-from foresail.agents.tool import Answer, Tool, failed, in_a_line
+from foresail.agents.tools.tool import Answer, Tool, failed, in_a_line
 
 STARTING_SECONDS = 60.0
 CLOSED = -32000  # the error code of a connection that has ended

@@ -1,6 +1,6 @@
 """Search as a small HTTP server: one index for the episodes of many machines.
 
-python -m foresail.agents.search_server wiki.jsonl.gz --port 8600
+python -m foresail.agents.tools.search_server wiki.jsonl.gz --port 8600
 
 POST /search {"query": "capital of France", "count": 3} -> {"passages": [{"title": "Paris", "text": "…"}, …]}
 GET  /health -> {"passages": 6119}
@@ -13,7 +13,7 @@ import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from foresail.agents.search import MOST_PASSAGES, Finder, open_index
+from foresail.agents.tools.search import MOST_PASSAGES, Finder, open_index
 
 LONGEST_BODY = 1 << 16
 SECONDS = 60.0  # that a client may take to send its request

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from foresail.agents.corpus import Passage, read_corpus
+from foresail.agents.tools.corpus import Passage, read_corpus
 
 LONGEST_QUERY = 2000  # characters that are looked at
 

@@ -17,15 +17,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from foresail.agents.chat_reply import MODEL, Reply
-from foresail.agents.chat_turns import NoRoom, place_turn, to_reply
-from foresail.agents.chat_wire import ChatRequest, Refusal
-from foresail.agents.conversation import Conversation, Turn
-from foresail.agents.endpoint import Endpoint, over
 from foresail.agents.figures import EpisodeFigures
-from foresail.agents.program_episode import Asked, Ended, Episode, Waiting, sampling_of, settle
-from foresail.agents.program_outcome import Hung, Outcome, judge_outcome
-from foresail.agents.programs import Agent, Programs, without_answer
+from foresail.agents.programs.chat_reply import MODEL, Reply
+from foresail.agents.programs.chat_turns import NoRoom, place_turn, to_reply
+from foresail.agents.programs.chat_wire import ChatRequest, Refusal
+from foresail.agents.programs.conversation import Conversation, Turn
+from foresail.agents.programs.endpoint import Endpoint, over
+from foresail.agents.programs.episode import Asked, Ended, Episode, Waiting, sampling_of, settle
+from foresail.agents.programs.outcome import Hung, Outcome, judge_outcome
+from foresail.agents.programs.program import Agent, Programs, without_answer
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Sample

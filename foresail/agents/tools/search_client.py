@@ -9,8 +9,8 @@ from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 
-from foresail.agents.corpus import Passage
 from foresail.agents.environment import EnvironmentBroken
+from foresail.agents.tools.corpus import Passage
 
 SECONDS = 60.0
 PAUSES = (0.1, 0.5, 2.0)  # seconds before each further attempt: a server may be starting

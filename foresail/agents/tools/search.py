@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from foresail.agents.corpus import Passage, read_corpus
-from foresail.agents.dense import load_dense_index
-from foresail.agents.tool import Tool, tool_of
+from foresail.agents.tools.corpus import Passage, read_corpus
+from foresail.agents.tools.dense import load_dense_index
+from foresail.agents.tools.tool import Tool, tool_of
 
 LONGEST_QUERY = 2000  # characters that are looked at
 MOST_PASSAGES = 20
@@ -100,7 +100,7 @@ def search_tool(
     if corpus:
         find = open_index(corpus, kind, model).find
     else:
-        from foresail.agents.search_client import SearchClient
+        from foresail.agents.tools.search_client import SearchClient
 
         find = SearchClient(url).find
 

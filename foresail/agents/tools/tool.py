@@ -25,8 +25,8 @@ from typing import Any
 from urllib.error import URLError
 
 from foresail.agents.environment import EnvironmentBroken
-from foresail.agents.signature import BadArguments, Signature, read_signature
 from foresail.agents.threads import THREADS, TooSlow
+from foresail.agents.tools.signature import BadArguments, Signature, read_signature
 from foresail.records import Problem
 
 LONGEST_ERROR = 500  # characters of an exception's words

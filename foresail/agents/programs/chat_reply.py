@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from foresail.agents.call_formats import Hermes, ToolCall
-from foresail.agents.chat_wire import Call, ChatMessage, one_form
-from foresail.agents.markup import THINK_END
+from foresail.agents.programs.chat_wire import Call, ChatMessage, one_form
+from foresail.agents.tools.call_formats import Hermes, ToolCall
+from foresail.agents.tools.markup import THINK_END
 
 MODEL = "policy"  # its name in replies; requests may say what they like
 HERMES = Hermes()

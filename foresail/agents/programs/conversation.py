@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from foresail.agents.chat_wire import ChatMessage, ChatRequest
+from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
 from foresail.engine.noise import branch_key
 from foresail.engine.request import Completion
 

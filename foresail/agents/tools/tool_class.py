@@ -26,9 +26,9 @@ from typing import Any
 
 from foresail.agents.environment import EnvironmentBroken, Observation
 from foresail.agents.opening import check_opening
-from foresail.agents.signature import read_signature
-from foresail.agents.tool import Tool, finish, in_a_line, make_tool
-from foresail.agents.tool_environment import ToolEnvironment
+from foresail.agents.tools.signature import read_signature
+from foresail.agents.tools.tool import Tool, finish, in_a_line, make_tool
+from foresail.agents.tools.tool_environment import ToolEnvironment
 from foresail.records import Problem
 
 NO_TOOLS = ("reset", "get_reward", "close")

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from foresail.agents.call_formats import CallFormat, MalformedCall, ToolCall
 from foresail.agents.environment import Observation, ToolUse
-from foresail.agents.tool import Answer, OpenTool, Tool, failed
+from foresail.agents.tools.call_formats import CallFormat, MalformedCall, ToolCall
+from foresail.agents.tools.tool import Answer, OpenTool, Tool, failed
 from foresail.records import Problem
 
 LAST_TURN = "No more calls after this: give the final answer now."
