@@ -23,10 +23,10 @@ from episodes import MAX_NEW, MOST_TURNS, build, count_prompt_tokens, make_probl
 from foresail.agents.build import Episodes
 from foresail.agents.environment import Observation
 from foresail.agents.environments import Environments
+from foresail.agents.factory import EnvironmentFactory
 from foresail.agents.programs.build import ProgramEpisodes
 from foresail.agents.programs.endpoint import Endpoint
 from foresail.agents.programs.program import Agent, FunctionProgram, Programs
-from foresail.agents.world import World as AgentWorld
 from foresail.recipe.parts import Rollout
 from foresail.records import Message
 from foresail.rollout.build import gather
@@ -50,7 +50,7 @@ def main() -> None:
     programs = Programs(FunctionProgram(program))
     kinds = {
         "environment": Episodes(
-            world=AgentWorld(make=World), environments=environments, max_turns=MOST_TURNS
+            factory=EnvironmentFactory(make=World), environments=environments, max_turns=MOST_TURNS
         ),
         "program": ProgramEpisodes(
             programs=programs, endpoint=endpoint, max_turns=MOST_TURNS, turn_seconds=600

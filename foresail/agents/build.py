@@ -9,9 +9,9 @@ from functools import partial
 
 from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
+from foresail.agents.factory import EnvironmentFactory, open_factory
 from foresail.agents.figures import EpisodeFigures
 from foresail.agents.programs.build import ProgramEpisodes, open_programs
-from foresail.agents.world import World, open_world
 from foresail.data.reader import Reader
 from foresail.recipe.environment import Environment as Settings
 from foresail.recipe.parts import Sampling
@@ -25,7 +25,7 @@ PATIENCE = 10  # times the seconds of a single call, for all that happens betwee
 class Episodes:
     """The environments of a run, and how their episodes are sampled."""
 
-    world: World
+    factory: EnvironmentFactory
     environments: Environments
     max_turns: int
     names_stops: bool = False  # beside `stop`, in the middle of an episode
@@ -33,11 +33,11 @@ class Episodes:
     @property
     def stop(self) -> tuple[str, ...]:
         """Texts that end a turn."""
-        return self.world.stop
+        return self.factory.stop
 
     def reader(self, tokenizer: Tokenizer) -> Reader:
         """Of problems whose prompts tell of the tools."""
-        return self.world.reader(tokenizer)
+        return self.factory.reader(tokenizer)
 
     @property
     def figures(self) -> EpisodeFigures:
@@ -66,9 +66,9 @@ def open_episodes(settings: Settings | None) -> Iterator[Episodes | ProgramEpiso
         with open_programs(settings.program, max_turns=settings.max_turns, turn_seconds=seconds) as programs:
             yield programs
         return
-    with open_world(settings) as world:
-        environments = Environments(world.make, step_seconds=PATIENCE * settings.step_seconds)
+    with open_factory(settings) as factory:
+        environments = Environments(factory.make, step_seconds=PATIENCE * settings.step_seconds)
         try:
-            yield Episodes(world=world, environments=environments, max_turns=settings.max_turns)
+            yield Episodes(factory=factory, environments=environments, max_turns=settings.max_turns)
         finally:
             environments.close()

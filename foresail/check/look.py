@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from foresail.check.chats import look_at_chats
+from foresail.check.environment import look_at_environment
 from foresail.check.finding import Finding, note, refusal
 from foresail.check.problems import look_at_problems
-from foresail.check.world import look_at_world
 from foresail.data.reader import Reader
 from foresail.recipe.inputs import check_tokenizer
 from foresail.recipe.parts import read_options
@@ -45,7 +45,7 @@ def look(recipe: Stage, *, max_context: int | None = None, largest: int | None =
     kind: Callable[..., Iterator[Finding]] = LOOKS.get(recipe.stage, nothing)
     reader = Reader(tokenizer) if tokenizer is not None and recipe.stage in LOOKS else None
     if isinstance(recipe, Rl) and recipe.environment is not None:
-        reader, told = look_at_world(recipe.environment, reader)
+        reader, told = look_at_environment(recipe.environment, reader)
         findings = [*findings, *told]
     found = [*chain(findings, kind(recipe, reader, max_context=max_context, largest=largest))]
     return Look(

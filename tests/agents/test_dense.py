@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import foresail.agents.tools.dense as dense
+from foresail.agents.factory import open_factory
 from foresail.agents.tools.corpus import Passage
 from foresail.agents.tools.dense import DenseIndex, load_embedder
 from foresail.agents.tools.load_tool import load_tool
 from foresail.agents.tools.search_server import SearchServer
-from foresail.agents.world import open_world
 from foresail.recipe.environment import Environment
 from foresail.recipe.load import RecipeError, load_recipe
 from foresail.recipe.tools import SearchTool
@@ -99,8 +99,8 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_a_recipe_asks_for_it(corpus: str) -> None:
     search = SearchTool(kind="dense", passages=1)
-    with open_world(Environment(tools=("search",), corpus=corpus, search=search)) as world:
-        assert asyncio.run(world.tools[0].call({"query": "town"})).text == "[1] Paris\nThe capital."
+    with open_factory(Environment(tools=("search",), corpus=corpus, search=search)) as factory:
+        assert asyncio.run(factory.tools[0].call({"query": "town"})).text == "[1] Paris\nThe capital."
 
 
 def test_a_search_server_serves_it(corpus: str) -> None:

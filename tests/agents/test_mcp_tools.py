@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from foresail.agents.environment import EnvironmentBroken
+from foresail.agents.factory import open_factory
 from foresail.agents.tools.call_formats import Hermes, ToolCall
 from foresail.agents.tools.mcp_tools import McpServer
 from foresail.agents.tools.tool import Tool
 from foresail.agents.tools.tool_environment import ToolEnvironment
-from foresail.agents.world import open_world
 from foresail.recipe.environment import Environment
 from foresail.recipe.tools import McpServer as McpSettings
 from foresail.records import Message, Problem
@@ -78,16 +78,16 @@ def test_only_some_tools_may_be_wanted() -> None:
 
 def test_a_recipe_names_a_server_and_some_of_its_tools() -> None:
     settings = Environment(tools=("calculator",), mcp=(McpSettings(command=tuple(COMMAND), tools=("add",)),))
-    with open_world(settings) as world:
-        assert [tool.name for tool in world.tools] == ["calculator", "add"]
-        assert asyncio.run(world.tools[1].call({"a": 1, "b": 2}, 60)).text == "3"
+    with open_factory(settings) as factory:
+        assert [tool.name for tool in factory.tools] == ["calculator", "add"]
+        assert asyncio.run(factory.tools[1].call({"a": 1, "b": 2}, 60)).text == "3"
     with pytest.raises(EnvironmentBroken, match="is gone"):  # closed with the world
-        asyncio.run(world.tools[1].call({"a": 1, "b": 2}, 60))
+        asyncio.run(factory.tools[1].call({"a": 1, "b": 2}, 60))
     lacking = Environment(mcp=(McpSettings(command=tuple(COMMAND), tools=("sub",)),))
-    with pytest.raises(ValueError, match=r"environment\.mcp#1: .*has no tool sub"), open_world(lacking):
+    with pytest.raises(ValueError, match=r"environment\.mcp#1: .*has no tool sub"), open_factory(lacking):
         pass
     absent = Environment(mcp=(McpSettings(command=("no-such-program-anywhere",)),))
-    with pytest.raises(ValueError, match=r"environment\.mcp#1: .*cannot be used"), open_world(absent):
+    with pytest.raises(ValueError, match=r"environment\.mcp#1: .*cannot be used"), open_factory(absent):
         pass
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from foresail.agents.factory import load_environment, load_named
 from foresail.agents.multi_hop import MultiHop
-from foresail.agents.world import load_environment, load_named
 from foresail.recipe.environment import Environment
 
 

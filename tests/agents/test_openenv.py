@@ -24,9 +24,9 @@ from small_worlds import TOKENIZER
 
 import foresail.agents.openenv as openenv
 from foresail.agents.environment import EnvironmentBroken, Observation
+from foresail.agents.factory import open_factory
 from foresail.agents.openenv import ActionForm, BadAction, OpenEnv, action_form, open_env, show
 from foresail.agents.opening import add_openings
-from foresail.agents.world import open_world
 from foresail.recipe.environment import Environment
 from foresail.records import Message, Problem
 
@@ -280,7 +280,7 @@ def test_a_missing_package_is_told(address: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "websockets", None)
     settings = Environment(name=f"openenv:{address}/good")
     assert [*settings.refusals()] == []
-    with pytest.raises(ValueError, match=r'pip install "foresail\[openenv\]"'), open_world(settings):
+    with pytest.raises(ValueError, match=r'pip install "foresail\[openenv\]"'), open_factory(settings):
         pass
 
 
@@ -336,14 +336,14 @@ def real(tmp_path: Path) -> Iterator[str]:
 
 
 def test_episodes_of_a_real_server(real: str) -> None:
-    with open_world(Environment(name=real)) as world:
-        reader = world.reader(TOKENIZER)
+    with open_factory(Environment(name=real)) as factory:
+        reader = factory.reader(TOKENIZER)
         assert reader.openings is not None
         rows = reader.openings([problem(seed=seed) for seed in range(12)])  # more than its four sessions
         assert {row.prompt[-1].content[-6:] for row in rows} == {" (odd)", "(even)"}
 
         async def go(row: Problem) -> float:
-            environment = world.make()
+            environment = factory.make()
             await environment.reset(row)
             total, number = 0.0, 0
             assert "integer" in (await environment.step("x")).messages[0].content

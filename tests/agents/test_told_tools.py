@@ -12,7 +12,7 @@ from small_worlds import TOKENIZER
 from tiny_world import write_lines
 
 from foresail.agents.build import open_episodes
-from foresail.agents.world import open_world
+from foresail.agents.factory import open_factory
 from foresail.check.look import look
 from foresail.data.reader import Reader
 from foresail.recipe.environment import Environment
@@ -40,8 +40,8 @@ def prompt(tokenizer: Tokenizer, folder: Path, system: str | None = None, **sett
     source = Problems(
         source=str(write_lines(folder / "data.jsonl", [{"prompt": "2 + 2", "answer": "4"}])), system=system
     )
-    with open_world(Environment(tools=("calculator",), **settings)) as world:
-        reader = world.reader(tokenizer)
+    with open_factory(Environment(tools=("calculator",), **settings)) as factory:
+        reader = factory.reader(tokenizer)
     (entry,) = reader.problems(source)
     return reader.tokenizer.decode(entry.ids)
 

@@ -11,8 +11,8 @@ from small_worlds import TOKENIZER
 from tiny_world import write_lines
 
 from foresail.agents.environment import EnvironmentBroken, Observation
+from foresail.agents.factory import EnvironmentFactory, open_factory
 from foresail.agents.tools.call_formats import Hermes, ToolCall
-from foresail.agents.world import World, open_world
 from foresail.check.look import look
 from foresail.recipe.environment import Environment
 from foresail.recipe.load import load_recipe
@@ -107,9 +107,9 @@ def problem(**row: Any) -> Problem:
     return Problem(id="p", prompt=(Message(role="user", content="Count to ten."),), answer="10", extra=row)
 
 
-async def play(world: World, responses: list[str], **row: Any) -> list[Observation]:
-    environment = world.make()
-    reader = world.reader(TOKENIZER)
+async def play(factory: EnvironmentFactory, responses: list[str], **row: Any) -> list[Observation]:
+    environment = factory.make()
+    reader = factory.reader(TOKENIZER)
     (opened,) = reader.openings([problem(**row)]) if reader.openings else [problem(**row)]
     await environment.reset(opened)
     seen = [await environment.step(response) for response in responses]
@@ -122,9 +122,9 @@ def calls(*wanted: tuple[str, dict[str, Any]]) -> str:
 
 
 def test_its_public_methods_are_tools_that_google_docstrings_describe(file: str) -> None:
-    with open_world(Environment(name=f"{file}:Counter")) as world:
-        assert [tool.name for tool in world.tools] == ["add", "columns", "fail"]
-        schema = world.tools[0].schema()["function"]
+    with open_factory(Environment(name=f"{file}:Counter")) as factory:
+        assert [tool.name for tool in factory.tools] == ["add", "columns", "fail"]
+        schema = factory.tools[0].schema()["function"]
         assert schema["description"] == "Add to the count."
         assert schema["parameters"]["properties"]["number"] == {
             "type": "integer", "description": "How much to add.",
@@ -134,11 +134,11 @@ def test_its_public_methods_are_tools_that_google_docstrings_describe(file: str)
 
 def test_an_episode_has_an_object_of_its_own_whose_calls_run_in_order(file: str) -> None:
     """All at once would lose some: each reads the count, waits, and writes it."""
-    with open_world(Environment(name=f"{file}:Counter")) as world:
+    with open_factory(Environment(name=f"{file}:Counter")) as factory:
 
         async def go() -> list[list[Observation]]:
             turns = [calls(*(("add", {"number": n}) for n in (1, 2, 3, 4))), "Done."]
-            return list(await asyncio.gather(*(play(world, turns, start=start) for start in (0, 1, 0))))
+            return list(await asyncio.gather(*(play(factory, turns, start=start) for start in (0, 1, 0))))
 
         episodes = asyncio.run(go())
     said = [[message.content for message in first.messages] for first, _ in episodes]
@@ -148,18 +148,18 @@ def test_an_episode_has_an_object_of_its_own_whose_calls_run_in_order(file: str)
 
 
 def test_reset_gets_the_row_and_errors_are_answered(file: str) -> None:
-    with open_world(Environment(name=f"{file}:Counter")) as world:
+    with open_factory(Environment(name=f"{file}:Counter")) as factory:
         turn = calls(("columns", {}), ("fail", {}), ("add", {}))
-        (seen,) = asyncio.run(play(world, [turn], level=3, start=0))
+        (seen,) = asyncio.run(play(factory, [turn], level=3, start=0))
     columns, failed, missing = (message.content for message in seen.messages)
     assert columns == "answer level prompt"
     assert failed == "error: ValueError: no way" and "number is missing" in missing
 
 
 def test_an_attribute_may_be_the_reward(file: str) -> None:
-    with open_world(Environment(name=f"{file}:Plain")) as world:
-        assert world.opening is None  # reset says nothing: it is not asked beforehand
-        (last,) = asyncio.run(play(world, ["Done."]))
+    with open_factory(Environment(name=f"{file}:Plain")) as factory:
+        assert factory.opening is None  # reset says nothing: it is not asked beforehand
+        (last,) = asyncio.run(play(factory, ["Done."]))
     assert last.done and last.reward == 0.25
 
 
@@ -168,28 +168,28 @@ def test_what_reset_says_ends_the_prompt(file: str, tmp_path: Path) -> None:
     data.write_text(
         '{"prompt": "Count.", "answer": "10", "start": 4}\n{"prompt": "Count.", "answer": "10"}\n'
     )
-    with open_world(Environment(name=f"{file}:Counter", instructions=False)) as world:
-        entries = world.reader(TOKENIZER).problems(Problems(source=str(data)))
+    with open_factory(Environment(name=f"{file}:Counter", instructions=False)) as factory:
+        entries = factory.reader(TOKENIZER).problems(Problems(source=str(data)))
         prompts = [entry.problem.prompt[-1].content for entry in entries]
         assert prompts == ["Count.\n\nThe count is 4.", "Count."]
-        asyncio.run(world.make().reset(entries[0].problem))  # type: ignore[arg-type]
-    with open_world(Environment(name=f"{file}:Forgetful", instructions=False)) as world:
-        entries = world.reader(TOKENIZER).problems(Problems(source=str(data)))
+        asyncio.run(factory.make().reset(entries[0].problem))  # type: ignore[arg-type]
+    with open_factory(Environment(name=f"{file}:Forgetful", instructions=False)) as factory:
+        entries = factory.reader(TOKENIZER).problems(Problems(source=str(data)))
         with pytest.raises(EnvironmentBroken, match="let it follow from the problem's row alone"):
-            asyncio.run(world.make().reset(entries[0].problem))  # type: ignore[arg-type]
+            asyncio.run(factory.make().reset(entries[0].problem))  # type: ignore[arg-type]
 
 
 def test_a_class_that_cannot_be_used_is_told(file: str) -> None:
     with (
-        open_world(Environment(name=f"{file}:Broken")) as world,
+        open_factory(Environment(name=f"{file}:Broken")) as factory,
         pytest.raises(EnvironmentBroken, match=r"Broken\.reset: OSError: no disk"),
     ):
-        asyncio.run(play(world, []))
+        asyncio.run(play(factory, []))
     for name, words in (
         ("Untyped", "the parameter where of .* has no type"),
         ("Toolless", "methods that are tools"),
     ):
-        with pytest.raises(ValueError, match=words), open_world(Environment(name=f"{file}:{name}")):
+        with pytest.raises(ValueError, match=words), open_factory(Environment(name=f"{file}:{name}")):
             pass
 
 

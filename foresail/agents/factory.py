@@ -1,10 +1,10 @@
-"""The world that a recipe's [environment] describes: its tools, how they are called, and what makes environments.
+"""What a recipe's [environment] comes to: its tools, how they are called, and what makes environments.
 
-    with open_world(settings) as world:
-        environment = world.make()
+    with open_factory(settings) as factory:
+        environment = factory.make()
 
 What all episodes share, such as a connection to an MCP server or a search index, is opened once and closed with
-the world. Imports no torch: `foresail check` opens the same world before a model loads.
+the factory. Imports no torch: `foresail check` opens the same one before a model loads.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ METHODS = ("reset", "step", "close")
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class EnvironmentFactory:
     """`make` gives the environment of an episode. An environment of one's own has its tools to itself."""
 
     make: Callable[[], Environment]
@@ -109,11 +109,11 @@ def writes_tools(tokenizer: Tokenizer, told: Tokenizer) -> bool:
 
 
 @contextmanager
-def open_world(settings: Settings) -> Iterator[World]:
+def open_factory(settings: Settings) -> Iterator[EnvironmentFactory]:
     """A ValueError says what cannot be had."""
     with ExitStack() as stack:
         if settings.name:
-            yield named_world(settings.name, settings)
+            yield named_factory(settings.name, settings)
             return
         tools = [load_named(name, settings) for name in settings.tools]
         for number, server in enumerate(settings.mcp, start=1):
@@ -122,7 +122,7 @@ def open_world(settings: Settings) -> Iterator[World]:
                     command=server.command, url=server.url or "", only=server.tools, env=server.env
                 )
                 tools += stack.enter_context(opened).tools()
-        yield tool_world(tools, settings)
+        yield tool_factory(tools, settings)
 
 
 @contextmanager
@@ -144,12 +144,14 @@ def load_named(name: str, settings: Settings) -> Tool:
         return load_tool(name, **read_tool_options(settings.tool_options).get(split_name(name)[1], {}))
 
 
-def tool_world(tools: Sequence[Tool], settings: Settings) -> World:
+def tool_factory(tools: Sequence[Tool], settings: Settings) -> EnvironmentFactory:
     with naming("environment.tools"):
         check_names(tools)
         call_format = choose_format(tools, settings)
     make = partial(make_tool_environment, tools, call_format, settings)
-    return World(make=make, tools=tuple(tools), format=call_format, instructions=settings.instructions)
+    return EnvironmentFactory(
+        make=make, tools=tuple(tools), format=call_format, instructions=settings.instructions
+    )
 
 
 def choose_format(tools: Sequence[Tool], settings: Settings) -> CallFormat:
@@ -168,13 +170,13 @@ def make_tool_environment(
     )
 
 
-def named_world(name: str, settings: Settings) -> World:
+def named_factory(name: str, settings: Settings) -> EnvironmentFactory:
     if name.startswith(OPENENV):
         make = open_env(name.removeprefix(OPENENV), max_result_chars=settings.max_result_chars)
-        return World(make=make, opening=make)
+        return EnvironmentFactory(make=make, opening=make)
     found = load_environment(name)
     if not is_tool_class(found):
-        return World(make=found)
+        return EnvironmentFactory(make=found)
     with naming(f"environment.name {name}"):
         tools = method_tools(found)
         call_format = choose_format(tools, settings)
@@ -184,7 +186,7 @@ def named_world(name: str, settings: Settings) -> World:
         tools,
         lambda bound: make_tool_environment(bound, call_format, settings),
     )
-    return World(
+    return EnvironmentFactory(
         make=made,
         opening=made if may_speak(found) else None,
         tools=tuple(tools),

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from foresail.agents.world import World, open_world
+from foresail.agents.factory import EnvironmentFactory, open_factory
 from foresail.check.finding import Finding, note, refusal
 from foresail.data.reader import Reader
 from foresail.recipe.environment import Environment
 
 
-def look_at_world(settings: Environment, reader: Reader | None) -> tuple[Reader | None, list[Finding]]:
+def look_at_environment(settings: Environment, reader: Reader | None) -> tuple[Reader | None, list[Finding]]:
     """A reader of prompts as the run has them, and what was found. A program brings its own tools, and what
     the preflight refuses is not told again.
     """
     if settings.program is not None or any(settings.refusals()):
         return reader, []
     try:
-        with open_world(settings) as world:
+        with open_factory(settings) as factory:
             if reader is None:
                 return None, []
-            told = world.reader(reader.tokenizer)
-            if not world.tools:
+            told = factory.reader(reader.tokenizer)
+            if not factory.tools:
                 return told, []
-            return told, [note(f"environment: {describe(world, told, reader)}")]
+            return told, [note(f"environment: {describe(factory, told, reader)}")]
     except (OSError, ValueError, ImportError) as error:
         return reader, [refusal(str(error))]
 
 
-def describe(world: World, told: Reader, plain: Reader) -> str:
+def describe(factory: EnvironmentFactory, told: Reader, plain: Reader) -> str:
     """describe(…) -> "tools search, calculator; the system prompt tells of them"."""
     if told.instructions:
         how = "the system prompt tells of them"
@@ -34,4 +34,4 @@ def describe(world: World, told: Reader, plain: Reader) -> str:
         how = "the chat template is told of them"
     else:
         how = "prompts do not tell of them (environment.instructions = false)"
-    return f"tools {', '.join(tool.name for tool in world.tools)}; {how}"
+    return f"tools {', '.join(tool.name for tool in factory.tools)}; {how}"

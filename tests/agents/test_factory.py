@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-import foresail.agents.world
+import foresail.agents.factory
+from foresail.agents.factory import open_factory
 from foresail.agents.tools.call_formats import ToolCall
 from foresail.agents.tools.tool import Tool, tool_of
-from foresail.agents.world import open_world
 from foresail.recipe.dump import to_toml
 from foresail.recipe.environment import Environment
 from foresail.recipe.load import RecipeError, load_recipe
@@ -29,11 +29,11 @@ def ask(settings: Environment, name: str, **arguments: Any) -> str:
     """What the tool answers in the first turn of an episode."""
 
     async def go() -> str:
-        with open_world(settings) as world:
-            environment = world.make()
+        with open_factory(settings) as factory:
+            environment = factory.make()
             await environment.reset(PROBLEM)
-            assert world.format is not None
-            seen = await environment.step(world.format.write(ToolCall(name, arguments)))
+            assert factory.format is not None
+            seen = await environment.step(factory.format.write(ToolCall(name, arguments)))
             await environment.close()
             return seen.messages[0].content if seen.messages else seen.text
 
@@ -72,10 +72,10 @@ def test_a_class_of_ones_own_is_made_with_its_options(tmp_path: Path) -> None:
 def test_turns_end_at_the_tags_of_the_tools_as_they_are_called(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text("class WebSearch:\n    '''Search.'''\n    def __call__(self, query: str) -> str: ...\n")
-    with open_world(Environment(tools=(f"{file}:WebSearch",), format="tags")) as world:
-        assert world.stop == ("</web_search>",)
-    with open_world(Environment(tools=(f"{file}:WebSearch",))) as world:
-        assert world.stop == ()
+    with open_factory(Environment(tools=(f"{file}:WebSearch",), format="tags")) as factory:
+        assert factory.stop == ("</web_search>",)
+    with open_factory(Environment(tools=(f"{file}:WebSearch",))) as factory:
+        assert factory.stop == ()
 
 
 # MCP servers.
@@ -117,7 +117,7 @@ class Server:
 
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> type[Server]:
-    monkeypatch.setattr(foresail.agents.world, "McpServer", Server)
+    monkeypatch.setattr(foresail.agents.factory, "McpServer", Server)
     Server.opened, Server.open_now = [], 0
     return Server
 
@@ -126,10 +126,10 @@ def test_a_server_is_opened_once_for_all_episodes_and_closed_with_the_world(serv
     settings = Environment(
         tools=("calculator",), mcp=(McpSettings(command=("program", "-x"), tools=("add",)),)
     )
-    with open_world(settings) as world:
-        assert [tool.name for tool in world.tools] == ["calculator", "add"]
+    with open_factory(settings) as factory:
+        assert [tool.name for tool in factory.tools] == ["calculator", "add"]
         for _ in range(3):
-            asyncio.run(world.make().reset(PROBLEM))
+            asyncio.run(factory.make().reset(PROBLEM))
         assert servers.opened == [(("program", "-x"), "")] and servers.open_now == 1
     assert servers.open_now == 0
 
@@ -149,7 +149,7 @@ def test_what_a_server_lacks_is_told_and_no_server_stays_open(
     servers: type[Server], server: McpSettings, words: str
 ) -> None:
     settings = Environment(mcp=(McpSettings(command=("program",), tools=("add",)), server))
-    with pytest.raises(ValueError, match=words), open_world(settings):
+    with pytest.raises(ValueError, match=words), open_factory(settings):
         pass
     assert servers.open_now == 0
 
@@ -159,7 +159,7 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Environment(mcp=(McpSettings(command=("program",)),))
     with (
         pytest.raises(ValueError, match=r'environment\.mcp#1: .*pip install "foresail\[mcp\]"'),
-        open_world(settings),
+        open_factory(settings),
     ):
         pass
 
