@@ -129,23 +129,20 @@ def gather(tokens: TokenEvidence, units_T: Tensor) -> Evidence:
     Gains [1, 2, 5], the last of a tool, all in one turn: N = n = 2, e = 3, snr = 3 / sqrt(5).
     """
     num_units = int(units_T.max()) + 1 if len(units_T) else 0
-
-    def total(values_T: Tensor) -> Tensor:
-        zeros_U = torch.zeros(num_units, dtype=torch.float64)
-        return zeros_U.index_add(0, units_T, values_T.to(torch.float64))
-
     unknown_T = tokens.counted_T & tokens.gains_T.isnan()
     gains_T = torch.where(tokens.counted_T & ~unknown_T, tokens.gains_T, 0.0)
-    counted_U = total(tokens.counted_T)
-    known_U = (counted_U > 0) & (total(unknown_T) == 0)
-    evidence_U = torch.where(known_U, total(gains_T), 0.0)
+    columns = torch.stack([tokens.loss_T, tokens.counted_T, unknown_T, gains_T, gains_T**2])
+    zeros = torch.zeros(len(columns), num_units, dtype=torch.float64)
+    loss_tokens_U, counted_U, unknown_U, sum_U, squares_U = zeros.index_add(1, units_T, columns)
+    known_U = (counted_U > 0) & (unknown_U == 0)
+    evidence_U = torch.where(known_U, sum_U, 0.0)
     return Evidence(
         units_T=units_T,
-        loss_tokens_U=total(tokens.loss_T),
+        loss_tokens_U=loss_tokens_U,
         counted_U=counted_U,
         known_U=known_U,
         evidence_U=evidence_U,
-        snr_U=evidence_U.abs() / (total(gains_T**2) + 1e-8).sqrt(),
+        snr_U=evidence_U.abs() / (squares_U + 1e-8).sqrt(),
     )
 
 

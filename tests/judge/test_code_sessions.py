@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from process_table import descendants
@@ -232,7 +233,8 @@ def test_a_sandbox_that_dies_is_no_fault_of_the_code() -> None:
         all_of_it = {worker.pid, *descendants(worker.pid)}
         for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none tells of another's end
             for pid in all_of_it:
-                os.kill(pid, number)
+                with suppress(ProcessLookupError):  # it was about to end
+                    os.kill(pid, number)
         worker.wait()
         with pytest.raises(WorkerDied):
             session.run("1")
