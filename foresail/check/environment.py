@@ -1,18 +1,19 @@
-"""A look at the world of an agent: it is opened as a run opens it, and says how prompts tell of its tools."""
+"""A look at the environment of an agent: opened as a run opens it, it says how prompts tell of its tools."""
 
 from __future__ import annotations
 
 from foresail.agents.factory import EnvironmentFactory, open_factory
 from foresail.check.finding import Finding, note, refusal
 from foresail.data.reader import Reader
-from foresail.recipe.environment import Environment
+from foresail.recipe.rl import Rl
 
 
-def look_at_environment(settings: Environment, reader: Reader | None) -> tuple[Reader | None, list[Finding]]:
+def look_at_environment(recipe: Rl, reader: Reader | None) -> tuple[Reader | None, list[Finding]]:
     """A reader of prompts as the run has them, and what was found. A program brings its own tools, and what
     the preflight refuses is not told again.
     """
-    if settings.program is not None or any(settings.refusals()):
+    settings = recipe.environment
+    if settings is None or settings.program is not None or any(settings.refusals()):
         return reader, []
     try:
         with open_factory(settings) as factory:

@@ -21,12 +21,13 @@ from foresail.data.reader import Reader
 from foresail.recipe.inputs import check_tokenizer
 from foresail.recipe.parts import read_options
 from foresail.recipe.preflight import Preflight
-from foresail.recipe.rl import Rl
 from foresail.recipe.stage import Stage
 from foresail.tokenizer.tokenizer import Tokenizer
 
 # What a stage reads besides its model.
 LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {"rl": look_at_problems, "sft": look_at_chats}
+# Whose prompts tell of more than the data does.
+PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {"rl": look_at_environment}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +45,8 @@ def look(recipe: Stage, *, max_context: int | None = None, largest: int | None =
     tokenizer, findings = open_tokenizer(recipe)
     kind: Callable[..., Iterator[Finding]] = LOOKS.get(recipe.stage, nothing)
     reader = Reader(tokenizer) if tokenizer is not None and recipe.stage in LOOKS else None
-    if isinstance(recipe, Rl) and recipe.environment is not None:
-        reader, told = look_at_environment(recipe.environment, reader)
+    if recipe.stage in PROMPTS:
+        reader, told = PROMPTS[recipe.stage](recipe, reader)
         findings = [*findings, *told]
     found = [*chain(findings, kind(recipe, reader, max_context=max_context, largest=largest))]
     return Look(

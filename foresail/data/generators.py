@@ -56,6 +56,8 @@ def generate_multi_hop(settings: list[str]) -> list[Problem]:
     )
     if "noise" not in options:
         return problems
+    if options.get("depth", "1") != "1":
+        raise ValueError(f"{source}: noise goes with single detours; remove noise, or depth")
     noise = to_share(source, "noise", options["noise"])
     return [replace(problem, extra={**problem.extra, "noise": noise}) for problem in problems]
 

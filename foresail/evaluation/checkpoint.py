@@ -42,6 +42,9 @@ class EpisodeSource(Protocol):
     @property
     def stop(self) -> tuple[str, ...]: ...
 
+    @property
+    def names_stops(self) -> bool: ...
+
     def reader(self, tokenizer: Tokenizer) -> Reader: ...
 
     def stream(self, tokenizer: Tokenizer, max_length: int) -> StreamKind: ...
@@ -64,7 +67,7 @@ def evaluate_checkpoint(
 ) -> list[ProblemResult]:
     """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`.
 
-    `prompt_tokens`: of prompts that a program writes itself; it may then also name stop texts.
+    `prompt_tokens`: room for prompts that a program writes itself.
     """
     reward = grader if isinstance(grader, Reward) else choose_grader(grader)
     model, tokenizer = open_checkpoint(
@@ -74,8 +77,9 @@ def evaluate_checkpoint(
         max_length=sampling.max_new_tokens,
         template_options=template_options,
     )
-    reader = Reader(tokenizer)
+    reader, names_stops = Reader(tokenizer), False
     if episodes is not None:
+        names_stops = episodes.names_stops
         sampling = sampling.model_copy(update={"stop": (*sampling.stop, *episodes.stop)})
         reader = episodes.reader(tokenizer)
         tokenizer = reader.tokenizer
@@ -92,7 +96,7 @@ def evaluate_checkpoint(
                 engine,
                 parts.Rollout(),
                 max_length=max_length,
-                vocabulary=tokenizer.token_bytes() if sampling.stop or prompt_tokens else (),
+                vocabulary=tokenizer.token_bytes() if sampling.stop or names_stops else (),
             ),
             prompted,
             Examiner(tokenizer=tokenizer, reward=reward, grading=grading),

@@ -389,6 +389,7 @@ def test_the_source_and_its_mistakes() -> None:
         "multi-hop:count=5,hops=40": "hops 40-40 is not a range within 1-10",
         "multi-hop:count=5,detours=-1": "detours -1 is not between 0 and",
         "multi-hop:count=5,depth=0": "depth 0 is not between 1 and",
+        "multi-hop:count=5,detours=1,depth=2,noise=0.5": "noise goes with single detours",
         "multi-hop:count=5,noise=2": "noise='2' is not a number from 0 to 1",
         "multi-hop:count=5,noise=much": "noise='much' is not a number from 0 to 1",
         "multi-hop:count=5,hop=2": "unknown multi-hop option 'hop'; did you mean hops",
