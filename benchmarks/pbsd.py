@@ -1,9 +1,10 @@
 """PBSD against plain GRPO and against credit by single tokens, in the generated multi-hop world.
 
 Every seed has one cold start: episodes that search a chain of relations to its end and, where two sources
-contradict each other, believe the wrong one as often as not. Half of their prompts tell the answer that the episode
-came to, so the model knows what it is to be told: that is PBSD's teacher. From there each arm learns alike but for
-its credit.
+contradict each other, believe the wrong one as often as not. Asides are chains as well, on which that decides
+nothing. Half of the prompts tell the answer that the episode came to, so that the model knows what it is to be
+told: that is PBSD's teacher. From there each arm learns alike but for its credit; `oracle` is told what each turn
+decided.
 
     planted    before any training: rank correlation of evidence and weights with what each turn brought, by context
     train      success in domain, out of domain and on long chains; samples until a fixed success
@@ -11,7 +12,7 @@ its credit.
 Arms are processes beside each other. Given again, the command goes on where it was; the last line is JSON.
 
     python benchmarks/pbsd.py --parts planted --seeds 0
-    python benchmarks/pbsd.py --seeds 0 1 2 3 4 --jobs 10 --rates 3e-4 1e-3
+    python benchmarks/pbsd.py --arms grpo oracle pbsd token --filter --prompts 6 --jobs 10 --rates 3e-4 1e-3
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from foresail.records import Group, Message, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.build import build_fleet
+from foresail.rollout.collect import NoSignal
 from foresail.rollout.groups import GroupSpec
 from foresail.rollout.stream import sample_all
 from foresail.runlog.directory import RunDirectory
@@ -71,15 +73,16 @@ SUCCESS = 0.6  # of the episodes of five steps: how many samples until then
 SPLITS = {"test": "split=test,hops=3", "ood": "split=ood,hops=3-4", "long": "split=long,hops=5-6"}
 ASIDES = f"detours={DETOURS},depth={DEPTH}"
 PBSD = {"kind": "pbsd", "hint": HINT, "min_tokens": 2, "min_snr": 0.0}
+ADDITIVE = PBSD | {"form": "additive", "additive_weight": 0.5, "fade": True}
 ARMS: dict[str, dict[str, Any]] = {
     "grpo": {},
     "pbsd": PBSD,
-    "additive": PBSD | {"form": "additive", "additive_weight": 0.5, "fade": True},  # learns from all groups
+    "additive": ADDITIVE,  # learns from all groups
     "pbsd-fade": PBSD | {"fade": True},
     "pbsd-placebo": PBSD | {"student": "placebo", "withheld": WITHHELD},
     "pbsd-contrastive": PBSD | {"student": "contrastive"},
     "token": {"kind": "pbsd", "hint": HINT, "level": "token"},
-    "additive-shuffled": PBSD | {"form": "additive", "additive_weight": 0.5, "fade": True},
+    "additive-shuffled": ADDITIVE,
     "oracle": PBSD
     | {"min_tokens": 1},  # evidence is what each turn decided: what credit could be worth at all
     "shuffled": PBSD,  # the teacher is told another problem's answer
@@ -164,7 +167,10 @@ def run_arm(options: argparse.Namespace, seed: int, arm: str, rate: float) -> No
         run_stage(run_sft, sft_recipe(options, folder, seed))
         return
     control(arm, seed)
-    run_stage(run_rl, rl_recipe(options, folder, seed, arm, rate))
+    try:
+        run_stage(run_rl, rl_recipe(options, folder, seed, arm, rate))
+    except NoSignal as stopped:  # collapsed: a result, not a fault of the benchmark
+        print(stopped)
 
 
 def sft_recipe(options: argparse.Namespace, folder: Path, seed: int) -> Sft:
@@ -271,9 +277,13 @@ def best_of(options: argparse.Namespace, arm: str) -> dict[str, Any]:
         "by_rate": {rate: mean_of(found) for rate, found in by_rate.items()},
     }
     for name in (*SPLITS, "samples_to_success"):
-        values = [run[name] for run in runs if run[name] is not None]
-        spread = stdev(values) if len(values) > 1 else 0.0
-        figures[name] = {"mean": fmean(values) if values else None, "stdev": spread, "seeds": values}
+        values = [run[name] for run in runs]
+        known = None not in values  # a mean over those that got there would flatter
+        figures[name] = {
+            "seeds": values,
+            "mean": fmean(values) if known else None,
+            "stdev": stdev(values) if known and len(values) > 1 else None,
+        }
     return figures
 
 
@@ -282,9 +292,12 @@ def mean_of(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def read_run(options: argparse.Namespace, seed: int, arm: str, rate: float) -> dict[str, Any]:
+    """Success at the end, none for a run that collapsed on the way; samples until success, None: not reached."""
     records = RunDirectory.open(options.root / f"seed-{seed}" / run_name(arm, rate)).read_metrics()
-    last = [record for record in records if f"val-core/{next(iter(SPLITS))}/acc/mean@4" in record][-1]
-    found: dict[str, Any] = {name: last[f"val-core/{name}/acc/mean@4"] for name in SPLITS}
+    last, collapsed = records[-1], records[-1]["step"] < options.steps
+    found: dict[str, Any] = {
+        name: 0.0 if collapsed else last[f"val-core/{name}/acc/mean@4"] for name in SPLITS
+    }
     steps = [record for record in records if "rollout/accuracy" in record]
     drawn = accumulate(record["rollout/groups_launched"] * 8 for record in steps)
     recent = [fmean(r["rollout/accuracy"] for r in steps[max(0, n - 4) : n + 1]) for n in range(len(steps))]

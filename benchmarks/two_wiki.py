@@ -6,7 +6,7 @@ The held-out questions are seen in neither stage. BM25 over the 6,119 passages, 
 
     python benchmarks/two_wiki.py --model checkpoints/SmolLM2-135M-Instruct --qa ../shared/data/qa/2wiki
 
-Given again, the command goes on where it was; the last line is JSON: success before and after, and a trace.
+Given again, the command goes on where it was; the last line is JSON: success before and after.
 """
 
 from __future__ import annotations
