@@ -223,7 +223,7 @@ def rl_recipe(options: argparse.Namespace) -> Rl:
         credit=Credit(kind=options.credit),
         reward=Reward(grader="qa"),
         optimizer=parts.Optimizer(lr=1e-5, warmup=2),
-        checkpoints=parts.Checkpoints(every=options.steps),
+        checkpoints=parts.Checkpoints(every=10),
     )
 
 

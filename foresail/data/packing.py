@@ -56,6 +56,18 @@ def pack(
     one batch are alike. Sequences without a loss token are left out. With `share_from` prompts are packed once
     where that saves at least this share of the tokens.
     """
+    return [*pack_lazily(sequences, weights, max_tokens=max_tokens, device=device, share_from=share_from)]
+
+
+def pack_lazily(
+    sequences: Sequence[TrainSequence],
+    weights: Sequence[float],
+    *,
+    max_tokens: int,
+    device: str | torch.device = "cpu",
+    share_from: float | None = None,
+) -> Iterator[PackedBatch]:
+    """As `pack`, each batch made when it is asked for: beside a device that works on the one before."""
     assert len(sequences) == len(weights), f"{len(sequences)} sequences but {len(weights)} weights"
     for index, sequence in enumerate(sequences):
         check(index, sequence, max_tokens)
@@ -72,7 +84,8 @@ def pack(
             batches.append([bundle])
         else:
             first.append(bundle)
-    return [pack_batch(sequences, weights, list(cut_segments(sequences, batch)), device) for batch in batches]
+    for batch in batches:
+        yield pack_batch(sequences, weights, list(cut_segments(sequences, batch)), device)
 
 
 def num_tokens(bundles: Sequence[Bundle]) -> int:

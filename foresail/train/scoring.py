@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.data.packing import pack
+from foresail.data.packing import pack_lazily
 from foresail.model.decoder import Decoder
 from foresail.records import TrainSequence
 from foresail.train.step import token_logprobs
@@ -27,7 +27,7 @@ def score_sequences(
     device: torch.device,
 ) -> list[Tensor]:
     """Parallel to each sequence's ids, on the host; NaN where it has no loss. Equal prompts are computed once."""
-    batches = pack(
+    batches = pack_lazily(
         [replace(sequence, name=str(number)) for number, sequence in enumerate(sequences)],
         [1.0] * len(sequences),
         max_tokens=max([micro_batch_tokens, *(len(sequence.ids) for sequence in sequences)]),
@@ -35,10 +35,10 @@ def score_sequences(
         share_from=WORTH_SHARING[device.type],
     )
     # nothing is read before the last batch is under way
-    scored = [token_logprobs(model, batch, temperature)[0].float() for batch in batches]
+    scored = [(batch.names, token_logprobs(model, batch, temperature)[0].float()) for batch in batches]
     found = [torch.full((len(sequence.ids),), math.nan) for sequence in sequences]
-    for batch, logprobs_M in zip(batches, scored, strict=True):
-        numbers = [int(name) for name in batch.names]  # in the order of their tokens
+    for names, logprobs_M in scored:
+        numbers = [int(name) for name in names]  # in the order of their tokens
         targets = [np.flatnonzero(sequences[number].loss_mask) for number in numbers]
         parts = logprobs_M.cpu().split([len(places) for places in targets])
         for number, places, part in zip(numbers, targets, parts, strict=True):
