@@ -66,11 +66,11 @@ from foresail.train.starting_point import load_model_and_tokenizer
 
 HINT, WITHHELD = " ({answer})", "also also also"
 LIES = 0.5  # how often an unreliable source is believed in the cold start
-NUM_SHOWN, NUM_TRAIN = 12_000, 8000
+NUM_SHOWN, NUM_TRAIN = 24_000, 8000
 DETOURS, DEPTH = 2, 3  # asides of a question, and their searches: choices that decide nothing
 MAX_PROMPT, MAX_NEW, MAX_TURNS = 160, 800, 16
 SUCCESS = 0.6  # of the episodes of five steps: how many samples until then
-SPLITS = {"test": "split=test,hops=3", "ood": "split=ood,hops=3-4", "long": "split=long,hops=5-6"}
+SPLITS = {"test": "split=test,hops={0}", "ood": "split=ood,hops={0}-{1}", "long": "split=long,hops={2}-{3}"}
 ASIDES = f"detours={DETOURS},depth={DEPTH}"
 PBSD = {"kind": "pbsd", "hint": HINT, "min_tokens": 2, "min_snr": 0.0}
 ADDITIVE = PBSD | {"form": "additive", "additive_weight": 0.5, "fade": True}
@@ -79,15 +79,31 @@ ARMS: dict[str, dict[str, Any]] = {
     "pbsd": PBSD,
     "additive": ADDITIVE,  # learns from all groups
     "pbsd-fade": PBSD | {"fade": True},
+    "answer": PBSD | {"answer": "counted", "fade": True},
+    "mixed": PBSD | {"student": "mixed", "answer": "counted", "fade": True, "form": "raw"},
+    "mixed-z": PBSD | {"student": "mixed", "answer": "counted", "fade": True},
+    "answer-raw": PBSD | {"answer": "counted", "fade": True, "form": "raw"},
     "pbsd-placebo": PBSD | {"student": "placebo", "withheld": WITHHELD},
     "pbsd-contrastive": PBSD | {"student": "contrastive"},
     "token": {"kind": "pbsd", "hint": HINT, "level": "token"},
     "additive-shuffled": ADDITIVE,
+    "answer-raw-shuffled": PBSD | {"answer": "counted", "fade": True, "form": "raw"},
     "oracle": PBSD
     | {"min_tokens": 1},  # evidence is what each turn decided: what credit could be worth at all
     "shuffled": PBSD,  # the teacher is told another problem's answer
     "withheld": PBSD,  # the teacher is told no more than that there is one
 }
+
+
+PLANTED = (
+    "pbsd",
+    "answer",
+    "answer-raw",
+    "pbsd-placebo",
+    "pbsd-contrastive",
+    "shuffled",
+    "answer-raw-shuffled",
+)
 
 
 def main() -> None:
@@ -128,7 +144,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--hops", type=int, default=3, help="of a problem in training")
     parser.add_argument("--tests", type=int, default=200, help="held-out problems of each split")
     parser.add_argument("--rl-seed", type=int, help="of reinforcement; default: the cold start's")
-    parser.add_argument("--sft-steps", type=int, default=3000)
+    parser.add_argument("--sft-steps", type=int, default=4000)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--layers", type=int, default=3)
     parser.add_argument("--device", default="auto")
@@ -185,8 +201,9 @@ def sft_recipe(options: argparse.Namespace, folder: Path, seed: int) -> Sft:
         model=parts.Model(shape=shape, tokenizer=str(folder / "tokenizer"), dtype="float32"),
         data=(Conversations(source=str(folder / "sft.jsonl")),),
         steps=options.sft_steps,
-        batch_size=32,
+        batch_size=96,
         max_length=1024,
+        micro_batch_tokens=65_536,  # a step costs its launches, whatever its size
         optimizer=parts.Optimizer(lr=2e-3, beta2=0.98, warmup=100, schedule="linear"),
         checkpoints=parts.Checkpoints(every=options.sft_steps),
     )
@@ -227,8 +244,13 @@ def credulous(problem: Problem, rng: random.Random) -> tuple[Message, ...]:
 
 
 def rl_recipe(options: argparse.Namespace, folder: Path, seed: int, arm: str, rate: float) -> Rl:
+    hops = [options.hops + more for more in range(4)]
     held_out = [
-        HeldOut(source=f"multi-hop:count={options.tests},seed={seed},{split},{ASIDES}", name=name, samples=4)
+        HeldOut(
+            source=f"multi-hop:count={options.tests},seed={seed},{split.format(*hops)},{ASIDES}",
+            name=name,
+            samples=4,
+        )
         for name, split in SPLITS.items()
     ]
     rl_seed = seed if options.rl_seed is None else options.rl_seed
@@ -245,10 +267,10 @@ def rl_recipe(options: argparse.Namespace, folder: Path, seed: int, arm: str, ra
         sampling=parts.Sampling(max_new_tokens=MAX_NEW),
         environment=Environment(name="multi-hop", max_turns=MAX_TURNS),
         credit=Credit(**ARMS[arm]),
-        dynamic_sampling=parts.DynamicSampling(enabled=options.filter),
+        dynamic_sampling=parts.DynamicSampling(enabled=options.filter, max_rounds=16),
         reward=Reward(grader="qa"),
         optimizer=parts.Optimizer(lr=rate, warmup=2),
-        checkpoints=parts.Checkpoints(every=options.steps),
+        checkpoints=parts.Checkpoints(every=10),
     )
 
 
@@ -315,18 +337,18 @@ def planted(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     device = torch.device("cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu")
     settings = parts.Model(path=str(tuned(options, folder)), dtype="float32")
     model, tokenizer = load_model_and_tokenizer(settings, seed=seed, device=device, max_length=1024)
-    groups = sample_groups(model, tokenizer, seed)
+    groups = sample_groups(model, tokenizer, seed, options.hops)
     found: dict[str, Any] = {"accuracy": fmean(group.pass_rate for group in groups)}
-    tell_answers = turn_credit.answers_of
-    for arm in ("pbsd", "pbsd-fade", "pbsd-placebo", "pbsd-contrastive", "shuffled"):
+    as_it_is = turn_credit.answers_of, turn_credit.score_groups
+    for arm in PLANTED:
         control(arm, seed)
         found[arm] = correlate(groups, Credit(**ARMS[arm]), model, tokenizer)
-        turn_credit.answers_of = tell_answers
+        turn_credit.answers_of, turn_credit.score_groups = as_it_is
     return found
 
 
-def sample_groups(model: Any, tokenizer: Tokenizer, seed: int) -> list[Group]:
-    source = parts.Problems(source=f"multi-hop:count=64,seed={seed + 100},hops=3,{ASIDES}")
+def sample_groups(model: Any, tokenizer: Tokenizer, seed: int, hops: int) -> list[Group]:
+    source = parts.Problems(source=f"multi-hop:count=64,seed={seed + 100},hops={hops},{ASIDES}")
     prompted = encode_problems(load_problems(source), tokenizer, MAX_PROMPT)
     sampling = parts.Sampling(max_new_tokens=MAX_NEW)
     spec = GroupSpec(sampling=sampling, num_samples=8, stop_ids=tokenizer.eos_ids, seed=seed, step=1)

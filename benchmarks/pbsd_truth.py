@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.turn_credit import pbsd_credit
+from foresail.data.multi_hop_names import Person, Relation
 from foresail.data.multi_hop_traces import to_key
 from foresail.data.multi_hop_world import world_of
 from foresail.recipe.credit import Credit
@@ -22,11 +23,10 @@ from foresail.train.scoring import score_sequences
 
 
 def contributions(problem: Problem, queries: Sequence[str]) -> list[float]:
-    """What each search of an episode decided: 1 it goes by the truth where a lie was told as well, -1 it goes by
-    the lie, 0 it had no choice, was an aside, or the episode had gone astray before."""
-    world = world_of(problem.extra)
-    both = zip(problem.extra["searches"], problem.extra["matters"], strict=True)
-    chain = [to_key(key) for key, matters in both if matters]
+    """What each search of an episode decided: 1 it goes by the truth where a lie was told as well; -1 it leads
+    astray, by a lie or a name that nobody said; 0 it had no choice, was an aside, or came too late."""
+    world, chain = world_of(problem.extra), chain_of(problem)
+    relations = {str(relation) for _, relation in chain}  # no aside has one of them
     found, place = [], 0
     for query in (" ".join(query.split()) for query in queries):
         found.append(0.0)
@@ -35,31 +35,32 @@ def contributions(problem: Problem, queries: Sequence[str]) -> list[float]:
         lie = world.fact(*chain[place - 1]).lie if place else None
         if query == "{} {}".format(*chain[place]):
             found[-1], place = float(lie is not None), place + 1
-        elif lie is not None and query.startswith(str(lie)):
+        elif " ".join(query.split()[3:]) in relations:
             found[-1], place = -1.0, -1
     return found
 
 
 def decisions(problem: Problem, responses: Sequence[str]) -> list[float]:
     """As `contributions`, of all turns: the answer chooses between truth and lie as well."""
-    *searches, last = responses
-    found = contributions(problem, [query_in(text) for text in searches])
+    found = contributions(problem, [query_in(text) for text in responses])
+    if "<answer>" in responses[-1] and -1.0 not in found:
+        answer = responses[-1].partition("<answer>")[2].partition("</answer>")[0]
+        lie = world_of(problem.extra).fact(*chain_of(problem)[-1]).lie
+        found[-1] = float(lie is not None) if answer == problem.answer else -1.0
+    return found
+
+
+def chain_of(problem: Problem) -> list[tuple[Person, Relation]]:
     both = zip(problem.extra["searches"], problem.extra["matters"], strict=True)
-    end = to_key([key for key, matters in both if matters][-1])
-    arrived = any(query_in(text) == "{} {}".format(*end) for text in searches)
-    lie = world_of(problem.extra).fact(*end).lie
-    answer = last.partition("<answer>")[2].partition("</answer>")[0]
-    chose = {problem.answer: 1.0, str(lie): -1.0}.get(answer, 0.0)
-    return [*found, chose if arrived and lie is not None else 0.0]
+    return [to_key(key) for key, matters in both if matters]
 
 
 def query_in(response: str) -> str:
     return response.partition("<search>")[2].partition("</search>")[0]
 
 
-def queries_of(tokenizer: Tokenizer, sample: Sample) -> list[str]:
-    turns = [turn.response for turn in read_trajectory(tokenizer, sample).turns]
-    return [query_in(text) for text in turns if "<search>" in text]
+def responses_of(tokenizer: Tokenizer, sample: Sample) -> list[str]:
+    return [turn.response for turn in read_trajectory(tokenizer, sample).turns]
 
 
 # In the place of a teacher.
@@ -73,7 +74,7 @@ def score_by_truth(
 
 
 def score_one(problem: Problem, tokenizer: Tokenizer, sample: Sample) -> ScoredSample:
-    decided = decisions(problem, [turn.response for turn in read_trajectory(tokenizer, sample).turns])
+    decided = decisions(problem, responses_of(tokenizer, sample))
     written = Counter(turn for turn, mask in zip(sample.turns, sample.loss_mask, strict=True) if mask)
     gains = [4 * decided[turn] / max(1, written[turn]) for turn in sample.turns]
     return ScoredSample(sample=sample, teachers=[gains], student=[0.0] * len(gains))
@@ -91,31 +92,47 @@ def correlate(groups: Sequence[Group], settings: Credit, model: Any, tokenizer: 
     scored = turn_credit.score_groups(
         groups, settings, tokenizer=tokenizer, max_length=model.shape.max_context, score=score
     )
-    found: dict[str, list[tuple[float, float, float]]] = {"right": [], "wrong": []}
+    found: dict[str, list[PlantedTurn]] = {"right": [], "wrong": []}
     for group, samples in zip(groups, scored, strict=True):
+        if not 0 < group.pass_rate < 1:
+            continue  # it teaches nothing
         right = [verdict.status == "correct" for verdict in group.verdicts]
         credits = pbsd_credit(samples, [1.0 if it else -1.0 for it in right], settings, strength=1.0)
         for sample, is_right, credit in zip(group.samples, right, credits, strict=True):
-            truth = contributions(group.problem, queries_of(tokenizer, sample))
-            side = found["right" if is_right else "wrong"]
-            for brought, turn in zip(truth, credit.turns, strict=False):  # the answer's turn is left out
-                if turn.evidence is not None:
-                    side.append((brought, turn.evidence, turn.weight if is_right else -turn.weight))
-    return {side: describe_turns(turns) for side, turns in found.items()}
-
-
-def describe_turns(turns: Sequence[tuple[float, float, float]]) -> dict[str, Any]:
-    """Rank correlations; mean evidence of turns that chose truth, had no choice, chose a lie; how clear it is."""
-    truths, evidence, weights = zip(*turns, strict=True) if turns else ((), (), ())
-    by_truth = {
-        truth: [e for t, e in zip(truths, evidence, strict=True) if t == truth] for truth in (1, 0, -1)
+            truth = decisions(group.problem, responses_of(tokenizer, sample))
+            found["right" if is_right else "wrong"] += [
+                PlantedTurn(decided, turn.evidence or 0.0, turn.weight, turn.tokens)
+                for decided, turn in zip(truth, credit.turns, strict=True)
+            ]
+    return {
+        side: describe_turns(turns, decisive=1.0 if side == "right" else -1.0)
+        for side, turns in found.items()
     }
+
+
+class PlantedTurn(NamedTuple):
+    """A turn of an episode: what it decided, and what PBSD makes of it."""
+
+    decided: float
+    evidence: float
+    weight: float
+    tokens: int
+
+
+def describe_turns(turns: Sequence[PlantedTurn], decisive: float) -> dict[str, Any]:
+    """Rank correlation of evidence with what turns decided; what decisive turns get, where uniform credit is 1;
+    evidence of turns that chose truth, decided nothing, led astray.
+    """
+    by_truth = {truth: [turn for turn in turns if turn.decided == truth] for truth in (1, 0, -1)}
+    evidence = {truth: [turn.evidence for turn in found] for truth, found in by_truth.items()}
+    tokens = sum(turn.tokens for turn in by_truth[int(decisive)])
     return {
         "turns": len(turns),
-        "evidence": rank(evidence, truths),
-        "weight": rank(weights, truths),
-        "mean_evidence": {truth: fmean(values) for truth, values in by_truth.items() if values},
-        "stdev_evidence": {truth: stdev(values) for truth, values in by_truth.items() if len(values) > 1},
+        "evidence": rank([turn.evidence for turn in turns], [turn.decided for turn in turns]),
+        "weight": rank([decisive * turn.weight for turn in turns], [turn.decided for turn in turns]),
+        "on_decisive": sum(turn.weight * turn.tokens for turn in by_truth[int(decisive)]) / max(1, tokens),
+        "mean_evidence": {truth: fmean(values) for truth, values in evidence.items() if values},
+        "stdev_evidence": {truth: stdev(values) for truth, values in evidence.items() if len(values) > 1},
     }
 
 

@@ -16,7 +16,7 @@ NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("pbsd",),
         (
             "level", "form", "student", "strength", "warmup_steps", "low", "high", "temperature", "clamp",
-            "fade", "min_snr", "min_tokens", "conserve", "additive_weight", "hint",
+            "fade", "answer", "min_snr", "min_tokens", "conserve", "additive_weight", "hint",
         ),
     ),
     ("kind", ("turn_rewards",), ("turn_weight",)),
@@ -41,9 +41,10 @@ class Credit(CheckedPart):
         description="pbsd: weights from evidence as compared within the group; raw: from its sum as it is; "
         "additive: added to the advantage",
     )
-    student: Literal["plain", "placebo", "contrastive"] = Field(
+    student: Literal["plain", "placebo", "contrastive", "mixed"] = Field(
         "plain",
-        description="pbsd: what the student is told: nothing; that there is an answer, without it; a wrong one",
+        description="pbsd: what the student is told: nothing; that there is an answer, without it; a wrong one; "
+        "mixed: a wrong one where the sample is right, else nothing",
     )
     hint: str = Field(
         "\n\n(The correct answer is {answer}.)",
@@ -60,6 +61,11 @@ class Credit(CheckedPart):
     clamp: float = Field(5.0, gt=0, le=1000, description="pbsd: most that one token counts, in nats")
     fade: bool = Field(
         False, description="pbsd: evidence counts less behind turns that speak against the answer"
+    )
+    answer: Literal["ignored", "counted"] = Field(
+        "ignored",
+        description="pbsd: whether the final answer's tokens are evidence as well; counted: where choosing it is a "
+        "decision, best with fade",
     )
     min_snr: float = Field(
         1.0, ge=0, description="pbsd: least signal against noise of a turn's evidence; below it is not used"

@@ -95,12 +95,14 @@ def score_groups(
     """All passes in one call, so that they share micro-batches and prompts."""
     spelled = tokenizer.token_bytes()
     teachers = [[hint(settings, answer) for answer in answers_of(group.problem)] for group in groups]
-    students = [student_hint(settings, group.problem, groups) for group in groups]
+    students = [student_hints(settings, group, groups) for group in groups]
     wanted: dict[tuple[int, int, str], TrainSequence] = {}
     for row, group in enumerate(groups):
-        for text in dict.fromkeys([*teachers[row], students[row]]):
+        for text in dict.fromkeys([*teachers[row], *students[row]]):
             prompt = tokenizer.encode_prompt(tell(group.problem.prompt, text)) if text else None
             for number, sample in enumerate(group.samples):
+                if text not in (*teachers[row], students[row][number]):
+                    continue
                 sequence = after_prompt(sample, prompt, f"{group.problem.id} sample {number}")
                 if len(sequence.ids) <= max_length:
                     wanted[row, number, text] = sequence
@@ -112,8 +114,10 @@ def score_groups(
                 teachers=[
                     behind_own_prompt(found.get((row, number, text)), sample) for text in teachers[row]
                 ],
-                student=behind_own_prompt(found.get((row, number, students[row])), sample),
-                ignored=final_answer(sample, group.problem, spelled),
+                student=behind_own_prompt(found.get((row, number, students[row][number])), sample),
+                ignored=final_answer(sample, group.problem, spelled)
+                if settings.answer == "ignored"
+                else None,
             )
             for number, sample in enumerate(group.samples)
         ]
@@ -160,15 +164,28 @@ def check_hint(settings: Credit, problem: Problem, tokenizer: Tokenizer) -> None
         raise ValueError(f"credit.hint, which tells the teacher the answer: {error}") from error
 
 
-def student_hint(settings: Credit, problem: Problem, groups: Sequence[Group]) -> str:
-    """What the student is told: nothing (""), that there is an answer, or that of another problem of the step."""
-    if settings.student == "placebo":
-        return hint(settings, settings.withheld)
+def student_hints(settings: Credit, group: Group, groups: Sequence[Group]) -> list[str]:
+    """What the student of each sample is told: nothing (""), that there is an answer, or that of another problem
+    of the step. A right sample says most beside what one would do who believes something else; a wrong one beside
+    what one does who knows nothing.
+    """
+    wrong = wrong_hint(settings, group.problem, groups)
+    match settings.student:
+        case "placebo":
+            return [hint(settings, settings.withheld)] * len(group.samples)
+        case "contrastive":
+            return [wrong] * len(group.samples)
+        case "mixed":
+            return [wrong if verdict.status == "correct" else "" for verdict in group.verdicts]
+        case _:
+            return [""] * len(group.samples)
+
+
+def wrong_hint(settings: Credit, problem: Problem, groups: Sequence[Group]) -> str:
+    """Another problem's answer; nothing where the step has none."""
     others = [group.problem.answer for group in groups if group.problem.answer != problem.answer]
-    if settings.student == "contrastive" and others:
-        mine = [group.problem.id for group in groups].index(problem.id)
-        return hint(settings, others[mine % len(others)])
-    return ""
+    mine = [group.problem.id for group in groups].index(problem.id)
+    return hint(settings, others[mine % len(others)]) if others else ""
 
 
 def tell(prompt: Sequence[Message], text: str) -> list[Message]:

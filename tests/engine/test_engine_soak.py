@@ -106,12 +106,12 @@ def num_objects() -> int:
 def test_a_long_life_on_cuda_leaves_nothing_behind():
     model = small_model("qwen3", device="cuda", dtype=torch.bfloat16)
     engine = small_engine(model, num_pages=150, max_running=24, prefill_tokens=40)
-    soak(engine, 200)
+    soak(engine, 1000, seed=1)  # meets every shape once, and each keeps its buffers
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
-    ends = soak(engine, 1000, seed=1)
+    ends = soak(engine, 1000, seed=2)
     torch.cuda.synchronize()
     gc.collect()
     assert sum(ends.values()) - ends["chunk"] == 1000
     assert_all_free(engine)
-    assert torch.cuda.memory_allocated() <= before + 2**20
+    assert torch.cuda.memory_allocated() <= before + 2**16

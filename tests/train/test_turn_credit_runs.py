@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,6 +111,21 @@ def test_teachers_and_student_read_the_same_tokens_behind_their_own_prompts(stud
                 assert behind == list(range(len(behind)))
 
 
+def test_a_mixed_student_is_told_a_wrong_answer_where_the_sample_is_right() -> None:
+    seen: list[str] = []
+
+    def score(sequences: list[TrainSequence]) -> list[torch.Tensor]:
+        seen.extend(TOKENIZER.decode(sequence.ids).replace(" ", "") for sequence in sequences)
+        return [torch.zeros(len(sequence.ids)) for sequence in sequences]
+
+    groups = [group_of("8"), group_of("3", "q")]
+    score_groups(groups, pbsd(student="mixed"), tokenizer=TOKENIZER, max_length=64, score=score)
+    right, wrong = (TOKENIZER.decode(sample.ids).replace(" ", "") for sample in SAMPLES)
+    teachers = [f"7+1{hint}".join(text.split("7+1", 1)) for hint in ("+8", "+3") for text in (right, wrong)]
+    students = [f"7+1{hint}".join(right.split("7+1", 1)) for hint in ("+8", "+3")] + [wrong, wrong]
+    assert Counter(seen) == Counter(teachers + students)
+
+
 def test_what_does_not_fit_the_context_is_left_unknown() -> None:
     longest = max(len(sample.ids) for sample in SAMPLES)
     scored = score_groups(
@@ -131,6 +147,17 @@ def test_the_final_answer_is_not_counted() -> None:
     plain = sample_of((PROMPT, "1 +7 8"))
     assert sum(final_answer(plain, group_of().problem, spelled)) == len(TOKENIZER.encode("8"))
     assert not any(final_answer(sample_of((PROMPT, "1 +7")), group_of().problem, spelled))
+
+
+def test_the_final_answer_is_counted_where_the_recipe_says_so() -> None:
+    def ignored(**changes) -> list[bool]:
+        zeros = [torch.zeros(64)] * 4
+        (scored,) = score_groups(
+            [group_of()], pbsd(**changes), tokenizer=TOKENIZER, max_length=64, score=lambda chosen: zeros
+        )
+        return [any(found.ignored or ()) for found in scored]
+
+    assert ignored() == [True, True] and ignored(answer="counted") == [False, False]
 
 
 def test_an_answer_that_is_not_there_is_not_told() -> None:
