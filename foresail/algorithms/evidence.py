@@ -9,7 +9,7 @@ passes can answer:
 The teacher is the policy that was told the answer, the student one that was not. Only tokens that the policy wrote
 count: what the world says does not depend on who was told what, so its probabilities cancel.
 
-Legend: A teachers, T tokens of a sample, U its units: its turns, or its tokens.
+Legend: A teachers, N samples of a group, T their tokens, U their units: turns, or tokens.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -48,21 +49,27 @@ class ScoredSample:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TokenEvidence:
-    """Of each token, teacher minus student: NaN where unknown, no matter what where it does not count."""
+    """Of each token of a group, its samples one behind the other, teacher minus student: NaN where unknown, no
+    matter what where it does not count. Turns are numbered through the group.
+    """
 
     gains_T: Tensor
     counted_T: Tensor
     loss_T: Tensor
     turns_T: Tensor
+    sizes: list[int]  # tokens of each sample
+    num_turns: list[int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """Of each unit: N tokens with a loss, n of them counted, evidence e (the sum of gains) and |e| / sqrt(sum of
-    squared gains), its signal against its noise. Both are 0 where `known_U` is false.
+    """Of each unit of a group: its sample, N tokens with a loss, n of them counted, evidence e (the sum of gains)
+    and |e| / sqrt(sum of squared gains), its signal against its noise. Both are 0 where `known_U` is false.
     """
 
     units_T: Tensor
+    samples_U: Tensor
+    sizes: Sequence[int]  # units of each sample
     loss_tokens_U: Tensor
     counted_U: Tensor
     known_U: Tensor
@@ -70,40 +77,75 @@ class Evidence:
     snr_U: Tensor
 
 
-def token_evidence(scored: ScoredSample, *, clamp: float) -> TokenEvidence:
+def token_evidence(group: Sequence[ScoredSample], *, clamp: float) -> TokenEvidence:
     """Teacher -1, student -3, clamp 5 -> 2; a token the teacher holds for impossible -> -5."""
-    sample, size = scored.sample, len(scored.sample.ids)
-    loss_T = torch.from_numpy(np.array(sample.loss_mask, dtype=bool))
-    counted_T = loss_T
-    if scored.ignored is not None:
-        check_length("ignored", len(scored.ignored), size)
-        counted_T = loss_T & ~torch.from_numpy(np.array(scored.ignored, dtype=bool))
-    teachers = [to_tensor(found, size) for found in scored.teachers if found is not None]
-    if not teachers or scored.student is None:
-        gains_T = torch.full((size,), math.nan, dtype=torch.float64)
-    else:
-        gains_T = mix_teachers(torch.stack(teachers), counted_T) - to_tensor(scored.student, size)
+    samples = [scored.sample for scored in group]
+    sizes = [len(sample.ids) for sample in samples]
+    for scored, size in zip(group, sizes, strict=True):
+        check_lengths(scored, size)
+    loss_T = lay_out([sample.loss_mask for sample in samples], np.bool_)
+    nothing = [[0] * size for size in sizes]
+    ignored_T = lay_out(
+        [scored.ignored or none for scored, none in zip(group, nothing, strict=True)], np.bool_
+    )
+    counted_T = loss_T & ~ignored_T
+    teachers = map(teacher_logprobs, group, counted_T.split(sizes))
+    students = (to_tensor(scored.student, size) for scored, size in zip(group, sizes, strict=True))
+    told_T, student_T = (without_infinity(torch.cat([*found])) for found in (teachers, students))
+    num_turns = [max(sample.turns, default=-1) + 1 for sample in samples]
+    before = torch.tensor([*accumulate(num_turns, initial=0)][:-1])
+    turns_T = lay_out([sample.turns for sample in samples], np.int64)
     return TokenEvidence(
-        gains_T=gains_T.clamp(-clamp, clamp),
+        gains_T=(told_T - student_T).clamp(-clamp, clamp),
         counted_T=counted_T,
         loss_T=loss_T,
-        turns_T=torch.from_numpy(np.array(sample.turns, dtype=np.int64)),
+        turns_T=turns_T + repeat(before, sizes),
+        sizes=sizes,
+        num_turns=num_turns,
     )
 
 
-def to_tensor(logprobs: LogProbs, size: int) -> Tensor:
-    """In float64, without gradient, on the host. None and +inf, which is no log-probability, become NaN."""
-    check_length("log-probabilities", len(logprobs), size)
+def lay_out(lists: Sequence[Sequence[int]], dtype: type) -> Tensor:
+    """[[1, 0], [1]] -> [1, 0, 1]."""
+    return torch.from_numpy(np.concatenate([np.array(values, dtype=dtype) for values in lists]))
+
+
+def repeat(values_N: Tensor, counts: Sequence[int]) -> Tensor:
+    """repeat([5, 7], [2, 1]) -> [5, 5, 7]."""
+    return values_N.repeat_interleave(torch.tensor(counts))
+
+
+def check_lengths(scored: ScoredSample, size: int) -> None:
+    for name, values in (
+        *(("log-probabilities", found) for found in (*scored.teachers, scored.student)),
+        ("ignored", scored.ignored),
+    ):
+        if values is not None and len(values) != size:
+            raise ValueError(
+                f"{len(values)} {name} for a sample of {size} tokens; give one for each of its ids"
+            )
+
+
+def teacher_logprobs(scored: ScoredSample, counted_T: Tensor) -> Tensor:
+    """All that teachers say as one; NaN where there is none."""
+    teachers = [to_tensor(found, len(counted_T)) for found in scored.teachers if found is not None]
+    if len(teachers) < 2:
+        return teachers[0] if teachers else to_tensor(None, len(counted_T))
+    return mix_teachers(without_infinity(torch.stack(teachers)), counted_T)
+
+
+def to_tensor(logprobs: LogProbs | None, size: int) -> Tensor:
+    """In float64, without gradient, on the host; NaN for what could not be computed."""
+    if logprobs is None:
+        return torch.full((size,), math.nan, dtype=torch.float64)
     if isinstance(logprobs, Tensor):
-        found_T = logprobs.detach().to("cpu", torch.float64)
-    else:
-        found_T = torch.tensor([math.nan if x is None else x for x in logprobs], dtype=torch.float64)
-    return torch.where(found_T == math.inf, math.nan, found_T)
+        return logprobs.detach().to("cpu", torch.float64)
+    return torch.tensor([math.nan if x is None else x for x in logprobs], dtype=torch.float64)
 
 
-def check_length(name: str, found: int, size: int) -> None:
-    if found != size:
-        raise ValueError(f"{found} {name} for a sample of {size} tokens; give one for each of its ids")
+def without_infinity(logprobs_T: Tensor) -> Tensor:
+    """+inf is no log-probability."""
+    return torch.where(logprobs_T == math.inf, math.nan, logprobs_T)
 
 
 def mix_teachers(logprobs_AT: Tensor, counted_T: Tensor) -> Tensor:
@@ -113,8 +155,6 @@ def mix_teachers(logprobs_AT: Tensor, counted_T: Tensor) -> Tensor:
     an episode is log mean exp of the teachers' sums, and an alias that the episode does not go by fades. Equal
     beliefs at first: [log .2, log .2] and [log .4, log .1] -> [log .3, log(.2 / 3 + .1 * 2 / 3)].
     """
-    if len(logprobs_AT) == 1:
-        return logprobs_AT[0]
     logprobs_AT = logprobs_AT.clamp(min=LEAST_LOGPROB)
     known_T = counted_T & ~logprobs_AT.isnan().any(dim=0)
     # relative to the first teacher, which keeps the sums small
@@ -123,21 +163,31 @@ def mix_teachers(logprobs_AT: Tensor, counted_T: Tensor) -> Tensor:
     return (before_AT.log_softmax(dim=0) + logprobs_AT).logsumexp(dim=0)
 
 
-def gather(tokens: TokenEvidence, units_T: Tensor) -> Evidence:
+def by_turn(tokens: TokenEvidence) -> Evidence:
+    return gather(tokens, tokens.turns_T, tokens.num_turns)
+
+
+def by_token(tokens: TokenEvidence) -> Evidence:
+    """Every token a unit of its own."""
+    return gather(tokens, torch.arange(len(tokens.turns_T)), tokens.sizes)
+
+
+def gather(tokens: TokenEvidence, units_T: Tensor, num_units: Sequence[int]) -> Evidence:
     """Sums over the tokens of each unit. One unknown token makes its unit unknown: a part cannot be compared.
 
     Gains [1, 2, 5], the last of a tool, all in one turn: N = n = 2, e = 3, snr = 3 / sqrt(5).
     """
-    num_units = int(units_T.max()) + 1 if len(units_T) else 0
     unknown_T = tokens.counted_T & tokens.gains_T.isnan()
     gains_T = torch.where(tokens.counted_T & ~unknown_T, tokens.gains_T, 0.0)
     columns = torch.stack([tokens.loss_T, tokens.counted_T, unknown_T, gains_T, gains_T**2])
-    zeros = torch.zeros(len(columns), num_units, dtype=torch.float64)
+    zeros = torch.zeros(len(columns), sum(num_units), dtype=torch.float64)
     loss_tokens_U, counted_U, unknown_U, sum_U, squares_U = zeros.index_add(1, units_T, columns)
     known_U = (counted_U > 0) & (unknown_U == 0)
     evidence_U = torch.where(known_U, sum_U, 0.0)
     return Evidence(
         units_T=units_T,
+        samples_U=repeat(torch.arange(len(num_units)), num_units),
+        sizes=num_units,
         loss_tokens_U=loss_tokens_U,
         counted_U=counted_U,
         known_U=known_U,
@@ -150,24 +200,22 @@ def fade(found: Evidence) -> Evidence:
     """Each unit's evidence times min(1, exp(the sum before it)): once the episode speaks against the answer, a
     teacher who insists on it has nothing more to say. Evidence [1, -4, 2] -> [1, -4, 2 exp(-3)].
     """
-    before_U = found.evidence_U.cumsum(0) - found.evidence_U
+    samples = found.evidence_U.split(list(found.sizes))
+    before_U = torch.cat([evidence_U.cumsum(0) - evidence_U for evidence_U in samples])
     return replace(found, evidence_U=found.evidence_U * before_U.clamp(max=0.0).exp())
 
 
-def standardize(group: Sequence[Evidence]) -> list[Tensor]:
+def standardize(found: Evidence) -> Tensor:
     """e / sqrt(n) of each unit, in standard deviations from the mean over all units of the group; 0 where unknown.
 
     The root, since a sum of n independent gains spreads that much. Units [1, 3] and [2] of one token each ->
-    [-1.22, 1.22] and [0]. All zeros where the group has fewer than two known units, or all of them are alike.
+    [-1.22, 1.22, 0]. All zeros where the group has fewer than two known units, or all of them are alike.
     """
-    values = [found.evidence_U / found.counted_U.clamp(min=1).sqrt() for found in group]
-    known = [v for value_U, found in zip(values, group, strict=True) for v in value_U[found.known_U].tolist()]
+    values_U = found.evidence_U / found.counted_U.clamp(min=1).sqrt()
+    known = values_U[found.known_U].tolist()
     # fsum: the order of the samples must not change a bit
     mean = math.fsum(known) / max(1, len(known))
-    spread = math.sqrt(math.fsum((v - mean) ** 2 for v in known) / max(1, len(known)))
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in known) / max(1, len(known)))
     if spread <= LEAST_SPREAD:
-        return [torch.zeros_like(value_U) for value_U in values]
-    return [
-        torch.where(found.known_U, (value_U - mean) / (spread + 1e-6), 0.0)
-        for value_U, found in zip(values, group, strict=True)
-    ]
+        return torch.zeros_like(values_U)
+    return torch.where(found.known_U, (values_U - mean) / (spread + 1e-6), 0.0)

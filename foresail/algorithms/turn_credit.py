@@ -8,13 +8,14 @@
 Where A > 0, turns that speak for the answer get more of it; where A < 0, they are blamed less. No sign flips.
 The decomposition into turns is the paper's, the weights are our reconstruction: docs/pbsd.md.
 
-Legend: T tokens of a sample, U its units: its turns, or its tokens.
+Legend: N samples of a group, T their tokens, U their units: turns, or tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 import torch
@@ -24,8 +25,10 @@ from foresail.algorithms.evidence import (
     Evidence,
     ScoredSample,
     TokenEvidence,
+    by_token,
+    by_turn,
     fade,
-    gather,
+    repeat,
     standardize,
     token_evidence,
 )
@@ -73,14 +76,14 @@ def pbsd_credit(
     strength 1: weights [2, .5], conserved [1.6, .4], and those are the tokens' advantages.
     """
     check_advantages(advantages)
-    tokens = [token_evidence(scored, clamp=settings.clamp) for scored in group]
-    turns = [gather(found, found.turns_T) for found in tokens]
-    units = turns if settings.level == "turn" else [gather(found, each_token(found)) for found in tokens]
-    units = [fade(found) for found in units] if settings.fade else units
-    z = [found.evidence_U for found in units] if settings.form == "raw" else standardize(units)
-    return [
-        share_out(*each, settings, strength) for each in zip(advantages, tokens, turns, units, z, strict=True)
-    ]
+    if not group:
+        return []
+    tokens = token_evidence(group, clamp=settings.clamp)
+    turns = by_turn(tokens)
+    units = turns if settings.level == "turn" else by_token(tokens)
+    units = fade(units) if settings.fade else units
+    z_U = units.evidence_U if settings.form == "raw" else standardize(units)
+    return share_out(torch.tensor(advantages, dtype=z_U.dtype), tokens, turns, units, z_U, settings, strength)
 
 
 def check_advantages(advantages: Sequence[float]) -> None:
@@ -89,32 +92,39 @@ def check_advantages(advantages: Sequence[float]) -> None:
             raise ValueError(f"the advantage of sample {number} is {advantage}; look at the group's rewards")
 
 
-def each_token(tokens: TokenEvidence) -> Tensor:
-    """Every token a unit of its own."""
-    return torch.arange(len(tokens.turns_T))
-
-
 def share_out(
-    advantage: float,
+    advantages_N: Tensor,
     tokens: TokenEvidence,
     turns: Evidence,
     units: Evidence,
     z_U: Tensor,
     settings: Credit,
     strength: float,
-) -> SampleCredit:
-    """One sample's credit. With fewer than two units there is nothing to share out."""
-    several = int((units.loss_tokens_U > 0).sum()) > 1
-    used_U = is_used(units, settings)
-    weights_U, shares_U = torch.ones_like(z_U), torch.full_like(z_U, advantage)
-    if several and settings.form != "additive":
-        weights_U = weigh(units, used_U, z_U, advantage, settings)
-        shares_U = advantage * (1 + strength * (weights_U - 1))  # exactly A where one of the factors is 0
-    elif several and strength > 0:
-        shares_U = advantage + strength * settings.additive_weight * torch.where(used_U, z_U, 0.0)
-    shares_T = torch.where(tokens.loss_T, shares_U.index_select(0, units.units_T), advantage)
+) -> list[SampleCredit]:
+    """In a sample of fewer than two units with a loss there is nothing to share out."""
+    advantages_U, used_U = advantages_N[units.samples_U], is_used(units, settings)
+    several_U = total((units.loss_tokens_U > 0).to(z_U), units) > 1
+    weights_U = torch.ones_like(z_U)
+    if settings.form == "additive":
+        added_U = strength * settings.additive_weight * torch.where(used_U, z_U, 0.0)
+        shares_U = torch.where(added_U == 0, advantages_U, advantages_U + added_U)  # -0.0 stays as it is
+    else:
+        weights_U = torch.where(several_U, weigh(units, used_U, z_U, advantages_U, settings), weights_U)
+        shares_U = advantages_U * (1 + strength * (weights_U - 1))  # exactly A where one of the factors is 0
+    shares_U = torch.where(several_U, shares_U, advantages_U)
+    shares_T = torch.where(tokens.loss_T, shares_U[units.units_T], repeat(advantages_N, tokens.sizes))
     columns = torch.stack([z_U, used_U.to(z_U), weights_U, shares_U]).index_select(1, units.units_T)
-    return SampleCredit(advantages=shares_T.tolist(), turns=describe(tokens, turns, columns))
+    shares, described = iter(shares_T.tolist()), iter(describe(tokens, turns, columns))
+    return [
+        SampleCredit(advantages=[*islice(shares, size)], turns=tuple(islice(described, num_turns)))
+        for size, num_turns in zip(tokens.sizes, tokens.num_turns, strict=True)
+    ]
+
+
+def total(values_U: Tensor, units: Evidence) -> Tensor:
+    """For each unit the sum over all units of its sample."""
+    sums_N = torch.zeros(len(units.sizes), dtype=values_U.dtype)
+    return sums_N.index_add(0, units.samples_U, values_U)[units.samples_U]
 
 
 def is_used(units: Evidence, settings: Credit) -> Tensor:
@@ -124,20 +134,22 @@ def is_used(units: Evidence, settings: Credit) -> Tensor:
     return units.known_U & (units.snr_U >= settings.min_snr) & (units.counted_U >= settings.min_tokens)
 
 
-def weigh(units: Evidence, used_U: Tensor, z_U: Tensor, advantage: float, settings: Credit) -> Tensor:
-    sign = (advantage > 0) - (advantage < 0)
-    weights_U = (sign * z_U / settings.temperature).exp().clamp(settings.low, settings.high)
+def weigh(units: Evidence, used_U: Tensor, z_U: Tensor, advantages_U: Tensor, settings: Credit) -> Tensor:
+    weights_U = (advantages_U.sign() * z_U / settings.temperature).exp().clamp(settings.low, settings.high)
     weights_U = torch.where(used_U, weights_U, 1.0)
-    return conserve(weights_U, units.loss_tokens_U) if settings.conserve else weights_U
+    return conserve(weights_U, units) if settings.conserve else weights_U
 
 
-def conserve(weights_U: Tensor, loss_tokens_U: Tensor) -> Tensor:
-    """Scaled to a mean of 1 over tokens: weights [2, .5] of 10 tokens each -> [1.6, .4]."""
-    return weights_U * (loss_tokens_U.sum() / (loss_tokens_U * weights_U).sum())
+def conserve(weights_U: Tensor, units: Evidence) -> Tensor:
+    """Scaled to a mean of 1 over a sample's tokens: weights [2, .5] of 10 tokens each -> [1.6, .4]."""
+    tokens_U = units.loss_tokens_U
+    return weights_U * (total(tokens_U, units) / total(tokens_U * weights_U, units))
 
 
-def describe(tokens: TokenEvidence, turns: Evidence, columns_CT: Tensor) -> tuple[TurnCredit, ...]:
-    """`columns_CT` are z, whether it was used, weight and advantage of each token: their means over turns."""
+def describe(tokens: TokenEvidence, turns: Evidence, columns_CT: Tensor) -> list[TurnCredit]:
+    """Every turn of the group. `columns_CT` are z, whether it was used, weight and advantage of each token; a turn
+    has their means.
+    """
     among_CT = torch.stack([tokens.counted_T, *[tokens.loss_T] * 3])
     counts_CU = torch.stack([turns.counted_U, *[turns.loss_tokens_U] * 3])
     sums_CU = torch.zeros_like(counts_CU).index_add(1, tokens.turns_T, columns_CT * among_CT)
@@ -150,7 +162,7 @@ def describe(tokens: TokenEvidence, turns: Evidence, columns_CT: Tensor) -> tupl
         *(sums_CU / counts_CU.clamp(min=1)).tolist(),
         strict=True,
     )
-    return tuple(
+    return [
         TurnCredit(
             tokens=int(loss_tokens),
             counted=int(counted),
@@ -162,4 +174,4 @@ def describe(tokens: TokenEvidence, turns: Evidence, columns_CT: Tensor) -> tupl
             advantage=share,
         )
         for loss_tokens, counted, known, evidence, snr, z, used, weight, share in columns
-    )
+    ]

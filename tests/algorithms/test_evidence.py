@@ -17,14 +17,13 @@ from small_episodes import (
     world_with_a_hidden_answer,
 )
 
-from foresail.algorithms.evidence import Evidence, ScoredSample, fade, gather, standardize, token_evidence
+from foresail.algorithms.evidence import Evidence, ScoredSample, by_turn, fade, standardize, token_evidence
 
 WIDE = 1000.0  # a clamp that nothing reaches
 
 
-def turns_of(scored: ScoredSample, clamp: float = WIDE) -> Evidence:
-    tokens = token_evidence(scored, clamp=clamp)
-    return gather(tokens, tokens.turns_T)
+def turns_of(*group: ScoredSample, clamp: float = WIDE) -> Evidence:
+    return by_turn(token_evidence(group, clamp=clamp))
 
 
 def scored_in(world: World, tokens: tuple[int, ...], *teachers: list[int]) -> ScoredSample:
@@ -186,7 +185,7 @@ def test_two_teachers_by_hand():
     # beliefs 1/2, 1/2 -> .3; then .2/.6 and .4/.6 -> .2/3 + .1 * 2/3
     log = lambda *shares: [math.log(share) for share in shares]  # noqa: E731
     scored = ScoredSample(sample=episode((0, 2)), teachers=[log(0.2, 0.2), log(0.4, 0.1)], student=[0.0, 0.0])
-    gains = token_evidence(scored, clamp=WIDE).gains_T.tolist()
+    gains = token_evidence([scored], clamp=WIDE).gains_T.tolist()
     assert gains == pytest.approx(log(0.3, 0.2 / 3 + 0.2 / 3), abs=1e-14)
 
 
@@ -207,12 +206,10 @@ def test_a_long_episode_s_aliases_sum_to_the_log_mean_of_their_likelihoods():
 
 def test_units_are_compared_by_evidence_over_the_root_of_their_tokens():
     # x: 4 / sqrt(4) = 2, 1 / 1 = 1; 0: mean 1, std sqrt(2/3)
-    first = turns_of(with_gains(episode((0, 4), (1, 1)), [1.0, 1.0, 1.0, 1.0, 1.0]))
-    second = turns_of(with_gains(episode((0, 1)), [0.0]))
-    z = standardize([first, second])
+    first = with_gains(episode((0, 4), (1, 1)), [1.0, 1.0, 1.0, 1.0, 1.0])
+    second = with_gains(episode((0, 1)), [0.0])
     unit = math.sqrt(1.5)
-    assert z[0].tolist() == pytest.approx([unit, 0.0], abs=1e-5)
-    assert z[1].tolist() == pytest.approx([-unit], abs=1e-5)
+    assert standardize(turns_of(first, second)).tolist() == pytest.approx([unit, 0.0, -unit], abs=1e-5)
 
 
 def test_evidence_fades_by_hand():
@@ -225,11 +222,11 @@ def test_evidence_fades_by_hand():
 def test_unknown_turns_take_no_part_in_the_comparison():
     known = with_gains(episode((0, 1), (0, 1)), [1.0, 3.0])
     with_unknown = with_gains(episode((0, 1), (0, 1), (0, 1)), [1.0, math.nan, 3.0])
-    (plain,), (partial,) = standardize([turns_of(known)]), standardize([turns_of(with_unknown)])
+    plain, partial = standardize(turns_of(known)), standardize(turns_of(with_unknown))
     assert partial.tolist() == [plain[0], 0.0, plain[1]] and plain[1] > 0.9
 
 
 @pytest.mark.parametrize("gains", [[0.7, 0.7, 0.7], [0.7], [], [0.1 + 0.2, 0.3], [math.nan, 2.0]])
 def test_units_that_are_alike_or_alone_are_at_zero(gains):
     found = turns_of(with_gains(episode(*[(0, 1)] * len(gains)), gains))
-    assert standardize([found])[0].tolist() == [0.0] * len(gains)
+    assert standardize(found).tolist() == [0.0] * len(gains)
