@@ -43,7 +43,7 @@ def backend_mistakes(
     if rollout.speculation != "none" and reshapes(sampling):
         yield (
             "with speculation vLLM's log-probabilities are the model's own, not those of the sampling "
-            'distribution; set rollout.speculation = "none", or sampling.temperature = 1 without top_p, top_k and min_p'
+            'distribution; set rollout.speculation = "none", or temperature = 1 without top_p, top_k and min_p'
         )
 
 

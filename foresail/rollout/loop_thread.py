@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -31,8 +32,17 @@ class LoopThread:
             future.cancel()  # of no effect where it is done
 
     def close(self) -> None:
-        """Whatever still runs in it is dropped; a loop that is stuck is left to the end of the process."""
+        """Whatever still runs in it is cancelled; a loop that is stuck is left to the end of the process."""
+        with suppress(TimeoutError):
+            self.call(cancel_others(), A_MOMENT)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(A_MOMENT)
         if not self.thread.is_alive():
             self.loop.close()
+
+
+async def cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

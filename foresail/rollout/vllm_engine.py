@@ -138,7 +138,9 @@ def engine_arguments(
     }
 
 
-def sampling_options(request: Request, *, limit: int, context: int, speculation: Speculation) -> dict[str, Any]:
+def sampling_options(
+    request: Request, *, limit: int, context: int, speculation: Speculation
+) -> dict[str, Any]:
     """Of `SamplingParams`, for at most `limit` tokens behind `context` others.
 
     Stop ids are the request's alone. Stop strings are not vLLM's business: see `VllmInstance`.
@@ -147,7 +149,7 @@ def sampling_options(request: Request, *, limit: int, context: int, speculation:
     if speculation != "none" and reshapes(sampling):
         raise ValueError(
             f"request {request.id}: with speculation vLLM cannot tell log-probabilities at temperature "
-            f"{sampling.temperature:g} or with top_p, top_k, min_p; set rollout.speculation = \"none\""
+            f'{sampling.temperature:g} or with top_p, top_k, min_p; set rollout.speculation = "none"'
         )
     return {
         "temperature": sampling.temperature,
@@ -187,6 +189,6 @@ async def start_vllm(arguments: dict[str, Any]) -> Started:
         return SamplingParams(**options, output_kind=RequestOutputKind.DELTA)
 
     return Started(
-        engine=AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments), enable_log_requests=False),
+        engine=AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments)),
         to_params=to_params,
     )

@@ -330,8 +330,8 @@ class VllmInstance:
 def finite(logprob: float, request: Request) -> float:
     if not math.isfinite(logprob):
         raise NotANumber(
-            f"vLLM gave the log-probability {logprob} for a token of request {request.id}: the weights are damaged, "
-            "or they overflow in this dtype; load another checkpoint, or set model.dtype"
+            f"vLLM gave the log-probability {logprob} for a token of request {request.id}: the weights are "
+            "damaged, or they overflow in this dtype; load another checkpoint, or set model.dtype"
         )
     return logprob
 

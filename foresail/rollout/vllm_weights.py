@@ -1,8 +1,8 @@
 """The policy's weights in vLLM: saved, loaded there, and proved by a checksum of each tensor.
 
 The trainer writes a Hugging Face folder; `WorkerWeights`, which vLLM mixes into its worker, loads it and then
-reads back what the layers really compute with. On a GPU that is the parameter. On a CPU vLLM keeps a packed copy and
-throws the parameter away, so it is read through the layer: what comes out for the identity matrix is the weight. So
+reads back what the layers really compute with. On a GPU that is the parameter. On a CPU vLLM keeps a packed copy
+and drops the parameter, so it is read through the layer: what comes out for the identity matrix is the weight. So
 a layer that a reload has forgotten is found; vLLM 0.32 forgets a head that shares the embedding.
 
 Names are those of Hugging Face. Legend: N outputs, K inputs.
@@ -31,7 +31,10 @@ Checksums = Mapping[str, int]  # by Hugging Face name
 HEAD = "lm_head.weight"
 EMBEDDING = "model.embed_tokens.weight"
 # Matrices that vLLM stacks, in the same order as ours.
-STACKED = ((re.compile(r"\.[qkv]_proj\."), ".qkv_proj."), (re.compile(r"\.(gate|up)_proj\."), ".gate_up_proj."))
+STACKED = (
+    (re.compile(r"\.[qkv]_proj\."), ".qkv_proj."),
+    (re.compile(r"\.(gate|up)_proj\."), ".gate_up_proj."),
+)
 MOST_ROWS = 1024  # of the identity matrix, at once
 
 
@@ -47,7 +50,7 @@ def check_same(name: str, version: int, ours: Checksums, theirs: Checksums) -> N
     if differing := [tensor for tensor in ours if theirs.get(tensor) != ours[tensor]]:
         raise WeightsDiffer(
             f"instance {name} was given version {version} of the weights, and {len(differing)} of {len(ours)} "
-            f"tensors there are others than the trainer's: {some(differing)}; its samples would not be the policy's. "
+            f"tensors there are others than the trainer's: {some(differing)}; samples would not be the policy's. "
             'Resume the run with rollout.backend = "native", and report this with the versions of vLLM and PyTorch'
         )
 
