@@ -225,6 +225,8 @@ class Rl(Stage):
             kv_cache=kv_bytes(shape, self.engine_settings, self.max_length, value_bytes),
             reference=shape.num_parameters * value_bytes if pulled else 0,
             critic=critic,
+            engine_weights=shape.num_parameters * value_bytes if self.rollout.backend == "vllm" else 0,
+            lends=self.rollout.backend == "native",
             learners=learners,
         )
 

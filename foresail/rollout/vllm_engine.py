@@ -127,6 +127,7 @@ def engine_arguments(
         "max_num_batched_tokens": size.prefill_tokens,
         "block_size": size.block,
         "kv_cache_memory_bytes": tokens * shape.kv_values_per_token * value_bytes,
+        "gpu_memory_utilization": 0.01,  # beside that only a check that so much of the card is free
         "enable_prefix_caching": True,  # siblings share their prompt, the next chunk finds the last one's keys
         "scheduling_policy": "priority",
         "logprobs_mode": "processed_logprobs" if speculation == "none" else "raw_logprobs",

@@ -74,7 +74,10 @@ class VllmInstance:
         cache_bytes: int = 0,
         patience: float = PATIENCE,
     ) -> None:
-        """`start` gets a Hugging Face folder that is gone afterwards. `vocabulary` is for stop strings."""
+        """`start` gets a Hugging Face folder that is gone afterwards. `vocabulary` is for stop strings.
+
+        `patience`: seconds for its answers, once it has started.
+        """
         self.name, self.model, self.size = name, model, size
         self.speculation, self.cache_bytes, self.patience = speculation, cache_bytes, patience
         self.state = InstanceState(
@@ -96,8 +99,8 @@ class VllmInstance:
         ours = trainer_checksums(model)
         with saved(model) as folder, hidden_main():
             try:
-                self.started = self.thread.call(start(folder), patience)
-                theirs = self._ask("foresail_checksums", folder)
+                self.started = self.thread.call(start(folder), PATIENCE)
+                theirs = self._ask("foresail_checksums", folder, PATIENCE)
                 check_same(name, self.version, ours, theirs)
             except BaseException:
                 self.close()
@@ -171,13 +174,13 @@ class VllmInstance:
         assert not self.running, "chunks under way belong to the old weights"
         began = time.monotonic()
         ours = trainer_checksums(self.model)
-        self._within(self._all_left(), "chunks that were cancelled to end")
+        self._within(self._all_left(), "chunks that were cancelled to end", self.patience)
         if ours != self.held:
             self.held = {}
             with saved(self.model) as folder:
-                theirs = self._ask("foresail_load", folder)
+                theirs = self._ask("foresail_load", folder, self.patience)
             check_same(self.name, version, ours, theirs)
-            self._within(self._forget_prefixes(), "the prefix cache to be emptied")
+            self._within(self._forget_prefixes(), "the prefix cache to be emptied", self.patience)
             self.held = ours
         self.version = version
         self.sync_seconds.append(time.monotonic() - began)
@@ -300,14 +303,14 @@ class VllmInstance:
             raise InstanceLost(self.name) from error
         raise error
 
-    def _ask(self, method: str, folder: Path) -> dict[str, int]:
-        return self._within(self._load(method, folder), "its weights")
+    def _ask(self, method: str, folder: Path, seconds: float) -> dict[str, int]:
+        return self._within(self._load(method, folder), "its weights", seconds)
 
-    def _within(self, work: Coroutine[Any, Any, Any], waits_for: str) -> Any:
+    def _within(self, work: Coroutine[Any, Any, Any], waits_for: str, seconds: float) -> Any:
         try:
-            return self.thread.call(work, self.patience)
+            return self.thread.call(work, seconds)
         except TimeoutError as late:
-            why = f"it was waited {self.patience:g} seconds for {waits_for}"
+            why = f"it was waited {seconds:g} seconds for {waits_for}"
             raise InstanceLost(self.name, why) from late
         except Exception as error:
             self._raise(error)

@@ -45,7 +45,7 @@ from foresail.rollout.vllm_weights import held_checksums, trainer_checksums
 from foresail.rollout.worker import WeightsDiffer
 
 BACKSTOP = 120.0
-SHORT = 0.2  # seconds of patience, where running out of it is what is tried
+SHORT = 0.5  # seconds of patience, where running out of it is what is tried
 
 
 @contextmanager
@@ -266,11 +266,15 @@ def test_a_dead_engine_is_a_loss_and_the_last_one_stops_the_run() -> None:
 
 def test_an_engine_that_does_not_answer_is_a_loss() -> None:
     with opened(patience=SHORT) as (vllm, fake):
+
+        def ask_and_wait() -> None:
+            vllm.submit(order_of(request_of()))
+            eventually(vllm.poll)
+
         fake.silenced = True
-        vllm.submit(order_of(request_of()))
         fake.hangs.add("is_sleeping")
         with pytest.raises(InstanceLost, match="it does not answer"):
-            eventually(vllm.poll)
+            ask_and_wait()
 
 
 # Weights.

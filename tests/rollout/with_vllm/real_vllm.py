@@ -9,18 +9,23 @@ from typing import Any
 
 import torch
 
+from foresail.data.packing import pack
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Request
+from foresail.engine.sampling import SamplingRows, truncated
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
+from foresail.model.readouts import logits_at
 from foresail.recipe.parts import Engine as EngineSettings
 from foresail.recipe.parts import Rollout, Sampling
 from foresail.recipe.shape import ModelShape
+from foresail.records import TrainSequence
 from foresail.rollout.build import start_vllm_instances
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import ChunkOrder, Report
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.vllm_instance import VllmInstance
+from foresail.train.step import run_packed
 
 LONGEST = 96
 # The bytes of every token: the letters a, b, c, … one each, so that stop strings can be told.
@@ -113,3 +118,27 @@ def finish(fleet: Fleet) -> dict[str, Completion]:
 def furthest(one: Completion, other: Completion) -> float:
     """The largest difference of two completions' log-probabilities."""
     return max(abs(a - b) for a, b in zip(one.logprobs, other.logprobs, strict=True))
+
+
+@torch.no_grad()
+def scored(model: Decoder, done: Completion) -> list[float]:
+    """The log-probabilities of its tokens by the trainer's logits and the native engine's cut-offs."""
+    sampling, start = done.request.sampling, len(done.request.prompt)
+    ids = [*done.request.prompt, *done.ids]
+    mask = [0] * start + [1] * len(done.ids)
+    sequence = TrainSequence(name="one", ids=ids, loss_mask=mask, rollout_logprobs=[0.0] * len(ids))
+    (batch,) = pack([sequence], [1.0], max_tokens=len(ids), device=model.device)
+    logits_TV = run_packed(model, batch, logits_at(batch.sources_M)).value
+    logprobs_TV = torch.log_softmax(logits_TV / sampling.temperature, dim=-1)
+    if sampling.truncates:
+        rows = len(logits_TV)
+        settings = SamplingRows(
+            temperature_B=torch.full((rows,), sampling.temperature),
+            top_p_B=torch.full((rows,), sampling.top_p),
+            top_k_B=torch.full((rows,), sampling.top_k),
+            min_p_B=torch.full((rows,), sampling.min_p),
+        )
+        logprobs_TV = truncated(logprobs_TV, settings)
+    assert len(logprobs_TV) == len(done.ids)
+    found: list[float] = logprobs_TV.gather(1, torch.tensor(done.ids)[:, None]).squeeze(1).tolist()
+    return found

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 from real_vllm import (
+    BACKSTOP,
     LLAMA,
     LONGEST,
     QWEN3,
@@ -20,25 +21,21 @@ from real_vllm import (
     native,
     order,
     requests,
+    scored,
     spec_of,
     vllm_of,
     wait_until,
 )
 
-from foresail.data.packing import pack
 from foresail.engine.request import Completion, Request
-from foresail.engine.sampling import SamplingRows, truncated
 from foresail.model.decoder import Decoder
-from foresail.model.readouts import logits_at
-from foresail.recipe.parts import Rollout, Sampling
-from foresail.records import TrainSequence
+from foresail.recipe.parts import Rollout
 from foresail.rollout import vllm_instance
 from foresail.rollout.build import gather
 from foresail.rollout.groups import continue_request
 from foresail.rollout.vllm_instance import VllmInstance, saved
 from foresail.rollout.vllm_weights import trainer_checksums
 from foresail.rollout.worker import WeightsDiffer
-from foresail.train.step import run_packed
 
 A, B = 0, 1  # seeds of weights
 
@@ -98,35 +95,11 @@ def test_stop_ids_and_stop_strings_end_with_the_same_token(vllm, model) -> None:
 )
 def test_log_probabilities_are_those_of_the_sampling_distribution(vllm, model, sampling: dict) -> None:
     """What vLLM drew is scored by the native engine's own function, on the model's logits."""
-    wanted = Sampling(**{"temperature": 1.0} | sampling)
     drawn = vllm.generate(requests(4, **{"temperature": 1.0} | sampling))
     for done in drawn:
-        ids = [*done.request.prompt, *done.ids]
-        logits_TV = whole_logits(model, ids)[len(done.request.prompt) - 1 : -1]
-        logprobs_TV = torch.log_softmax(logits_TV / wanted.temperature, dim=-1)
-        if wanted.truncates:
-            rows = len(logits_TV)
-            settings = SamplingRows(
-                temperature_B=torch.full((rows,), wanted.temperature),
-                top_p_B=torch.full((rows,), wanted.top_p),
-                top_k_B=torch.full((rows,), wanted.top_k),
-                min_p_B=torch.full((rows,), wanted.min_p),
-            )
-            logprobs_TV = truncated(logprobs_TV, settings)
-        expected = logprobs_TV.gather(1, torch.tensor(done.ids)[:, None]).squeeze(1).tolist()
         assert all(map(math.isfinite, done.logprobs))
-        assert max(abs(a - b) for a, b in zip(done.logprobs, expected, strict=True)) < 1e-4
+        assert max(abs(a - b) for a, b in zip(done.logprobs, scored(model, done), strict=True)) < 1e-4
     assert len({done.ids for done in drawn}) > 1
-
-
-def whole_logits(model: Decoder, ids: list[int]) -> torch.Tensor:
-    sequence = TrainSequence(
-        name="one", ids=ids, loss_mask=[0, *[1] * (len(ids) - 1)], rollout_logprobs=[0.0] * len(ids)
-    )
-    (batch,) = pack([sequence], [1.0], max_tokens=len(ids), device=model.device)
-    with torch.no_grad():
-        logits_TV = run_packed(model, batch, logits_at(batch.sources_M)).value
-    return torch.cat((logits_TV, logits_TV[-1:]))
 
 
 def test_the_same_seed_draws_the_same_tokens_and_another_key_others(vllm) -> None:
@@ -168,7 +141,7 @@ def test_every_tensor_that_changes_is_noticed(vllm, model) -> None:
         values[place] = torch.nextafter(kept, torch.tensor(9.0))
         try:
             with saved(model) as folder:
-                theirs = vllm._ask("foresail_load", folder)
+                theirs = vllm._ask("foresail_load", folder, BACKSTOP)
             assert theirs == trainer_checksums(model) != before
         finally:
             values[place] = kept
