@@ -45,9 +45,12 @@ def test_groups_launched_first_run_first_and_a_death_is_a_loss() -> None:
             wait_until(vllm, lambda reports: False)
 
 
-def test_speculation_changes_no_greedy_token_and_log_probabilities_stay_finite() -> None:
+@pytest.mark.parametrize("speculation", ["ngram", "suffix"])
+def test_speculation_changes_no_greedy_token_and_log_probabilities_stay_right(speculation: str) -> None:
+    if speculation == "suffix":
+        pytest.importorskip("arctic_inference", reason="suffix speculation needs arctic-inference")
     model = model_of(LLAMA)
-    with vllm_of(model, speculation="ngram") as vllm:
+    with vllm_of(model, speculation=speculation) as vllm:
         again = [
             replace(one, prompt=one.prompt * 2) for one in requests(3, max_new_tokens=40)
         ]  # much to copy
