@@ -25,7 +25,7 @@ quickstart: install
 test: .venv/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
-# vLLM compiles one small function for every new shape; eager, the tests take a fifth of the time.
+# Without TORCHDYNAMO_DISABLE vLLM compiles one small function, which takes longer than most of the tests.
 test-vllm: .venv-vllm/installed
 	TORCHDYNAMO_DISABLE=1 OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/rollout/with_vllm \
 		tests/rollout/test_vllm_instance.py
