@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -189,7 +191,14 @@ async def start_vllm(arguments: dict[str, Any]) -> Started:
         # every token as it is drawn: a stop string may end with any of them
         return SamplingParams(**options, output_kind=RequestOutputKind.DELTA)
 
+    ignore_ctrl_c()
     return Started(
         engine=AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments)),
         to_params=to_params,
     )
+
+
+def ignore_ctrl_c() -> None:
+    """In this thread and in processes that it starts: the trainer gets it too, and may want to finish its step."""
+    resource_tracker.ensure_running()  # where this is started signals are unblocked
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -24,7 +24,7 @@ from real_vllm import (
 from foresail.rollout.instance import InstanceLost
 
 
-def test_groups_launched_first_run_first_and_a_death_is_a_loss() -> None:
+def test_groups_launched_first_run_first_ctrl_c_is_the_trainers_and_a_death_is_a_loss() -> None:
     """With one row: while the first runs, a late group is queued before an early one, and overtaken by it."""
     with vllm_of(model_of(LLAMA), max_running=1) as vllm:
         running, late, early = (
@@ -36,11 +36,15 @@ def test_groups_launched_first_run_first_and_a_death_is_a_loss() -> None:
         reports = wait_until(vllm, lambda reports: len(reports) == 3)
         assert [report.event.spec.group for report in reports] == [0, 1, 9]
 
-        children = psutil.Process().children(recursive=True)
+        everyone = psutil.Process().children(recursive=True)
+        children = [child for child in everyone if "resource_tracker" not in " ".join(child.cmdline())]
+        for child in children:
+            os.kill(child.pid, signal.SIGINT)  # Ctrl-C reaches all; the trainer finishes its step first
+        (done,) = vllm.generate([running])
+        assert len(done.ids) == 40
         vllm.submit(order(vllm, running))
         for child in children:
-            if "resource_tracker" not in " ".join(child.cmdline()):
-                os.kill(child.pid, signal.SIGKILL)
+            os.kill(child.pid, signal.SIGKILL)
         with pytest.raises(InstanceLost):
             wait_until(vllm, lambda reports: False)
 
