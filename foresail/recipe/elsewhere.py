@@ -110,8 +110,8 @@ BOTH_SIDES = (
     "both sides of the ratio have a key here: loss.clip_low and loss.clip_high (equal ones: PPO's clip)"
 )
 OWN_ENGINE = (
-    "the engine is Foresail's own and runs in the same process on the same weights, so there is none to choose; "
-    "[engine] and [rollout] hold its settings"
+    'the engine is Foresail\'s own and runs in the same process on the same weights; rollout.backend = "vllm" '
+    "takes vLLM instead, others there are none; [engine] and [rollout] hold the settings"
 )
 ONE_DEVICE = "a run is one process on one device, so there is nothing to set; run.device chooses it"
 KL_IN_LOSS = (
@@ -314,6 +314,7 @@ VALUES: dict[str, dict[str, str]] = {
     },
     "engine": ENGINES,
     "rollout": ENGINES,
+    "rollout.backend": ENGINES,
 }
 
 

@@ -12,7 +12,8 @@ float32. The rest is for one micro-batch of T tokens, full or as large as an upd
     critic       its weights and its optimiser's state; it learns while the policy waits, so the larger one's
                  gradients and activations do for both
 
-On CUDA the cache lends its memory to the updates: of the two the greater counts.
+On CUDA the cache lends its memory to the updates: of the two the greater counts. vLLM's does not, and has a copy of
+the weights beside it.
 
 Left out: the allocator's slack, kernels' workspace, and on CPU the padding of unequal sequences and the copies of a
 shared prompt's keys, one for each answer.
@@ -50,12 +51,14 @@ class Memory:
     kv_cache: int
     reference: int
     critic: int = 0
+    engine_weights: int = 0
     shared: int = 0
 
     @property
     def standing(self) -> int:
         """What is held from the first step to the last; the other parts come and go with a micro-batch."""
-        return self.weights + self.gradients + self.optimizer + self.kv_cache + self.reference + self.critic
+        trained = self.weights + self.gradients + self.optimizer
+        return trained + self.kv_cache + self.reference + self.critic + self.engine_weights
 
     @property
     def total(self) -> int:
@@ -74,6 +77,8 @@ class ExtraMemory:
     kv_cache: int = 0
     reference: int = 0
     critic: int = 0
+    engine_weights: int = 0  # a copy of the policy's, in an engine of another project
+    lends: bool = True  # whether the cache can have its memory in turn with updates
     learners: tuple[ModelShape, ...] = ()
 
 

@@ -286,8 +286,18 @@ class Engine(Part):
 
 
 class Rollout(Part):
-    """Who draws which sample when; none of it changes a token."""
+    """Who draws which sample when; only another backend changes a token."""
 
+    backend: Literal["native", "vllm"] = Field(
+        "native",
+        description="native: Foresail's engine, on the trainer's own weights; vllm: vLLM in a process of its own "
+        "(pip install 'foresail[vllm]'), whose samples cannot be repeated",
+    )
+    speculation: Literal["none", "ngram", "suffix"] = Field(
+        "none",
+        description="vLLM's own drafts; ngram: from the sample's own text; suffix: from all samples (package "
+        "arctic-inference); needs temperature 1, all tokens kept",
+    )
     policy: Literal["auto", "context", "fifo", "group"] = Field(
         "auto",
         description="context: long groups first, found by probes; fifo: launch order; group: whole groups, "
@@ -304,7 +314,9 @@ class Rollout(Part):
     )
     host_gb: float = Field(8.0, ge=0, description="host memory for keys and values of samples that wait")
     workers: int = Field(
-        0, ge=0, description="engines in processes of their own, on a CPU; 0: one engine in this process"
+        0,
+        ge=0,
+        description="engines in processes of their own, on a CPU; 0: one engine, in this process if it is native",
     )
 
 

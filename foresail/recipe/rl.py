@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from foresail.recipe import parts
+from foresail.recipe.backend import backend_mistakes, backend_refusals
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
 from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
@@ -144,6 +145,7 @@ class Rl(Stage):
         yield from critic_mistakes(self.critic, advantage, self.steps)
         yield from credit_mistakes(self.credit, advantage, self.steps)
         yield from determinism_mistakes(self.run, self.sampling, carry=dynamic_sampling.carry)
+        yield from backend_mistakes(self.rollout, self.run, self.engine, self.sampling)
         yield from group_mistakes(
             self.samples_per_prompt, advantage, dynamic_sampling=dynamic_sampling.enabled
         )
@@ -223,6 +225,8 @@ class Rl(Stage):
             kv_cache=kv_bytes(shape, self.engine_settings, self.max_length, value_bytes),
             reference=shape.num_parameters * value_bytes if pulled else 0,
             critic=critic,
+            engine_weights=shape.num_parameters * value_bytes if self.rollout.backend == "vllm" else 0,
+            lends=self.rollout.backend == "native",
             learners=learners,
         )
 
@@ -249,6 +253,7 @@ class Rl(Stage):
         return count_all(self.data)
 
     def refusals(self, num_records: int | None) -> Iterator[str]:
+        yield from backend_refusals(self.rollout)
         if self.critic is not None:
             yield from second_model_refusals("critic.path", self.critic.path, self.max_length)
         yield from second_model_refusals("loss.reference", self.loss.reference, self.max_length)

@@ -109,7 +109,10 @@ class Stage(CheckedPart):
             kv_cache=extra.kv_cache,
             reference=extra.reference,
             critic=extra.critic,
-            shared=min(extra.kv_cache, gradients + activations + logits) if device == "cuda" else 0,
+            engine_weights=extra.engine_weights,
+            shared=min(extra.kv_cache, gradients + activations + logits)
+            if device == "cuda" and extra.lends
+            else 0,
         )
 
     def measure_checkpoint(self, shape: ModelShape, device: Device) -> CheckpointSize:

@@ -1,8 +1,9 @@
-"""The fleet that a recipe asks for: one engine in this process, or several in processes of their own."""
+"""The fleet that a recipe asks for: one engine in this process, several in processes of their own, or vLLM."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from foresail.engine.engine import build_engine
 from foresail.model.decoder import Decoder
@@ -17,6 +18,8 @@ from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.policies import build_policy
 from foresail.rollout.requirements import choose_chunk
+from foresail.rollout.vllm_engine import engine_arguments, engine_size, start_vllm
+from foresail.rollout.vllm_instance import VllmInstance
 from foresail.rollout.worker import WorkerInstance
 
 GB = 10**9
@@ -30,11 +33,14 @@ def build_fleet(
     max_length: int,
     vocabulary: Sequence[bytes] = (),
 ) -> Fleet:
-    """Engines on the model's own weights. Samples are at most `max_length` tokens long, prompt and all.
+    """Engines with the model's weights. Samples are at most `max_length` tokens long, prompt and all.
 
     `vocabulary` has the bytes of every token; stop strings need it.
     """
-    if rollout.workers:
+    instances: Sequence[Instance]
+    if rollout.backend == "vllm":
+        instances = start_vllm_instances(model, engine, rollout, max_length, vocabulary)
+    elif rollout.workers:
         instances = start_workers(model, engine, rollout, max_length, vocabulary)
     else:
         instances = [start_here(model, engine, rollout, max_length, vocabulary)]
@@ -98,6 +104,40 @@ def start_workers(
     return [
         WorkerInstance(f"worker {number}", model, options, drafts=with_drafts(model, rollout))
         for number in range(rollout.workers)
+    ]
+
+
+def start_vllm_instances(
+    model: Decoder,
+    engine: parts.Engine,
+    rollout: parts.Rollout,
+    max_length: int,
+    vocabulary: Sequence[bytes],
+) -> Sequence[Instance]:
+    """Each has its share of the rows, and a copy of the weights."""
+    device, share = model.device.type, max(1, rollout.workers)
+    if device != "cpu" and share > 1:
+        raise ValueError("rollout.workers are processes on a CPU; vLLM serves one GPU here: set it to 0")
+    size = engine_size(engine, max_length, model.shape, device=device, share=share)
+    arguments = partial(
+        engine_arguments,
+        size=size,
+        shape=model.shape,
+        dtype=str(model.dtype).removeprefix("torch."),
+        value_bytes=model.dtype.itemsize,
+        device=device,
+        speculation=rollout.speculation,
+    )
+    return [
+        VllmInstance(
+            f"vllm {number}",
+            model,
+            lambda folder: start_vllm(arguments(folder)),
+            size,
+            vocabulary=vocabulary,
+            speculation=rollout.speculation,
+        )
+        for number in range(share)
     ]
 
 

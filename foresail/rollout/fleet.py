@@ -64,6 +64,7 @@ class Fleet:
         self.open: dict[str, Work] = {}  # without keys and values: where to begin again after a loss
         self.resting: dict[str, str] = {}  # request -> the instance that keeps its place for a moment
         self.held: dict[str, Completion] = {}  # request -> the turn that it has ended
+        self.losses: list[str] = []  # what became of instances that are gone
 
     @property
     def busy(self) -> bool:
@@ -154,8 +155,8 @@ class Fleet:
             self._take_out(request_id)
         if self.scheduler.stalled:
             raise RunStopped(
-                "all engines' processes have ended and requests still wait; see what ended them (memory?), "
-                "set rollout.workers = 0 or lower engine.kv_tokens, and resume the run"
+                f"all engines' processes have ended and requests still wait ({'; '.join(self.losses)}); see what "
+                "ended them (memory?), set rollout.workers = 0 or lower engine.kv_tokens, and resume the run"
             )
         return ended
 
@@ -197,14 +198,14 @@ class Fleet:
         except InstanceLost as lost:
             if isinstance(work, Parked):
                 self.pool.put(work)  # its keys and values are still here
-            self._lose(lost.name)
+            self._lose(lost)
 
     def _reports(self) -> Iterator[Report]:
         for name, instance in [*self.instances.items()]:
             try:
                 reports = instance.poll() if name in self.instances else []  # lost while others were heard
-            except InstanceLost:
-                self._lose(name)
+            except InstanceLost as lost:
+                self._lose(lost)
             else:
                 yield from reports
 
@@ -252,12 +253,13 @@ class Fleet:
         try:
             yield
         except InstanceLost as lost:
-            self._lose(lost.name)
+            self._lose(lost)
 
-    def _lose(self, name: str) -> None:
-        if name in self.instances:
-            self.instances.pop(name).close()
-            self.scheduler.lose_instance(name)
+    def _lose(self, lost: InstanceLost) -> None:
+        if lost.name in self.instances:
+            self.losses.append(str(lost))
+            self.instances.pop(lost.name).close()
+            self.scheduler.lose_instance(lost.name)
 
     def _forget(self, request_id: str) -> None:
         self.open.pop(request_id, None)

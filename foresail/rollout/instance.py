@@ -1,7 +1,8 @@
 """An engine as the scheduler sees it: chunks go in, tokens come out, wherever it runs.
 
-Backends: `native` (an engine in this process), `worker` (an engine in a process of its own), and simulated ones
-(simulate/). A new backend is one class with these methods that says in its `capabilities` what it can do.
+Backends: `native` (an engine in this process), `worker` (an engine in a process of its own), `vllm_instance`
+(vLLM), and simulated ones (simulate/). A new backend is one class with these methods that says in its
+`capabilities` what it can do.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Report:
 class InstanceLost(Exception):
     """An instance is gone; what it ran must run elsewhere."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"instance {name} is gone: its process ended")
+    def __init__(self, name: str, why: str = "its process ended") -> None:
+        super().__init__(f"instance {name} is gone: {why}")
         self.name = name
 
 

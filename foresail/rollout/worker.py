@@ -42,7 +42,8 @@ def hidden_main() -> Iterator[None]:
     """A process that starts meanwhile does not run the user's script again, whether it has a main guard or not."""
     main = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
-    main.update(dict.fromkeys(hidden))
+    main.pop("__file__", None)  # not None: whoever looks for the source of a function would stumble over it
+    main["__spec__"] = None
     try:
         yield
     finally:

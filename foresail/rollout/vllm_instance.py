@@ -1,0 +1,348 @@
+"""vLLM as an instance: a process of its own, which is given the weights and proves that it has them.
+
+A chunk is one request of vLLM's: the prompt and all that was drawn before, with the chunk's length as its limit.
+vLLM keeps keys and values of what it has seen while there is room, so the next chunk, and the next turn of an
+episode, begin where the last one ended. Between chunks nothing is kept for them: a request may go on anywhere.
+
+When vLLM must choose whom to run or to preempt, groups that were launched earlier come first: the step closes on
+the first of them.
+
+What is asked of vLLM runs in the loop of a thread. Every answer has a time limit, and an engine that does not
+answer a small question between two steps counts as lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, NoReturn
+
+from foresail.engine.engine import NotANumber
+from foresail.engine.request import Completion, Parked, Request, check
+from foresail.engine.stop_strings import FOUND, StopStrings
+from foresail.model.decoder import Decoder
+from foresail.model.hf import save_model
+from foresail.records import Finish
+from foresail.rollout.fleet import to_parked
+from foresail.rollout.instance import Capabilities, ChunkOrder, InstanceLost, Report, Work
+from foresail.rollout.loop_thread import LoopThread
+from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
+from foresail.rollout.vllm_engine import EngineSize, Speculation, Started, sampling_options
+from foresail.rollout.vllm_weights import Checksums, check_same, trainer_checksums
+from foresail.rollout.worker import hidden_main
+
+PATIENCE = 600.0  # seconds for vLLM to start, to take weights, or to answer between two steps
+A_LOOK = 1.0  # seconds between two looks at whether it is still there, while an answer is waited for
+A_BREATH = 0.01  # seconds between two tries to empty its cache
+
+
+@dataclass(eq=False)
+class Running:
+    """A chunk that vLLM was given."""
+
+    dispatch: Dispatch
+    future: Future[None] | None = field(default=None)
+
+
+class VllmInstance:
+    """Works by itself; polling only listens. See `instance.Instance`."""
+
+    works_by_itself = True
+    # Parking without keys and values: vLLM's own cache has them, or computes them again.
+    capabilities = Capabilities(
+        keyed_noise=False, parking=True, drafts=False, memory_lending=False, logprobs=True
+    )
+
+    def __init__(
+        self,
+        name: str,
+        model: Decoder,
+        start: Callable[[Path], Coroutine[Any, Any, Started]],
+        size: EngineSize,
+        *,
+        vocabulary: Sequence[bytes] = (),
+        speculation: Speculation = "none",
+        cache_bytes: int = 0,
+        patience: float = PATIENCE,
+    ) -> None:
+        """`start` gets a Hugging Face folder that is gone afterwards. `vocabulary` is for stop strings.
+
+        `patience`: seconds for its answers, once it has started.
+        """
+        self.name, self.model, self.size = name, model, size
+        self.speculation, self.cache_bytes, self.patience = speculation, cache_bytes, patience
+        self.state = InstanceState(
+            name=name, kv_tokens=size.kv_tokens, max_running=size.max_running, shares_prompts=True
+        )
+        self.shape = model.shape.model_copy(update={"max_context": size.max_length})
+        unnamed = (b"",) * (model.shape.vocab_size - len(vocabulary)) if vocabulary else ()
+        self.stop_strings = StopStrings((*vocabulary, *unnamed))
+        self.running: dict[str, Running] = {}
+        self.ended: SimpleQueue[tuple[Running, Completion | BaseException]] = SimpleQueue()
+        self.tasks: set[asyncio.Task[Any]] = set()  # of the loop: chunks that it has not left yet
+        self.numbers = itertools.count()
+        self.version = 0
+        self.sync_seconds: list[float] = []
+        self.silent = False  # whether it has left a question without an answer
+        self.closed = False
+        self.thread = LoopThread(f"vllm {name}")
+        self.held: Checksums = {}  # of the weights that it has proved to have
+        ours = trainer_checksums(model)
+        with saved(model) as folder, hidden_main():
+            try:
+                self.started = self.thread.call(start(folder), PATIENCE)
+                theirs = self._ask("foresail_checksums", folder, PATIENCE)
+                check_same(name, self.version, ours, theirs)
+            except BaseException:
+                self.close()
+                raise
+        self.held = ours
+        self.watch = self.thread.begin(self._watch())
+
+    @property
+    def load(self) -> int:
+        return len(self.running)
+
+    def submit(self, order: ChunkOrder) -> None:
+        self._look()
+        dispatch, work = order.dispatch, order.work
+        request = work.request if isinstance(work, Parked) else work
+        check(request, self.shape, self.size.kv_tokens, 1)
+        self.stop_strings.state(request.sampling.stop, ())  # refused here, if they cannot be found
+        running = Running(dispatch)
+        self.running[dispatch.spec.id] = running
+        running.future = self.thread.begin(self._run(running, work))
+
+    def cancel(self, request_id: str) -> None:
+        running = self.running.pop(request_id, None)
+        if running is not None and running.future is not None:
+            running.future.cancel()  # vLLM is told where the task ends
+
+    def poll(self) -> list[Report]:
+        reports = []
+        while (found := self._next_ended()) is not None:
+            running, outcome = found
+            if self.running.get(running.dispatch.spec.id) is not running:  # cancelled in the moment it ended
+                continue
+            if isinstance(outcome, BaseException):
+                self._raise(outcome)
+            del self.running[running.dispatch.spec.id]
+            reports.append(self._report(running.dispatch, outcome))
+        self._look()
+        return reports
+
+    def park(self, request_id: str) -> Parked | None:
+        """Nothing rests over there."""
+        return None
+
+    def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None: ...
+
+    def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
+        async def all_of_them() -> list[Completion]:
+            chunks = (self._draw(one, one.sampling.max_new_tokens, priority=0) for one in requests)
+            return await asyncio.gather(*chunks)
+
+        for request in requests:
+            check(request, self.shape, self.size.kv_tokens, 1)
+            self.stop_strings.state(request.sampling.stop, ())
+        drawing = self.thread.begin(all_of_them())
+        while True:
+            try:
+                return drawing.result(A_LOOK)
+            except TimeoutError:
+                self._look()
+            except Exception as error:
+                self._raise(error)
+
+    def at_work(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def take_figures(self) -> dict[str, float]:
+        seconds, self.sync_seconds = self.sync_seconds, []
+        return {"timing_s/update_weights": sum(seconds)} if seconds else {}
+
+    def update_weights(self, version: int) -> None:
+        assert not self.running, "chunks under way belong to the old weights"
+        began = time.monotonic()
+        ours = trainer_checksums(self.model)
+        self._within(self._all_left(), "chunks that were cancelled to end", self.patience)
+        if ours != self.held:
+            self.held = {}
+            with saved(self.model) as folder:
+                theirs = self._ask("foresail_load", folder, self.patience)
+            check_same(self.name, version, ours, theirs)
+            self._within(self._forget_prefixes(), "the prefix cache to be emptied", self.patience)
+            self.held = ours
+        self.version = version
+        self.sync_seconds.append(time.monotonic() - began)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        for request_id in list(self.running):
+            self.cancel(request_id)
+        if hasattr(self, "started"):
+            with suppress(Exception):  # it may be gone already
+                self.thread.call(self._shut_down(), self.patience)
+        self.thread.close()
+
+    # In the loop.
+
+    async def _run(self, running: Running, work: Work) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.add(task)
+        try:
+            dispatch = running.dispatch
+            outcome: Completion | BaseException = await self._draw(
+                work, dispatch.max_tokens, priority=dispatch.spec.group
+            )
+        except Exception as error:
+            outcome = error
+        finally:
+            self.tasks.discard(task)
+        self.ended.put((running, outcome))
+
+    async def _draw(self, work: Work, limit: int, *, priority: int) -> Completion:
+        """Up to `limit` more tokens of a request, and how it ended."""
+        parked = work if isinstance(work, Parked) else None
+        request: Request = work.request if isinstance(work, Parked) else work
+        before = tuple(parked.ids) if parked is not None else ()
+        limit = min(limit, request.sampling.max_new_tokens - len(before))
+        context = [*request.prompt, *before]
+        options = sampling_options(request, limit=limit, context=len(context), speculation=self.speculation)
+        ids, logprobs, finish = await self._listen(request, context, options, priority)
+        if finish == "length" and len(before) + len(ids) < request.sampling.max_new_tokens:
+            finish = "chunk"
+        return Completion(
+            request=request,
+            ids=(*before, *ids),
+            logprobs=(*(parked.logprobs if parked is not None else ()), *logprobs),
+            versions=(*(parked.versions if parked is not None else ()), *[self.version] * len(ids)),
+            finish=finish,
+        )
+
+    async def _listen(
+        self, request: Request, context: list[int], options: dict[str, Any], priority: int
+    ) -> tuple[list[int], list[float], Finish]:
+        """Tokens as they come, up to a stop id, the last of a stop string, or the limit."""
+        ids: list[int] = []
+        logprobs: list[float] = []
+        engine, params = self.started.engine, self.started.to_params(options)
+        said = context[len(request.prompt) - request.begun :]
+        state = self.stop_strings.state(request.sampling.stop, said)
+        name = f"{request.id} {next(self.numbers)}"  # one that was cancelled may not have left yet
+        stream = engine.generate({"prompt_token_ids": context}, params, name, priority=priority)
+        async with aclosing(stream):  # vLLM forgets a request whose stream is closed
+            async for output in stream:
+                (part,) = output.outputs
+                for token, of_token in zip(part.token_ids, part.logprobs or (), strict=True):
+                    ids.append(token)
+                    logprobs.append(finite(of_token[token].logprob, request))
+                    state = int(self.stop_strings.next_KV[state, token]) if state else state
+                    if token in request.stop_ids or state == FOUND:
+                        return ids, logprobs, "stop"
+        if len(ids) < options["max_tokens"]:
+            raise RuntimeError(
+                f"vLLM ended request {name} after {len(ids)} of {options['max_tokens']} tokens without a stop"
+            )
+        return ids, logprobs, "length"
+
+    async def _load(self, method: str, folder: Path) -> dict[str, int]:
+        (checksums,) = await self.started.engine.collective_rpc(method, args=(str(folder),))
+        return dict(checksums)
+
+    async def _all_left(self) -> None:
+        while self.tasks:
+            await asyncio.wait(set(self.tasks))
+
+    async def _forget_prefixes(self) -> None:
+        """Keys and values of other weights; vLLM refuses while a request that was cancelled still holds some."""
+        while not await self.started.engine.reset_prefix_cache():
+            await asyncio.sleep(A_BREATH)
+
+    async def _watch(self) -> None:
+        """A small question now and then, which is answered between two steps."""
+        while True:
+            await asyncio.sleep(self.patience / 10)
+            try:
+                await asyncio.wait_for(self.started.engine.is_sleeping(), self.patience)
+            except Exception:
+                self.silent = True
+                return
+
+    async def _shut_down(self) -> None:
+        self.started.engine.shutdown()
+
+    # Whether it is there.
+
+    def _next_ended(self) -> tuple[Running, Completion | BaseException] | None:
+        try:
+            return self.ended.get_nowait()
+        except Empty:
+            return None
+
+    def _look(self) -> None:
+        if self.silent or self.started.engine.errored:
+            why = "it does not answer" if self.silent else "its process ended"
+            raise InstanceLost(self.name, why)
+
+    def _raise(self, error: BaseException) -> NoReturn:
+        """What went wrong: that it is gone, or what it says."""
+        if self.started.engine.errored:
+            raise InstanceLost(self.name) from error
+        raise error
+
+    def _ask(self, method: str, folder: Path, seconds: float) -> dict[str, int]:
+        return self._within(self._load(method, folder), "its weights", seconds)
+
+    def _within(self, work: Coroutine[Any, Any, Any], waits_for: str, seconds: float) -> Any:
+        try:
+            return self.thread.call(work, seconds)
+        except TimeoutError as late:
+            why = f"it was waited {seconds:g} seconds for {waits_for}"
+            raise InstanceLost(self.name, why) from late
+        except Exception as error:
+            self._raise(error)
+
+    def _report(self, dispatch: Dispatch, completion: Completion) -> Report:
+        generated = len(completion.request.prompt) - dispatch.spec.prompt_tokens + len(completion.ids)
+        finished = completion.finish != "chunk"
+        event = ChunkEnded(
+            spec=dispatch.spec,
+            instance=self.name,
+            generated=dispatch.generated,
+            new_tokens=generated - dispatch.generated,
+            finished=finished,
+        )
+        if finished:
+            return Report(event=event, completion=completion, state="finished")
+        return Report(event=event, completion=completion, state="parked", parked=to_parked(completion))
+
+
+def finite(logprob: float, request: Request) -> float:
+    if not math.isfinite(logprob):
+        raise NotANumber(
+            f"vLLM gave the log-probability {logprob} for a token of request {request.id}: the weights are "
+            "damaged, or they overflow in this dtype; load another checkpoint, or set model.dtype"
+        )
+    return logprob
+
+
+@contextmanager
+def saved(model: Decoder) -> Iterator[Path]:
+    """The weights as a Hugging Face folder, for a moment; TMPDIR says on which disk."""
+    with tempfile.TemporaryDirectory(prefix="foresail-weights-") as folder:
+        path = Path(folder) / "policy"
+        save_model(model, path)
+        yield path
