@@ -1,13 +1,14 @@
-"""Whole steps on 32 to 1,024 simulated H200: what each card gives, what grows with their number, what staleness gains.
+"""Whole steps on 32 to 1,024 simulated H200: what a card gives, what grows with their number, what staleness gains.
 
 The 7B workload of recipes/simulate/cluster-7b.toml, engines and trainer on the same cards in turns. Once the batch
-grows with the cards (64 responses each), once it stays (8,192 responses). Scheduler, controller and fleet are those of
-a run, and their CPU time is real: "host load" is their CPU seconds against the simulated ones. Then the cards are split
-into some that generate and some that train, strictly on-policy and one step ahead. The last line is JSON.
+grows with the cards (64 responses each), once it stays (8,192 responses). Scheduler, controller and fleet are those
+of a run, and their CPU time is real. "Host load" is their CPU seconds against the simulated ones, with what pickled
+messages take beside them (message_cost.py, measured for requests as long as these are on average). Then the cards
+are split into some that generate and some that train, strictly on-policy and one step ahead. The last line is JSON.
 
-    python benchmarks/simulated_cluster.py                           # a quarter of an hour on one core
-    python benchmarks/simulated_cluster.py --plot docs/cluster-scaling.png
-    python benchmarks/simulated_cluster.py --parts plan              # the 671B plan alone, two minutes
+    python benchmarks/simulated_cluster.py > figures.txt        # half an hour on one core
+    python benchmarks/simulated_cluster.py --parts plan         # the 671B plan alone, two minutes
+    python benchmarks/simulated_cluster.py --draw figures.txt docs/cluster-scaling.png
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections.abc import Sequence
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
+
+import message_cost
 
 from foresail.runlog.canvas import CORAL, GOLD, NAVY, PLUM, TEAL, new_figure, quiet, save_figure
 from foresail.simulate.overlap import mean_step_seconds
@@ -39,14 +42,19 @@ LONGEST = {"short tail": 16_384, "as assumed": 32_768, "long tail": 131_072}
 WORK = (0.25, 0.5, 1.0, 2.0, 4.0)  # against one pass of a 7B model
 
 PLANS = {
-    "in turns, 512 cards": (),
-    "256 + 256 cards": ("cluster.instances=32", "trainer.ranks=256"),
-    "256 + 256, one step ahead": ("cluster.instances=32", "trainer.ranks=256", "rollout.staleness=1"),
+    "in turns, 512 cards": ("cluster.instances=64", "trainer.ranks=none"),
+    "256 + 256 cards": (),
+    "256 + 256, one step ahead": ("rollout.staleness=1",),
 }
 
 
 def main() -> None:
     options = read_options()
+    if options.draw:
+        *files, picture = options.draw
+        lines = [file.read_text(encoding="utf-8").splitlines()[-1] for file in files]
+        draw({name: part for line in lines for name, part in json.loads(line).items()}, picture)
+        return
     figures: dict[str, Any] = {"machine": platform.machine(), "python": platform.python_version()}
     if "growing" in options.parts:
         title = f"The batch grows: {GROUPS_PER_CARD * SAMPLES} responses a card"
@@ -60,8 +68,6 @@ def main() -> None:
         figures["staleness"] = report_staleness()
     if "plan" in options.parts:
         figures["plan"] = report_plan()
-    if options.plot:
-        draw(figures, options.plot)
     print(json.dumps(figures))
 
 
@@ -71,7 +77,9 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--plot", type=Path, help="save a PNG here")
+    parser.add_argument(
+        "--draw", type=Path, nargs="+", metavar="FILE", help="what earlier runs printed, and the PNG to save"
+    )
     return parser.parse_args()
 
 
@@ -82,7 +90,8 @@ def report_scaling(sizes: Sequence[int], title: str, groups_of: Any) -> list[dic
     print(f"\n{title}")
     print(
         f"{'cards':>6}{'rollout s':>11}{'tail s':>8}{'update s':>10}{'unhidden':>10}{'sync s':>8}{'step s':>8}"
-        f"{'tok/s/card':>12}{'chunks/s':>10}{'host load':>11}{'us/chunk':>10}{'told MB/s':>11}{'graders':>9}"
+        f"{'tok/s/card':>12}{'chunks/s':>10}{'us/chunk':>10}{'loop':>8}{'host load':>11}{'if lists':>10}"
+        f"{'to all':>9}{'graders':>9}"
     )
     rows = []
     for size in sizes:
@@ -91,8 +100,9 @@ def report_scaling(sizes: Sequence[int], title: str, groups_of: Any) -> list[dic
         print(
             f"{size:6}{row['rollout_seconds']:11,.1f}{row['tail_seconds']:8,.1f}{row['update_seconds']:10,.1f}"
             f"{row['exposed_seconds']:10,.2f}{row['sync_seconds']:8,.2f}{row['seconds']:8,.1f}"
-            f"{row['tokens_per_card_second']:12,.0f}{row['chunks_per_second']:10,.0f}{row['host_load']:11.1%}"
-            f"{row['host_us_per_chunk']:10,.0f}{row['told_mb_per_second']:11,.1f}{row['graders_busy']:9,.2f}",
+            f"{row['tokens_per_card_second']:12,.0f}{row['chunks_per_second']:10,.0f}"
+            f"{row['loop_us_per_chunk']:10,.0f}{row['loop_load']:8.2f}{row['host_load']:11.2f}"
+            f"{row['host_load_lists']:10.2f}{row['host_load_to_all']:9.2f}{row['graders_busy']:9,.2f}",
             flush=True,
         )
     return rows
@@ -110,12 +120,21 @@ def measure(size: int, groups: int) -> dict[str, float]:
 
 def loads(result: StepResult) -> dict[str, Any]:
     """What a rollout asks of everything that is there once, however many instances there are."""
+    chunks, told = result.decisions / result.seconds, result.told_texts / result.decisions
+    loop = result.host_seconds / result.seconds
+    cost = message_cost.measure(round(result.told_tokens / result.told_texts))
+    as_lists = cost.report + cost.order + told * cost.text_as_list
+    to_all = cost.report + cost.order + (len(result.history) - 1) * cost.text_as_list
     return {
         "tail_seconds": result.tail_seconds,
-        "chunks_per_second": result.decisions / result.seconds,
-        "host_load": result.host_seconds / result.seconds,
-        "host_us_per_chunk": 1e6 * result.host_seconds / result.decisions,
-        "told_per_chunk": result.told_texts / result.decisions,
+        "chunks_per_second": chunks,
+        "loop_us_per_chunk": 1e6 * result.host_seconds / result.decisions,
+        "loop_load": loop,
+        "tokens_at_chunks": cost.tokens,
+        "host_load": loop + chunks * cost.per_chunk(told) / 1e6,
+        "host_load_lists": loop + chunks * as_lists / 1e6,
+        "host_load_to_all": loop + chunks * to_all / 1e6,
+        "told_per_chunk": told,
         "told_mb_per_second": TOKEN_BYTES * result.told_tokens / result.seconds / 1e6,
         "graders_busy": result.grading_seconds / result.seconds,
     }
@@ -153,7 +172,8 @@ def poll_microseconds(looks: int = 20_000) -> float:
 def report_staleness() -> dict[str, Any]:
     print(f"\n{CARDS} cards: seconds a step, and cards that generate in the best split")
     print(
-        f"{'':12}{'update/rollout':>15}{'in turns':>10}{'apart':>14}{'one ahead':>14}{'gain':>8}{'against turns':>15}"
+        f"{'':12}{'update/rollout':>15}{'in turns':>10}{'apart':>14}{'one ahead':>14}"
+        f"{'gain':>8}{'against turns':>15}"
     )
     found: dict[str, Any] = {}
     for name, longest in LONGEST.items():
@@ -225,49 +245,50 @@ def report_plan() -> dict[str, Any]:
 
 
 def draw(figures: dict[str, Any], path: Path) -> None:
-    with new_figure((10, 6.4), title="7B on simulated H200") as figure:
+    cards = [row["cards"] for row in figures["growing"]]
+    with new_figure((10, 6.6), title="7B on simulated H200, engines and trainer in turns") as figure:
         speed, parts, host, ahead = figure.subplots(2, 2).flat
-        for part, color in (("growing", NAVY), ("fixed", CORAL)):
-            cards = [row["cards"] for row in figures[part]]
+        for part, color, label in (
+            ("growing", NAVY, "64 responses a card"),
+            ("fixed", CORAL, "8,192 responses in all"),
+        ):
             each = [row["tokens_per_card_second"] for row in figures[part]]
-            label = "64 responses a card" if part == "growing" else "8,192 responses"
             speed.plot(cards, each, "o-", color=color, label=label, linewidth=2)
-        fixed = figures["fixed"]
         for name, color in (("rollout", NAVY), ("tail", TEAL), ("update", CORAL), ("sync", GOLD)):
-            parts.plot(
-                cards, [row[f"{name}_seconds"] for row in fixed], "o-", color=color, label=name, linewidth=2
-            )
-        growing = figures["growing"]
-        host.plot(
-            cards, [100 * row["host_load"] for row in growing], "o-", color=NAVY, label="CPU, % of a core"
-        )
-        host.plot(
-            cards,
-            [row["told_mb_per_second"] for row in growing],
-            "o-",
-            color=PLUM,
-            label="siblings' text, MB/s",
-        )
+            seconds = [row[f"{name}_seconds"] for row in figures["fixed"]]
+            parts.plot(cards, seconds, "o-", color=color, label=name, linewidth=2)
+        for name, color, label in (
+            ("host_load_to_all", PLUM, "every instance told, in lists (before)"),
+            ("host_load_lists", CORAL, "instances with siblings told, in lists"),
+            ("host_load", NAVY, "the same, packed once (now)"),
+            ("loop_load", TEAL, "scheduler, controller, fleet alone"),
+        ):
+            loads = [row[name] for row in figures["growing"]]
+            host.plot(cards, loads, "o-", color=color, label=label, linewidth=2)
         for name, color in zip(LONGEST, (TEAL, NAVY, PLUM), strict=True):
             rows = [figures["staleness"][f"{name}, {work:g}"] for work in WORK]
-            ratios, gains = [row["ratio"] for row in rows], [row["in_turns"] / row["ahead"] for row in rows]
-            ahead.plot(ratios, gains, "o-", color=color, label=f"{name}, against turns", linewidth=2)
-        quiet(speed, title="tokens/s a card, whole steps")
+            ratios = [row["ratio"] for row in rows]
+            ahead.plot(
+                ratios, [row["in_turns"] / row["ahead"] for row in rows], "o-", color=color, label=name
+            )
+            ahead.plot(ratios, [row["apart"] / row["ahead"] for row in rows], "o:", color=color)
+        quiet(speed, title="tokens a second and card, whole steps")
         quiet(parts, title="seconds of a step, 8,192 responses")
-        quiet(host, title="the one host, 64 responses a card")
-        quiet(ahead, title="staleness 1, 64 cards: times as fast")
+        quiet(host, title="load of the one host, cores; 64 responses a card")
+        quiet(ahead, title="staleness 1 on 64 cards, times as fast as in turns (dotted: as apart)")
+        host.axhline(1, color=GOLD, linewidth=1)
+        ahead.axhline(1, color=GOLD, linewidth=1)
         ahead.set_xlabel("update / rollout, in turns")
-        ahead.axhline(1, color=CORAL, linewidth=1)
-        parts.set_yscale("log")
         for axes in (speed, parts, host):
             axes.set_xscale("log", base=2)
             axes.set_xticks(cards, [f"{size:,}" for size in cards])
             axes.set_xlabel("cards")
+        parts.set_yscale("log")
+        host.set_yscale("log")
         ahead.set_xscale("log")
+        speed.set_ylim(bottom=0)
         for axes in (speed, parts, host, ahead):
             axes.legend(frameon=False, fontsize=8)
-        speed.set_ylim(bottom=0)
-        host.set_ylim(bottom=0)
     save_figure(figure, path)
     print(f"plot: {path}")
 

@@ -33,6 +33,7 @@ from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.policies import Policy
 from foresail.rollout.scheduler import Scheduler
+from foresail.rollout.sibling_text import SiblingText
 
 
 class Ended(NamedTuple):
@@ -255,7 +256,9 @@ class Fleet:
             for name in self.visited.get(spec.group, ())
             if name in self.instances and name != report.event.instance
         ]
-        said = behind_prompt(spec, completion.request, completion.ids) if others else ()
+        if not others:
+            return
+        said = SiblingText(behind_prompt(spec, completion.request, completion.ids))
         for instance in others:
             try:
                 instance.learn(spec, said)
