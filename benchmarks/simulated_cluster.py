@@ -2,7 +2,7 @@
 
 The 7B workload of recipes/simulate/cluster-7b.toml, engines and trainer on the same cards in turns. Once the batch
 grows with the cards (64 responses each), once it stays (8,192 responses). Scheduler, controller and fleet are those
-of a run, and their CPU time is real. "Host load" is their CPU seconds against the simulated ones, with what pickled
+of a run, and their CPU time is real. "Loop" is their CPU seconds against the simulated ones, with what pickled
 messages take beside them (message_cost.py, measured for requests as long as these are on average). Then the cards
 are split into some that generate and some that train, strictly on-policy and one step ahead. The last line is JSON.
 
@@ -34,7 +34,14 @@ RECIPES = Path("recipes/simulate")
 SIZES = (32, 64, 128, 256, 512, 1024)
 SAMPLES, GROUPS_PER_CARD, FIXED_GROUPS = 16, 4, 512
 TOKEN_BYTES = 4  # of an id on its way
-PARTS = ("growing", "fixed", "staleness", "plan")
+TOKENS = 9_800  # of a request at the end of a chunk, on average over chunks
+HOST = {
+    "loop": "scheduler, controller, fleet alone",
+    "packed": "with messages, text packed once (now)",
+    "lists": "with text in lists",
+    "to all": "with text in lists to every instance (before)",
+}
+PARTS = ("messages", "growing", "fixed", "staleness", "plan")
 
 # Staleness: cards in all, those that generate, longest responses at the same mean, and the update's work.
 CARDS, SPLITS = 64, (16, 24, 32, 40, 48, 56)
@@ -52,15 +59,17 @@ def main() -> None:
     options = read_options()
     if options.draw:
         *files, picture = options.draw
-        lines = [file.read_text(encoding="utf-8").splitlines()[-1] for file in files]
-        draw({name: part for line in lines for name, part in json.loads(line).items()}, picture)
+        draw_again(files, picture)
         return
     figures: dict[str, Any] = {"machine": platform.machine(), "python": platform.python_version()}
+    if "messages" in options.parts:
+        figures["messages"] = vars(message_cost.measure(TOKENS))
+        figures["poll_microseconds"] = poll_microseconds()
     if "growing" in options.parts:
         title = f"The batch grows: {GROUPS_PER_CARD * SAMPLES} responses a card"
         figures["growing"] = report_scaling(options.sizes, title, lambda size: GROUPS_PER_CARD * size)
-        figures["poll_microseconds"] = poll_microseconds()
-        print(f"one look at a pipe without news: {figures['poll_microseconds']:.1f} us")
+        if "messages" in options.parts:
+            report_host(figures)
     if "fixed" in options.parts:
         title = f"The batch stays: {FIXED_GROUPS * SAMPLES:,} responses"
         figures["fixed"] = report_scaling(options.sizes, title, lambda size: FIXED_GROUPS)
@@ -90,8 +99,7 @@ def report_scaling(sizes: Sequence[int], title: str, groups_of: Any) -> list[dic
     print(f"\n{title}")
     print(
         f"{'cards':>6}{'rollout s':>11}{'tail s':>8}{'update s':>10}{'unhidden':>10}{'sync s':>8}{'step s':>8}"
-        f"{'tok/s/card':>12}{'chunks/s':>10}{'us/chunk':>10}{'loop':>8}{'host load':>11}{'if lists':>10}"
-        f"{'to all':>9}{'graders':>9}"
+        f"{'tok/s/card':>12}{'chunks/s':>10}{'us/chunk':>10}{'loop':>8}{'told':>7}{'graders':>9}"
     )
     rows = []
     for size in sizes:
@@ -101,8 +109,8 @@ def report_scaling(sizes: Sequence[int], title: str, groups_of: Any) -> list[dic
             f"{size:6}{row['rollout_seconds']:11,.1f}{row['tail_seconds']:8,.1f}{row['update_seconds']:10,.1f}"
             f"{row['exposed_seconds']:10,.2f}{row['sync_seconds']:8,.2f}{row['seconds']:8,.1f}"
             f"{row['tokens_per_card_second']:12,.0f}{row['chunks_per_second']:10,.0f}"
-            f"{row['loop_us_per_chunk']:10,.0f}{row['loop_load']:8.2f}{row['host_load']:11.2f}"
-            f"{row['host_load_lists']:10.2f}{row['host_load_to_all']:9.2f}{row['graders_busy']:9,.2f}",
+            f"{row['loop_us_per_chunk']:10,.0f}{row['loop_load']:8.2f}{row['told_per_chunk']:7.1f}"
+            f"{row['graders_busy']:9,.2f}",
             flush=True,
         )
     return rows
@@ -120,23 +128,38 @@ def measure(size: int, groups: int) -> dict[str, float]:
 
 def loads(result: StepResult) -> dict[str, Any]:
     """What a rollout asks of everything that is there once, however many instances there are."""
-    chunks, told = result.decisions / result.seconds, result.told_texts / result.decisions
-    loop = result.host_seconds / result.seconds
-    cost = message_cost.measure(round(result.told_tokens / result.told_texts))
-    as_lists = cost.report + cost.order + told * cost.text_as_list
-    to_all = cost.report + cost.order + (len(result.history) - 1) * cost.text_as_list
     return {
         "tail_seconds": result.tail_seconds,
-        "chunks_per_second": chunks,
+        "chunks_per_second": result.decisions / result.seconds,
         "loop_us_per_chunk": 1e6 * result.host_seconds / result.decisions,
-        "loop_load": loop,
-        "tokens_at_chunks": cost.tokens,
-        "host_load": loop + chunks * cost.per_chunk(told) / 1e6,
-        "host_load_lists": loop + chunks * as_lists / 1e6,
-        "host_load_to_all": loop + chunks * to_all / 1e6,
-        "told_per_chunk": told,
+        "loop_load": result.host_seconds / result.seconds,
+        "tokens_at_chunks": round(result.told_tokens / result.told_texts),
+        "told_per_chunk": result.told_texts / result.decisions,
         "told_mb_per_second": TOKEN_BYTES * result.told_tokens / result.seconds / 1e6,
         "graders_busy": result.grading_seconds / result.seconds,
+    }
+
+
+def report_host(figures: dict[str, Any]) -> None:
+    """Cores that the host needs for the loop, and with what messages cost."""
+    print("\nThe host, cores")
+    print(f"{'cards':>6}" + "".join(f"{name:>10}" for name in HOST))
+    for row in figures["growing"]:
+        cores = host_cores(row, message_cost.MessageCost(**figures["messages"]))
+        print(f"{row['cards']:6}" + "".join(f"{cores[name]:10.2f}" for name in HOST))
+
+
+def host_cores(row: dict[str, Any], cost: message_cost.MessageCost) -> dict[str, float]:
+    loop, told = row["loop_load"], row["told_per_chunk"]
+    both = cost.report + cost.order
+    microseconds = {
+        "packed": cost.per_chunk(told),
+        "lists": both + told * cost.text_as_list,
+        "to all": both + (row["cards"] - 1) * cost.text_as_list,
+    }
+    return {
+        "loop": loop,
+        **{name: loop + row["chunks_per_second"] * each / 1e6 for name, each in microseconds.items()},
     }
 
 
@@ -244,6 +267,14 @@ def report_plan() -> dict[str, Any]:
     return found
 
 
+def draw_again(files: Sequence[Path], picture: Path) -> None:
+    """From what earlier runs printed, each perhaps some of the parts."""
+    lines = [file.read_text(encoding="utf-8").splitlines()[-1] for file in files]
+    figures = {name: part for line in lines for name, part in json.loads(line).items()}
+    report_host(figures)
+    draw(figures, picture)
+
+
 def draw(figures: dict[str, Any], path: Path) -> None:
     cards = [row["cards"] for row in figures["growing"]]
     with new_figure((10, 6.6), title="7B on simulated H200, engines and trainer in turns") as figure:
@@ -257,14 +288,10 @@ def draw(figures: dict[str, Any], path: Path) -> None:
         for name, color in (("rollout", NAVY), ("tail", TEAL), ("update", CORAL), ("sync", GOLD)):
             seconds = [row[f"{name}_seconds"] for row in figures["fixed"]]
             parts.plot(cards, seconds, "o-", color=color, label=name, linewidth=2)
-        for name, color, label in (
-            ("host_load_to_all", PLUM, "every instance told, in lists (before)"),
-            ("host_load_lists", CORAL, "instances with siblings told, in lists"),
-            ("host_load", NAVY, "the same, packed once (now)"),
-            ("loop_load", TEAL, "scheduler, controller, fleet alone"),
-        ):
-            loads = [row[name] for row in figures["growing"]]
-            host.plot(cards, loads, "o-", color=color, label=label, linewidth=2)
+        cost = message_cost.MessageCost(**figures["messages"])
+        for (name, label), color in zip(HOST.items(), (TEAL, NAVY, CORAL, PLUM), strict=True):
+            cores = [host_cores(row, cost)[name] for row in figures["growing"]]
+            host.plot(cards, cores, "o-", color=color, label=label, linewidth=2)
         for name, color in zip(LONGEST, (TEAL, NAVY, PLUM), strict=True):
             rows = [figures["staleness"][f"{name}, {work:g}"] for work in WORK]
             ratios = [row["ratio"] for row in rows]
