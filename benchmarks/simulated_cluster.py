@@ -2,9 +2,10 @@
 
 The 7B workload of recipes/simulate/cluster-7b.toml, engines and trainer on the same cards in turns. Once the batch
 grows with the cards (64 responses each), once it stays (8,192 responses). Scheduler, controller and fleet are those
-of a run, and their CPU time is real. "Loop" is their CPU seconds against the simulated ones, with what pickled
-messages take beside them (message_cost.py, measured for requests as long as these are on average). Then the cards
-are split into some that generate and some that train, strictly on-policy and one step ahead. The last line is JSON.
+of a run, and their CPU time is real: "loop" is their CPU seconds against the simulated ones, and a table adds what
+pickled messages take (message_cost.py). "Told" are instances that hear of a chunk, "graders" those that are busy on
+average. Then the cards are split into some that generate and some that train, strictly on-policy and one step ahead.
+The last line is JSON.
 
     python benchmarks/simulated_cluster.py > figures.txt        # half an hour on one core
     python benchmarks/simulated_cluster.py --parts plan         # the 671B plan alone, two minutes
