@@ -3,9 +3,9 @@
 The 7B workload of recipes/simulate/cluster-7b.toml, engines and trainer on the same cards in turns. Once the batch
 grows with the cards (64 responses each), once it stays (8,192 responses). Scheduler, controller and fleet are those
 of a run, and their CPU time is real: "loop" is their CPU seconds against the simulated ones, and a table adds what
-pickled messages take (message_cost.py). "Told" are instances that hear of a chunk, "graders" those that are busy on
-average. Then the cards are split into some that generate and some that train, strictly on-policy and one step ahead.
-The last line is JSON.
+pickled messages take (message_cost.py). "Told" are instances that hear of a chunk, "graders" those that are busy
+on average. Then the cards are split into some that generate and some that train, strictly on-policy and one step
+ahead. The last line is JSON.
 
     python benchmarks/simulated_cluster.py > figures.txt        # half an hour on one core
     python benchmarks/simulated_cluster.py --parts plan         # the 671B plan alone, two minutes
@@ -284,11 +284,12 @@ def draw(figures: dict[str, Any], path: Path) -> None:
             ("growing", NAVY, "64 responses a card"),
             ("fixed", CORAL, "8,192 responses in all"),
         ):
+            own = [row["cards"] for row in figures[part]]
             each = [row["tokens_per_card_second"] for row in figures[part]]
-            speed.plot(cards, each, "o-", color=color, label=label, linewidth=2)
+            speed.plot(own, each, "o-", color=color, label=label, linewidth=2)
         for name, color in (("rollout", NAVY), ("tail", TEAL), ("update", CORAL), ("sync", GOLD)):
             seconds = [row[f"{name}_seconds"] for row in figures["fixed"]]
-            parts.plot(cards, seconds, "o-", color=color, label=name, linewidth=2)
+            parts.plot(own, seconds, "o-", color=color, label=name, linewidth=2)
         cost = message_cost.MessageCost(**figures["messages"])
         for (name, label), color in zip(HOST.items(), (TEAL, NAVY, CORAL, PLUM), strict=True):
             cores = [host_cores(row, cost)[name] for row in figures["growing"]]
@@ -302,14 +303,14 @@ def draw(figures: dict[str, Any], path: Path) -> None:
             ahead.plot(ratios, [row["apart"] / row["ahead"] for row in rows], "o:", color=color)
         quiet(speed, title="tokens a second and card, whole steps")
         quiet(parts, title="seconds of a step, 8,192 responses")
-        quiet(host, title="load of the one host, cores; 64 responses a card")
-        quiet(ahead, title="staleness 1 on 64 cards, times as fast as in turns (dotted: as apart)")
+        quiet(host, title="cores of the one host, 64 responses a card")
+        quiet(ahead, title="staleness 1, 64 cards: times as fast as in turns\n(dotted: as apart)")
         host.axhline(1, color=GOLD, linewidth=1)
         ahead.axhline(1, color=GOLD, linewidth=1)
         ahead.set_xlabel("update / rollout, in turns")
         for axes in (speed, parts, host):
             axes.set_xscale("log", base=2)
-            axes.set_xticks(cards, [f"{size:,}" for size in cards])
+            axes.set_xticks(own, [f"{size:,}" for size in own])
             axes.set_xlabel("cards")
         parts.set_yscale("log")
         host.set_yscale("log")
