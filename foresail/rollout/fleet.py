@@ -33,6 +33,7 @@ from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.policies import Policy
 from foresail.rollout.scheduler import Scheduler
+from foresail.rollout.sibling_text import SiblingText
 
 
 class Ended(NamedTuple):
@@ -65,6 +66,8 @@ class Fleet:
         self.resting: dict[str, str] = {}  # request -> the instance that keeps its place for a moment
         self.held: dict[str, Completion] = {}  # request -> the turn that it has ended
         self.losses: list[str] = []  # what became of instances that are gone
+        # group -> instances that ran some of it, on these weights
+        self.visited: dict[int, dict[str, None]] = {}
 
     @property
     def busy(self) -> bool:
@@ -163,6 +166,7 @@ class Fleet:
     def update_weights(self, version: int) -> None:
         assert not self.busy, "requests under way belong to the old weights"
         self.version = version
+        self.visited.clear()
         for instance in [*self.instances.values()]:
             with self._minding_loss():
                 instance.update_weights(version)
@@ -193,6 +197,7 @@ class Fleet:
             del self.resting[name]
         self._take_out(name)
         work = self.pool.take(name) if name in self.pool else self.open[name]
+        self.visited.setdefault(dispatch.spec.group, {})[dispatch.instance] = None
         try:
             self.instances[dispatch.instance].submit(ChunkOrder(dispatch=dispatch, work=work))
         except InstanceLost as lost:
@@ -200,10 +205,15 @@ class Fleet:
                 self.pool.put(work)  # its keys and values are still here
             self._lose(lost)
 
+    def _to_ask(self) -> Sequence[str]:
+        """Instances that may have news, in the order in which they are heard."""
+        return [*self.instances]
+
     def _reports(self) -> Iterator[Report]:
-        for name, instance in [*self.instances.items()]:
+        for name in self._to_ask():
             try:
-                reports = instance.poll() if name in self.instances else []  # lost while others were heard
+                # one may be lost while others were heard
+                reports = self.instances[name].poll() if name in self.instances else []
             except InstanceLost as lost:
                 self._lose(lost)
             else:
@@ -239,13 +249,21 @@ class Fleet:
                 self.pool.put(parked)
 
     def _tell_others(self, report: Report) -> None:
-        """Siblings may run anywhere, and draft from what this one said."""
+        """Siblings draft from what this one said. An instance that ran none of them would pass it over."""
         spec, completion = report.event.spec, report.completion
-        others = [instance for name, instance in self.instances.items() if name != report.event.instance]
-        said = behind_prompt(spec, completion.request, completion.ids) if others else ()
+        others = [
+            self.instances[name]
+            for name in self.visited.get(spec.group, ())
+            if name in self.instances and name != report.event.instance
+        ]
+        if not others:
+            return
+        said = SiblingText(behind_prompt(spec, completion.request, completion.ids))
         for instance in others:
-            with self._minding_loss():
+            try:
                 instance.learn(spec, said)
+            except InstanceLost as lost:
+                self._lose(lost)
 
     @contextmanager
     def _minding_loss(self) -> Iterator[None]:

@@ -91,7 +91,9 @@ class SimulatedInstance:
         return None
 
     def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
-        """All simulated instances read the same `shared.siblings`."""
+        """Counted alone: all simulated instances read the same `shared.siblings`."""
+        self._shared.told.messages += 1
+        self._shared.told.tokens += len(ids)
 
     def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
         raise NotImplementedError("a simulated engine has no weights to answer with")
@@ -155,6 +157,7 @@ class SimulatedInstance:
 
     def _chunks_ended(self, names: list[str]) -> None:
         self._reports += [self._report(self._orders[name]) for name in names]
+        self._shared.news.add(self.state.name)
         self._shared.clock.wake()
 
     def _report(self, order: ChunkOrder) -> Report:

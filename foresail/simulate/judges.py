@@ -31,6 +31,7 @@ class Judges:
     def __init__(self, problems: Problems, clock: VirtualClock, *, count: int, after_all: bool) -> None:
         self.ends: list[float] = []  # when samples ended
         self.tokens = 0  # of these
+        self.grading_seconds = 0.0  # of all verdicts
         self._problems, self._clock, self._after_all = problems, clock, after_all
         self._graders = Graders(count, clock)
         self._expected = 0
@@ -47,6 +48,7 @@ class Judges:
         judged = KnownVerdict(Verdict(status="correct" if score else "wrong", score=score))
         self.ends.append(self._clock.now())
         self.tokens += len(sample.ids)
+        self.grading_seconds += group.grading_seconds
         self._expected -= 1
         self._pending[problem.id] += 1
         self._held.append((problem.id, group.grading_seconds, judged))

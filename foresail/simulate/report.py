@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from foresail.runlog.canvas import CORAL, INK, NAVY, new_figure, quiet, save_figure
 from foresail.simulate.settings import Simulation
 from foresail.simulate.step import StepResult
+from foresail.simulate.whole_step import whole_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,6 +38,7 @@ def summarize(simulation: Simulation, results: Sequence[StepResult]) -> dict[str
         "waste_ratio": sum(result.waste_ratio for result in results) / len(results),
         **{name: sum(getattr(result, name) for result in results) for name in SUMMED},
         **({} if simulation.workload.tools is None else summarize_episodes(results)),
+        **({} if (whole := whole_steps(simulation, results)) is None else {"whole_step": asdict(whole)}),
         "assumptions": simulation.model_dump(),
     }
 
@@ -81,7 +84,18 @@ def describe(summary: dict[str, Any]) -> list[str]:
             f"most; {summary['tool_share']:.0%} of an episode's time",
             "queued": f"{summary['queued_mean']:,.1f} episodes on average, {summary['queued_most']:,} at most",
         }
+    if "whole_step" in summary:
+        written |= describe_whole_step(summary["whole_step"])
     return [f"{name:11} {text}" for name, text in written.items()]
+
+
+def describe_whole_step(whole: dict[str, float]) -> dict[str, str]:
+    return {
+        "update": f"{whole['update_seconds']:,.1f} s a step, {whole['exposed_seconds']:,.1f} of it unhidden "
+        f"communication; the slowest rank computes {whole['imbalance']:.2f} times the mean",
+        "sync": f"{whole['sync_seconds']:,.2f} s a step",
+        "whole step": f"{whole['seconds']:,.1f} s, {whole['tokens_per_card_second']:,.0f} tokens/s a card",
+    }
 
 
 def plot_gantt(results: Sequence[StepResult], path: Path, *, title: str) -> None:

@@ -17,6 +17,7 @@ from foresail.recipe.parts import CheckedPart, Part
 from foresail.simulate.costs import CARDS, MEASURED, ModelSize, StepCost, carry_over, fit, read_step_table
 from foresail.simulate.drafting_gain import DraftingGain, Speculation
 from foresail.simulate.engine import WATERMARK, Machine
+from foresail.simulate.trainer import Network, Sync, Trainer
 from foresail.simulate.workloads import Workload
 
 
@@ -68,6 +69,7 @@ class Rollout(Part):
 
     policy: Literal["fifo", "group", "context", "oracle"] = Field("context", description="see policies")
     chunk_tokens: int | None = Field(2048, gt=0, description="none: requests run undivided")
+    staleness: int = Field(0, ge=0, le=1, description="1: the next step's rollout runs beside the update")
 
 
 class Step(Part):
@@ -85,7 +87,7 @@ class Step(Part):
 
 
 class Simulation(CheckedPart):
-    """Everything a simulation assumes."""
+    """Everything a simulation assumes. Without a trainer, a step is its rollout."""
 
     name: str = Field("simulation", description="title and folder of the results")
     seed: int = Field(0, ge=0, description="other groups")
@@ -95,6 +97,9 @@ class Simulation(CheckedPart):
     rollout: Rollout = Rollout()
     step: Step = Step()
     speculation: Speculation | None = Field(None, description="drafts from siblings; none: no drafts")
+    trainer: Trainer | None = Field(None, description="what updates the weights; none: the rollout alone")
+    network: Network = Network()
+    sync: Sync = Sync()
 
     def machine(self, cost: StepCost) -> Machine:
         """One instance."""
@@ -119,6 +124,25 @@ class Simulation(CheckedPart):
             )
         if work.tools is not None:
             yield from work.tools.mistakes()
+        if self.rollout.staleness and (self.trainer is None or self.trainer.ranks is None):
+            yield (
+                "rollout.staleness 1 lets the next rollout run while the trainer updates, on other cards: set "
+                "trainer.ranks, or rollout.staleness = 0"
+            )
+        if self.trainer is not None:
+            yield from self.trainer.mistakes(self.trainer_ranks, CARDS[self.cluster.card])
+
+    @property
+    def trainer_ranks(self) -> int:
+        """Cards that train: the trainer's own, or those of all instances in turns."""
+        assert self.trainer is not None, "there is a trainer"
+        return self.trainer.ranks or self.cluster.instances * self.cluster.cards_per_instance
+
+    @property
+    def num_cards(self) -> int:
+        """Cards in all."""
+        rollout = self.cluster.instances * self.cluster.cards_per_instance
+        return rollout if self.trainer is None else rollout + (self.trainer.ranks or 0)
 
 
 def load_simulation(path: str | Path, overrides: Sequence[str] = ()) -> Simulation:

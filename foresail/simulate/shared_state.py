@@ -31,17 +31,27 @@ class Siblings:
         return sum(tokens >= own for sample, tokens in group.items() if sample != spec.sample)
 
 
+@dataclass(kw_only=True)
+class TextTold:
+    """What instances were told of siblings elsewhere, to draft from: messages, and the tokens in all of them."""
+
+    messages: int = 0
+    tokens: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class SharedState:
     """`ends` tells where a request's turns will end, in tokens behind its prompt: (120,) where there is one turn.
 
-    `spent` holds seconds of engines by request.
+    `spent` holds seconds of engines by request, `news` the instances with reports that nobody has heard.
     """
 
     clock: VirtualClock
     ends: Callable[[SampleSpec], Sequence[int]]
     siblings: Siblings = field(default_factory=Siblings)
     spent: dict[str, float] = field(default_factory=dict)
+    news: set[str] = field(default_factory=set)
+    told: TextTold = field(default_factory=TextTold)
 
     def end_of_turn(self, spec: SampleSpec, generated: int) -> int:
         """Where the turn ends that a request is in, or begins, with so many tokens behind its prompt."""

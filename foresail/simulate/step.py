@@ -9,7 +9,7 @@ keys of the TOML file and the openings of `costs`, `workloads`, `tools`, `drafti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from foresail.data.prompts import PromptedProblem
@@ -26,7 +26,9 @@ from foresail.rollout.stream import Stream, StreamKind
 from foresail.simulate.clock import VirtualClock
 from foresail.simulate.costs import StepCost
 from foresail.simulate.episodes import EpisodeCount, SimulatedEpisodes
+from foresail.simulate.fleet import AnnouncedFleet
 from foresail.simulate.generated_text import to_weightless_sample
+from foresail.simulate.host_time import HostTime
 from foresail.simulate.instance import SimulatedInstance
 from foresail.simulate.judges import Judges
 from foresail.simulate.settings import Simulation, Step
@@ -56,6 +58,11 @@ class StepResult:
     share: float  # of valid groups, for the next step
     history: dict[str, list[tuple[float, int]]]  # instance -> rows it has from a moment on
     episodes: EpisodeCount | None  # where there are tools
+    trained: tuple[int, ...]  # tokens of the samples to learn from, prompts included
+    told_texts: int  # messages to instances about what siblings said elsewhere
+    told_tokens: int  # in all of these
+    grading_seconds: float  # of all verdicts together
+    host_seconds: float = field(compare=False)  # real ones, of a CPU: see `host_time`
 
     @property
     def tokens_per_second(self) -> float:
@@ -80,12 +87,13 @@ class SimulatedStep:
         self._judges = Judges(
             problems, self._clock, count=step.graders, after_all=step.grading == "after-all"
         )
+        self._host = HostTime()
         self._controller = build_controller(step, work.groups, share_before)
         stream: StreamKind = Stream
         if work.tools is not None:
             stream = partial(SimulatedEpisodes, problems=problems, clock=self._clock)
         self._stream = stream(
-            fleet=build_fleet(simulation, self._instances, problems, self._clock),
+            fleet=build_fleet(simulation, self._instances, problems, self._shared),
             problem_of=self._problem_of,
             group_spec=GroupSpec(
                 sampling=Sampling(max_new_tokens=work.most_tokens),
@@ -97,7 +105,7 @@ class SimulatedStep:
             judge=self._judges,
             controller=self._controller,
             usable=teaches if step.launches != "all" else lambda group: True,
-            wait=self._clock.wait,
+            wait=self._host.left_out(self._clock.wait),
             read=to_weightless_sample,
         )
 
@@ -113,6 +121,7 @@ class SimulatedStep:
         return self._problems.prompted(launch)
 
     def _result(self, closing: Closing) -> StepResult:
+        host_seconds = self._host.seconds()
         seconds, ends = self._clock.now(), self._judges.ends
         engines = [instance.engine for instance in self._instances]
         cancelled = {str(group) for group in closing.cancelled}
@@ -136,7 +145,16 @@ class SimulatedStep:
             share=closing.share,
             history={instance.state.name: instance.engine.history for instance in self._instances},
             episodes=self._stream.count if isinstance(self._stream, SimulatedEpisodes) else None,
+            trained=self._trained(closing.chosen),
+            told_texts=self._shared.told.messages,
+            told_tokens=self._shared.told.tokens,
+            grading_seconds=self._judges.grading_seconds,
+            host_seconds=host_seconds,
         )
+
+    def _trained(self, groups: Sequence[int]) -> tuple[int, ...]:
+        prompt = self._problems.workload.prompt_tokens
+        return tuple(prompt + ends[-1] for group in groups for ends in self._problems[group].ends)
 
 
 # What the controller is compared with: other ways to say when groups are launched and when a step is over.
@@ -164,12 +182,14 @@ def build_controller(step: Step, wanted: int, share_before: float) -> Controller
 
 
 def build_fleet(
-    simulation: Simulation, instances: Sequence[Instance], problems: Problems, clock: VirtualClock
+    simulation: Simulation, instances: Sequence[Instance], problems: Problems, shared: SharedState
 ) -> Fleet:
     rollout = simulation.rollout
     policy = build_policy(rollout.policy, true_length=problems.length)
-    pool, event_log = KVPool(simulation.cluster.host_bytes), EventLog(clock.now)
-    return Fleet(instances, policy, pool, chunk_tokens=rollout.chunk_tokens, event_log=event_log)
+    pool, event_log = KVPool(simulation.cluster.host_bytes), EventLog(shared.clock.now)
+    return AnnouncedFleet(
+        instances, policy, pool, shared.news, chunk_tokens=rollout.chunk_tokens, event_log=event_log
+    )
 
 
 def simulate(simulation: Simulation) -> list[StepResult]:

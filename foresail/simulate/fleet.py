@@ -1,0 +1,43 @@
+"""A fleet that knows which of its instances have news, as simulated ones tell: a thousand are not asked for one.
+
+A real fleet looks at all of its instances, and takes what all of them have. On a virtual clock every report is
+heard the moment it is there, so each look would find one. Decisions are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foresail.rollout.event_log import EventLog
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.instance import Instance
+from foresail.rollout.kv_pool import KVPool
+from foresail.rollout.policies import Policy
+
+
+class AnnouncedFleet(Fleet):
+    """Asks those in `news` alone, in the order in which a fleet asks all; none of them is ever lost."""
+
+    def __init__(
+        self,
+        instances: Sequence[Instance],
+        policy: Policy,
+        pool: KVPool,
+        news: set[str],
+        *,
+        chunk_tokens: int | None,
+        event_log: EventLog,
+    ) -> None:
+        super().__init__(instances, policy, pool, chunk_tokens=chunk_tokens, event_log=event_log)
+        self._news = news
+        self._places = {name: place for place, name in enumerate(self.instances)}
+
+    @property
+    def only_waits(self) -> bool:
+        """They work by themselves."""
+        return True
+
+    def _to_ask(self) -> Sequence[str]:
+        names = sorted(self._news, key=self._places.__getitem__)
+        self._news.clear()
+        return names

@@ -1,0 +1,35 @@
+"""How long whole steps take: rollout, weights to the engines, update, one after another or one step ahead.
+
+With staleness 0 each waits for the one before. With 1 the rollout of step k + 1 runs on the weights that were
+there when step k's rollout ended, while step k's update runs elsewhere; then both wait for the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+
+def steps_seconds(
+    rollouts: Sequence[float], updates: Sequence[float], sync: float, *, staleness: int
+) -> float:
+    """From the first rollout's begin to the last update's end.
+
+    steps_seconds([5, 5], [3, 3], 1, staleness=0) -> 17: 5 + 3 + 1 + 5 + 3
+    steps_seconds([5, 5], [3, 3], 1, staleness=1) -> 14: 5 + 1 + (5 beside 3) + 3; the third would take 6 more
+    """
+    assert staleness in (0, 1), f"staleness {staleness}"
+    if staleness == 0:
+        return sum(rollouts) + sum(updates) + sync * (len(updates) - 1)
+    beside = sum(max(update, after) for update, (_, after) in zip(updates, pairwise(rollouts), strict=False))
+    return rollouts[0] + beside + sync * (len(updates) - 1) + updates[-1]
+
+
+def mean_step_seconds(
+    rollouts: Sequence[float], updates: Sequence[float], sync: float, *, staleness: int
+) -> float:
+    """Of one step in a long run, in which these come again and again: the start is left out."""
+    if staleness == 0:
+        return (sum(rollouts) + sum(updates)) / len(updates) + sync
+    after = [*rollouts[1:], rollouts[0]]
+    return sum(map(max, updates, after)) / len(updates) + sync

@@ -1,0 +1,117 @@
+"""How long a sharded trainer's updates take: arithmetic by FLOPs, communication by bytes.
+
+Ranks hold equal shards of weights, gradients and optimiser states (FSDP). In every micro-batch each layer's
+weights are gathered twice, forwards and backwards, and its gradients are scattered once. Sequences are dealt to
+ranks longest first, each to the rank with the fewest tokens so far, and all ranks wait for the slowest. Routed
+experts stay where they are, and tokens go to them: each expert group of ranks has all experts once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+
+from foresail.simulate.links import Links, all_to_all_seconds, ring_seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedModel:
+    """Parameters that all tokens share, those of routed experts, and those that one token computes with."""
+
+    shared_parameters: float
+    expert_parameters: float
+    active_parameters: float
+    layers: int
+    width: int  # of the residual stream
+    attention_width: int  # of all heads of a layer
+    expert_choices: int = 0  # experts a token goes to, in every layer
+
+    def flops(self, length: float) -> float:
+        """Forwards and backwards, of a sequence: six for every weight and token, and causal attention."""
+        return 6 * self.active_parameters * length + 6 * self.layers * self.attention_width * length**2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """Who trains: `shard` ranks have all weights once; `experts` of them have all experts once."""
+
+    count: int
+    shard: int
+    experts: int
+    flops: float  # a second, of one rank
+    links: Links
+    micro_batch_tokens: int
+    weight_bytes: float  # of a gathered weight
+    gradient_bytes: float
+    overlap: float  # share of the communication that can run beside the arithmetic
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateTime:
+    """Seconds of one optimiser update."""
+
+    computing: float
+    communicating: float
+    seconds: float  # of both, as far as they overlap
+    imbalance: float  # the slowest rank's FLOPs against the mean's: 1 is even
+    micro_batches: int  # of every rank
+
+    @property
+    def exposed(self) -> float:
+        """Communication that nothing hides."""
+        return self.seconds - self.computing
+
+
+def update_time(lengths: Sequence[int], model: TrainedModel, ranks: Ranks) -> UpdateTime:
+    dealt = deal(lengths, ranks.count)
+    flops = [sum(map(model.flops, row)) for row in dealt]
+    micro_batches = max(math.ceil(sum(row) / ranks.micro_batch_tokens) for row in dealt)
+    computing = max(flops) / ranks.flops
+    each = sum(lengths) / ranks.count / micro_batches  # tokens
+    communicating = micro_batches * communication(each, model, ranks) + replication(model, ranks)
+    return UpdateTime(
+        computing=computing,
+        communicating=communicating,
+        seconds=computing + communicating - min(computing, ranks.overlap * communicating),
+        imbalance=max(flops) * ranks.count / sum(flops),
+        micro_batches=micro_batches,
+    )
+
+
+def deal(lengths: Sequence[int], ranks: int) -> list[list[int]]:
+    """deal([5, 4, 3, 2], 2) -> [[5, 2], [4, 3]]: longest first, to the rank with the fewest tokens."""
+    dealt: list[list[int]] = [[] for _ in range(ranks)]
+    tokens = [(0, rank) for rank in range(ranks)]
+    heapify(tokens)
+    for length in sorted(lengths, reverse=True):
+        before, rank = tokens[0]
+        dealt[rank].append(length)
+        heapreplace(tokens, (before + length, rank))
+    return dealt
+
+
+def communication(tokens: float, model: TrainedModel, ranks: Ranks) -> float:
+    """Seconds of a micro-batch of so many tokens a rank."""
+    moved = 2 * ranks.weight_bytes + ranks.gradient_bytes  # a parameter
+    shared = ring_seconds(moved * model.shared_parameters / model.layers / 3, ranks.shard, ranks.links)
+    seconds = 3 * model.layers * shared
+    if model.expert_parameters:
+        own = moved * model.expert_parameters / ranks.experts / model.layers / 3
+        seconds += 3 * model.layers * ring_seconds(own, ranks.shard // ranks.experts, ranks.links)
+        sent = tokens * model.expert_choices * model.width * ranks.weight_bytes
+        # there and back, forwards and backwards
+        seconds += 4 * model.layers * all_to_all_seconds(sent, ranks.experts, ranks.links)
+    return seconds
+
+
+def replication(model: TrainedModel, ranks: Ranks) -> float:
+    """Seconds an update to sum gradients over the copies of the model: scatter and gather of each rank's shard."""
+    own = ranks.gradient_bytes * (model.shared_parameters + model.expert_parameters) / ranks.shard
+    return 2 * ring_seconds(own, ranks.count // ranks.shard, apart(ranks.links))
+
+
+def apart(links: Links) -> Links:
+    """Of ranks that are on a host each, as the copies of a shard are."""
+    return Links(cards_per_host=1, inside=links.between, between=links.between, latency=links.latency)
