@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from foresail.engine.engine import build_engine
 from foresail.model.decoder import Decoder
@@ -16,10 +18,14 @@ from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.policies import build_policy
+from foresail.rollout.remote import RemoteInstance
+from foresail.rollout.replacements import Replacements, Restarts
 from foresail.rollout.requirements import choose_chunk
+from foresail.rollout.weight_sync import SharedWeights, WeightSync
 from foresail.rollout.worker import WorkerInstance
 
 GB = 10**9
+Start = Callable[[str], RemoteInstance]  # an engine with this name
 
 
 def build_fleet(
@@ -34,21 +40,47 @@ def build_fleet(
 
     `vocabulary` has the bytes of every token; stop strings need it.
     """
-    if rollout.workers:
-        instances = start_workers(model, engine, rollout, max_length, vocabulary)
-    else:
-        instances = [start_here(model, engine, rollout, max_length, vocabulary)]
-    return gather(instances, rollout, max_length=max_length)
+    if not rollout.workers:
+        here = start_here(model, engine, rollout, max_length, vocabulary)
+        return gather([here], rollout, max_length=max_length)
+    start = worker_starter(model, engine, rollout, max_length, vocabulary)
+    return gather_remote(start, "worker", rollout, max_length=max_length)
 
 
-def gather(instances: Sequence[Instance], rollout: parts.Rollout, *, max_length: int) -> Fleet:
+def gather(
+    instances: Sequence[Instance],
+    rollout: parts.Rollout,
+    *,
+    max_length: int,
+    weights: WeightSync | None = None,
+    replacements: Replacements | None = None,
+) -> Fleet:
     """Instances of any backend under the scheduler that the settings ask for."""
     return Fleet(
         instances,
         build_policy(choose_policy(rollout, instances)),
         KVPool(max_bytes=int(rollout.host_gb * GB)),
         chunk_tokens=choose_chunk(rollout, instances, max_length),
+        weights=weights,
+        replacements=replacements,
     )
+
+
+def gather_remote(start: Start, kind: str, rollout: parts.Rollout, *, max_length: int) -> Fleet:
+    """`rollout.workers` engines that start side by side; one that is lost is replaced."""
+    instances = [start(f"{kind} {number}") for number in range(rollout.workers)]
+    try:
+        return gather(
+            instances,
+            rollout,
+            max_length=max_length,
+            weights=instances[0].weights,
+            replacements=Restarts(start),
+        )
+    except BaseException:
+        for instance in instances:
+            instance.close()
+        raise
 
 
 def choose_policy(rollout: parts.Rollout, instances: Sequence[Instance]) -> str:
@@ -73,32 +105,42 @@ def start_here(
     return DraftingInstance("engine", built, ready=compile_beside())
 
 
-def start_workers(
+def worker_starter(
     model: Decoder,
     engine: parts.Engine,
     rollout: parts.Rollout,
     max_length: int,
     vocabulary: Sequence[bytes],
-) -> Sequence[Instance]:
-    """Each has its share of the rows and pages that one engine would have, and reads the same weights."""
+) -> Start:
+    """Processes on this machine, which read the model's own weights."""
     if model.device.type != "cpu":
         raise ValueError(
             "rollout.workers are processes on a CPU; one GPU is served by one engine: set it to 0"
         )
+    weights = SharedWeights(model.named_parameters)
+    return partial(
+        WorkerInstance,
+        model=model,
+        engine_options=shared_out(engine, rollout.workers, max_length, vocabulary),
+        drafts=with_drafts(model, rollout),
+        weights=weights,
+    )
+
+
+def shared_out(
+    engine: parts.Engine, num_engines: int, max_length: int, vocabulary: Sequence[bytes]
+) -> dict[str, Any]:
+    """Of each engine on a CPU: its share of the rows and pages that one engine would have."""
     if engine.kv_dtype == "fp8":
         raise ValueError('engine.kv_dtype = "fp8" needs a CUDA device; leave it at "model" on a CPU')
-    options = {
-        "num_pages": max(1, kv_pages(engine, max_length) // rollout.workers),
+    return {
+        "num_pages": max(1, kv_pages(engine, max_length) // num_engines),
         "page_size": engine.page_size,
-        "max_running": -(-engine.max_running // rollout.workers),
+        "max_running": -(-engine.max_running // num_engines),
         "prefill_tokens": engine.prefill_tokens,
         "batch_invariant": engine.batch_invariant,
         "vocabulary": vocabulary,
     }
-    return [
-        WorkerInstance(f"worker {number}", model, options, drafts=with_drafts(model, rollout))
-        for number in range(rollout.workers)
-    ]
 
 
 def with_drafts(model: Decoder, rollout: parts.Rollout) -> bool:

@@ -1,7 +1,7 @@
 """An engine as the scheduler sees it: chunks go in, tokens come out, wherever it runs.
 
-Backends: `native` (an engine in this process), `worker` (an engine in a process of its own), and simulated ones
-(simulate/). A new backend is one class with these methods that says in its `capabilities` what it can do.
+Backends: `native` (an engine in this process), `remote` (an engine in a process of its own: `worker.py`,
+`ray_instance.py`), and simulated ones (simulate/). A new backend is one class with these methods that says in its `capabilities` what it can do.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from foresail.engine.request import Completion, Parked, Request
+from foresail.records import RunStopped
 from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 
 Work = Request | Parked  # to begin with, or to go on with
@@ -62,6 +63,17 @@ class InstanceLost(Exception):
     def __init__(self, name: str) -> None:
         super().__init__(f"instance {name} is gone: its process ended")
         self.name = name
+
+
+class NoAnswer(InstanceLost):
+    """An instance does not answer: as good as gone."""
+
+
+class EngineFailed(RunStopped):
+    """An error ended an engine elsewhere; `trace` is what it left."""
+
+    def __init__(self, name: str, trace: str) -> None:
+        super().__init__(f"the engine of instance {name} failed:\n{trace.rstrip()}")
 
 
 class Instance(Protocol):
