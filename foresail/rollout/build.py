@@ -4,24 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from foresail.engine.engine import build_engine
+from foresail.engine.engine import build_engine, engine_options
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
+from foresail.recipe.cluster import Cluster
 from foresail.recipe.memory import kv_pages
+from foresail.recipe.placement import worker_gpus
 from foresail.rollout.drafts.compiled import numba
 from foresail.rollout.drafts.warm_up import compile_beside
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import Instance
 from foresail.rollout.kv_pool import KVPool
+from foresail.rollout.model_handle import EmptyModel, SharedModel
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.policies import build_policy
+from foresail.rollout.ray_instance import (
+    EnginePlan,
+    ObjectTransport,
+    RayInstance,
+    beside_trainer,
+    spread_out,
+    this_node,
+)
 from foresail.rollout.remote import RemoteInstance
 from foresail.rollout.replacements import Replacements, Restarts
 from foresail.rollout.requirements import choose_chunk
-from foresail.rollout.weight_sync import SharedWeights, WeightSync
+from foresail.rollout.weight_sync import CopiedWeights, SharedWeights, WeightSync
 from foresail.rollout.worker import WorkerInstance
 
 GB = 10**9
@@ -35,11 +47,19 @@ def build_fleet(
     *,
     max_length: int,
     vocabulary: Sequence[bytes] = (),
+    cluster: Cluster | None = None,
+    logs: Path = Path("logs"),
 ) -> Fleet:
     """Engines on the model's own weights. Samples are at most `max_length` tokens long, prompt and all.
 
-    `vocabulary` has the bytes of every token; stop strings need it.
+    `vocabulary` has the bytes of every token; stop strings need it. With a `cluster` of Ray it is open; what its
+    actors print goes to `logs`.
     """
+    if cluster is not None and cluster.kind == "ray":
+        start = ray_starter(model, engine, rollout, cluster, max_length, vocabulary, logs)
+        fleet = gather_remote(start, "ray", rollout, max_length=max_length)
+        fleet.update_weights(0)  # actors may have none yet
+        return fleet
     if not rollout.workers:
         here = start_here(model, engine, rollout, max_length, vocabulary)
         return gather([here], rollout, max_length=max_length)
@@ -125,6 +145,35 @@ def worker_starter(
         drafts=with_drafts(model, rollout),
         weights=weights,
     )
+
+
+def ray_starter(
+    model: Decoder,
+    engine: parts.Engine,
+    rollout: parts.Rollout,
+    cluster: Cluster,
+    max_length: int,
+    vocabulary: Sequence[bytes],
+    logs: Path,
+) -> Start:
+    """Actors: on the trainer's memory where they are placed beside it, with copies of the weights elsewhere."""
+    shared = shared_out(engine, rollout.workers, max_length, vocabulary)
+    drafts, home = with_drafts(model, rollout), this_node()
+    if cluster.placement == "colocated":
+        beside = EnginePlan(
+            model=SharedModel.of(model), options=shared, drafts=drafts, actor=beside_trainer(), home=home, logs=logs
+        )
+        return partial(RayInstance, plan=beside, weights=SharedWeights(model.named_parameters))
+    on_cards = worker_gpus(cluster, "cuda" if model.device.type == "cuda" else "cpu")
+    apart = EnginePlan(
+        model=EmptyModel.of(model, device="cuda" if on_cards else "cpu"),
+        options=engine_options(engine, max_length, vocabulary) if on_cards else shared,
+        drafts=drafts,
+        actor=spread_out(cluster.worker_cpus, on_cards),
+        home=home,
+        logs=logs,
+    )
+    return partial(RayInstance, plan=apart, weights=CopiedWeights(model.named_parameters, ObjectTransport()))
 
 
 def shared_out(
