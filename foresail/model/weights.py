@@ -41,7 +41,7 @@ def checksum(model: Decoder) -> int:
 
 def tensor_checksum(tensor: Tensor) -> int:
     """The same of one tensor, block by block: it takes a few megabytes of memory, whatever the tensor's size."""
-    octets = tensor.detach().contiguous().view(-1).view(torch.uint8)
+    octets = as_bytes(tensor)
     whole = len(octets) - len(octets) % 8
     rest = torch.nn.functional.pad(octets[whole:], (0, whole + 8 - len(octets)))[: 8 * (whole < len(octets))]
     places = torch.arange(1, BLOCK + 1, device=octets.device) * FACTOR
@@ -49,6 +49,14 @@ def tensor_checksum(tensor: Tensor) -> int:
     for start, words in blocks(octets[:whole].view(torch.int64), rest.view(torch.int64)):
         total += int((words ^ (places[: len(words)] + start * FACTOR)).sum())
     return total & SIXTY_FOUR_BITS
+
+
+def as_bytes(tensor: Tensor) -> Tensor:
+    """A view, where the tensor lies in one piece."""
+    flat = tensor.detach().contiguous().view(-1)
+    if flat.stride(0) != 1:  # of one number or none, which may have any stride
+        flat = flat.clone(memory_format=torch.contiguous_format).as_strided((len(flat),), (1,))
+    return flat.view(torch.uint8)
 
 
 def blocks(words: Tensor, rest: Tensor) -> Iterator[tuple[int, Tensor]]:

@@ -304,7 +304,7 @@ class Rollout(Part):
     )
     host_gb: float = Field(8.0, ge=0, description="host memory for keys and values of samples that wait")
     workers: int = Field(
-        0, ge=0, description="engines in processes of their own, on a CPU; 0: one engine in this process"
+        0, ge=0, description="engines in processes of their own; 0: one engine in this process"
     )
 
 

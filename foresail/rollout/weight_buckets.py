@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.weights import tensor_checksum
+from foresail.model.weights import as_bytes, tensor_checksum
 
 Named = Iterable[tuple[str, Tensor]]  # the source: whole tensors by the names of `named_parameters`
 
@@ -43,7 +43,7 @@ def fill(named: Named, limit: int) -> Iterator[Content]:
     content: list[tuple[Piece, Tensor]] = []
     room = limit
     for name, tensor in named:
-        octets, start = as_bytes(tensor.detach().contiguous()), 0
+        octets, start = as_bytes(tensor), 0
         while start < len(octets):
             piece = octets[start : start + room]
             content.append((Piece(name, start), piece))
@@ -54,10 +54,6 @@ def fill(named: Named, limit: int) -> Iterator[Content]:
                 content, room = [], limit
     if content:
         yield content
-
-
-def as_bytes(tensor: Tensor) -> Tensor:
-    return tensor.view(-1).view(torch.uint8)
 
 
 def num_bytes(content: Content) -> int:
@@ -73,7 +69,7 @@ class WeightLoader:
     @torch.no_grad()
     def load(self, content: Content) -> None:
         for piece, octets in content:
-            target = as_bytes(self.parameters[piece.name].data)
+            target = as_bytes(self.parameters[piece.name])
             target[piece.start : piece.start + len(octets)].copy_(octets)
 
     def checksums(self, names: Sequence[str] | None) -> dict[str, int]:
