@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from foresail.recipe.cluster import Cluster
 
 NO_RAY = 'cluster.kind = "ray" needs Ray, which is not installed here; pip install "foresail[ray]"'
 AUTH_MODE = "RAY_AUTH_MODE"  # Ray's; once it is loaded, setting it here would be too late
+CONNECTING = 20.0  # seconds for a host to answer
 PACKAGES = str(Path(__file__).parents[2])  # what a local cluster's processes must be able to import
 
 
@@ -66,6 +68,7 @@ def connect(cluster: Cluster, trainer: Room) -> None:
 
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if cluster.address is not None:
+        check_reachable(cluster.address)
         try:
             ray.init(address=cluster.address, **quiet)
         except Exception as error:  # of many kinds: no cluster, another version, no token
@@ -81,6 +84,19 @@ def connect(cluster: Cluster, trainer: Room) -> None:
             include_dashboard=False,
             **quiet,
         )
+
+
+def check_reachable(address: str) -> None:
+    """At once: Ray itself tries for many minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError(f"cluster.address = {address!r} is no HOST:PORT, as `ray start --head` prints it, nor auto")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECTING).close()
+    except OSError as error:
+        raise ValueError(f"cluster.address = {address!r}: nothing answers there ({error})") from error
 
 
 def this_machine() -> Room:

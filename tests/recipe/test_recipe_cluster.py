@@ -86,3 +86,9 @@ def test_a_local_cluster_does_not_get_the_trainers_cards(monkeypatch: pytest.Mon
         assert ray_cluster.visible_cards() == ["5"]
     assert ray_cluster.visible_cards() == ["3", "5", "7"]
     assert "FORESAIL_NEW" not in ray_cluster.os.environ
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:10001", "somewhere", ":6379", "127.0.0.1:"])
+def test_a_cluster_that_is_not_there_is_refused_at_once(address: str) -> None:
+    with pytest.raises(ValueError, match="cluster.address"):
+        ray_cluster.check_reachable(address)

@@ -25,6 +25,8 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
+import torch.multiprocessing as processes
+from command_line import servers
 from small_runs import train, weights
 
 from foresail.recipe.cluster import Cluster
@@ -162,6 +164,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=["worker", "ray"], default="worker")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    processes.get_context = lambda _method: servers()  # forks: a worker is there in a moment
     cluster = Cluster(kind="ray") if arguments.kind == "ray" else Cluster()
     killed, rounds = Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
