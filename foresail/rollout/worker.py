@@ -19,6 +19,7 @@ import torch.multiprocessing as processes
 from foresail.model.decoder import Decoder
 from foresail.rollout.engine_loop import EngineSpec, Message, Order, serve
 from foresail.rollout.instance import InstanceLost
+from foresail.rollout.model_handle import EmptyModel, ModelHandle
 from foresail.rollout.remote import RemoteInstance
 from foresail.rollout.weight_sync import SharedWeights, WeightSync
 
@@ -39,21 +40,30 @@ def hidden_main() -> Iterator[None]:
 
 
 class WorkerInstance(RemoteInstance):
-    """`WorkerInstance("worker 0", model, options)` starts the process; its first answer is awaited when needed."""
+    """`WorkerInstance("worker 0", model, options)` starts the process; its first answer is awaited when needed.
+
+    Without `weights` the process reads the model's own, in shared memory; with `CopiedWeights` it has its own, and
+    `model` is an `EmptyModel`.
+    """
 
     def __init__(
         self,
         name: str,
-        model: Decoder,
+        model: Decoder | EmptyModel,
         engine_options: Mapping[str, Any],
         *,
         drafts: bool = False,
         weights: WeightSync | None = None,
     ) -> None:
-        shared = SameModel(model.share_memory())
-        self.spec = EngineSpec(name=name, model=shared, options=dict(engine_options), drafts=drafts)
+        handle: ModelHandle
+        if isinstance(model, EmptyModel):
+            assert weights is not None, "an empty model gets its weights from somebody"
+            handle = model
+        else:
+            handle, weights = SameModel(model.share_memory()), weights or SharedWeights(model.named_parameters)
+        self.spec = EngineSpec(name=name, model=handle, options=dict(engine_options), drafts=drafts)
         pipe = PipeChannel(name, self.spec)
-        super().__init__(name, pipe, weights or SharedWeights(model.named_parameters))
+        super().__init__(name, pipe, weights)
         self.process = pipe.process
 
 
