@@ -3,9 +3,9 @@
     python benchmarks/cluster.py                       # needs Ray: make test-ray makes an environment with it
     python benchmarks/cluster.py --parts sync recovery --gigabytes 1
 
-cost         the same RL run with its engine in the trainer's process, in a worker process and in a Ray actor: seconds
-             of a step, the median over steps, and the share that is not there in one process. Runs take turns, so that
-             a busy machine is busy for all of them
+cost         the same RL run with its engine in the trainer's process, in a worker process and in a Ray actor:
+             seconds of a step, the median over steps, and the share that is not there in one process. Runs take
+             turns, so that a busy machine is busy for all of them
 throughput   tokens a second of the same requests on 1, 2, … engines
 sync         seconds for a GB of weights, by transport, until every engine has proven that it has them
 recovery     seconds from a kill under load until another engine is in its place, has the weights, and reports
@@ -110,7 +110,9 @@ def measure_cost(steps: int, rounds: int) -> Table:
 
 
 def write_tokenizer(folder: Path) -> Path:
-    texts = [text for p in make_problems(200, seed=0, steps=(2, 2)) for text in (p.prompt[-1].content, direct(p))]
+    texts = [
+        text for p in make_problems(200, seed=0, steps=(2, 2)) for text in (p.prompt[-1].content, direct(p))
+    ]
     train_bpe(texts, vocab_size=VOCAB, alphabet="seen").save(folder)
     return folder
 
@@ -213,7 +215,9 @@ def measure_sync(gigabytes: float, engines: int) -> list[Table]:
     """Each time after every weight has changed; the first push, to engines without weights, is not counted."""
     rows = []
     hidden, vocab = 1024, 4096
-    layer = build_model(shape_of(vocab, hidden_size=hidden, intermediate_size=4 * hidden, num_layers=1), seed=0)
+    layer = build_model(
+        shape_of(vocab, hidden_size=hidden, intermediate_size=4 * hidden, num_layers=1), seed=0
+    )
     each = sum(p.nbytes for p in layer.blocks.parameters())
     layers = max(1, round(gigabytes * 1e9 / each))
     shape = shape_of(vocab, hidden_size=hidden, intermediate_size=4 * hidden, num_layers=layers)
@@ -303,7 +307,9 @@ PARTS = ("cost", "throughput", "sync", "recovery")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=2)

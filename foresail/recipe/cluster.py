@@ -13,9 +13,12 @@ from foresail.recipe.parts import Part, Rollout
 class Cluster(Part):
     """Where the processes of a run are; `local` is this machine, without Ray."""
 
-    kind: Literal["local", "ray"] = Field("local", description="ray: rollout engines are actors of a Ray cluster")
+    kind: Literal["local", "ray"] = Field(
+        "local", description="ray: rollout engines are actors of a Ray cluster"
+    )
     address: str | None = Field(
-        None, description="of a Ray cluster that runs, or auto; default: one of this machine, for this run alone"
+        None,
+        description="of a Ray cluster that runs, or auto; default: one of this machine, for this run alone",
     )
     placement: Literal["colocated", "separate"] = Field(
         "colocated",

@@ -16,7 +16,14 @@ def describe(found: Preflight, seen: Sequence[str] = ()) -> str:
     data = [["Read", *(f"  {line}" for line in seen)]] if seen else []
     placement = [*found.recipe.placement_lines()]
     places = [placement] if placement else []
-    blocks = [batch_lines(found), memory_lines(found), *places, file_lines(found), *data, verdict_lines(found)]
+    blocks = [
+        batch_lines(found),
+        memory_lines(found),
+        *places,
+        file_lines(found),
+        *data,
+        verdict_lines(found),
+    ]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 

@@ -55,7 +55,10 @@ def place(cluster: Cluster, rollout: Rollout, device: Device) -> Placement:
         return Placement(
             trainer=trainer,
             workers=Placed(
-                what="rollout workers", count=rollout.workers, each=NOTHING, where="this host, in turns with the trainer"
+                what="rollout workers",
+                count=rollout.workers,
+                each=NOTHING,
+                where="this host, in turns with the trainer",
             ),
         )
     each = Room(cpus=cluster.worker_cpus, gpus=worker_gpus(cluster, device))
@@ -72,7 +75,9 @@ def worker_gpus(cluster: Cluster, device: Device) -> float:
     return 1.0 if device == "cuda" else 0.0
 
 
-def placement_lines(placement: Placement, cluster: Cluster) -> Iterator[str]:
+def lines_for(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[str]:
+    """For the preflight: who is where, and who waits for whom."""
+    placement = place(cluster, rollout, device)
     where = "started and stopped by the run" if cluster.address is None else f"at {cluster.address}"
     yield f"Placement on a Ray cluster, {where}"
     for placed in (placement.trainer, placement.workers):
@@ -99,8 +104,8 @@ def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> It
         return
     if cluster.placement == "colocated" and device == "cuda":
         yield (
-            "colocated rollout.workers are processes on a CPU; on one GPU set rollout.workers = 0 and cluster.kind = "
-            '"local": the trainer\'s own engine shares its card; or set cluster.placement = "separate"'
+            'colocated rollout.workers are processes on a CPU; set cluster.placement = "separate", or, for one GPU '
+            'in turns, rollout.workers = 0 and cluster.kind = "local": the trainer has an engine of its own then'
         )
         return
     try:
@@ -123,6 +128,6 @@ def misfits(placement: Placement, room: Room) -> Iterator[str]:
             fewer = f"set rollout.workers = {fit}" if fit > 0 else f"bring more {kind}"
             turns = ' or cluster.placement = "colocated"' if kind == "CPUs" and each else ""
             yield (
-                f"the trainer and {workers.count} rollout workers need {needed:g} {kind} and the cluster has {there:g}; "
-                f"{fewer}{turns}"
+                f"the trainer and {workers.count} rollout workers need {needed:g} {kind} and the cluster has "
+                f"{there:g}; {fewer}{turns}"
             )

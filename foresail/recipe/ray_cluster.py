@@ -3,7 +3,8 @@
     with open_cluster(Cluster(kind="ray"), trainer=Room(cpus=1, gpus=0)): …
 
 Ray's token authentication is on, always: without it anyone who reaches a port of the cluster can run code on it. A
-local cluster makes its own token; for another one Ray finds it where `ray get-auth-token` puts it, or in RAY_AUTH_TOKEN.
+local cluster makes its own token; for another one Ray finds it where `ray get-auth-token` puts it, or in
+RAY_AUTH_TOKEN.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ def check_reachable(address: str) -> None:
         return
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal():
-        raise ValueError(f"cluster.address = {address!r} is no HOST:PORT, as `ray start --head` prints it, nor auto")
+        raise ValueError(
+            f"cluster.address = {address!r} is no HOST:PORT, as `ray start --head` prints it, nor auto"
+        )
     try:
         socket.create_connection((host, int(port)), timeout=CONNECTING).close()
     except OSError as error:
@@ -142,8 +145,8 @@ def check_tokens_used(cluster: Cluster) -> None:
     """Ray switches them on by itself for a local cluster, and for another one where it finds a token."""
     if os.environ.get(AUTH_MODE) != "token":
         raise ValueError(
-            f"cluster.address = {cluster.address!r} is used without a token: anyone who reaches it can run code on it; "
-            f"make one with `ray get-auth-token --generate`, and start the cluster with it and {AUTH_MODE}=token"
+            f"cluster.address = {cluster.address!r} is used without a token, so anyone who reaches it can run code "
+            f"there; make one: `ray get-auth-token --generate`, and start the cluster with it and {AUTH_MODE}=token"
         )
 
 

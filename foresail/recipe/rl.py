@@ -15,9 +15,9 @@ from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnin
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
 from foresail.recipe.environment import Environment
 from foresail.recipe.levels import level_refusals
-from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
 from foresail.recipe.machine import guess_device
-from foresail.recipe.placement import place, placement_lines, placement_refusals
+from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
+from foresail.recipe.placement import lines_for, placement_refusals
 from foresail.recipe.reward import ENVIRONMENT, GRADERS, Reward
 from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.rl_checks import (
@@ -322,8 +322,7 @@ class Rl(Stage):
 
     def placement_lines(self) -> Iterator[str]:
         if self.cluster.kind == "ray":
-            placement = place(self.cluster, self.rollout, guess_device(self.run.device))
-            yield from placement_lines(placement, self.cluster)
+            yield from lines_for(self.cluster, self.rollout, guess_device(self.run.device))
 
     def memory_notes(self) -> dict[str, str]:
         pages = kv_pages(self.engine_settings, self.max_length)

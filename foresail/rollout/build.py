@@ -161,7 +161,12 @@ def ray_starter(
     drafts, home = with_drafts(model, rollout), this_node()
     if cluster.placement == "colocated":
         beside = EnginePlan(
-            model=SharedModel.of(model), options=shared, drafts=drafts, actor=beside_trainer(), home=home, logs=logs
+            model=SharedModel.of(model),
+            options=shared,
+            drafts=drafts,
+            actor=beside_trainer(),
+            home=home,
+            logs=logs,
         )
         return partial(RayInstance, plan=beside, weights=SharedWeights(model.named_parameters))
     on_cards = worker_gpus(cluster, "cuda" if model.device.type == "cuda" else "cpu")

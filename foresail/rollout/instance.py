@@ -1,7 +1,8 @@
 """An engine as the scheduler sees it: chunks go in, tokens come out, wherever it runs.
 
 Backends: `native` (an engine in this process), `remote` (an engine in a process of its own: `worker.py`,
-`ray_instance.py`), and simulated ones (simulate/). A new backend is one class with these methods that says in its `capabilities` what it can do.
+`ray_instance.py`), and simulated ones (simulate/). A new backend is one class with these methods that says in its
+`capabilities` what it can do.
 """
 
 from __future__ import annotations

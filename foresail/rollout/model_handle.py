@@ -1,4 +1,4 @@
-"""A model on its way to another process: where it lies in shared memory, or how it is built, without its weights."""
+"""A model on its way to another process: where it lies in shared memory, or how it is built, without weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class SharedModel:
     @classmethod
     def of(cls, model: Decoder) -> SharedModel:
         before = processes.get_sharing_strategy()
-        processes.set_sharing_strategy("file_system")  # by name: the other process need not be a child of this one
+        processes.set_sharing_strategy(
+            "file_system"
+        )  # by name: the other process need not be a child of this one
         try:
             return cls(bytes(ForkingPickler.dumps(model.share_memory())))
         finally:

@@ -1,8 +1,8 @@
 """An engine in a Ray actor, on this host or another: the loop of `engine_loop.py` behind Ray's calls.
 
-The actor has two calls. `orders` puts orders into the engine's mailbox; `listen` waits for messages from it, and one
-such call is always under way, so that the trainer hears of a chunk, or of the actor's death, without asking. Chunks
-to run are sent together, since a call costs far more than what it carries.
+The actor has two calls. `orders` puts orders into the engine's mailbox; `listen` waits for messages from it, and
+one such call is always under way, so that the trainer hears of a chunk, or of the actor's death, without asking.
+Chunks to run are sent together, since a call costs far more than what it carries.
 
     start = partial(RayInstance, plan=EnginePlan(…), weights=…)
     instance = start("ray 0")

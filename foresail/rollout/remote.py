@@ -1,7 +1,7 @@
 """An engine in another process, as an instance: orders go out through a channel, messages come back.
 
-What the engine does with them is `engine_loop.py`; where it runs, and how it is started, is the channel's: a process
-on this machine (`worker.py`) or a Ray actor anywhere (`ray_instance.py`).
+What the engine does with them is `engine_loop.py`; where it runs, and how it is started, is the channel's: a
+process on this machine (`worker.py`) or a Ray actor anywhere (`ray_instance.py`).
 """
 
 from __future__ import annotations

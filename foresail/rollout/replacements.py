@@ -1,4 +1,4 @@
-"""Another engine in the place of one that was lost, started beside the run: nobody waits for it while others work."""
+"""Another engine in the place of a lost one, started beside the run: nobody waits for it while others work."""
 
 from __future__ import annotations
 

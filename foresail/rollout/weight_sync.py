@@ -3,11 +3,11 @@
     same memory     an engine in the trainer's process: nothing to do (`native.py`)
     shared memory   engines on this machine read the trainer's own tensors: nothing to copy (`SharedWeights`)
     copies          engines with weights of their own get those that changed, in buckets (`CopiedWeights`), through
-                    shared memory or Ray's object store (a `Transport`)
+                    shared memory (`SharedSlots`) or Ray's object store (`ObjectTransport`)
 
-Either way every engine answers with checksums of what lies in its memory, and the trainer compares them with its own:
-another tensor, or none in time, stops the run with an error that names it. The source is an iterator over whole
-tensors, so that a sharded trainer can gather one at a time.
+Either way every engine answers with checksums of what lies in its memory, and the trainer compares them with its
+own: another tensor, or none in time, stops the run with an error that names it. The source is an iterator over
+whole tensors, so that a sharded trainer can gather one at a time.
 
 Buckets overlap: the next is filled, and its tensors' checksums taken, while engines load the last. Nothing is sent
 while requests are under way, for they belong to the old weights.

@@ -60,7 +60,10 @@ class WorkerInstance(RemoteInstance):
             assert weights is not None, "an empty model gets its weights from somebody"
             handle = model
         else:
-            handle, weights = SameModel(model.share_memory()), weights or SharedWeights(model.named_parameters)
+            handle, weights = (
+                SameModel(model.share_memory()),
+                weights or SharedWeights(model.named_parameters),
+            )
         self.spec = EngineSpec(name=name, model=handle, options=dict(engine_options), drafts=drafts)
         pipe = PipeChannel(name, self.spec)
         super().__init__(name, pipe, weights)

@@ -11,9 +11,9 @@ from sound_recipe import make
 
 from foresail.recipe import ray_cluster
 from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Rollout
 from foresail.recipe.describe import describe
-from foresail.recipe.placement import misfits, place, placement_lines, placement_refusals
+from foresail.recipe.parts import Rollout
+from foresail.recipe.placement import lines_for, misfits, place, placement_refusals
 from foresail.recipe.preflight import preflight
 from foresail.recipe.ray_cluster import Room, environment, start_environment
 
@@ -35,7 +35,10 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(ray_cluster, "find_spec", lambda name: None if name == "ray" else find_spec(name))
     (said,) = placement_refusals(Cluster(kind="ray"), Rollout(workers=2), "cpu")
     assert "foresail[ray]" in said
-    with pytest.raises(ImportError, match=r"foresail\[ray\]"), ray_cluster.open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)):
+    with (
+        pytest.raises(ImportError, match=r"foresail\[ray\]"),
+        ray_cluster.open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)),
+    ):
         pass  # fmt: skip
 
 
@@ -51,7 +54,11 @@ def test_refused_is_what_does_not_fit_and_the_number_it_names_fits(
     needed = place(cluster, Rollout(workers=workers), device).total
     refusals = [*misfits(place(cluster, Rollout(workers=workers), device), room)]
     assert bool(refusals) == (needed.cpus > cores or needed.gpus > cards)
-    named = [int(said.split("rollout.workers = ")[1].split()[0]) for said in refusals if "rollout.workers = " in said]
+    named = [
+        int(said.split("rollout.workers = ")[1].split()[0])
+        for said in refusals
+        if "rollout.workers = " in said
+    ]
     if refusals and len(named) == len(refusals):
         fitting = min(named)
         assert not [*misfits(place(cluster, Rollout(workers=fitting), device), room)]
@@ -66,7 +73,7 @@ def test_the_preflight_shows_the_placement_of_a_run_on_ray_and_of_no_other() -> 
 
 def test_the_placement_says_who_is_where_and_who_waits() -> None:
     cluster = Cluster(kind="ray", placement="separate", worker_cpus=2, address="10.0.0.1:6379")
-    lines = "\n".join(placement_lines(place(cluster, Rollout(workers=3), "cuda"), cluster))
+    lines = "\n".join(lines_for(cluster, Rollout(workers=3), "cuda"))
     assert "at 10.0.0.1:6379" in lines and "any host of the cluster" in lines
     assert "rollout workers      3   2 CPU, 1 GPU each" in lines
     assert "workers wait while the trainer updates and sends its weights" in lines
@@ -75,7 +82,10 @@ def test_the_placement_says_who_is_where_and_who_waits() -> None:
 def test_tokens_are_not_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_cluster, "ray_is_there", lambda: True)
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    with pytest.raises(ValueError, match="with tokens only; unset it"), ray_cluster.open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)):
+    with (
+        pytest.raises(ValueError, match="with tokens only; unset it"),
+        ray_cluster.open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)),
+    ):
         pass  # fmt: skip
 
 
@@ -88,7 +98,9 @@ def test_a_local_cluster_does_not_get_the_trainers_cards(monkeypatch: pytest.Mon
     assert "FORESAIL_NEW" not in ray_cluster.os.environ
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:10001", "somewhere", ":6379", "127.0.0.1:"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:1", "ray://127.0.0.1:10001", "somewhere", ":6379", "127.0.0.1:"]
+)
 def test_a_cluster_that_is_not_there_is_refused_at_once(address: str) -> None:
-    with pytest.raises(ValueError, match="cluster.address"):
+    with pytest.raises(ValueError, match=r"cluster\.address = "):
         ray_cluster.check_reachable(address)

@@ -1,4 +1,4 @@
-"""Engines in actors of a real Ray cluster: same tokens, proven weights, deaths that lose nothing, errors that are told.
+"""Engines in actors of a real Ray cluster: same tokens, proven weights, and deaths that lose nothing.
 
 Skipped where Ray is not installed; `make test-ray` has it.
 """
@@ -21,15 +21,12 @@ pytest.importorskip("ray", reason="needs Ray: make test-ray")
 from tiny_rollouts import MAX_TOKENS, small_engine, small_model, specs, whole_requests
 
 from foresail.model.decoder import Decoder
-from foresail.model.lora import attach
 from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Engine, Lora, Rollout
+from foresail.recipe.parts import Engine, Rollout
 from foresail.recipe.ray_cluster import Room, open_cluster
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.instance import EngineFailed
 from foresail.rollout.plan import SampleSpec
-from foresail.rollout.weight_sync import WeightsDiffer
 
 SETTINGS = Engine(page_size=4, kv_tokens=800, max_running=8)
 PATIENCE = 600.0

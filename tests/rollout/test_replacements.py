@@ -75,11 +75,8 @@ def test_a_place_where_engines_die_before_they_do_anything_is_left_empty() -> No
     fleet = gather([Mortal("a", dead=True)], Rollout(), max_length=40, replacements=replacements)
     requests, members = whole_requests(), [spec for spec in specs() if spec.group == 0]
     fleet.launch(members, [requests[spec.id] for spec in members])
-    looks = 0
     with pytest.raises(RunStopped, match="all engines' processes have ended"):
-        while looks < 100:
-            fleet.work()
-            looks += 1
+        [fleet.work() for _ in range(100)]
     assert replacements.number == {"a": MOST_IN_VAIN}
 
 

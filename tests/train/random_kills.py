@@ -1,7 +1,7 @@
 """A run of which rollout engines and graders are killed at random moments, for tests and for the long attack.
 
-    python tests/train/random_kills.py --kills 200              # engines are worker processes
-    python tests/train/random_kills.py --kills 200 --kind ray   # engines are Ray actors
+python tests/train/random_kills.py --kills 200              # engines are worker processes
+python tests/train/random_kills.py --kills 200 --kind ray   # engines are Ray actors
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from foresail.train import rl
 from foresail.train.session import Outcome
 
 SAMPLES_BETWEEN_KILLS = (6, 18)
-REWARD = '''import time
+REWARD = """import time
 def score(data_source, solution_str, ground_truth, extra_info=None):
     time.sleep(0.002)
     return float(ground_truth in solution_str)
-'''
+"""
 
 
 class Killer:
     """Every few samples a thread kills one of the run's processes, whatever it is doing a moment later.
 
-    At least one engine is left: the run would only wait for another. A grader is left alone while a verdict is tried
-    for the second time: a verdict whose process dies twice is a failure, as it should be, and drops its group.
+    At least one engine is left: the run would only wait for another. A grader is left alone while a verdict is
+    tried for the second time: a verdict whose process dies twice is a failure and drops its group.
     """
 
     def __init__(self, seed: int) -> None:
@@ -75,9 +75,11 @@ class Killer:
             self.pools.append(GradingPool(*arguments, **options))
             return self.pools[-1]
 
-        with patch.object(rl, "build_fleet", build_watched):
-            with patch.object(rewards_build, "GradingPool", open_watched):
-                yield
+        with (
+            patch.object(rl, "build_fleet", build_watched),
+            patch.object(rewards_build, "GradingPool", open_watched),
+        ):
+            yield
 
     def noted(self, ended: list[Ended]) -> list[Ended]:
         self.samples_left -= len(ended)
@@ -139,7 +141,9 @@ def samples(outcome: Outcome, steps: int) -> list[list[dict[str, Any]]]:
 
 
 def compare(calm: Outcome, disturbed: Outcome, steps: int) -> None:
-    for step, (expected, found) in enumerate(zip(samples(calm, steps), samples(disturbed, steps), strict=True), 1):
+    for step, (expected, found) in enumerate(
+        zip(samples(calm, steps), samples(disturbed, steps), strict=True), 1
+    ):
         assert len(found) == len(expected), f"step {step}: {len(found)} samples, not {len(expected)}"
         assert found == expected, f"step {step}: another sample"
     assert torch.equal(weights(disturbed.checkpoint), weights(calm.checkpoint)), "other weights"
@@ -185,7 +189,11 @@ def main() -> None:
             killed += found.killed
             rounds += 1
             print(json.dumps({"rounds": rounds, **killed}), flush=True)
-    print(json.dumps({"kills": killed.total(), "by_kind": killed, "runs": rounds, "same_samples_and_weights": True}))
+    print(
+        json.dumps(
+            {"kills": killed.total(), "by_kind": killed, "runs": rounds, "same_samples_and_weights": True}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from foresail.recipe.parts import Rollout
 
 
 @pytest.mark.usefixtures("forked_workers")
-def test_killed_engines_and_graders_change_no_sample_and_no_weight(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_killed_engines_and_graders_change_no_sample_and_no_weight(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
     killer = attack(tiny_checkpoint, tmp_path, steps=2, seed=0, rollout=Rollout(workers=2, chunk_tokens=4))
     assert killer.killed["engine"] and killer.killed["grader"]

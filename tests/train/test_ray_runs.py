@@ -1,4 +1,4 @@
-"""Whole runs on a Ray cluster that they start and stop: the same numbers, the first error last, nothing left behind.
+"""Whole runs on a Ray cluster that they start and stop: the same numbers, the first error last, nothing left.
 
 Skipped where Ray is not installed; `make test-ray` has it.
 """
@@ -43,7 +43,9 @@ def test_a_run_on_ray_learns_what_a_run_in_one_process_learns(
     assert not ray.is_initialized()
 
 
-def test_killed_actors_and_graders_change_no_sample_and_no_weight(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_killed_actors_and_graders_change_no_sample_and_no_weight(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
     killer = attack(
         tiny_checkpoint,
         tmp_path,
@@ -66,7 +68,11 @@ def test_an_error_in_an_actor_stops_the_run_with_its_traceback_and_ends_the_clus
     monkeypatch.setattr(build, "shared_out", lambda *given: sound(*given) | {"page_size": 0})
     with pytest.raises(EngineFailed) as stopped:
         train(
-            tiny_checkpoint, tmp_path, rollout=Rollout(workers=2), cluster=Cluster(kind="ray"), engine=Engine()
+            tiny_checkpoint,
+            tmp_path,
+            rollout=Rollout(workers=2),
+            cluster=Cluster(kind="ray"),
+            engine=Engine(),
         )
     last = str(stopped.value).splitlines()
     assert "the engine of instance ray 0 failed" in last[0] and any("engine_loop.py" in line for line in last)
