@@ -44,7 +44,6 @@ from foresail.recipe.parts import (
     Engine,
     Model,
     Optimizer,
-    Problems,
     Rollout,
     Run,
     Sampling,
@@ -52,6 +51,7 @@ from foresail.recipe.parts import (
 from foresail.recipe.ray_cluster import Room, open_cluster
 from foresail.recipe.rl import Rl
 from foresail.recipe.shape import ModelShape
+from foresail.recipe.sources import ProblemSource
 from foresail.rollout.build import build_fleet, gather_remote
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.model_handle import EmptyModel
@@ -72,7 +72,7 @@ Table = dict[str, Any]
 
 def shape_of(vocab_size: int, **changes: int) -> ModelShape:
     sizes = {"head_dim": 32, "max_context": PROMPT + NEW} | SHAPE | changes
-    return ModelShape(vocab_size=vocab_size, **sizes)  # type: ignore[arg-type]
+    return ModelShape(vocab_size=vocab_size, **sizes)
 
 
 # The cost of a step.
@@ -125,7 +125,7 @@ def run_once(tokenizer: Path, root: Path, steps: int, changes: Table) -> list[Ta
         model=Model(
             shape=shape_of(Tokenizer.load(tokenizer).vocab_size), tokenizer=str(tokenizer), dtype="float32"
         ),
-        data=(Problems(source="arithmetic:count=200,steps=2"),),
+        data=(ProblemSource(source="arithmetic:count=200,steps=2"),),
         steps=steps,
         prompts_per_step=8,
         samples_per_prompt=8,
