@@ -29,8 +29,11 @@ class Placed:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
+    """Of a local cluster the trainer has its share; on another one its host is not in Ray's books."""
+
     trainer: Placed
     workers: Placed
+    local: bool
 
     @property
     def reserved(self) -> Room:
@@ -39,7 +42,7 @@ class Placement:
 
     @property
     def total(self) -> Room:
-        trainer, workers = self.trainer.total, self.workers.total
+        trainer, workers = self.trainer.total if self.local else NOTHING, self.workers.total
         return Room(cpus=trainer.cpus + workers.cpus, gpus=trainer.gpus + workers.gpus)
 
 
@@ -53,6 +56,7 @@ def place(cluster: Cluster, rollout: Rollout, device: Device) -> Placement:
     )
     if cluster.placement == "colocated":
         return Placement(
+            local=cluster.address is None,
             trainer=trainer,
             workers=Placed(
                 what="rollout workers",
@@ -64,6 +68,7 @@ def place(cluster: Cluster, rollout: Rollout, device: Device) -> Placement:
     each = Room(cpus=cluster.worker_cpus, gpus=worker_gpus(cluster, device))
     where = "this host" if cluster.address is None else "any host of the cluster"
     return Placement(
+        local=cluster.address is None,
         trainer=trainer,
         workers=Placed(what="rollout workers", count=rollout.workers, each=each, where=where),
     )
@@ -117,8 +122,8 @@ def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> It
 
 
 def misfits(placement: Placement, room: Room) -> Iterator[str]:
-    """The trainer's share counts where the cluster has this host, as a local one does."""
     wanted, workers = placement.total, placement.workers
+    who = "the trainer and " if placement.local else ""
     for kind, needed, there, each in (
         ("CPUs", wanted.cpus, room.cpus, workers.each.cpus),
         ("GPUs", wanted.gpus, room.gpus, workers.each.gpus),
@@ -126,8 +131,10 @@ def misfits(placement: Placement, room: Room) -> Iterator[str]:
         if needed > there:
             fit = int((there - (needed - workers.count * each)) // each) if each else 0
             fewer = f"set rollout.workers = {fit}" if fit > 0 else f"bring more {kind}"
-            turns = ' or cluster.placement = "colocated"' if kind == "CPUs" and each else ""
+            turns = (
+                ' or cluster.placement = "colocated"' if kind == "CPUs" and placement.local and each else ""
+            )
             yield (
-                f"the trainer and {workers.count} rollout workers need {needed:g} {kind} and the cluster has "
+                f"{who}{workers.count} rollout workers need {needed:g} {kind} and the cluster has "
                 f"{there:g}; {fewer}{turns}"
             )

@@ -45,11 +45,19 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 @given(
     st.integers(1, 40), st.floats(0.25, 4), st.sampled_from([None, 0.0, 0.5, 1.0, 2.0]), st.integers(0, 64),
     st.integers(0, 16), st.sampled_from(["cpu", "cuda"]), st.sampled_from(["colocated", "separate"]),
+    st.sampled_from([None, "10.0.0.1:6379"]),
 )  # fmt: skip
 def test_refused_is_what_does_not_fit_and_the_number_it_names_fits(
-    workers: int, cpus: float, gpus: float | None, cores: int, cards: int, device: str, placement: str
+    workers: int,
+    cpus: float,
+    gpus: float | None,
+    cores: int,
+    cards: int,
+    device: str,
+    placement: str,
+    address: str | None,
 ) -> None:
-    cluster = Cluster(kind="ray", placement=placement, worker_cpus=cpus, worker_gpus=gpus)
+    cluster = Cluster(kind="ray", placement=placement, address=address, worker_cpus=cpus, worker_gpus=gpus)
     room = Room(cpus=cores, gpus=cards)
     needed = place(cluster, Rollout(workers=workers), device).total
     refusals = [*misfits(place(cluster, Rollout(workers=workers), device), room)]

@@ -1,4 +1,4 @@
-"""The way to an actor and back, with a Ray that is played: what is sent together, what a death and an error become."""
+"""The way to an actor and back, with a Ray that is played: what is sent together, and what a death becomes."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ def nodes() -> Iterator[Any]:
 
 def test_engines_on_other_nodes_are_replaced_when_their_node_goes(nodes: Any, tmp_path: Path) -> None:
     settings = Cluster(kind="ray", address=nodes.address, placement="separate")
-    assert [*placement_refusals(settings, Rollout(workers=1), "cpu")] == []
+    assert [*placement_refusals(settings, Rollout(workers=2), "cpu")] == []
     (said,) = placement_refusals(settings, Rollout(workers=3), "cpu")
-    assert "need 4 CPUs and the cluster has 2" in said
+    assert "3 rollout workers need 3 CPUs and the cluster has 2; set rollout.workers = 2" in said
     model = small_model()
     with open_cluster(settings, Room(cpus=0, gpus=0)):
         fleet = build_fleet(
