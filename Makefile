@@ -7,13 +7,14 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --constraint con
 VLLM_BIN := .venv-vllm/bin
 VLLM_PIP := $(VLLM_BIN)/python -m pip install --disable-pip-version-check
 
-.PHONY: help install quickstart test test-vllm lint clean
+.PHONY: help install quickstart test test-vllm test-ray lint clean
 
 help:
 	@echo "make quickstart  install, then train a small reasoner on this machine (minutes)"
 	@echo "make install     create .venv and install the pinned set"
 	@echo "make test        install what the tests need, then run them all"
 	@echo "make test-vllm   rollouts by vLLM on a CPU, in an environment of its own (.venv-vllm)"
+	@echo "make test-ray    the tests that need Ray, in an environment of their own"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv and caches; runs/ stays"
 
@@ -30,16 +31,28 @@ test-vllm: .venv-vllm/installed
 	TORCHDYNAMO_DISABLE=1 OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/rollout/with_vllm \
 		tests/rollout/test_vllm_instance.py
 
+# Processes of a cluster and their tests share one token, made for the occasion.
+test-ray: .venv-ray/installed
+	RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$$(.venv-ray/bin/python -c 'import secrets; print(secrets.token_hex(32))') \
+	OMP_NUM_THREADS=1 .venv-ray/bin/python -m pytest tests/rollout/test_ray_instance.py \
+	tests/rollout/test_ray_nodes.py tests/train/test_ray_runs.py
+
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv .venv-vllm .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-vllm .venv-ray .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
+
+.venv-ray/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[ray]' pytest pytest-xdist hypothesis
+	touch $@
 
 .venv/installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[parquet,gguf]'

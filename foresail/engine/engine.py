@@ -18,6 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -421,13 +422,17 @@ def build_engine(
     model: Decoder, settings: parts.Engine, *, max_length: int, vocabulary: Sequence[bytes] = ()
 ) -> Engine:
     """An engine with the recipe's capacity, or with that of all running rows at full length."""
-    return Engine(
-        model,
-        num_pages=kv_pages(settings, max_length),
-        page_size=settings.page_size,
-        max_running=settings.max_running,
-        prefill_tokens=settings.prefill_tokens,
-        fp8_kv=settings.kv_dtype == "fp8",
-        batch_invariant=settings.batch_invariant,
-        vocabulary=vocabulary,
-    )
+    return Engine(model, **engine_options(settings, max_length, vocabulary))
+
+
+def engine_options(settings: parts.Engine, max_length: int, vocabulary: Sequence[bytes]) -> dict[str, Any]:
+    """What an engine is built with, besides its model."""
+    return {
+        "num_pages": kv_pages(settings, max_length),
+        "page_size": settings.page_size,
+        "max_running": settings.max_running,
+        "prefill_tokens": settings.prefill_tokens,
+        "fp8_kv": settings.kv_dtype == "fp8",
+        "batch_invariant": settings.batch_invariant,
+        "vocabulary": vocabulary,
+    }

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
+
+BLOCK = 2**18  # words of a checksum at once: they stay in a CPU's cache
+FACTOR = 2_654_435_761
+SIXTY_FOUR_BITS = (1 << 64) - 1
 
 
 @torch.no_grad()
@@ -29,16 +35,31 @@ def init_weights(model: Decoder, seed: int) -> None:
 @torch.no_grad()
 def checksum(model: Decoder) -> int:
     """A sum over all bits of all parameters, each with its place: equal weights give equal sums."""
-    total = 0
-    for number, parameter in enumerate(model.parameters(), start=1):
-        total = (total + number * tensor_checksum(parameter)) & (1 << 64) - 1
-    return total
+    sums = enumerate(map(tensor_checksum, model.parameters()), start=1)
+    return sum(number * found for number, found in sums) & SIXTY_FOUR_BITS
 
 
-@torch.no_grad()
 def tensor_checksum(tensor: Tensor) -> int:
-    """A sum over all bits of one tensor, each with its place; its shape does not matter."""
-    words = tensor.detach().contiguous().view(torch.uint8).flatten()
-    words = torch.nn.functional.pad(words, (0, -len(words) % 8)).view(torch.int64)
-    places = torch.arange(1, len(words) + 1, device=words.device) * 2_654_435_761
-    return int((words ^ places).sum())
+    """The same of one tensor, block by block: it takes a few megabytes of memory, whatever the tensor's size."""
+    octets = as_bytes(tensor)
+    whole = len(octets) - len(octets) % 8
+    rest = torch.nn.functional.pad(octets[whole:], (0, whole + 8 - len(octets)))[: 8 * (whole < len(octets))]
+    places = torch.arange(1, BLOCK + 1, device=octets.device) * FACTOR
+    total = 0
+    for start, words in blocks(octets[:whole].view(torch.int64), rest.view(torch.int64)):
+        total += int((words ^ (places[: len(words)] + start * FACTOR)).sum())
+    return total & SIXTY_FOUR_BITS
+
+
+def as_bytes(tensor: Tensor) -> Tensor:
+    """A view, where the tensor lies in one piece."""
+    flat = tensor.detach().contiguous().view(-1)
+    if flat.stride(0) != 1:  # of one number or none, which may have any stride
+        flat = flat.clone(memory_format=torch.contiguous_format).as_strided((len(flat),), (1,))
+    return flat.view(torch.uint8)
+
+
+def blocks(words: Tensor, rest: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """With the place of each; what does not fill a word comes last."""
+    yield from ((start, words[start : start + BLOCK]) for start in range(0, len(words), BLOCK))
+    yield len(words), rest

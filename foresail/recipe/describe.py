@@ -14,7 +14,16 @@ from foresail.recipe.projections import count_adapters, projections_of
 def describe(found: Preflight, seen: Sequence[str] = ()) -> str:
     """The whole report, with what was `seen` in the data; `refused:` lines come last, where the eye is."""
     data = [["Read", *(f"  {line}" for line in seen)]] if seen else []
-    blocks = [batch_lines(found), memory_lines(found), file_lines(found), *data, verdict_lines(found)]
+    placement = [*found.recipe.placement_lines()]
+    places = [placement] if placement else []
+    blocks = [
+        batch_lines(found),
+        memory_lines(found),
+        *places,
+        file_lines(found),
+        *data,
+        verdict_lines(found),
+    ]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 

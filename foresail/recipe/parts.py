@@ -316,7 +316,7 @@ class Rollout(Part):
     workers: int = Field(
         0,
         ge=0,
-        description="engines in processes of their own, on a CPU; 0: one engine, in this process if it is native",
+        description="engines in processes of their own; 0: one engine, in this process if it is native",
     )
 
 

@@ -10,12 +10,15 @@ from pydantic import Field
 from foresail.recipe import parts
 from foresail.recipe.backend import backend_mistakes, backend_refusals
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
+from foresail.recipe.cluster import Cluster, cluster_mistakes
 from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
 from foresail.recipe.environment import Environment
 from foresail.recipe.levels import level_refusals
+from foresail.recipe.machine import guess_device
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
+from foresail.recipe.placement import lines_for, placement_refusals
 from foresail.recipe.reward import ENVIRONMENT, GRADERS, Reward
 from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.rl_checks import (
@@ -83,6 +86,7 @@ class Rl(Stage):
     reward: Reward = Reward()
     dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
     rollout: parts.Rollout = parts.Rollout()
+    cluster: Cluster = Cluster()
     engine: parts.Engine = parts.Engine()
     optimizer: parts.Optimizer = parts.Optimizer()
     checkpoints: parts.Checkpoints = parts.Checkpoints()
@@ -157,6 +161,7 @@ class Rl(Stage):
                 f"{self.micro_batch_tokens} tokens; set micro_batch_tokens = {self.max_length} or more"
             )
         yield from sampling_mistakes(self.sampling, self.reward, self.loss)
+        yield from cluster_mistakes(self.cluster, self.rollout)
         if self.environment is not None:
             yield from self.environment.mistakes()
             if self.environment.program is not None and self.credit.kind != "uniform":
@@ -269,6 +274,7 @@ class Rl(Stage):
         for key, function in self.reward_functions().items():
             if isinstance(function, str):
                 yield from check_function(key, function)
+        yield from placement_refusals(self.cluster, self.rollout, guess_device(self.run.device))
         page = self.engine.page_size
         pages = pages_per_sample(page, self.max_length)
         if kv_pages(self.engine_settings, self.max_length) < pages:
@@ -319,10 +325,15 @@ class Rl(Stage):
                 f"{mix_in_words(phase.mix)}"
             )
 
+    def placement_lines(self) -> Iterator[str]:
+        if self.cluster.kind == "ray":
+            yield from lines_for(self.cluster, self.rollout, guess_device(self.run.device))
+
     def memory_notes(self) -> dict[str, str]:
         pages = kv_pages(self.engine_settings, self.max_length)
         return {"kv_cache": f"{grouped(pages)} pages of {self.engine.page_size} tokens"}
 
     def files(self) -> dict[str, str]:
         prints = {"reward.log": "what reward functions print"} if self.reward.functions else {}
-        return {"rollouts/": "every sample of every step, compressed", **prints}
+        logs = {"logs/": "what each Ray actor prints"} if self.cluster.kind == "ray" else {}
+        return {"rollouts/": "every sample of every step, compressed", **prints, **logs}

@@ -161,6 +161,10 @@ class Stage(CheckedPart):
         """Lines below the table of batches."""
         yield from ()
 
+    def placement_lines(self) -> Iterator[str]:
+        """Who runs where, where that is not one process here."""
+        yield from ()
+
     def memory_notes(self) -> Mapping[str, str]:
         """By part of the memory, what stands beside its size."""
         return {}

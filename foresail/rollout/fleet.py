@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from foresail.engine.request import Completion, Parked, Request
 from foresail.recipe.parts import Sampling
@@ -32,8 +32,10 @@ from foresail.rollout.instance import ChunkOrder, Instance, InstanceLost, Report
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.policies import Policy
+from foresail.rollout.replacements import NoReplacements, Replacements
 from foresail.rollout.scheduler import Scheduler
 from foresail.rollout.sibling_text import SiblingText
+from foresail.rollout.weight_sync import Member, WeightSync
 
 
 class Ended(NamedTuple):
@@ -54,8 +56,12 @@ class Fleet:
         *,
         chunk_tokens: int | None,
         event_log: EventLog | None = None,
+        weights: WeightSync | None = None,
+        replacements: Replacements | None = None,
     ) -> None:
+        """`weights` brings all instances to a version together; without it each is told by itself."""
         self.instances: dict[str, Instance] = {}
+        self.weights, self.replacements = weights, replacements or NoReplacements()
         self.version: int | None = None  # of the weights, once somebody has said it
         self.event_log, self.pool = event_log or EventLog(), pool
         self.scheduler = Scheduler(policy, chunk_tokens=chunk_tokens, record=self.event_log)
@@ -83,8 +89,7 @@ class Fleet:
         self.instances[instance.state.name] = instance
         self.scheduler.add_instance(instance.state)
         if self.version is not None:
-            with self._minding_loss():
-                instance.update_weights(self.version)
+            self._tell_version([instance])
 
     @property
     def cache_bytes(self) -> int:
@@ -148,6 +153,8 @@ class Fleet:
 
     def work(self) -> list[Ended]:
         """Ask every instance once, hand out what fits now, return what has ended."""
+        for instance in self.replacements.ready():
+            self.add(instance)
         ended = [
             Ended(report.event.spec, report.completion) for report in self._reports() if self._note(report)
         ]
@@ -156,7 +163,7 @@ class Fleet:
                 self._submit(dispatch)
         for request_id in [*self.resting]:
             self._take_out(request_id)
-        if self.scheduler.stalled:
+        if self.scheduler.stalled and not self.replacements.pending:
             raise RunStopped(
                 f"all engines' processes have ended and requests still wait ({'; '.join(self.losses)}); see what "
                 "ended them (memory?), set rollout.workers = 0 or lower engine.kv_tokens, and resume the run"
@@ -167,9 +174,7 @@ class Fleet:
         assert not self.busy, "requests under way belong to the old weights"
         self.version = version
         self.visited.clear()
-        for instance in [*self.instances.values()]:
-            with self._minding_loss():
-                instance.update_weights(version)
+        self._tell_version([*self.instances.values()])
 
     def take_figures(self) -> dict[str, float]:
         """Metrics of all instances since the last call: the mean over those that have one."""
@@ -177,11 +182,24 @@ class Fleet:
         for instance in self.instances.values():
             for name, value in instance.take_figures().items():
                 found.setdefault(name, []).append(value)
-        return {name: fmean(values) for name, values in found.items()}
+        means = {name: fmean(values) for name, values in found.items()}
+        syncs = {} if self.weights is None else self.weights.take_figures()
+        return means | syncs | self.replacements.take_figures()
 
     def close(self) -> None:
         for instance in self.instances.values():
             instance.close()
+        self.replacements.close()
+
+    def _tell_version(self, instances: Sequence[Instance]) -> None:
+        assert self.version is not None
+        if self.weights is not None:
+            for name in self.weights.push(self.version, cast(Sequence[Member], instances)):
+                self._lose(InstanceLost(name))
+            return
+        for instance in instances:
+            with self._minding_loss():
+                instance.update_weights(self.version)
 
     def _stopped(self, group: int) -> Iterator[tuple[Dispatch, Instance]]:
         """What ran of a group that is given up, with where: each instance must be told, if it is still there."""
@@ -278,6 +296,7 @@ class Fleet:
             self.losses.append(str(lost))
             self.instances.pop(lost.name).close()
             self.scheduler.lose_instance(lost.name)
+            self.replacements.lost(lost.name)
 
     def _forget(self, request_id: str) -> None:
         self.open.pop(request_id, None)

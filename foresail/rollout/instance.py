@@ -1,8 +1,8 @@
 """An engine as the scheduler sees it: chunks go in, tokens come out, wherever it runs.
 
-Backends: `native` (an engine in this process), `worker` (an engine in a process of its own), `vllm_instance`
-(vLLM), and simulated ones (simulate/). A new backend is one class with these methods that says in its
-`capabilities` what it can do.
+Backends: `native` (an engine in this process), `remote` (an engine in a process of its own: `worker.py`,
+`ray_instance.py`), `vllm_instance` (vLLM), and simulated ones (simulate/). A new backend is one class with these
+methods that says in its `capabilities` what it can do.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from foresail.engine.request import Completion, Parked, Request
+from foresail.records import RunStopped
 from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
 
 Work = Request | Parked  # to begin with, or to go on with
@@ -63,6 +64,17 @@ class InstanceLost(Exception):
     def __init__(self, name: str, why: str = "its process ended") -> None:
         super().__init__(f"instance {name} is gone: {why}")
         self.name = name
+
+
+class NoAnswer(InstanceLost):
+    """An instance does not answer: as good as gone."""
+
+
+class EngineFailed(RunStopped):
+    """An error ended an engine elsewhere; `trace` is what it left."""
+
+    def __init__(self, name: str, trace: str) -> None:
+        super().__init__(f"the engine of instance {name} failed:\n{trace.rstrip()}")
 
 
 class Instance(Protocol):

@@ -168,7 +168,7 @@ class VllmInstance:
 
     def take_figures(self) -> dict[str, float]:
         seconds, self.sync_seconds = self.sync_seconds, []
-        return {"timing_s/update_weights": sum(seconds)} if seconds else {}
+        return {"timing_s/weight_sync": sum(seconds)} if seconds else {}
 
     def update_weights(self, version: int) -> None:
         assert not self.running, "chunks under way belong to the old weights"

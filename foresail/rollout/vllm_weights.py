@@ -24,7 +24,7 @@ from foresail.model.hf_names import Part, weight_parts
 from foresail.model.weights import tensor_checksum
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.shape import ModelShape
-from foresail.rollout.worker import WeightsDiffer
+from foresail.rollout.weight_sync import WeightsDiffer
 
 Checksums = Mapping[str, int]  # by Hugging Face name
 

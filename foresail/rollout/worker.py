@@ -2,39 +2,29 @@
 
 Orders and reports go through a pipe; keys and values of parked requests through shared memory, so the next
 chunk can run in any process. The weights are one copy: the trainer updates them in place, and before the first
-chunk under a new version each worker proves by a checksum that it sees what the trainer sees.
+chunk under a new version each worker proves by checksums that it sees what the trainer sees.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-import torch
 import torch.multiprocessing as processes
 
-from foresail.engine.engine import Engine
-from foresail.engine.request import Completion, Parked, Request
 from foresail.model.decoder import Decoder
-from foresail.model.device import choose_library
-from foresail.model.weights import checksum
-from foresail.records import RunStopped
-from foresail.rollout.instance import Capabilities, ChunkOrder, InstanceLost, Report
-from foresail.rollout.native import NativeInstance
-from foresail.rollout.native_drafting import DraftingInstance
-from foresail.rollout.plan import Dispatch, InstanceState, SampleSpec
+from foresail.rollout.engine_loop import EngineSpec, Message, Order, serve
+from foresail.rollout.instance import InstanceLost
+from foresail.rollout.model_handle import EmptyModel, ModelHandle
+from foresail.rollout.remote import RemoteInstance
+from foresail.rollout.weight_sync import SharedWeights, WeightSync
 
-PATIENCE = 600.0  # seconds for a worker to start, or to read its weights
 A_MOMENT = 5.0  # seconds for a process whose pipe has ended to be gone
-
-
-class WeightsDiffer(RunStopped):
-    """A worker sees other weights than the trainer."""
+GOODBYE = 60.0  # seconds for a process to end its work when it is told to
 
 
 @contextlib.contextmanager
@@ -50,93 +40,78 @@ def hidden_main() -> Iterator[None]:
         main.update(hidden)
 
 
-class WorkerInstance:
-    """Works by itself; polling only listens. See `instance.Instance`."""
+class WorkerInstance(RemoteInstance):
+    """`WorkerInstance("worker 0", model, options)` starts the process; its first answer is awaited when needed.
 
-    works_by_itself = True
-    # No lending: its cache is its process's own memory.
-    capabilities = Capabilities(
-        keyed_noise=True, parking=True, drafts=True, memory_lending=False, logprobs=True
-    )
-    cache_bytes = 0
+    Without `weights` the process reads the model's own, in shared memory; with `CopiedWeights` it has its own, and
+    `model` is an `EmptyModel`.
+    """
 
     def __init__(
-        self, name: str, model: Decoder, engine_options: Mapping[str, Any], *, drafts: bool = False
+        self,
+        name: str,
+        model: Decoder | EmptyModel,
+        engine_options: Mapping[str, Any],
+        *,
+        drafts: bool = False,
+        weights: WeightSync | None = None,
     ) -> None:
-        self.model = model.share_memory()
+        handle: ModelHandle
+        if isinstance(model, EmptyModel):
+            assert weights is not None, "an empty model gets its weights from somebody"
+            handle = model
+        else:
+            handle, weights = (
+                SameModel(model.share_memory()),
+                weights or SharedWeights(model.named_parameters),
+            )
+        self.spec = EngineSpec(name=name, model=handle, options=dict(engine_options), drafts=drafts)
+        pipe = PipeChannel(name, self.spec)
+        super().__init__(name, pipe, weights)
+        self.process = pipe.process
+
+
+@dataclass(frozen=True)
+class SameModel:
+    """A model that travels by its shared memory."""
+
+    model: Decoder
+
+    def __call__(self) -> Decoder:
+        return self.model
+
+
+class PipeChannel:
+    """A process behind a pipe; see `remote.Channel`."""
+
+    def __init__(self, name: str, spec: EngineSpec) -> None:
+        self.name = name
         self.pipe, theirs = processes.Pipe()
-        self.engine_options = dict(engine_options)
-        kind = DraftingInstance if drafts else NativeInstance
-        arguments = (kind, name, self.model, self.engine_options, theirs)
-        self.process = processes.get_context("spawn").Process(target=work, args=arguments, daemon=True)
+        self.process = processes.get_context("spawn").Process(target=work, args=(spec, theirs), daemon=True)
         with hidden_main():
             self.process.start()
         theirs.close()
-        self.running: dict[str, Dispatch] = {}
-        self.name = name
-        self.state: InstanceState = self._answer()
 
-    @property
-    def load(self) -> int:
-        return len(self.running)
-
-    def submit(self, order: ChunkOrder) -> None:
-        self.running[order.dispatch.spec.id] = order.dispatch
-        self._send("submit", order)
-
-    def cancel(self, request_id: str) -> None:
-        if self.running.pop(request_id, None) is not None:
-            self._send("cancel", request_id)
-
-    def poll(self) -> list[Report]:
-        reports: list[Report] = []
+    def send(self, order: str, content: Any) -> None:
         with self._minding_death():
-            while self.pipe.poll():
-                reports += self.pipe.recv()
-        mine = [report for report in reports if report.event.spec.id in self.running]
-        for report in mine:
-            del self.running[report.event.spec.id]
-        return mine
+            self.pipe.send((order, content))
 
-    def park(self, request_id: str) -> Parked | None:
-        """Nothing rests over there: the next order may be long in coming."""
-        return None
-
-    def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
-        self._send("learn", (spec, ids))
-
-    def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
-        self._send("generate", requests)
-        answer: Sequence[Completion] = self._answer()
-        return answer
-
-    def at_work(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def take_figures(self) -> dict[str, float]:
-        return {}
-
-    def update_weights(self, version: int) -> None:
-        assert not self.running, "chunks under way belong to the old weights"
-        self._send("weights", version)
-        theirs, ours = self._answer(), checksum(self.model)
-        if theirs != ours:
-            raise WeightsDiffer(
-                f"instance {self.name} has weights with checksum {theirs:x} and the trainer {ours:x}, both called "
-                f"version {version}; the weights were not updated in place, or not in shared memory"
-            )
+    def receive(self, seconds: float) -> list[Message]:
+        messages: list[Message] = []
+        try:
+            with self._minding_death():
+                while self.pipe.poll(0 if messages else seconds):
+                    messages.append(self.pipe.recv())
+        except InstanceLost:
+            if not messages:  # else its last words first: they may tell what ended it
+                raise
+        return messages
 
     def close(self) -> None:
-        with contextlib.suppress(InstanceLost):
-            self._send("close", None)
-        self.process.join(timeout=PATIENCE)
+        self.process.join(timeout=GOODBYE)
         self.process.kill()
         self.process.join()
         self.pipe.close()
-
-    def _send(self, order: str, content: object) -> None:
-        with self._minding_death():
-            self.pipe.send((order, content))
 
     @contextlib.contextmanager
     def _minding_death(self) -> Iterator[None]:
@@ -151,56 +126,25 @@ class WorkerInstance:
                 raise
             raise InstanceLost(self.name) from gone
 
-    def _answer(self) -> Any:
-        """The worker's reply; reports of cancelled chunks may still come before it."""
-        while True:
-            with self._minding_death():
-                if not self.pipe.poll(PATIENCE):
-                    raise InstanceLost(self.name)
-                answer = self.pipe.recv()
-            if not isinstance(answer, list):
-                return answer
+
+class PipeMailbox:
+    """The worker's end of the pipe; see `engine_loop.Mailbox`."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self.pipe = pipe
+
+    def take(self, *, wait: bool) -> Order | None:
+        if not self.pipe.poll(None if wait else 0):
+            return None
+        try:
+            order: Order = self.pipe.recv()
+        except EOFError:  # the trainer is gone
+            return "close", None
+        return order
+
+    def send(self, message: Message) -> None:
+        self.pipe.send(message)
 
 
-def work(
-    kind: type[NativeInstance],
-    name: str,
-    model: Decoder,
-    engine_options: dict[str, Any],
-    pipe: Connection,
-) -> None:
-    """The worker's life: take orders as they come, step while there is work, report what ended."""
-    torch.set_num_threads(1)
-    choose_library(model.dtype)  # as the trainer did: a process has its own
-    instance = kind(name, Engine(model, **engine_options))
-    pipe.send(instance.state)
-    while True:
-        while pipe.poll(0 if instance.running else None):
-            try:
-                order, content = pipe.recv()
-            except EOFError:  # the trainer is gone
-                return
-            match order:
-                case "submit":
-                    instance.submit(content)
-                case "cancel":
-                    instance.cancel(content)
-                case "learn":
-                    instance.learn(*content)
-                case "generate":
-                    pipe.send(instance.generate(content))
-                case "weights":
-                    instance.update_weights(content)
-                    pipe.send(checksum(model))
-                case "close":
-                    return
-        reports = [take_out(instance, report) for report in instance.poll()]
-        if reports:
-            pipe.send(reports)
-
-
-def take_out(instance: NativeInstance, report: Report) -> Report:
-    """A request whose chunk has ended, with its keys and values."""
-    if report.state != "resting":
-        return report
-    return replace(report, state="parked", parked=instance.park(report.event.spec.id))
+def work(spec: EngineSpec, pipe: Connection) -> None:
+    serve(spec, PipeMailbox(pipe))

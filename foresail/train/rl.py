@@ -12,7 +12,7 @@ for one, in `critic.py`.
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -35,6 +35,9 @@ from foresail.model.linear import batch_invariant
 from foresail.model.lora import base_of
 from foresail.recipe import parts
 from foresail.recipe.curriculum import steps_left
+from foresail.recipe.machine import guess_device
+from foresail.recipe.placement import place
+from foresail.recipe.ray_cluster import open_cluster
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import reward_for
 from foresail.records import RunStopped
@@ -72,6 +75,7 @@ def run_rl(
     data already."""
     with (
         deterministic(recipe.run.deterministic),
+        placed(recipe),
         open_rewards(recipe) as gradings,
         open_episodes(recipe.environment) as episodes,
         Session(recipe, resume=resume) as session,
@@ -119,6 +123,14 @@ def run_rl(
                 session.end_step(progress, metrics | watch.metrics())
                 tell_of_prints(session, gradings)
     return session.outcome
+
+
+def placed(recipe: Rl) -> AbstractContextManager[None]:
+    """The cluster that the recipe names, for the time of the run."""
+    if recipe.cluster.kind == "local":
+        return nullcontext()
+    trainer = place(recipe.cluster, recipe.rollout, guess_device(recipe.run.device)).reserved
+    return open_cluster(recipe.cluster, trainer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +184,8 @@ def prepare(
         recipe.rollout,
         max_length=max_length,
         vocabulary=tokenizer.token_bytes() if sampling.stop or (episodes and episodes.names_stops) else (),
+        cluster=recipe.cluster,
+        logs=(session.run.path / "logs").absolute(),
     )
     require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
     return Setup(

@@ -172,7 +172,7 @@ def test_workers_compute_as_the_recipe_says():
     settings = parts.Engine(page_size=4, kv_tokens=800, batch_invariant=True, prefill_tokens=9)
     fleet = build_fleet(small_model(), settings, Rollout(workers=1), max_length=28)
     try:
-        options = fleet.instances["worker 0"].engine_options
+        options = fleet.instances["worker 0"].spec.options
         assert (options["batch_invariant"], options["prefill_tokens"]) == (True, 9)
     finally:
         fleet.close()

@@ -42,7 +42,7 @@ from foresail.rollout.vllm_engine import (
 )
 from foresail.rollout.vllm_instance import VllmInstance
 from foresail.rollout.vllm_weights import held_checksums, trainer_checksums
-from foresail.rollout.worker import WeightsDiffer
+from foresail.rollout.weight_sync import WeightsDiffer
 
 BACKSTOP = 120.0
 SHORT = 0.5  # seconds of patience, where running out of it is what is tried
@@ -295,7 +295,7 @@ def test_weights_are_loaded_proved_and_old_keys_forgotten_before_the_next_reques
         fake.busy_resets = 2
         vllm.update_weights(2)
         assert fake.calls[1:] == ["foresail_load", *["reset_prefix_cache"] * 3]
-        assert vllm.take_figures()["timing_s/update_weights"] > 0 and not vllm.take_figures()
+        assert vllm.take_figures()["timing_s/weight_sync"] > 0 and not vllm.take_figures()
         (done,) = vllm.generate([request_of()])
         assert set(done.versions) == {2}
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 
 import pytest
 import torch
@@ -31,7 +32,8 @@ from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.plan import Dispatch
 from foresail.rollout.policies import build_policy
-from foresail.rollout.worker import WeightsDiffer, WorkerInstance
+from foresail.rollout.weight_sync import WeightsDiffer
+from foresail.rollout.worker import PipeChannel, WorkerInstance
 
 OPTIONS = {"num_pages": 200, "page_size": 4}
 
@@ -124,27 +126,40 @@ class Process:
         return self.alive
 
 
-@pytest.mark.parametrize("order", ["poll", "_answer"])
-def test_a_death_in_the_middle_of_a_message_is_a_death(order: str) -> None:
+def open_pipe(*, alive: bool) -> tuple[PipeChannel, Connection]:
+    channel = object.__new__(PipeChannel)
+    channel.name, channel.process = "0", Process(alive=alive)
+    channel.pipe, theirs = Pipe()
+    return channel, theirs
+
+
+def test_a_death_in_the_middle_of_a_message_is_a_death() -> None:
     message = pickle.dumps("a report of some length")
     for written in range(4 + len(message)):  # its length, and it: any part of that
-        worker = object.__new__(WorkerInstance)
-        worker.name, worker.running, worker.process = "0", {}, Process(alive=False)
-        worker.pipe, theirs = Pipe()
+        channel, theirs = open_pipe(alive=False)
         os.write(theirs.fileno(), (struct.pack("!i", len(message)) + message)[:written])
         theirs.close()
         with pytest.raises(InstanceLost):
-            getattr(worker, order)()
-        worker.pipe.close()
+            channel.receive(600)
+        channel.pipe.close()
+
+
+def test_what_a_process_said_before_it_died_is_heard_first() -> None:
+    channel, theirs = open_pipe(alive=False)
+    theirs.send(("failed", "no memory"))
+    theirs.close()
+    assert channel.receive(600) == [("failed", "no memory")]
+    with pytest.raises(InstanceLost):
+        channel.receive(600)
+    channel.pipe.close()
 
 
 def test_an_error_of_the_system_is_not_taken_for_a_death() -> None:
-    worker = object.__new__(WorkerInstance)
-    worker.name, worker.running, worker.process = "0", {}, Process(alive=True)
-    worker.pipe, _ = Pipe()
-    worker.pipe.close()
+    channel, theirs = open_pipe(alive=True)
+    channel.pipe.close()
     with pytest.raises(OSError, match="closed"):
-        worker.poll()
+        channel.receive(0)
+    theirs.close()
 
 
 def test_the_checksum_sees_every_bit():

@@ -35,7 +35,7 @@ from foresail.rollout.build import gather
 from foresail.rollout.groups import continue_request
 from foresail.rollout.vllm_instance import VllmInstance, saved
 from foresail.rollout.vllm_weights import trainer_checksums
-from foresail.rollout.worker import WeightsDiffer
+from foresail.rollout.weight_sync import WeightsDiffer
 
 A, B = 0, 1  # seeds of weights
 

@@ -1,0 +1,63 @@
+"""What an actor prints, in the run directory: written there where the actor is on the trainer's host, else brought
+along with its messages."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MOST = 2**16  # bytes brought along at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogFile:
+    """Where the trainer wants it; `home` is its node."""
+
+    path: Path
+    home: str
+
+    def open(self, node: str) -> OpenLog:
+        """From now on all this process prints goes there, what its libraries print included."""
+        at_home = node == self.home
+        place = self.path if at_home else Path(tempfile.mkstemp(prefix="foresail-", suffix=".log")[1])
+        place.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+        return OpenLog(None if at_home else place)
+
+
+class OpenLog:
+    """The actor's side: `news` are messages with what was printed since, for an actor far from home."""
+
+    def __init__(self, far: Path | None) -> None:
+        self.reader = None if far is None else far.open("rb")
+        if far is not None:
+            far.unlink()
+
+    def news(self) -> Iterator[tuple[Any, Any]]:
+        if self.reader is not None and (text := self.reader.read(MOST)):
+            yield "log", text
+
+
+class LogCopy:
+    """The trainer's side."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def takes(self, message: tuple[Any, Any]) -> bool:
+        kind, content = message
+        if kind == "log":
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                file.write(content)
+        return kind == "log"

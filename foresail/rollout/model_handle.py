@@ -1,0 +1,85 @@
+"""A model on its way to another process: where it lies in shared memory, or how it is built, without weights."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+import torch.multiprocessing as processes
+from torch import nn
+
+from foresail.model.decoder import Decoder
+
+ModelHandle = Callable[[], Decoder]
+
+
+@dataclass(frozen=True)
+class SharedModel:
+    """For any process of this machine: it reads and sees what this process writes."""
+
+    content: bytes
+
+    @classmethod
+    def of(cls, model: Decoder) -> SharedModel:
+        before = processes.get_sharing_strategy()
+        processes.set_sharing_strategy(
+            "file_system"
+        )  # by name: the other process need not be a child of this one
+        try:
+            return cls(bytes(ForkingPickler.dumps(model.share_memory())))
+        finally:
+            processes.set_sharing_strategy(before)
+
+    def __call__(self) -> Decoder:
+        model: Decoder = pickle.loads(self.content)
+        return model
+
+
+@dataclass(frozen=True)
+class EmptyModel:
+    """For any host: a model of the same build, whose parameters have memory but no values yet."""
+
+    content: bytes
+    device: str
+
+    @classmethod
+    def of(cls, model: Decoder, *, device: str = "cpu") -> EmptyModel:
+        file = io.BytesIO()
+        WithoutValues(file).dump(model)
+        return cls(file.getvalue(), device)
+
+    def __call__(self) -> Decoder:
+        model: Decoder = WithMemory(io.BytesIO(self.content), torch.device(self.device)).load()
+        return model.to(self.device)
+
+
+class WithoutValues(pickle.Pickler):
+    """Parameters as their shape, type and number: one that is used twice is one again on the other side."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.numbers: dict[int, int] = {}
+
+    def persistent_id(self, found: Any) -> Any:
+        if not isinstance(found, nn.Parameter):
+            return None
+        number = self.numbers.setdefault(id(found), len(self.numbers))
+        return number, tuple(found.shape), found.dtype, found.requires_grad
+
+
+class WithMemory(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, device: torch.device) -> None:
+        super().__init__(file)
+        self.device, self.parameters = device, dict[int, nn.Parameter]()
+
+    def persistent_load(self, told: Any) -> nn.Parameter:
+        number, shape, dtype, requires_grad = told
+        if number not in self.parameters:
+            empty = torch.empty(shape, dtype=dtype, device=self.device)
+            self.parameters[number] = nn.Parameter(empty, requires_grad=requires_grad)
+        return self.parameters[number]

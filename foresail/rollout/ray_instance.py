@@ -1,0 +1,211 @@
+"""An engine in a Ray actor, on this host or another: the loop of `engine_loop.py` behind Ray's calls.
+
+The actor has two calls. `orders` puts orders into the engine's mailbox; `listen` waits for messages from it, and
+one such call is always under way, so that the trainer hears of a chunk, or of the actor's death, without asking.
+Chunks to run are sent together, since a call costs far more than what it carries.
+
+    start = partial(RayInstance, plan=EnginePlan(…), weights=…)
+    instance = start("ray 0")
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import Future, TimeoutError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from foresail.rollout.actor_log import LogCopy, LogFile
+from foresail.rollout.engine_loop import EngineSpec, Message, Order, serve
+from foresail.rollout.instance import EngineFailed, InstanceLost
+from foresail.rollout.model_handle import ModelHandle
+from foresail.rollout.remote import RemoteInstance
+from foresail.rollout.weight_buckets import Content, Piece
+from foresail.rollout.weight_sync import WeightSync
+
+LISTENING = 5.0  # seconds of one call to `listen`; nothing depends on it
+TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnginePlan:
+    """All engines of a run are alike: what they compute with, where Ray may put them, and where their logs go."""
+
+    model: ModelHandle
+    options: Mapping[str, Any]
+    drafts: bool
+    actor: Mapping[str, Any]  # Ray's options: CPUs, GPUs, on which node
+    home: str  # id of the trainer's node
+    logs: Path
+
+
+class RayInstance(RemoteInstance):
+    def __init__(self, name: str, plan: EnginePlan, weights: WeightSync) -> None:
+        super().__init__(name, RayChannel(name, plan), weights)
+
+
+class RayChannel:
+    """An actor behind its handle; see `remote.Channel`."""
+
+    def __init__(self, name: str, plan: EnginePlan) -> None:
+        import ray
+
+        spec = EngineSpec(name=name, model=plan.model, options=dict(plan.options), drafts=plan.drafts)
+        groups = {"orders": 1, "messages": 1}  # one thread each: orders stay in their order
+        actor_class = ray.remote(concurrency_groups=groups, max_restarts=0)(EngineActor).options(**plan.actor)
+        path = plan.logs / f"{name.replace(' ', '-')}.log"
+        self.name, self.outbox = name, list[Order]()
+        self.actor = actor_class.remote(spec, LogFile(path=path, home=plan.home))
+        self.log, self.listening = LogCopy(path), self._listen()
+
+    def send(self, order: str, content: Any) -> None:
+        self.outbox.append((order, content))
+        if order not in TOGETHER:
+            self._flush()
+
+    def receive(self, seconds: float) -> list[Message]:
+        self._flush()
+        if seconds <= 0 and not self.listening.done():
+            return []
+        try:
+            messages = self.listening.result(timeout=seconds)
+        except TimeoutError:
+            return []
+        except Exception as error:
+            raise self._explain(error) from error
+        self.listening = self._listen()
+        return [message for message in messages if not self.log.takes(message)]
+
+    def close(self) -> None:
+        import ray
+
+        with suppress(Exception):  # the cluster may be gone
+            ray.kill(self.actor, no_restart=True)
+
+    def _flush(self) -> None:
+        if self.outbox:
+            orders, self.outbox = self.outbox, []
+            try:
+                self.actor.orders.options(concurrency_group="orders").remote(orders)
+            except Exception as error:
+                raise self._explain(error) from error
+
+    def _listen(self) -> Future[list[Message]]:
+        messages = self.actor.listen.options(concurrency_group="messages").remote(LISTENING)
+        future: Future[list[Message]] = messages.future()
+        return future
+
+    def _explain(self, error: Exception) -> Exception:
+        """A death is the fleet's to deal with; what could not even begin would fail again in the next actor."""
+        from ray.exceptions import RayActorError
+
+        if isinstance(error, RayActorError) and not error.actor_init_failed:
+            return InstanceLost(self.name)
+        return EngineFailed(self.name, str(error))
+
+
+class EngineActor:
+    """What Ray runs. The engine is on a thread of its own; calls only fill and empty its mailbox."""
+
+    def __init__(self, spec: EngineSpec, log: LogFile) -> None:
+        import ray
+
+        self.log = log.open(ray.get_runtime_context().get_node_id())
+        self.mailbox = QueueMailbox()
+        threading.Thread(target=serve, args=(spec, self.mailbox), daemon=True).start()
+
+    def orders(self, orders: list[Order]) -> None:
+        for order in orders:
+            self.mailbox.orders.put(order)
+
+    def listen(self, seconds: float) -> list[Message]:
+        """All there are; where there is none, after so long, nothing."""
+        messages = self.mailbox.wait(seconds)
+        return [*self.log.news(), *messages]
+
+
+@dataclass
+class QueueMailbox:
+    """The engine's end inside the actor; see `engine_loop.Mailbox`."""
+
+    orders: queue.SimpleQueue[Order] = field(default_factory=queue.SimpleQueue)
+    messages: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
+
+    def take(self, *, wait: bool) -> Order | None:
+        try:
+            return self.orders.get(block=wait)
+        except queue.Empty:
+            return None
+
+    def send(self, message: Message) -> None:
+        self.messages.put(message)
+
+    def wait(self, seconds: float) -> list[Message]:
+        found: list[Message] = []
+        with suppress(queue.Empty):
+            found.append(self.messages.get(timeout=seconds))
+            while True:
+                found.append(self.messages.get_nowait())
+        return found
+
+
+# Where actors may be.
+
+
+def this_node() -> str:
+    import ray
+
+    node: str = ray.get_runtime_context().get_node_id()
+    return node
+
+
+def beside_trainer() -> dict[str, Any]:
+    """On this node; in turns with the trainer, so with no CPUs to themselves."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return {"num_cpus": 0, "scheduling_strategy": NodeAffinitySchedulingStrategy(this_node(), soft=False)}
+
+
+def spread_out(cpus: float, gpus: float) -> dict[str, Any]:
+    return {"num_cpus": cpus, "num_gpus": gpus, "scheduling_strategy": "SPREAD"}
+
+
+# Weights through Ray's object store: one copy on each host, however many actors read it.
+
+
+class ObjectTransport:
+    """See `weight_sync.Transport`. A bucket lives until its slot is used again."""
+
+    def __init__(self) -> None:
+        self.slots: dict[int, RayBucket] = {}
+
+    def pack(self, content: Content, slot: int) -> RayBucket:
+        import ray
+
+        pieces = [piece for piece, _ in content]
+        # apart from each other: Ray then copies each from where it is, and once
+        reference = ray.put([octets.cpu().numpy() for _, octets in content])
+        self.slots[slot] = RayBucket(pieces=pieces, reference=reference)
+        return self.slots[slot]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayBucket:
+    pieces: list[Piece]
+    reference: Any  # ray.ObjectRef
+
+    def open(self) -> Content:
+        import ray
+
+        arrays = ray.get(self.reference)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that they cannot be written: nobody wants to
+            octets = [torch.from_numpy(array) for array in arrays]
+        return [*zip(self.pieces, octets, strict=True)]

@@ -1,0 +1,149 @@
+"""An engine in another process, as an instance: orders go out through a channel, messages come back.
+
+What the engine does with them is `engine_loop.py`; where it runs, and how it is started, is the channel's: a
+process on this machine (`worker.py`) or a Ray actor anywhere (`ray_instance.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, Protocol
+
+from foresail.engine.request import Completion, Parked, Request
+from foresail.rollout.engine_loop import Message
+from foresail.rollout.instance import Capabilities, ChunkOrder, EngineFailed, InstanceLost, NoAnswer, Report
+from foresail.rollout.plan import Dispatch, InstanceState, SampleSpec
+from foresail.rollout.weight_sync import WeightSync
+
+PATIENCE = 600.0  # seconds for an engine to start, to answer, or to give a sign of life while it works
+
+
+class Channel(Protocol):
+    """The trainer's end. Each call but `close` may find the process gone: `InstanceLost`."""
+
+    def send(self, order: str, content: Any) -> None: ...
+
+    def receive(self, seconds: float) -> list[Message]:
+        """What came, in order; waits so long for the first."""
+
+    def close(self) -> None:
+        """End the process; whatever it does, it is gone afterwards."""
+
+
+class RemoteInstance:
+    """Works by itself; polling only listens. See `instance.Instance`."""
+
+    works_by_itself = True
+    # No lending: its cache is its process's own memory.
+    capabilities = Capabilities(
+        keyed_noise=True, parking=True, drafts=True, memory_lending=False, logprobs=True
+    )
+    cache_bytes = 0
+
+    def __init__(self, name: str, channel: Channel, weights: WeightSync) -> None:
+        self.name, self.channel, self.weights = name, channel, weights
+        self.running: dict[str, Dispatch] = {}
+        self._state: InstanceState | None = None
+        self.reports: list[Report] = []
+        self.answers: deque[Any] = deque()
+        self.heard, self.num_reports = time.monotonic(), 0
+
+    @property
+    def state(self) -> InstanceState:
+        """Known once the engine is built; asking for it waits for that."""
+        deadline = time.monotonic() + PATIENCE
+        while self._state is None:
+            self._listen_until(deadline)
+        return self._state
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the engine is built: then nobody waits for its state."""
+        self._listen(0)
+        return self._state is not None
+
+    @property
+    def load(self) -> int:
+        return len(self.running)
+
+    def submit(self, order: ChunkOrder) -> None:
+        if not self.running:
+            self.heard = time.monotonic()  # an idle engine says nothing
+        self.running[order.dispatch.spec.id] = order.dispatch
+        self.order("submit", order)
+
+    def cancel(self, request_id: str) -> None:
+        if self.running.pop(request_id, None) is not None:
+            self.order("cancel", request_id)
+
+    def poll(self) -> list[Report]:
+        self._listen(0)
+        reports, self.reports = self.reports, []
+        mine = [report for report in reports if report.event.spec.id in self.running]
+        for report in mine:
+            del self.running[report.event.spec.id]
+        if self.running and time.monotonic() > self.heard + PATIENCE:
+            raise NoAnswer(self.name)
+        return mine
+
+    def park(self, request_id: str) -> Parked | None:
+        """Nothing rests over there: the next order may be long in coming."""
+        return None
+
+    def learn(self, spec: SampleSpec, ids: Sequence[int]) -> None:
+        self.order("learn", (spec, ids))
+
+    def generate(self, requests: Sequence[Request]) -> Sequence[Completion]:
+        self.order("generate", requests)
+        completions: Sequence[Completion] = self.answer(PATIENCE)
+        return completions
+
+    def at_work(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def take_figures(self) -> dict[str, float]:
+        return {}
+
+    def update_weights(self, version: int) -> None:
+        if self.weights.push(version, [self]):
+            raise InstanceLost(self.name)
+
+    def close(self) -> None:
+        with suppress(InstanceLost):
+            self.channel.send("close", None)
+        self.channel.close()
+
+    def order(self, kind: str, content: Any) -> None:
+        assert kind != "weights" or not self.running, "chunks under way belong to the old weights"
+        self.channel.send(kind, content)
+
+    def answer(self, seconds: float) -> Any:
+        """Reports of cancelled chunks may still come before it; they are of no use to anybody."""
+        deadline = time.monotonic() + seconds
+        while not self.answers:
+            self._listen_until(deadline)
+        if not self.running:
+            self.reports.clear()
+        return self.answers.popleft()
+
+    def _listen_until(self, deadline: float) -> None:
+        if (left := deadline - time.monotonic()) <= 0:
+            raise NoAnswer(self.name)
+        self._listen(left)
+
+    def _listen(self, seconds: float) -> None:
+        for kind, content in self.channel.receive(seconds):
+            self.heard = time.monotonic()
+            match kind:
+                case "ready":
+                    self._state = content
+                case "reports":
+                    self.reports += content
+                    self.num_reports += len(content)
+                case "answer":
+                    self.answers.append(content)
+                case "failed":
+                    raise EngineFailed(self.name, content)

@@ -1,0 +1,123 @@
+"""Another engine in the place of a lost one, started beside the run: nobody waits for it while others work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Protocol
+
+from foresail.rollout.instance import Instance, InstanceLost
+from foresail.rollout.remote import PATIENCE, RemoteInstance
+
+MOST_IN_VAIN = 3  # engines in one place that end, one after the other, before they have reported anything
+
+
+class Replacements(Protocol):
+    @property
+    def pending(self) -> bool:
+        """Whether one is on its way."""
+
+    def lost(self, name: str) -> None: ...
+
+    def ready(self) -> list[Instance]:
+        """Those that can work from now on, each once."""
+
+    def take_figures(self) -> dict[str, float]: ...
+
+    def close(self) -> None: ...
+
+
+class NoReplacements:
+    """A lost instance is gone for good."""
+
+    pending = False
+
+    def lost(self, name: str) -> None: ...
+
+    def ready(self) -> list[Instance]:
+        return []
+
+    def take_figures(self) -> dict[str, float]:
+        return {}
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Starting:
+    place: str
+    instance: RemoteInstance
+    since: float
+
+
+class Restarts:
+    """`start(name)` starts an engine like the lost one; "worker 0" is followed by "worker 0.1".
+
+    One that is not there after `seconds`, since the cluster has no room for it say, is given up.
+    """
+
+    def __init__(self, start: Callable[[str], RemoteInstance], *, seconds: float = PATIENCE) -> None:
+        self.start, self.seconds = start, seconds
+        self.starting: list[Starting] = []
+        self.followers: dict[str, Starting] = {}  # by name
+        self.number: dict[str, int] = {}  # place -> engines started there, the first not counted
+        self.in_vain: dict[str, int] = {}
+        self.num_lost, self.recoveries = 0, list[float]()
+
+    @property
+    def pending(self) -> bool:
+        return bool(self.starting)
+
+    def lost(self, name: str) -> None:
+        self.num_lost += 1
+        before = self.followers.pop(name, None)
+        place = name if before is None else before.place
+        silent = before is not None and not before.instance.num_reports
+        self._start(place, in_vain=self.in_vain.get(place, 0) + 1 if silent else 0)
+
+    def _start(self, place: str, *, in_vain: int) -> None:
+        self.in_vain[place] = in_vain
+        if in_vain < MOST_IN_VAIN:
+            number = self.number[place] = self.number.get(place, 0) + 1
+            instance = self.start(f"{place}.{number}")
+            self.starting.append(Starting(place=place, instance=instance, since=time.monotonic()))
+
+    def ready(self) -> list[Instance]:
+        found: list[Instance] = []
+        for follower in [*self.starting]:
+            try:
+                is_ready = follower.instance.is_ready
+            except InstanceLost:
+                self._give_up(follower)
+                self._start(follower.place, in_vain=self.in_vain[follower.place] + 1)
+                continue
+            waited = time.monotonic() - follower.since
+            if is_ready:
+                self.starting.remove(follower)
+                self.followers[follower.instance.name] = follower
+                self.recoveries.append(waited)
+                found.append(follower.instance)
+            elif waited > self.seconds:
+                self._give_up(follower)
+        return found
+
+    def _give_up(self, follower: Starting) -> None:
+        self.starting.remove(follower)
+        with suppress(InstanceLost):
+            follower.instance.close()
+
+    def take_figures(self) -> dict[str, float]:
+        figures: dict[str, float] = {}
+        if self.num_lost:
+            figures["rollout/instances_lost"] = self.num_lost
+        if self.recoveries:
+            figures["rollout/recovery_s"] = fmean(self.recoveries)
+        self.num_lost, self.recoveries = 0, []
+        return figures
+
+    def close(self) -> None:
+        for follower in [*self.starting]:
+            self._give_up(follower)

@@ -1,0 +1,105 @@
+"""Weights on their way to another process: named tensors cut into buckets of bounded size, and put together there.
+
+    for bucket in fill([("embed", tensor)], limit=4): ...  -> [(Piece("embed", 0), bytes 0 to 3)], …
+
+No side ever holds a second copy of the model: a bucket's pieces are views of the sender's tensors, and the receiver
+copies them to where they belong. What arrived is proven by checksums of the receiver's own memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from foresail.model.decoder import Decoder
+from foresail.model.weights import as_bytes, tensor_checksum
+
+Named = Iterable[tuple[str, Tensor]]  # the source: whole tensors by the names of `named_parameters`
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Where bytes belong: in which tensor, from which of its bytes on."""
+
+    name: str
+    start: int
+
+
+Content = Sequence[tuple[Piece, Tensor]]  # bytes
+
+
+class Bucket(Protocol):
+    """What travels: pieces, or where to find them."""
+
+    def open(self) -> Content: ...
+
+
+def fill(named: Named, limit: int) -> Iterator[Content]:
+    """Pieces of at most `limit` bytes in all, in the order of the tensors."""
+    content: list[tuple[Piece, Tensor]] = []
+    room = limit
+    for name, tensor in named:
+        octets, start = as_bytes(tensor), 0
+        while start < len(octets):
+            piece = octets[start : start + room]
+            content.append((Piece(name, start), piece))
+            start += len(piece)
+            room -= len(piece)
+            if not room:
+                yield content
+                content, room = [], limit
+    if content:
+        yield content
+
+
+def num_bytes(content: Content) -> int:
+    return sum(len(octets) for _, octets in content)
+
+
+class SharedSlots:
+    """A transport for processes of this machine: each slot is a piece of shared memory, which members map.
+
+    See `weight_sync.Transport`; it is for engines whose weights are their own, since the trainer's are sharded say.
+    """
+
+    def __init__(self, *, slots: int, bucket_bytes: int) -> None:
+        self.memory = torch.empty(slots, bucket_bytes, dtype=torch.uint8).share_memory_()
+
+    def pack(self, content: Content, slot: int) -> SharedBucket:
+        pieces, end = [], 0
+        for piece, octets in content:
+            start, end = end, end + len(octets)
+            self.memory[slot, start:end].copy_(octets)
+            pieces.append((piece, start, end))
+        return SharedBucket(memory=self.memory[slot], pieces=pieces)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedBucket:
+    memory: Tensor
+    pieces: Sequence[tuple[Piece, int, int]]  # each with its first byte in the slot and the end
+
+    def open(self) -> Content:
+        return [(piece, self.memory[start:end]) for piece, start, end in self.pieces]
+
+
+class WeightLoader:
+    """The receiver: a model whose parameters are overwritten piece by piece."""
+
+    def __init__(self, model: Decoder) -> None:
+        self.parameters = dict(model.named_parameters())
+
+    @torch.no_grad()
+    def load(self, content: Content) -> None:
+        for piece, octets in content:
+            target = as_bytes(self.parameters[piece.name])
+            target[piece.start : piece.start + len(octets)].copy_(octets)
+
+    def checksums(self, names: Sequence[str] | None) -> dict[str, int]:
+        """Of these parameters; None: of all."""
+        wanted = self.parameters if names is None else names
+        return {name: tensor_checksum(self.parameters[name]) for name in wanted}

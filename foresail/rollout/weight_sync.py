@@ -1,0 +1,193 @@
+"""How a trainer's weights reach engines in other processes: versioned, and proven tensor by tensor.
+
+    same memory     an engine in the trainer's process: nothing to do (`native.py`)
+    shared memory   engines on this machine read the trainer's own tensors: nothing to copy (`SharedWeights`)
+    copies          engines with weights of their own get those that changed, in buckets (`CopiedWeights`), through
+                    shared memory (`SharedSlots`) or Ray's object store (`ObjectTransport`)
+
+Either way every engine answers with checksums of what lies in its memory, and the trainer compares them with its
+own: another tensor, or none in time, stops the run with an error that names it. The source is an iterator over
+whole tensors, so that a sharded trainer can gather one at a time.
+
+Buckets overlap: the next is filled, and its tensors' checksums taken, while engines load the last. Nothing is sent
+while requests are under way, for they belong to the old weights.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from foresail.model.weights import tensor_checksum
+from foresail.records import RunStopped
+from foresail.rollout.instance import InstanceLost, NoAnswer
+from foresail.rollout.weight_buckets import Bucket, Content, Named, fill, num_bytes
+
+SYNC_SECONDS = 600.0  # for an engine to load a bucket, or to read its weights
+BUCKET_BYTES = 64 * 2**20
+SLOTS = 2  # buckets under way: one is loaded while the next is filled
+GB = 10**9
+
+
+class WeightsDiffer(RunStopped):
+    """An engine has other weights than the trainer."""
+
+
+class WeightsLate(RunStopped):
+    """An engine did not say in time that it has the weights."""
+
+
+class Member(Protocol):
+    """An engine elsewhere; each call may find it gone: `InstanceLost`."""
+
+    name: str
+
+    def order(self, kind: str, content: Any) -> None: ...
+
+    def answer(self, seconds: float) -> Any:
+        """What it answers to its oldest order without one; `NoAnswer` after so long."""
+
+
+class Transport(Protocol):
+    """Puts a bucket where all members can open it."""
+
+    def pack(self, content: Content, slot: int) -> Bucket:
+        """The slot's last bucket was loaded by all, and may be overwritten."""
+
+
+class WeightSync(Protocol):
+    def push(self, version: int, members: Sequence[Member]) -> list[str]:
+        """All members have the trainer's weights, called `version`, when it returns; but for those found gone."""
+
+    def take_figures(self) -> dict[str, float]: ...
+
+
+class SharedWeights:
+    """Members read the trainer's own memory: they only prove it."""
+
+    def __init__(self, source: Callable[[], Named]) -> None:
+        self.source = source
+        self.tally = Tally()
+
+    def push(self, version: int, members: Sequence[Member]) -> list[str]:
+        with self.tally:
+            crew = Crew(members)
+            crew.order("weights", (version, None))
+            compare(crew, version, {name: tensor_checksum(tensor) for name, tensor in self.source()})
+        return crew.lost
+
+    def take_figures(self) -> dict[str, float]:
+        return self.tally.take()
+
+
+class CopiedWeights:
+    """Members have copies: each tensor that one of them lacks is sent to all."""
+
+    def __init__(
+        self, source: Callable[[], Named], transport: Transport, *, bucket_bytes: int = BUCKET_BYTES
+    ) -> None:
+        self.source, self.transport, self.bucket_bytes = source, transport, bucket_bytes
+        self.loaded: dict[str, dict[str, int]] = {}  # member -> checksums of what it has, as it said itself
+        self.tally = Tally()
+
+    def push(self, version: int, members: Sequence[Member]) -> list[str]:
+        with self.tally:
+            crew = Crew(members)
+            sums, changed, under_way = dict[str, int](), list[str](), list[str]()
+            for number, content in enumerate(fill(self._missing(crew, sums, changed), self.bucket_bytes)):
+                if len(under_way) == SLOTS:
+                    crew.answers(under_way.pop(0))
+                crew.order("bucket", self.transport.pack(content, number % SLOTS))
+                under_way.append(content[-1][0].name)
+                self.tally.sent += num_bytes(content)
+            for last_tensor in under_way:
+                crew.answers(last_tensor)
+            crew.order("weights", (version, changed))
+            compare(crew, version, {name: sums[name] for name in changed})
+        for member in crew.alive:
+            self.loaded[member.name] = sums
+        for name in crew.lost:
+            self.loaded.pop(name, None)
+        return crew.lost
+
+    def _missing(self, crew: Crew, sums: dict[str, int], changed: list[str]) -> Iterator[tuple[str, Tensor]]:
+        known = [self.loaded.get(member.name, {}) for member in crew.alive]
+        for name, tensor in self.source():
+            sums[name] = tensor_checksum(tensor)
+            if any(loaded.get(name) != sums[name] for loaded in known):
+                changed.append(name)
+                yield name, tensor
+
+    def take_figures(self) -> dict[str, float]:
+        return self.tally.take()
+
+
+class Crew:
+    """Members of one push: those that are found gone leave it, the others go on."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.alive, self.lost = [*members], list[str]()
+
+    def order(self, kind: str, content: Any) -> None:
+        for member in [*self.alive]:
+            try:
+                member.order(kind, content)
+            except InstanceLost:
+                self._drop(member)
+
+    def answers(self, tensor: str) -> list[tuple[Member, Any]]:
+        """One from each; `tensor` is the last they were told of."""
+        found = []
+        for member in [*self.alive]:
+            try:
+                found.append((member, member.answer(SYNC_SECONDS)))
+            except NoAnswer as silent:
+                raise WeightsLate(
+                    f"instance {member.name} did not confirm the weights up to {tensor} within {SYNC_SECONDS:g} s; "
+                    "see its log for what it does, and resume the run"
+                ) from silent
+            except InstanceLost:
+                self._drop(member)
+        return found
+
+    def _drop(self, member: Member) -> None:
+        self.alive.remove(member)
+        self.lost.append(member.name)
+
+
+def compare(crew: Crew, version: int, ours: dict[str, int]) -> None:
+    """Checksums of what members have against the trainer's, by tensor."""
+    for member, theirs in crew.answers(next(reversed(ours), "weights")):
+        for name in ours.keys() | theirs.keys():
+            if ours.get(name) != theirs.get(name):
+                told, own = (f"{found[name]:016x}" if name in found else "none" for found in (theirs, ours))
+                raise WeightsDiffer(
+                    f"{name} has checksum {told} on instance {member.name} and {own} in the trainer, both called "
+                    f"version {version}; where memory is shared it was not updated in place, else it did not arrive"
+                )
+
+
+class Tally:
+    """Seconds and bytes of pushes since the last look."""
+
+    def __init__(self) -> None:
+        self.seconds, self.sent, self.pushes = 0.0, 0, 0
+
+    def __enter__(self) -> None:
+        self.start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self.start
+        self.pushes += 1
+
+    def take(self) -> dict[str, float]:
+        if not self.pushes:
+            return {}
+        figures = {"timing_s/weight_sync": self.seconds, "perf/weight_sync_gb": self.sent / GB}
+        if self.sent:
+            figures["perf/weight_sync_s_per_gb"] = self.seconds / (self.sent / GB)
+        self.seconds, self.sent, self.pushes = 0.0, 0, 0
+        return figures

@@ -1,0 +1,124 @@
+"""Engines in actors of a real Ray cluster: same tokens, proven weights, and deaths that lose nothing.
+
+Skipped where Ray is not installed; `make test-ray` has it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("ray", reason="needs Ray: make test-ray")
+
+from tiny_rollouts import MAX_TOKENS, small_engine, small_model, specs, whole_requests
+
+from foresail.model.decoder import Decoder
+from foresail.recipe.cluster import Cluster
+from foresail.recipe.parts import Engine, Rollout
+from foresail.recipe.ray_cluster import Room, open_cluster
+from foresail.rollout.build import build_fleet
+from foresail.rollout.fleet import Fleet
+from foresail.rollout.plan import SampleSpec
+
+SETTINGS = Engine(page_size=4, kv_tokens=800, max_running=8)
+PATIENCE = 600.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    with open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)):
+        yield
+
+
+@pytest.fixture(params=["colocated", "separate"])
+def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Decoder, Fleet]]:
+    model = small_model()
+    opened = open_fleet(model, tmp_path, placement=request.param)
+    try:
+        yield model, opened
+    finally:
+        opened.close()
+
+
+def open_fleet(model: Decoder, folder: Path, *, workers: int = 2, **settings: Any) -> Fleet:
+    return build_fleet(
+        model,
+        SETTINGS,
+        Rollout(workers=workers, chunk_tokens=4),
+        max_length=12 + MAX_TOKENS,
+        cluster=Cluster(kind="ray", worker_cpus=0.5, **settings),
+        logs=folder / "logs",
+    )
+
+
+def draw(fleet: Fleet, disturb: Any = lambda: None) -> dict[str, list[int]]:
+    """All requests by the fleet, each once."""
+    requests, drawn = whole_requests(), {}
+    groups: dict[int, list[SampleSpec]] = {}
+    first = fleet.next_group
+    for spec in specs():
+        moved = SampleSpec(**{**vars(spec), "group": first + spec.group})
+        groups.setdefault(moved.group, []).append(moved)
+    for members in groups.values():
+        fleet.launch(members, [requests[spec.id] for spec in members])
+    deadline = time.monotonic() + PATIENCE
+    while fleet.busy:
+        assert time.monotonic() < deadline, "the actors do not answer"
+        for spec, completion in fleet.work():
+            assert spec.id not in drawn, "drawn twice"
+            drawn[spec.id] = completion.ids
+        disturb()
+        time.sleep(0.001)
+    return drawn
+
+
+def drawn_here(model: Decoder) -> dict[str, list[int]]:
+    return {c.request.id: c.ids for c in small_engine(model).generate(whole_requests().values())}
+
+
+def process_of(instance: Any) -> int:
+    """The process id of an actor: it is in Ray's own books."""
+    from ray._private.state import actors
+
+    return actors(instance.channel.actor._actor_id.hex())["Pid"]
+
+
+def test_actors_draw_what_the_process_itself_draws_whatever_the_weights(fleet: tuple[Decoder, Fleet]) -> None:
+    model, actors = fleet
+    before = drawn_here(model)
+    assert draw(actors) == before
+    with torch.no_grad():
+        model.embed.weight.mul_(1.5)
+    actors.update_weights(1)
+    assert draw(actors) == drawn_here(model) != before
+    assert actors.take_figures()["timing_s/weight_sync"] > 0
+
+
+def test_a_killed_actor_is_replaced_and_no_token_changes(fleet: tuple[Decoder, Fleet]) -> None:
+    model, actors = fleet
+    actors.update_weights(1)
+    numbers, names = random.Random(0), {*actors.instances}
+
+    def kill_once() -> None:
+        at_work = [instance for instance in actors.instances.values() if instance.load]
+        if {*actors.instances} == names and at_work:
+            os.kill(process_of(numbers.choice(at_work)), signal.SIGKILL)
+            names.clear()
+
+    assert draw(actors, kill_once) == drawn_here(model)
+    deadline = time.monotonic() + PATIENCE
+    while len(actors.instances) < 2:
+        assert time.monotonic() < deadline, "no actor in its place"
+        actors.work()
+        time.sleep(0.01)
+    assert draw(actors) == drawn_here(model)
+    figures = actors.take_figures()
+    assert figures["rollout/instances_lost"] == 1 and figures["rollout/recovery_s"] > 0
