@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from foresail.model.kernels import available
+from foresail.model.shards import local
 from foresail.recipe.parts import Optimizer
 from foresail.train.gradients import GradientSums
 from foresail.train.masters import WHOLE, Shard, join, random_low_bits, split
@@ -40,15 +41,15 @@ class CompactAdamW:
     ) -> None:
         self.settings, self.steps = settings, 0
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-        self.names, self.weights = list(trained), list(trained.values())
+        self.names, self.weights = list(trained), [local(weight) for weight in trained.values()]
         if any(weight.dtype == torch.float16 for weight in self.weights):
             raise ValueError('8-bit states do not go with float16; set model.dtype = "bfloat16"')
-        self.gradients = GradientSums(self.weights, world)
+        self.gradients = GradientSums(list(trained.values()), world)
         self.lows = [
             None
             if weight.dtype == torch.float32
             else random_low_bits(weight.detach(), seed, name, shards.get(name), world)
-            for name, weight in trained.items()
+            for name, weight in zip(self.names, self.weights, strict=True)
         ]
         self.offsets = [shards[name].offset if name in shards else 0 for name in self.names]
         self.moments = [zero_moments(weight) for weight in self.weights]
@@ -61,7 +62,7 @@ class CompactAdamW:
     def update(self, learning_rate: float) -> None:
         self.steps += 1
         for number, weight in enumerate(self.weights):
-            if (gradient := self.gradients[number]) is not None:
+            if (gradient := self.gradients[number]) is not None and weight.numel():
                 rates = self._rates(learning_rate, decays=weight.ndim > 1)
                 state = self.lows[number], gradient, self.moments[number]
                 apply(weight, *state, rates, self.offsets[number])
