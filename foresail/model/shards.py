@@ -2,7 +2,7 @@
 
     shard(model, mesh)            # every block and the rest; before it has memory, or after
     local(weight)                 # this rank's rows, in place; a weight that is not sharded is all there
-    put_rows(weight, 4, rows)     # rows 4, 5, … as far as they are this rank's
+    put_rows(weight, 4, rows)     # rows 4, 5, … as far as this rank has them
     gather_whole(weight, to=2)    # the whole weight on rank 2; None elsewhere
 
 Of 10 rows on 4 ranks, the ranks have 3, 3, 3 and 1; of 2 rows, 1, 1, 0 and 0.
@@ -59,13 +59,18 @@ def first_row(weight: Tensor) -> int:
     return min(each * weight.device_mesh.get_local_rank(), weight.shape[0])
 
 
+def own_rows(weight: Tensor, start: int, count: int) -> range:
+    """Those of `count` rows from `start` on that this rank has: it has 5 to 9, and of 4, 5, 6 these are 5 and 6."""
+    first, mine = first_row(weight), len(local(weight))
+    begin = max(start, first)
+    return range(begin, max(begin, min(start + count, first + mine)))
+
+
 @torch.no_grad()
 def put_rows(weight: Tensor, start: int, rows: Tensor) -> None:
-    """`rows` are those of the whole weight from `start` on; it suffices that they can be sliced."""
-    mine, first = local(weight), first_row(weight)
-    begin, end = max(start, first), min(start + rows.shape[0], first + len(mine))
-    if begin < end:
-        mine[begin - first : end - first].copy_(rows[begin - start : end - start])
+    """`rows` are those of the whole weight from `start` on."""
+    first, own = first_row(weight), own_rows(weight, start, len(rows))
+    local(weight)[own.start - first : own.stop - first].copy_(rows[own.start - start : own.stop - start])
 
 
 @torch.no_grad()

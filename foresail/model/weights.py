@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import torch
+from torch.distributed.tensor import DTensor
 
 from foresail.model.decoder import Decoder
+from foresail.model.shards import local, put_rows
 
 
 @torch.no_grad()
@@ -17,20 +19,24 @@ def init_weights(model: Decoder, seed: int) -> None:
     depth_scale = (2 * model.shape.num_layers) ** -0.5
     for name, parameter in model.named_parameters():
         if parameter.ndim == 1:
-            parameter.fill_(0.0 if name.endswith("bias") else 1.0)
+            local(parameter).fill_(0.0 if name.endswith("bias") else 1.0)
             continue
         std = parameter.shape[1] ** -0.5
         if name.endswith(("attention.out.weight", "mlp.down.weight")):
             std *= depth_scale
-        parameter.copy_(torch.randn(parameter.shape, generator=generator) * std)
+        put_rows(parameter, 0, torch.randn(parameter.shape, generator=generator) * std)
 
 
 @torch.no_grad()
 def checksum(model: Decoder) -> int:
-    """A sum over all bits of all parameters, each with its place: equal weights give equal sums."""
+    """A sum over all bits of all parameters, each with its place: equal weights give equal sums.
+
+    Of sharded ones all ranks ask for it, and each gets it.
+    """
     total = 0
     for number, parameter in enumerate(model.parameters(), start=1):
-        words = parameter.detach().contiguous().view(torch.uint8).flatten()
+        whole = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter
+        words = whole.detach().contiguous().view(torch.uint8).flatten()
         words = torch.nn.functional.pad(words, (0, -len(words) % 8)).view(torch.int64)
         places = torch.arange(1, len(words) + 1, device=words.device) * 2_654_435_761
         total = (total + number * int((words ^ places).sum())) & (1 << 64) - 1

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from foresail.recipe import parts
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
+from foresail.recipe.cluster import Cluster
 from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
@@ -85,6 +86,7 @@ class Rl(Stage):
     engine: parts.Engine = parts.Engine()
     optimizer: parts.Optimizer = parts.Optimizer()
     checkpoints: parts.Checkpoints = parts.Checkpoints()
+    cluster: Cluster = Cluster()
 
     @property
     def samples_per_step(self) -> int:
@@ -127,6 +129,10 @@ class Rl(Stage):
         most = min(self.engine.max_running, max(phase.samples_per_step for phase in self.phases))
         alike = self.engine.batch_invariant or self.run.deterministic
         return self.engine.model_copy(update={"max_running": most, "batch_invariant": alike})
+
+    def for_followers(self) -> Self:
+        """Without rewards, which may be functions of the process that leads, or data."""
+        return self.model_copy(update={"reward": Reward(), "data": (), "eval": (), "environment": None})
 
     def mistakes(self) -> Iterator[str]:
         if self.curriculum:

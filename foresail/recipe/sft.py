@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from foresail.recipe import parts
+from foresail.recipe.cluster import Cluster
 from foresail.recipe.sources import Chats, count_all, name_mistakes, named, supply_warnings, weight_mistakes
 from foresail.recipe.stage import Stage
 
@@ -34,6 +35,7 @@ class Sft(Stage):
     recompute: parts.Recompute = False
     optimizer: parts.Optimizer = parts.Optimizer(lr=1e-5)
     checkpoints: parts.Checkpoints = parts.Checkpoints(every=50)
+    cluster: Cluster = Cluster()
 
     @property
     def samples_per_step(self) -> int:

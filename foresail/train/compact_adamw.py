@@ -11,7 +11,7 @@ Legend: N numbers of one weight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,7 @@ from foresail.recipe.parts import Optimizer
 from foresail.train.gradients import GradientSums
 from foresail.train.masters import WHOLE, Shard, join, random_low_bits, split
 from foresail.train.moments import MEAN, SQUARE, Moments, Rates, dequantize, quantize, zero_moments
+from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
 
 
@@ -92,6 +93,24 @@ class CompactAdamW:
             if low is not None:
                 tensors[f"low:{name}"] = low
         return tensors
+
+    def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
+        """This rank's `state()`, of a run with more ranks or fewer. Moments are rounded anew, in other blocks."""
+        steps, found = int(pieces["steps"][0]), {"steps": pieces["steps"][0]}
+        for name, weight, low, offset in zip(self.names, self.weights, self.lows, self.offsets, strict=True):
+            if low is not None:
+                found[f"low:{name}"] = share_of(pieces[f"low:{name}"], offset, low)
+            for moment, kind in ((MEAN, "mean"), (SQUARE, "square")):
+                codes, scales = pieces[f"{kind}_N:{name}"], pieces[f"{kind}_scale_B:{name}"]
+                parts = [dequantize(*part, moment) for part in zip(codes, scales, strict=True)]
+                values_N = share_of(parts, offset, weight.flatten())
+                coded = (
+                    quantize(values_N, moment, steps, offset)
+                    if weight.numel()
+                    else (codes[0][:0], scales[0][:0])
+                )
+                found[f"{kind}_N:{name}"], found[f"{kind}_scale_B:{name}"] = coded
+        return found
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         own = self.state()

@@ -89,3 +89,11 @@ def idle_batch(sequences: Sequence[TrainSequence], device: torch.device) -> Pack
     assert not sequences[0].loss_mask[0], "nothing predicts a first token"
     token = Segment(number=0, start=0, end=1)
     return replace(pack_batch(sequences[:1], [0.0], [token], device), names=())
+
+
+def describe_shares(updates: Sequence[Sequence[PackedBatch]], world: World) -> dict[str, float]:
+    """How far the ranks' tokens are apart: the fullest rank's over the mean, 1 where all have as many."""
+    if world.size == 1:
+        return {}
+    mine = sum(batch.ids_T.numel() for batches in updates for batch in batches)
+    return {"perf/rank_imbalance": world.max(mine) * world.size / world.sum(mine)}

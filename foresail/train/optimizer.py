@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from foresail.recipe.parts import Optimizer
 from foresail.train.compact_adamw import CompactAdamW
 from foresail.train.gradients import GradientSums
 from foresail.train.masters import WHOLE, Shard, join, random_low_bits, shards_of
+from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
@@ -32,7 +33,7 @@ class MasterAdamW:
         world: World = ONE_PROCESS,
         shards: Mapping[str, Shard] = WHOLE,
     ) -> None:
-        self.settings = settings
+        self.settings, self.shards = settings, shards
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         self.names, self.weights = list(trained), [local(weight) for weight in trained.values()]
         self.gradients = GradientSums(list(trained.values()), world)
@@ -80,6 +81,16 @@ class MasterAdamW:
             if weight is not master:
                 tensors[f"master:{name}"] = master
         return tensors if self.gradients.scale is None else tensors | {SCALE: self.gradients.scale.state()}
+
+    def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
+        """This rank's `state()`, of a run that had more ranks, or fewer."""
+        weights = dict(zip(self.names, self.weights, strict=True))
+        return {
+            key: share_of(parts, self.shards[name].offset, weights[name])
+            if (name := key.partition(":")[2]) in weights and parts[0].ndim
+            else parts[0]
+            for key, parts in pieces.items()
+        }
 
     @torch.no_grad()
     def load_state(self, tensors: dict[str, Tensor]) -> None:

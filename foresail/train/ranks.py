@@ -4,7 +4,7 @@
         world.sum(tensor)
 
 Tensors of the model go by the device's own backend. Orders and other objects go by gloo and may be waited for
-without a limit: a rollout takes as long as it takes. Who dies meanwhile ends its connections, and that ends the wait.
+without a limit: a rollout takes as long as it takes. Who dies meanwhile ends its connections, which ends the wait.
 """
 
 from __future__ import annotations
