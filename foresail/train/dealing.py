@@ -80,6 +80,13 @@ def pack_share(
         device=device,
         share_from=share_from,
     )
+    return with_idle(batches, sequences, world, device)
+
+
+def with_idle(
+    batches: list[PackedBatch], sequences: Sequence[TrainSequence], world: World, device: torch.device
+) -> list[PackedBatch]:
+    """As many micro-batches as the rank with most has."""
     idle = world.max(len(batches)) - len(batches)
     return batches + [idle_batch(sequences, device) for _ in range(idle)]
 

@@ -80,6 +80,7 @@ class Trainer(Generic[Recipe]):
         self.critic: Any = None
         self.reference: Decoder | None = None
         self.copy: Decoder | None = None  # of all weights, for the engines of this rank
+        self.copy_version: int | None = None  # the step after which they were copied
 
     def open_models(self) -> None:
         """The learner that every stage has, from the checkpoint or as the recipe says."""
