@@ -9,7 +9,7 @@ from pydantic import Field
 
 from foresail.recipe import parts
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
-from foresail.recipe.cluster import Cluster
+from foresail.recipe.cluster import Cluster, rank_mistakes
 from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
@@ -153,6 +153,7 @@ class Rl(Stage):
         yield from group_mistakes(
             self.samples_per_prompt, advantage, dynamic_sampling=dynamic_sampling.enabled
         )
+        yield from self.rank_mistakes()
         yield from split_mistakes(self.prompts_per_step, self.updates_per_step, self.passes_per_step)
         if self.max_length > self.micro_batch_tokens:
             yield (
@@ -187,6 +188,18 @@ class Rl(Stage):
         for key, problems in self.problem_tables.items():
             yield from name_mistakes(key, problems)
             yield from grader_mistakes(key, problems, self.reward)
+
+    def rank_mistakes(self) -> Iterator[str]:
+        yield from rank_mistakes(
+            self.cluster, self.samples_per_step // max(1, self.parts_per_pass), "prompts_per_step"
+        )
+        base_is_reference = self.lora is not None and self.loss.reference is None
+        if self.cluster.ranks > 1 and self.loss.kl_weight > 0 and base_is_reference:
+            where = self.model.path or "a checkpoint of the starting model"
+            yield (
+                "on several ranks the model below low-rank pairs cannot be the reference as well; set "
+                f'loss.reference = "{where}", or cluster.ranks = 1'
+            )
 
     def curriculum_mistakes(self) -> Iterator[str]:
         """Of the stages' lengths, and whatever is wrong with the recipe as it holds in each of them."""

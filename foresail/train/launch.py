@@ -10,6 +10,7 @@ run: what is raised here is its error. Without rank 0 no follower goes on.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import signal
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -31,7 +32,7 @@ from foresail.model.determinism import deterministic
 from foresail.model.device import choose_device
 from foresail.model.linear import batch_invariant
 from foresail.recipe import parts
-from foresail.recipe.cluster import Cluster
+from foresail.recipe.cluster import Cluster, torchrun_place
 from foresail.records import RunStopped
 from foresail.rollout.worker import hidden_main
 from foresail.train.ranks import joined
@@ -41,7 +42,9 @@ from foresail.world import ONE_PROCESS, World
 LOGS = "ranks"  # folder in that of the run
 A_MOMENT = 10.0  # seconds until a process whose connection broke is found dead
 HERE = "127.0.0.1"
-TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+PATIENCE = 600.0  # seconds for a process to start
+STUCK = 120.0  # seconds until a process that cannot be interrupted is ended
+SIGNAL = signal.SIGUSR2
 
 
 class RankLost(RunStopped):
@@ -56,13 +59,14 @@ class RankFailed(RuntimeError):
 def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
     """The world of rank 0, whose followers have joined. They are told to end when the block does."""
     if (place := torchrun_place()) is not None:
-        rank, size, local_rank = place
-        assert rank == 0, "other ranks follow"
-        if cluster.ranks not in (1, size):
+        assert place.rank == 0, "other ranks follow"
+        if cluster.ranks not in (1, place.size):
             raise ValueError(
-                f"cluster.ranks is {cluster.ranks} and torchrun started {size} processes; leave cluster.ranks out"
+                f"cluster.ranks is {cluster.ranks}, and torchrun has started {place.size} processes; leave "
+                "cluster.ranks out"
             )
-        with joined(rank, size, torchrun_store(), own_device(run.device, local_rank)) as world:
+        device = own_device(run.device, place.local_rank)
+        with joined(place.rank, place.size, torchrun_store(), device) as world:
             yield world
             world.share(None)
     elif cluster.ranks == 1:
@@ -82,28 +86,70 @@ def started(size: int, run: parts.Run) -> Iterator[World]:
     store = dist.TCPStore(HERE, 0, is_master=True, wait_for_workers=False)
     followers = [Follower(rank, size, store.port, run) for rank in range(1, size)]
     try:
-        with on_this_host(), joined(0, size, store, device) as world:
-            yield world
-            world.share(None)
-    except Exception as error:
-        raise_first(followers, error)
-        raise
+        for follower in followers:
+            follower.wait_for_start()
+        with interrupting(followers), on_this_host(), joined(0, size, store, device) as world:
+            try:
+                yield world
+                world.share(None)
+            except Exception as error:  # before the others can find this rank gone
+                if (failure := first_failure(followers, error)) is not None and failure is not error:
+                    raise failure from error
+                raise
+        for follower in followers:
+            follower.process.join(A_MOMENT)
     finally:
         for follower in followers:
             follower.close()
 
 
-def raise_first(followers: list[Follower], error: Exception) -> None:
-    """A broken connection is another's death: its error is the first one, and is raised in the place of this."""
+def first_failure(followers: Sequence[Follower], error: Exception) -> Exception | None:
+    """A broken connection is another's death, whose error came first."""
     deadline = time.monotonic() + (A_MOMENT if isinstance(error, RuntimeError) else 0.0)
     while True:
-        for follower in followers:
-            if (failure := follower.failure()) is not None:
-                raise failure from error
+        if failed := [follower for follower in followers if follower.failure is not None]:
+            return min(failed, key=lambda follower: follower.failed_at).failure
         left = deadline - time.monotonic()
         if left <= 0:
-            return
+            return None
         wait([follower.process.sentinel for follower in followers], timeout=left)
+
+
+@contextlib.contextmanager
+def interrupting(followers: Sequence[Follower]) -> Iterator[None]:
+    """Inside, the death of a follower interrupts whatever the main thread is at, as Ctrl-C would.
+
+    A thread that waits for the dead in a call of a library cannot be interrupted: it has a while to find out.
+    """
+    over = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def tell(*_: object) -> None:
+        if not over.is_set() and (failure := first_failure(followers, Exception())) is not None:
+            raise failure
+
+    def watch() -> None:
+        there = {follower.process.sentinel: follower for follower in followers}
+        while there and not over.is_set():
+            for sentinel in wait([*there], timeout=1.0):
+                follower = there.pop(sentinel)
+                follower.process.join(A_MOMENT)  # its pipe ends a moment before it does
+                if follower.failure is None or over.is_set():
+                    continue
+                _thread.interrupt_main(SIGNAL)
+                if not over.wait(STUCK):
+                    print(f"error: {follower.failure}", file=sys.stderr, flush=True)
+                    os._exit(1)
+
+    before = signal.signal(SIGNAL, tell)
+    threading.Thread(target=watch, name="ranks", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.signal(SIGNAL, before)
 
 
 class Follower:
@@ -118,24 +164,33 @@ class Follower:
         with hidden_main():
             self.process.start()
         theirs.close()
+        self.told: Exception | None = None
+        self.failed_at = 0.0  # a killed one does not say when, but that others lost their connection came after it
 
+    def wait_for_start(self) -> None:
+        """It takes seconds; from then on all ranks can find each other."""
+        wait([self.pipe, self.process.sentinel], timeout=PATIENCE)
+        if self.failure is not None:
+            raise self.failure
+
+    @property
     def failure(self) -> Exception | None:
-        """What ended it, if it is not at work any more."""
+        """What ended it, if that was no success."""
         with contextlib.suppress(EOFError, OSError):
-            if self.pipe.poll():
-                kind, text = self.pipe.recv()
-                return kind(text)
-        if self.process.is_alive() or self.process.exitcode == 0:
-            return None
-        return RankLost(
-            f"rank {self.rank} was ended by signal {-self.process.exitcode} (memory?); what it said is in "
-            f"{log_path(self.folder, self.rank)}. The last checkpoint is whole: foresail resume {self.folder}"
-        )
+            while self.told is None and self.pipe.poll():
+                if (message := self.pipe.recv()) is not None:
+                    kind, text, self.failed_at = message
+                    self.told = kind(text)
+        if self.told is None and not self.process.is_alive() and self.process.exitcode != 0:
+            code = self.process.exitcode
+            how = f"with code {code}" if code > 0 else f"by signal {-code} (memory?)"
+            self.told = RankLost(
+                f"rank {self.rank} was ended {how}; what it said is in {log_path(self.folder, self.rank)}. The "
+                f"last checkpoint is whole: foresail resume {self.folder}"
+            )
+        return self.told
 
     def close(self) -> None:
-        """It has ended, or is ended now."""
-        if sys.exc_info()[0] is None:
-            self.process.join(A_MOMENT)
         self.process.kill()
         self.process.join()
         self.pipe.close()
@@ -148,12 +203,13 @@ def follow_here(rank: int, size: int, port: int, device: str, failures: Connecti
     """A process that `started` has started; its first error goes to rank 0."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:
+        failures.send(None)  # it has come so far
         with on_this_host():
             follow(rank, size, dist.TCPStore(HERE, port), own_device(device, rank))
     except Exception as error:
         traceback.print_exc()
         with contextlib.suppress(OSError):
-            failures.send(describe_failure(rank, error))
+            failures.send((*describe_failure(rank, error), time.time()))
         sys.stderr.flush()
         os._exit(1)  # nothing that waits for other ranks is waited for
 
@@ -201,31 +257,17 @@ def log_path(folder: Path, rank: int) -> Path:
 # Places.
 
 
-def torchrun_place() -> tuple[int, int, int] | None:
-    """Rank, number of ranks and rank on this host, where torchrun has started this process."""
-    if not all(name in os.environ for name in TORCHRUN):
-        return None
-    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
+def follow_torchrun(run: parts.Run) -> None:
+    """Where torchrun has started this process as another rank than 0: follow to the end of the run, and exit."""
+    place = torchrun_place()
+    if place is not None and place.rank > 0:
+        follow(place.rank, place.size, torchrun_store(), own_device(run.device, place.local_rank))
+        sys.exit(0)
 
 
 def torchrun_store() -> Any:
-    from torch.distributed import rendezvous
-
-    store, _, _ = next(rendezvous("env://"))
+    store, _, _ = next(dist.rendezvous("env://"))
     return store
-
-
-def follows() -> bool:
-    """Whether torchrun has started this process as another rank than 0."""
-    place = torchrun_place()
-    return place is not None and place[0] > 0
-
-
-def follow_torchrun(run: parts.Run) -> None:
-    place = torchrun_place()
-    assert place is not None
-    rank, size, local_rank = place
-    follow(rank, size, torchrun_store(), own_device(run.device, local_rank))
 
 
 def own_device(wanted: str, local_rank: int) -> torch.device:
