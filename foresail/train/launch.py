@@ -165,7 +165,9 @@ class Follower:
             self.process.start()
         theirs.close()
         self.told: Exception | None = None
-        self.failed_at = 0.0  # a killed one does not say when, but that others lost their connection came after it
+        self.failed_at = (
+            0.0  # a killed one does not say when, but that others lost their connection came after it
+        )
 
     def wait_for_start(self) -> None:
         """It takes seconds; from then on all ranks can find each other."""
@@ -232,6 +234,7 @@ def follow(rank: int, size: int, store: Any, device: torch.device) -> None:
         if opening is None:  # it was over before it began
             return
         print_to(log_path(opening.recipe.run.folder, rank))
+        print(f"rank {rank} of {size}, process {os.getpid()}", flush=True)
         with deterministic(opening.deterministic), batch_invariant(opening.batch_invariant):
             obey(world, device, opening)
 

@@ -24,7 +24,7 @@ from foresail.recipe.parts import Checkpoints, Optimizer
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train import checkpoint as checkpoint_module
-from foresail.train import learner as learner_module
+from foresail.train import state_files as state_module
 from foresail.train.checkpoint import (
     Progress,
     latest_checkpoint,
@@ -152,7 +152,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(
         Path(file).write_bytes(b"the first half")
         raise failure
 
-    monkeypatch.setattr(learner_module, "save_file", fail)
+    monkeypatch.setattr(state_module, "save_file", fail)
     with pytest.raises(OSError, match=r"cannot write in .*checkpoints: .*free some space there"):
         save(run, step, learner)
     assert files(path) == before
