@@ -12,17 +12,18 @@ float32. The rest is for one micro-batch of T tokens, full or as large as an upd
     critic       its weights and its optimiser's state; it learns while the policy waits, so the larger one's
                  gradients and activations do for both
 
-On CUDA the cache lends its memory to the updates: of the two the greater counts.
+On CUDA the cache lends its memory to the updates: of the two the greater counts. Ranks have a share of weights,
+gradients and states each, and a micro-batch each; the first has a copy of the weights for its engine as well.
 
-Left out: the allocator's slack, kernels' workspace, and on CPU the padding of unequal sequences and the copies of a
-shared prompt's keys, one for each answer.
+Left out: what ranks gather for a pass, the embedding and two blocks at most; the allocator's slack, kernels'
+workspace, and on CPU the padding of unequal sequences and the copies of a shared prompt's keys, one for each answer.
 
 Legend: T tokens, V vocabulary, D hidden size.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from foresail.recipe import parts
@@ -66,6 +67,20 @@ class Memory:
         """What is held at some moment however small a micro-batch is."""
         return self.standing - min(self.shared, self.gradients)
 
+    def on_ranks(self, ranks: int, device: Device, *, copy: int) -> Memory:
+        """Where ranks hold it together: on a GPU what the first one has, on a CPU what all have."""
+        if ranks == 1:
+            return self
+        gpus, micro_batches = (ranks, 1) if device == "cuda" else (1, ranks)
+        shards = {
+            name: -(-getattr(self, name) // gpus)
+            for name in ("weights", "gradients", "optimizer", "reference", "critic")
+        }
+        passing = {name: getattr(self, name) * micro_batches for name in ("activations", "logits")}
+        shards["weights"] += copy
+        lent = min(self.kv_cache, shards["gradients"] + sum(passing.values())) if self.shared else 0
+        return replace(self, **shards, **passing, shared=lent)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExtraMemory:
@@ -74,6 +89,7 @@ class ExtraMemory:
     kv_cache: int = 0
     reference: int = 0
     critic: int = 0
+    copy: int = 0  # of the weights, for engines where ranks share the others
     learners: tuple[ModelShape, ...] = ()
 
 

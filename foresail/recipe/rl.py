@@ -242,6 +242,7 @@ class Rl(Stage):
             kv_cache=kv_bytes(shape, self.engine_settings, self.max_length, value_bytes),
             reference=shape.num_parameters * value_bytes if pulled else 0,
             critic=critic,
+            copy=shape.num_parameters * value_bytes if self.cluster.ranks > 1 else 0,
             learners=learners,
         )
 

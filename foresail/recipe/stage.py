@@ -106,7 +106,7 @@ class Stage(CheckedPart):
             for learner in (shape, *extra.learners)
         )
         logits = logits_bytes(shape, tokens, value_bytes, device)
-        return Memory(
+        memory = Memory(
             weights=(shape.num_parameters + pairs) * value_bytes,
             gradients=gradients,
             optimizer=round(trained * state_bytes(self.optimizer.states, dtype)),
@@ -117,10 +117,12 @@ class Stage(CheckedPart):
             critic=extra.critic,
             shared=min(extra.kv_cache, gradients + activations + logits) if device == "cuda" else 0,
         )
+        return memory.on_ranks(self.cluster.ranks, device, copy=extra.copy)
 
     def measure_checkpoint(self, shape: ModelShape, device: Device) -> CheckpointSize:
         """Where checkpoints.dtype rounds the weights, the exact ones are kept beside them."""
-        memory, dtype = self.estimate_memory(shape, device), dtype_of(self.model.dtype, device)
+        whole = self.model_copy(update={"cluster": Cluster()})  # whatever shares ranks have
+        memory, dtype = whole.estimate_memory(shape, device), dtype_of(self.model.dtype, device)
         saved = dtype if self.checkpoints.dtype == "auto" else self.checkpoints.dtype
         exact = self.lora is None and saved not in (dtype, "float32")
         wider = shape.num_parameters * (VALUE_BYTES[saved] - VALUE_BYTES[dtype])
