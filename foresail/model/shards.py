@@ -16,8 +16,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
 
 from foresail.model.decoder import Decoder
 
@@ -33,6 +31,8 @@ def shard_module(module: nn.Module, mesh: Any) -> None:
 
     They are no means over ranks: a token's weight in the loss holds the normaliser of the whole update.
     """
+    from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard  # a second to import
+
     fully_shard(
         module,
         mesh=mesh,
@@ -46,17 +46,31 @@ def shard_module(module: nn.Module, mesh: Any) -> None:
     module.set_force_sum_reduction_for_comms(True)
 
 
+def is_sharded(tensor: Any) -> bool:
+    """Whether it is a DTensor, asked without importing what those are."""
+    return hasattr(tensor, "device_mesh")
+
+
 @torch.no_grad()
-def local(tensor: Tensor) -> Tensor:
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+def local(tensor: Any) -> Tensor:
+    mine: Tensor = tensor.to_local() if is_sharded(tensor) else tensor
+    return mine
 
 
-def first_row(weight: Tensor) -> int:
+@torch.no_grad()
+def everywhere_whole(weight: Any) -> Tensor:
+    """The whole weight on every rank; all call it."""
+    whole: Tensor = weight.full_tensor() if is_sharded(weight) else weight
+    return whole.detach()
+
+
+def first_row(weight: Any) -> int:
     """Of those that this rank has; where it has none, the number of rows."""
-    if not isinstance(weight, DTensor):
+    if not is_sharded(weight):
         return 0
     each = -(-weight.shape[0] // weight.device_mesh.size())
-    return min(each * weight.device_mesh.get_local_rank(), weight.shape[0])
+    first: int = min(each * weight.device_mesh.get_local_rank(), weight.shape[0])
+    return first
 
 
 def own_rows(weight: Tensor, start: int, count: int) -> range:
@@ -74,10 +88,10 @@ def put_rows(weight: Tensor, start: int, rows: Tensor) -> None:
 
 
 @torch.no_grad()
-def gather_whole(weight: Tensor, *, to: int) -> Tensor | None:
+def gather_whole(weight: Any, *, to: int) -> Tensor | None:
     """Every rank calls it, and one gets the weight; in one process it is the weight itself."""
-    if not isinstance(weight, DTensor):
-        return weight.detach()
+    if not is_sharded(weight):
+        return everywhere_whole(weight)
     mesh, mine = weight.device_mesh, local(weight)
     each, here = -(-weight.shape[0] // mesh.size()), mesh.get_local_rank() == to
     padded = mine.new_zeros(each, *weight.shape[1:])

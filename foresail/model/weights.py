@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch.distributed.tensor import DTensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.shards import local, put_rows
+from foresail.model.shards import everywhere_whole, local, put_rows
 
 
 @torch.no_grad()
@@ -35,8 +34,7 @@ def checksum(model: Decoder) -> int:
     """
     total = 0
     for number, parameter in enumerate(model.parameters(), start=1):
-        whole = parameter.full_tensor() if isinstance(parameter, DTensor) else parameter
-        words = whole.detach().contiguous().view(torch.uint8).flatten()
+        words = everywhere_whole(parameter).contiguous().view(torch.uint8).flatten()
         words = torch.nn.functional.pad(words, (0, -len(words) % 8)).view(torch.int64)
         places = torch.arange(1, len(words) + 1, device=words.device) * 2_654_435_761
         total = (total + number * int((words ^ places).sum())) & (1 << 64) - 1

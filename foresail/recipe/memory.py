@@ -16,7 +16,7 @@ On CUDA the cache lends its memory to the updates: of the two the greater counts
 gradients and states each, and a micro-batch each; the first has a copy of the weights for its engine as well.
 
 Left out: what ranks gather for a pass, the embedding and two blocks at most; the allocator's slack, kernels'
-workspace, and on CPU the padding of unequal sequences and the copies of a shared prompt's keys, one for each answer.
+workspace, and on CPU the padding of unequal sequences and the copies of a shared prompt's keys, one an answer.
 
 Legend: T tokens, V vocabulary, D hidden size.
 """

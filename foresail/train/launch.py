@@ -34,7 +34,6 @@ from foresail.model.linear import batch_invariant
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster, torchrun_place
 from foresail.records import RunStopped
-from foresail.rollout.worker import hidden_main
 from foresail.train.ranks import joined
 from foresail.train.trainer import Opening, obey
 from foresail.world import ONE_PROCESS, World
@@ -44,7 +43,7 @@ A_MOMENT = 10.0  # seconds until a process whose connection broke is found dead
 HERE = "127.0.0.1"
 PATIENCE = 600.0  # seconds for a process to start
 STUCK = 120.0  # seconds until a process that cannot be interrupted is ended
-SIGNAL = signal.SIGUSR2
+SIGNAL = getattr(signal, "SIGUSR2", signal.SIGTERM)  # Windows has none
 
 
 class RankLost(RunStopped):
@@ -156,6 +155,8 @@ class Follower:
     """One of the processes that this one leads."""
 
     def __init__(self, rank: int, size: int, port: int, run: parts.Run) -> None:
+        from foresail.rollout.worker import hidden_main  # the engine comes with it
+
         self.rank, self.folder = rank, run.folder
         self.pipe, theirs = processes.Pipe(duplex=False)
         arguments = (rank, size, port, run.device, theirs)
@@ -263,9 +264,15 @@ def log_path(folder: Path, rank: int) -> Path:
 def follow_torchrun(run: parts.Run) -> None:
     """Where torchrun has started this process as another rank than 0: follow to the end of the run, and exit."""
     place = torchrun_place()
-    if place is not None and place.rank > 0:
+    if place is None or place.rank == 0:
+        return
+    terminal = os.dup(2)
+    try:
         follow(place.rank, place.size, torchrun_store(), own_device(run.device, place.local_rank))
-        sys.exit(0)
+    except Exception as error:  # to the log, and to those who watch
+        os.write(terminal, f"{describe_failure(place.rank, error)[1]}\n".encode())
+        raise
+    sys.exit(0)
 
 
 def torchrun_store() -> Any:

@@ -17,7 +17,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from foresail.world import Shared, Value
 
@@ -28,8 +27,8 @@ COLLECTIVE = timedelta(minutes=30)  # and the other ranks, in the midst of an up
 class ProcessWorld:
     """See `World`; this process is one of them."""
 
-    def __init__(self, mesh: DeviceMesh) -> None:
-        self.mesh = mesh
+    def __init__(self, mesh: Any) -> None:
+        self.mesh = mesh  # a DeviceMesh
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.device = torch.device(mesh.device_type)
         self.orders = dist.new_group(backend="gloo", timeout=ORDERS)
@@ -73,6 +72,8 @@ class ProcessWorld:
 @contextmanager
 def joined(rank: int, size: int, store: Any, device: torch.device) -> Iterator[ProcessWorld]:
     """One of `size` processes, which meet in `store`; `device` is this one's."""
+    from torch.distributed.device_mesh import init_device_mesh  # it takes a second
+
     backend = "nccl" if device.type == "cuda" else "gloo"
     if device.type == "cuda":
         torch.cuda.set_device(device)

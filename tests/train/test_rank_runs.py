@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from command_line import PATIENCE, CommandLine
+from safetensors.torch import load_file
 from small_runs import weights
 from tiny_world import rl_recipe, sft_recipe
 
@@ -77,11 +78,21 @@ def resume_copy(outcome: Outcome, name: str, ranks: int) -> Outcome:
     return resumed
 
 
-def files(checkpoint: Path) -> dict[str, bytes]:
+def contents(checkpoint: Path) -> dict[str, Any]:
+    """Every file, of tensors their bits: the order of a safetensors file's metadata is by chance."""
+    found: dict[str, Any] = {}
+    for path in sorted(path for path in checkpoint.rglob("*") if path.is_file()):
+        name = str(path.relative_to(checkpoint))
+        if path.suffix == ".safetensors":
+            found[name] = {key: tensor.numpy(force=True).tobytes() for key, tensor in tensors(path).items()}
+        elif path.name != "manifest.json":  # checksums of the others
+            found[name] = path.read_bytes()
+    return found
+
+
+def tensors(path: Path) -> dict[str, torch.Tensor]:
     return {
-        str(path.relative_to(checkpoint)): path.read_bytes()
-        for path in sorted(checkpoint.rglob("*"))
-        if path.is_file()
+        name: tensor.view(torch.uint8) if tensor.ndim else tensor for name, tensor in load_file(path).items()
     }
 
 
@@ -94,7 +105,7 @@ def test_ranks_have_the_curve_of_one_process_and_any_number_goes_on(
     imbalance = RunDirectory(together.run).read_metrics()[-1]["perf/rank_imbalance"]
     assert 1 <= imbalance < 1.5
     again = resume_copy(together, "again", 2)
-    assert files(again.checkpoint) == files(together.checkpoint), "as many ranks go on bit for bit"
+    assert contents(again.checkpoint) == contents(together.checkpoint), "as many ranks go on bit for bit"
     assert curve(again) == curve(together)
     for ranks in (1, 3):
         other = resume_copy(together, f"on {ranks}", ranks)
@@ -112,7 +123,7 @@ def test_exact_weights_and_bytes_of_states_go_on_too(
         "checkpoints": Checkpoints(every=2, keep=9, resumable=9, dtype="bfloat16"),
     }
     together = run_sft(recipe("together", ranks=2, **settings))
-    assert files(resume_copy(together, "again", 2).checkpoint) == files(together.checkpoint)
+    assert contents(resume_copy(together, "again", 2).checkpoint) == contents(together.checkpoint)
     assert resume_copy(together, "alone", 1).finished
 
 
@@ -146,7 +157,7 @@ def test_reinforcement_on_ranks_draws_the_same_samples(
     same_curve(again, alone)
     assert drawn(again) == drawn(alone)
     if kind == "rich":
-        assert files(again.checkpoint) == files(together.checkpoint)
+        assert contents(again.checkpoint) == contents(together.checkpoint)
 
 
 def drawn(outcome: Outcome) -> list[list[int]]:
@@ -224,7 +235,7 @@ def test_a_killed_follower_ends_the_run_which_then_goes_on_as_if_nothing_had_bee
             outcome = run_sft(killed, resume=True)
         thread.join()
         assert curve(outcome) == curve(undisturbed), f"killed at {when}"
-        assert files(outcome.checkpoint) == files(undisturbed.checkpoint), f"killed at {when}"
+        assert contents(outcome.checkpoint) == contents(undisturbed.checkpoint), f"killed at {when}"
 
 
 def kill_follower(folder: Path, steps: int, delay: float) -> None:
