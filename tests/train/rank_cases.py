@@ -257,7 +257,7 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
 def work(rank: int, size: int, folder: Path) -> None:
     """All cases, and what only ranks have; rank 0 writes what was found."""
     torch.set_num_threads(1)
-    choose_library(torch.bfloat16)
+    choose_library(torch.float32)
     with joined(rank, size, dist.FileStore(str(folder / "store"), size), CPU) as world:
         found = {name: case(world) for name, case in cases()}
         found["world"] = totals(world)
