@@ -33,11 +33,12 @@ def shard_module(module: nn.Module, mesh: Any) -> None:
     """
     from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard  # a second to import
 
+    wide = torch.float32 if mesh.size() > 1 else None  # one rank has nothing to sum
     fully_shard(
         module,
         mesh=mesh,
         reshard_after_forward=True,  # the root's too: between passes every weight is a shard
-        mp_policy=MixedPrecisionPolicy(reduce_dtype=torch.float32, cast_forward_inputs=False),
+        mp_policy=MixedPrecisionPolicy(reduce_dtype=wide, cast_forward_inputs=False),
     )
     # nobody adds in place to what a pass hands out
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")

@@ -53,24 +53,24 @@ class Session(Trainer[Recipe]):
 
     def __init__(self, recipe: Recipe, *, resume: bool, world: World = ONE_PROCESS) -> None:
         path = recipe.run.folder
-        self._lock = lock_folder(path)
-        self.run = RunDirectory.open(path) if resume else RunDirectory.create(path, to_toml(recipe))
-        self.run.clean()
-        start = latest_checkpoint(self.run)  # None: the run is fresh
-        if start is not None:
-            check_whole(self.run, start)
-        progress = read_progress(start) if start else Progress()
-        super().__init__(
-            recipe,
-            world,
-            choose_device(recipe.run.device),
-            start=start,
-            progress=progress,
-            display=open_display(recipe.stage, recipe.steps, done=progress.step),
-        )
-        self.saved = progress if start else None
-        self.stop, self.writer = StopRequest(), BackgroundWriter()
         with ExitStack() as exits:
+            exits.enter_context(lock_folder(path))
+            self.run = RunDirectory.open(path) if resume else RunDirectory.create(path, to_toml(recipe))
+            self.run.clean()
+            start = latest_checkpoint(self.run)  # None: the run is fresh
+            if start is not None:
+                check_whole(self.run, start)
+            progress = read_progress(start) if start else Progress()
+            super().__init__(
+                recipe,
+                world,
+                choose_device(recipe.run.device),
+                start=start,
+                progress=progress,
+                display=open_display(recipe.stage, recipe.steps, done=progress.step),
+            )
+            self.saved = progress if start else None
+            self.stop, self.writer = StopRequest(), BackgroundWriter()
             exits.enter_context(self.display)
             self.display.begin("loading the model")
             self.load()
@@ -92,7 +92,6 @@ class Session(Trainer[Recipe]):
         self.alarms = AlarmMonitor(self.run.read_metrics())
 
     def __enter__(self) -> Self:
-        self._exits.enter_context(self._lock)
         self._exits.enter_context(self.stop)
         self._exits.push(self._finish_writing)
         self.trackers = open_trackers(
