@@ -113,9 +113,7 @@ OWN_ENGINE = (
     "the engine is Foresail's own and runs in the same process on the same weights, so there is none to choose; "
     "[engine] and [rollout] hold its settings"
 )
-RANKS = (
-    "cluster.ranks counts the processes that train the model together, a GPU each, by FSDP2 (docs/cluster.md)"
-)
+RANKS = "cluster.ranks counts the processes that train the model together, a GPU each, by FSDP2"
 NO_TENSOR_PARALLEL = (
     "matrices are not split over devices; cluster.ranks shards weights and states by FSDP2 instead"
 )
@@ -169,7 +167,7 @@ KEYS = {
     "micro_train_batch_size": MICRO_BATCHES,
     "mini_batch_size": "updates_per_step counts updates, not samples: mini-batches per step",
     "n_gpus_per_node": RANKS,
-    "nnodes": "the ranks of a run are on one host; torchrun may start them on several (docs/cluster.md)",
+    "nnodes": "the ranks of a run are on one host; torchrun may start them on several",
     "norm_adv_by_std_in_grpo": STD,
     "num_episodes": EPOCHS,
     "num_epochs": EPOCHS,
