@@ -148,13 +148,14 @@ def resume(
     ] = False,
 ) -> None:
     """Go on with a run that was stopped or killed, exactly as if it had not been; or, with steps=…, longer."""
-    from foresail.api.stages import relocate
+    from foresail.api.stages import follow_if_started, relocate
     from foresail.recipe.load import load_recipe
     from foresail.runlog.directory import RunDirectory
     from foresail.train.resume import extend, finished_checkpoint, go_back
 
     directory = RunDirectory.open(run)
     recipe = load_recipe(directory.recipe_path)
+    follow_if_started(recipe)
     for path in go_back(directory, from_step) if from_step is not None else ():
         print(f"set aside: {path}; remove it when it is of no use")
     if overrides:

@@ -30,6 +30,7 @@ PRELOADED = [
     "foresail.train.sft",
     "foresail.evaluation.checkpoint",
     "torch._dynamo",  # by the first optimizer, and by the first tensor without memory: three seconds
+    "torch.distributed.fsdp",  # by ranks: a second
     "tensorboard.summary",
     "matplotlib.figure",
 ]

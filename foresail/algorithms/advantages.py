@@ -73,7 +73,7 @@ def whiten(values_GN: Tensor, lengths_GN: Tensor, world: World = ONE_PROCESS) ->
     counts_GN = lengths_GN.to(values_GN.dtype)
     total = world.sum(counts_GN.sum()).clamp(min=1)
     # As in `dr_grpo`, equal values give exact zeros: all ranks shift by the first value of rank 0.
-    shifted_GN = values_GN - world.sum(values_GN[:1, :1] * (world.rank == 0))
+    shifted_GN = values_GN - world.sum(values_GN[:1, :1].sum() * (world.rank == 0))
     centred_GN = shifted_GN - world.sum((counts_GN * shifted_GN).sum()) / total
     variance = world.sum((counts_GN * centred_GN**2).sum()) / (total - 1).clamp(min=1)
     return centred_GN * (variance + 1e-8).rsqrt()

@@ -19,6 +19,7 @@ from foresail.algorithms.losses import TokenLosses, cispo, clipped, gspo
 from foresail.algorithms.mismatch import truncated_weights
 from foresail.recipe.parts import Loss
 from foresail.records import PackedBatch
+from foresail.world import ONE_PROCESS, World
 
 
 def sft_loss(logprobs_M: Tensor, batch: PackedBatch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -93,13 +94,21 @@ def value_loss(
     return 0.5 * errors_M.sum() / num_tokens, {"critic/vf_clipfrac": clipped_M.sum()}
 
 
-def explained_variance(values_M: Tensor, returns_M: Tensor) -> float:
+def explained_variance(values_M: Tensor, returns_M: Tensor, world: World = ONE_PROCESS) -> float:
     """1: the values are the returns; 0: no better than their mean; below: worse than that.
 
     Values [0, 1] and returns [0, 2]: errors [0, 1], variances 1/4 and 1 -> 3/4. Equal returns leave nothing to
     explain: 0.
     """
-    spread = returns_M.var(correction=0)
+    spread = variance(returns_M, world)
     if spread == 0:
         return 0.0
-    return (1 - (returns_M - values_M).var(correction=0) / spread).item()
+    return (1 - variance(returns_M - values_M, world) / spread).item()
+
+
+def variance(values_M: Tensor, world: World) -> Tensor:
+    """Over the tokens of all ranks; of equal values exactly 0."""
+    shifted_M = values_M - world.sum(values_M[:1].sum() * (world.rank == 0))
+    count = world.sum(values_M.numel())
+    mean = world.sum(shifted_M.sum()) / count
+    return world.sum(((shifted_M - mean) ** 2).sum()) / count

@@ -16,6 +16,7 @@ from foresail.api.given import GivenFiles
 from foresail.api.recipe import finish_recipe, load_recipe, plain, read_source
 from foresail.api.result import Result
 from foresail.check.look import look_closer
+from foresail.recipe.cluster import torchrun_place
 from foresail.recipe.load import RecipeError
 from foresail.recipe.preflight import preflight
 from foresail.recipe.run_folder import has_begun
@@ -75,6 +76,7 @@ def resume(run: str | Path | Result, *, reward: Reward | Sequence[Reward] | None
     recipe = read_run(folder)
     if reward is not None:
         recipe = load_recipe(recipe, reward=name_rewards(reward))
+    follow_if_started(recipe)
     stage_function(recipe.stage)(recipe, resume=True)
     return Result(folder)
 
@@ -101,7 +103,11 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
 
 
 def launch(recipe: Stage) -> Any:
-    """Look at all the recipe needs, and run it. Warnings go to stderr; what cannot run is one error."""
+    """Look at all the recipe needs, and run it. Warnings go to stderr; what cannot run is one error.
+
+    A rank that torchrun has started follows the first one, which does all this.
+    """
+    follow_if_started(recipe)
     found, read = preflight(recipe), dict[str, Any]()
     if not found.refusals:
         found, seen = look_closer(found, largest=LOOKED_AT)
@@ -111,6 +117,15 @@ def launch(recipe: Stage) -> Any:
     if found.refusals:
         raise RecipeError("\n".join(found.refusals))
     return stage_function(recipe.stage)(recipe, **read)
+
+
+def follow_if_started(recipe: Stage) -> None:
+    """By torchrun, as another rank than the first: then this does not return."""
+    place = torchrun_place()
+    if place is not None and place.rank > 0:
+        from foresail.train.launch import follow_torchrun
+
+        follow_torchrun(recipe.run)
 
 
 def choose_run(given: dict[str, Any], settings: dict[str, Any], stage: str) -> None:

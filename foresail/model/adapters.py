@@ -11,7 +11,6 @@ from where they were, and these files; a checksum shows that the weights are sti
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -22,7 +21,8 @@ from torch import Tensor
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf_names import weight_parts
-from foresail.model.lora import LowRankLinear, attach, base_of
+from foresail.model.lora import LowRankLinear, add_pairs, base_of, init_pairs, pairs_of
+from foresail.model.shards import gather_whole, put_rows
 from foresail.model.weights import checksum
 from foresail.recipe.hf_files import AdapterConfig, read_typed
 from foresail.recipe.parts import Lora
@@ -32,10 +32,12 @@ FOLDER, WEIGHTS, CONFIG = "adapter", "adapter_model.safetensors", "adapter_confi
 
 
 class Adapters:
-    """Attached to the model when made; `base` is the name of what they were attached to."""
+    """Attached to the model when made, if it has none; `base` is the name of what they were attached to."""
 
     def __init__(self, model: Decoder, settings: Lora, *, base: str | None, seed: int) -> None:
-        attach(model, settings, seed=seed)
+        if not pairs_of(model):
+            add_pairs(model, settings)
+        init_pairs(model, seed=seed)
         self.model, self.settings, self.base = model, settings, base
 
     @cached_property
@@ -44,15 +46,21 @@ class Adapters:
         return f"{checksum(base_of(self.model)):x}"
 
     def save(self, trainer: Path) -> None:
-        folder = trainer / FOLDER
+        """All ranks call it, and the first writes."""
+        folder, metadata = trainer / FOLDER, {"format": "pt", "base_checksum": self.base_checksum}
+        tensors = {}
+        for name, (weight, rows) in self.places().items():
+            if (whole := gather_whole(weight, to=0)) is not None:
+                tensors[name] = whole[rows.start : rows.stop].to("cpu", copy=True)
+        if not tensors:
+            return
         folder.mkdir()
-        tensors = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.tensors()}
-        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt", "base_checksum": self.base_checksum})
+        save_file(tensors, folder / WEIGHTS, metadata=metadata)
         (folder / CONFIG).write_text(json.dumps(self.config(), indent=2) + "\n", encoding="utf-8")
 
     @torch.no_grad()
     def load(self, trainer: Path) -> None:
-        file, ours = trainer / FOLDER / WEIGHTS, dict(self.tensors())
+        file, ours = trainer / FOLDER / WEIGHTS, self.places()
         try:
             with safe_open(file, framework="pt") as found:
                 expected = (found.metadata() or {}).get("base_checksum")
@@ -63,8 +71,9 @@ class Adapters:
                 f"{file.parent} cannot be read ({error}); remove {trainer.parent} to resume from the checkpoint "
                 "before it"
             ) from error
-        sizes = [{name: tensor.shape for name, tensor in pairs.items()} for pairs in (theirs, ours)]
-        if sizes[0] != sizes[1] or config.lora_alpha != self.settings.alpha:
+        wanted = {name: (len(rows), *weight.shape[1:]) for name, (weight, rows) in ours.items()}
+        sizes = {name: tensor.shape for name, tensor in theirs.items()}
+        if sizes != wanted or config.lora_alpha != self.settings.alpha:
             raise ValueError(
                 f"{file} has other pairs than [lora] asks for; set its rank, alpha and targets as they were"
             )
@@ -74,11 +83,12 @@ class Adapters:
                 f"{self.base_checksum}, not {expected}); bring back the weights the run began with, in the same "
                 f"model.dtype, or start a new run from the merged ones in {trainer.parent}"
             )
-        for name, tensor in ours.items():
-            tensor.copy_(theirs[name])
+        for name, (weight, rows) in ours.items():
+            put_rows(weight, rows.start, theirs[name])
 
-    def tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Every A and B, in place, by PEFT's name for it."""
+    def places(self) -> dict[str, tuple[Tensor, range]]:
+        """Of every A and B, by PEFT's name for it, the parameter and its rows there."""
+        found: dict[str, tuple[Tensor, range]] = {}
         for part in weight_parts(self.model.shape):
             owner, _, leaf = part.parameter.rpartition(".")
             matrix = self.model.get_submodule(owner)
@@ -86,8 +96,9 @@ class Adapters:
                 continue
             if (pair := matrix.pair(part.start)) is not None:
                 name = f"base_model.model.{part.hf_name.removesuffix('.weight')}"
-                yield f"{name}.lora_A.weight", pair[0]
-                yield f"{name}.lora_B.weight", pair[1]
+                found[f"{name}.lora_A.weight"] = matrix.A, pair[0]
+                found[f"{name}.lora_B.weight"] = matrix.B, pair[1]
+        return found
 
     def config(self) -> dict[str, object]:
         return {

@@ -10,8 +10,9 @@ the goal and rename it.
 from __future__ import annotations
 
 import json
+import math
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf_names import Part, weight_parts
 from foresail.model.lora import LowRankLinear
 from foresail.model.rotary import rotary_table
+from foresail.model.shards import gather_whole, local, own_rows, put_rows
 from foresail.model.weights import init_weights
 from foresail.recipe.hf_config import (
     NO_SPECIAL_IDS,
@@ -36,7 +38,9 @@ from foresail.recipe.hf_config import (
 )
 from foresail.recipe.hf_files import WeightIndex, read_typed
 from foresail.recipe.shape import ModelShape
+from foresail.world import ONE_PROCESS, World
 
+Arrange = Callable[[Decoder], None]  # of a model without memory
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 OLD_ROTARY = "rotary_emb.inv_freq"  # we make our own tables
@@ -44,21 +48,32 @@ MIMO_MTP = "model.mtp_layers."  # for predicting several tokens, which is not do
 
 
 def build_model(
-    shape: ModelShape, *, seed: int, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+    shape: ModelShape,
+    *,
+    seed: int,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    arrange: Arrange | None = None,
 ) -> Decoder:
     """A fresh model; the same seed gives the same weights on every device, up to rounding to `dtype`."""
     check_family(shape)
-    model = empty_model(shape, dtype=dtype, device=device)
+    model = empty_model(shape, dtype=dtype, device=device, arrange=arrange)
     init_weights(model, seed)
     return model
 
 
 def load_model(
-    directory: str | Path, *, dtype: torch.dtype, device: torch.device | str, context: int | None = None
+    directory: str | Path,
+    *,
+    dtype: torch.dtype,
+    device: torch.device | str,
+    context: int | None = None,
+    arrange: Arrange | None = None,
 ) -> Decoder:
     """The checkpoint in `directory`, read tensor by tensor, so memory peaks at the model plus one tensor.
 
-    `context`, the longest sequence you will run, matters only to models with a sliding window.
+    `context`, the longest sequence you will run, matters only to models with a sliding window. `arrange` changes
+    the model before it has memory: where that shards it, a rank reads the rows that it has.
     """
     directory = Path(directory)
     shape = read_shape(directory, context=context)
@@ -69,11 +84,11 @@ def load_model(
         with open_weights(file) as weights:
             for name in (name for name in parts if files[name] == file):
                 check_sizes(parts[name], weights.get_slice(name).get_shape(), file)
-    model = empty_model(shape, dtype=dtype, device=device)
+    model = empty_model(shape, dtype=dtype, device=device, arrange=arrange)
     for file in sorted(set(files.values())):
         with open_weights(file) as weights:
             for name in (name for name in parts if files[name] == file):
-                fill(model, parts[name], weights.get_tensor(name), file)
+                fill_rows(model, parts[name], weights.get_slice(name))
     if shape.tied and "lm_head.weight" in files:
         check_tied(model, files["lm_head.weight"])
     return model
@@ -88,11 +103,20 @@ def check_vocabulary(shape: ModelShape, num_ids: int) -> None:
         )
 
 
-def empty_model(shape: ModelShape, *, dtype: torch.dtype, device: torch.device | str) -> Decoder:
+def empty_model(
+    shape: ModelShape,
+    *,
+    dtype: torch.dtype,
+    device: torch.device | str,
+    arrange: Arrange | None = None,
+) -> Decoder:
     """A decoder whose weights are yet to be written; skips the costly default initialisation."""
     with torch.device("meta"):
         model = Decoder(shape)
-    model.to(dtype).to_empty(device=device)
+    model.to(dtype)
+    if arrange is not None:
+        arrange(model)
+    model.to_empty(device=device)
     # The tables stay float32: a later cast to float32 could not bring back what bfloat16 lost.
     cos, sin = rotary_table(shape)
     model.cos, model.sin = cos.to(device), sin.to(device)
@@ -163,14 +187,22 @@ def check_sizes(part: Part, sizes: Sequence[int], source: Path) -> None:
 def fill(model: Decoder, part: Part, tensor: Tensor, source: Path) -> None:
     """Copy one Hugging Face tensor to its rows of our parameter."""
     check_sizes(part, tensor.shape, source)
-    rows(model, part).copy_(tensor)
+    put_rows(model.get_parameter(part.parameter), part.start, tensor)
+
+
+def fill_rows(model: Decoder, part: Part, saved: Any) -> None:
+    """Copy those rows of a tensor in a file that this rank has."""
+    weight = model.get_parameter(part.parameter)
+    if own := own_rows(weight, part.start, part.sizes[0]):
+        put_rows(weight, own.start, saved[own.start - part.start : own.stop - part.start])
 
 
 def check_tied(model: Decoder, file: Path) -> None:
     """A tied checkpoint may carry its head as well, as long as it is the embedding."""
     with open_weights(file) as weights:
         head_VD = weights.get_tensor("lm_head.weight").to(model.device, model.dtype)
-    if not torch.equal(head_VD, model.embed.weight):
+    own = own_rows(model.embed.weight, 0, len(head_VD))
+    if not torch.equal(head_VD[own.start : own.stop], local(model.embed.weight)):
         raise ValueError(
             f"{file} holds an lm_head.weight that differs from the embedding, though config.json ties them; "
             "set tie_word_embeddings to false to use it, or delete that tensor"
@@ -184,34 +216,45 @@ def save_model(
     special: SpecialIds = NO_SPECIAL_IDS,
     dtype: torch.dtype | None = None,
     max_shard_bytes: int = 5_000_000_000,
+    world: World = ONE_PROCESS,
 ) -> None:
-    """Write what `load_model`, transformers and vLLM read, in its dtype or another one, to a new folder."""
+    """Write what `load_model`, transformers and vLLM read, in its dtype or another one, to a new folder.
+
+    All ranks call it, and each writes some of the files: none of them ever holds more than one file of weights.
+    """
     directory, dtype = Path(directory), dtype or model.dtype
     config = config_from_shape(model.shape, dtype=str(dtype).removeprefix("torch."), special=special)
-    directory.mkdir(parents=True, exist_ok=True)
-    if old := [file.name for file in directory.glob("*.safetensors*")]:
-        # A stale model.safetensors would win over the new shards in every loader.
-        raise ValueError(f"{directory} already holds weights ({some(old)}); save into an empty folder")
-    write_json(config, directory / "config.json")
-    write_json(generation_config(special), directory / "generation_config.json")
-    save_tensors(model, directory, dtype, max_shard_bytes)
+    if world.rank == 0:
+        directory.mkdir(parents=True, exist_ok=True)
+        if old := [file.name for file in directory.glob("*.safetensors*")]:
+            # A stale model.safetensors would win over the new shards in every loader.
+            raise ValueError(f"{directory} already holds weights ({some(old)}); save into an empty folder")
+        write_json(config, directory / "config.json")
+        write_json(generation_config(special), directory / "generation_config.json")
+    world.gather(None)  # the folder is there
+    save_tensors(model, directory, dtype, max_shard_bytes, world)
 
 
-def save_tensors(model: Decoder, directory: Path, dtype: torch.dtype, max_shard_bytes: int) -> None:
-    shards = split_shards(model, dtype, max_shard_bytes)
+def save_tensors(
+    model: Decoder, directory: Path, dtype: torch.dtype, max_shard_bytes: int, world: World
+) -> None:
+    total = sum(num_bytes(part, dtype) for part in weight_parts(model.shape))
+    shards = split_shards(model, dtype, min(max_shard_bytes, -(-total // world.size)))
     files = [SINGLE_FILE]
     if len(shards) > 1:
         files = [f"model-{i:05}-of-{len(shards):05}.safetensors" for i in range(1, len(shards) + 1)]
-    for file, parts in zip(files, shards, strict=True):
-        tensors = {
-            part.hf_name: merged_rows(model, part).detach().to("cpu", dtype, copy=True) for part in parts
-        }
-        save_file(tensors, directory / file, metadata={"format": "pt"})
-        # safetensors leaves files only their owner can read; give them the mode other files get here.
-        shutil.copymode(directory / "config.json", directory / file)
-    if len(shards) > 1:
+    tensors: dict[str, Tensor] = {}
+    for number, (file, parts) in enumerate(zip(files, shards, strict=True), start=1):
+        for part in parts:
+            if (rows := whole_rows(model, part, to=(number - 1) % world.size)) is not None:
+                tensors[part.hf_name], mine = rows.to("cpu", dtype, copy=True), directory / file
+        if tensors and (number % world.size == 0 or number == len(files)):  # every rank writes its file now
+            save_file(tensors, mine, metadata={"format": "pt"})
+            # safetensors leaves files only their owner can read; give them the mode other files get here.
+            shutil.copymode(directory / "config.json", mine)
+            tensors = {}
+    if len(shards) > 1 and world.rank == 0:
         weight_map = {part.hf_name: file for file, parts in zip(files, shards, strict=True) for part in parts}
-        total = sum(num_bytes(model, part, dtype) for parts in shards for part in parts)
         write_json({"metadata": {"total_size": total}, "weight_map": weight_map}, directory / INDEX_FILE)
 
 
@@ -220,7 +263,7 @@ def split_shards(model: Decoder, dtype: torch.dtype, max_shard_bytes: int) -> li
     shards: list[list[Part]] = [[]]
     left = max_shard_bytes
     for part in weight_parts(model.shape):
-        size = num_bytes(model, part, dtype)
+        size = num_bytes(part, dtype)
         if shards[-1] and size > left:
             shards.append([])
             left = max_shard_bytes
@@ -229,22 +272,20 @@ def split_shards(model: Decoder, dtype: torch.dtype, max_shard_bytes: int) -> li
     return shards
 
 
-def rows(model: Decoder, part: Part) -> Tensor:
-    """The rows of our parameter that `part` is."""
-    return model.get_parameter(part.parameter).narrow(0, part.start, part.sizes[0])
-
-
-def merged_rows(model: Decoder, part: Part) -> Tensor:
-    """The same with what low-rank pairs have learned beside them, so that they need no pairs elsewhere."""
+def whole_rows(model: Decoder, part: Part, *, to: int) -> Tensor | None:
+    """On one rank, the rows of our parameter that `part` is, with what low-rank pairs have learned beside them."""
     owner, _, leaf = part.parameter.rpartition(".")
-    matrix = model.get_submodule(owner)
+    matrix, weight = model.get_submodule(owner), gather_whole(model.get_parameter(part.parameter), to=to)
     if isinstance(matrix, LowRankLinear) and leaf == "weight":
-        return matrix.merged(part.start, part.sizes[0])
-    return rows(model, part)
+        a_RK, b_Nr = gather_whole(matrix.A, to=to), gather_whole(matrix.B, to=to)
+        if weight is None or a_RK is None or b_Nr is None:
+            return None
+        return matrix.merge(weight, a_RK, b_Nr, part.start, part.sizes[0])
+    return None if weight is None else weight.narrow(0, part.start, part.sizes[0])
 
 
-def num_bytes(model: Decoder, part: Part, dtype: torch.dtype) -> int:
-    return rows(model, part).numel() * dtype.itemsize
+def num_bytes(part: Part, dtype: torch.dtype) -> int:
+    return math.prod(part.sizes) * dtype.itemsize
 
 
 def write_json(content: Mapping[str, Any], file: Path) -> None:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from foresail.model.decoder import Decoder
 from foresail.model.linear import Linear, add_linear, linear
+from foresail.model.shards import local, put_rows
 from foresail.recipe.parts import Lora
 from foresail.recipe.projections import STACKS, projection_sizes, projections_of
 
@@ -35,14 +36,22 @@ class LowRankLinear(Linear):
         nn.Module.__init__(self)  # the weight is there already
         self.in_features, self.out_features = base.in_features, base.out_features
         self.weight, self.bias = base.weight, base.bias
-        self.places, self.rank = dict(places), rank
+        self.places, self.rank, self.scale = dict(places), rank, scale
         self.A = nn.Parameter(base.weight.new_empty(len(places) * rank, base.in_features))
         self.B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
-        scale_NP = base.weight.new_zeros(base.out_features, len(places), dtype=torch.float32)
-        for pair, (start, count) in enumerate(places.items()):
-            scale_NP[start : start + count, pair] = scale
         self.scale_NP: Tensor
-        self.register_buffer("scale_NP", scale_NP, persistent=False)
+        self.register_buffer("scale_NP", None, persistent=False)
+
+    @torch.no_grad()
+    def init(self, generator: torch.Generator) -> None:
+        """A as PEFT does it, B zero; only now the pairs need memory."""
+        noise_RK = 2 * torch.rand(self.A.shape, generator=generator) - 1
+        put_rows(self.A, 0, noise_RK * self.A.shape[1] ** -0.5)
+        local(self.B).zero_()
+        scale_NP = torch.zeros(self.out_features, len(self.places))
+        for pair, (start, count) in enumerate(self.places.items()):
+            scale_NP[start : start + count, pair] = self.scale
+        self.scale_NP = scale_NP.to(self.B.device)
 
     def forward(self, x_MK: Tensor) -> Tensor:
         return self._add_pairs(super().forward(x_MK), x_MK)
@@ -55,33 +64,46 @@ class LowRankLinear(Linear):
 
     def _add_pairs(self, out_MN: Tensor, x_MK: Tensor, start: int = 0) -> Tensor:
         """Last, so that with B = 0 every bit is what W alone makes it."""
-        return add_linear(out_MN, linear(x_MK, self.A), self._spread(start).to(self.B.dtype))
+        return add_linear(out_MN, linear(x_MK, self.A), self._spread(self.B, start).to(self.B.dtype))
 
-    def _spread(self, start: int) -> Tensor:
+    def _spread(self, b_Nr: Tensor, start: int) -> Tensor:
         """B as (N, R), scaled, in float32: each output reads the r columns of its own pair, and zeros elsewhere."""
-        return (self.B[start:, None] * self.scale_NP[start:, :, None]).flatten(1)
+        return (b_Nr[start:, None] * self.scale_NP[start:, :, None]).flatten(1)
 
-    def pair(self, start: int) -> tuple[Tensor, Tensor] | None:
-        """A and B, in place, for the outputs that begin at `start`."""
+    def pair(self, start: int) -> tuple[range, range] | None:
+        """Rows of A and of B for the outputs that begin at `start`."""
         if start not in self.places:
             return None
         first = list(self.places).index(start) * self.rank
-        return self.A[first : first + self.rank], self.B.narrow(0, start, self.places[start])
+        return range(first, first + self.rank), range(start, start + self.places[start])
 
     @torch.no_grad()
-    def merged(self, start: int, count: int) -> Tensor:
-        """`count` rows of one matrix that does what W and the pairs do together; rounded once."""
-        learned_NK = self._spread(start)[:count] @ self.A.float()
-        return (self.weight.narrow(0, start, count).float() + learned_NK).to(self.weight.dtype)
+    def merge(self, weight_NK: Tensor, a_RK: Tensor, b_Nr: Tensor, start: int, count: int) -> Tensor:
+        """`count` rows of one matrix that does what W and the pairs, all given whole, do together; rounded once."""
+        learned_NK = self._spread(b_Nr, start)[:count] @ a_RK.float()
+        return (weight_NK.narrow(0, start, count).float() + learned_NK).to(weight_NK.dtype)
 
 
 def attach(model: Decoder, settings: Lora, *, seed: int) -> None:
-    """Freeze the model and put pairs beside its targets. B is zero, so it computes what it did before, bit for bit.
+    """Freeze the model and put pairs beside its targets. B is zero, so that no bit of what it computes changes."""
+    add_pairs(model, settings)
+    init_pairs(model, seed=seed)
 
-    A is initialised as PEFT does it, from one seed, the same on every device.
-    """
-    model.requires_grad_(False)
+
+def init_pairs(model: Decoder, *, seed: int) -> None:
+    """From one seed, the same on every device."""
     generator = torch.Generator().manual_seed(seed)
+    for pairs in pairs_of(model):
+        pairs.init(generator)
+
+
+def pairs_of(model: Decoder) -> list[LowRankLinear]:
+    return [module for module in model.modules() if isinstance(module, LowRankLinear)]
+
+
+def add_pairs(model: Decoder, settings: Lora) -> None:
+    """Their places in the model, which may have no memory yet."""
+    model.requires_grad_(False)
     sizes, targets = projection_sizes(model.shape), projections_of(settings.targets)
     for block in model.blocks:
         for path, names in STACKS.items():
@@ -96,14 +118,7 @@ def attach(model: Decoder, settings: Lora, *, seed: int) -> None:
                 base = block.get_submodule(path)
                 assert isinstance(base, Linear) and not isinstance(base, LowRankLinear)
                 low_rank = LowRankLinear(base, places, settings.rank, settings.alpha / settings.rank)
-                init_a(low_rank.A, generator)
                 setattr(block.get_submodule(owner), name, low_rank)
-
-
-@torch.no_grad()
-def init_a(a_RK: Tensor, generator: torch.Generator) -> None:
-    noise_RK = 2 * torch.rand(a_RK.shape, generator=generator) - 1
-    a_RK.copy_(noise_RK * a_RK.shape[1] ** -0.5)
 
 
 def base_of(model: Decoder) -> Decoder:

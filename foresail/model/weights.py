@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
+from foresail.model.shards import everywhere_whole, local, put_rows
 
 BLOCK = 2**18  # words of a checksum at once: they stay in a CPU's cache
 FACTOR = 2_654_435_761
@@ -24,18 +25,21 @@ def init_weights(model: Decoder, seed: int) -> None:
     depth_scale = (2 * model.shape.num_layers) ** -0.5
     for name, parameter in model.named_parameters():
         if parameter.ndim == 1:
-            parameter.fill_(0.0 if name.endswith("bias") else 1.0)
+            local(parameter).fill_(0.0 if name.endswith("bias") else 1.0)
             continue
         std = parameter.shape[1] ** -0.5
         if name.endswith(("attention.out.weight", "mlp.down.weight")):
             std *= depth_scale
-        parameter.copy_(torch.randn(parameter.shape, generator=generator) * std)
+        put_rows(parameter, 0, torch.randn(parameter.shape, generator=generator) * std)
 
 
 @torch.no_grad()
 def checksum(model: Decoder) -> int:
-    """A sum over all bits of all parameters, each with its place: equal weights give equal sums."""
-    sums = enumerate(map(tensor_checksum, model.parameters()), start=1)
+    """A sum over all bits of all parameters, each with its place: equal weights give equal sums.
+
+    Of sharded ones all ranks ask for it, and each gets it.
+    """
+    sums = enumerate((tensor_checksum(everywhere_whole(weight)) for weight in model.parameters()), start=1)
     return sum(number * found for number, found in sums) & SIXTY_FOUR_BITS
 
 

@@ -1,18 +1,22 @@
-"""The [cluster] table: on how many hosts and processes a run is spread."""
+"""Where a run's processes are: the recipe's [cluster], and what torchrun says of this one."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
 from foresail.recipe.parts import Part, Rollout
 
+TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+
 
 class Cluster(Part):
     """Where the processes of a run are; `local` is this machine, without Ray."""
 
+    ranks: int = Field(1, gt=0, description="processes that train the model together")
     kind: Literal["local", "ray"] = Field(
         "local", description="ray: rollout engines are actors of a Ray cluster"
     )
@@ -43,3 +47,31 @@ def cluster_mistakes(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
         yield 'cluster.address is a Ray cluster\'s; set cluster.kind = "ray", or remove it'
     if cluster.kind != "ray" and cluster.placement == "separate":
         yield 'cluster.placement = "separate" is for Ray; set cluster.kind = "ray", or remove it'
+
+
+def worker_mistakes(cluster: Cluster, stage: str) -> Iterator[str]:
+    """Of a stage that rolls nothing out."""
+    if cluster.kind == "ray":
+        yield f'cluster.kind = "ray" places rollout workers, and {stage} has none; remove it'
+
+
+def rank_mistakes(cluster: Cluster, samples: int, key: str) -> Iterator[str]:
+    """`samples` of one update are dealt to the ranks."""
+    if cluster.ranks > samples:
+        yield (
+            f"cluster.ranks {cluster.ranks} exceeds the {samples} samples of an update, so some ranks would have "
+            f"none; set cluster.ranks = {samples} or less, or raise {key}"
+        )
+
+
+class TorchrunPlace(NamedTuple):
+    rank: int
+    size: int
+    local_rank: int  # among those of this host
+
+
+def torchrun_place() -> TorchrunPlace | None:
+    """Where torchrun has put this process; None if somebody else has started it."""
+    if not all(name in os.environ for name in TORCHRUN):
+        return None
+    return TorchrunPlace(*(int(os.environ[name]) for name in TORCHRUN[:3]))

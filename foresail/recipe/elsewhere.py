@@ -113,7 +113,10 @@ OWN_ENGINE = (
     'the engine is Foresail\'s own and runs in the same process on the same weights; rollout.backend = "vllm" '
     "takes vLLM instead, others there are none; [engine] and [rollout] hold the settings"
 )
-ONE_DEVICE = "a run is one process on one device, so there is nothing to set; run.device chooses it"
+RANKS = "cluster.ranks counts the processes that train the model together, a GPU each, by FSDP2"
+NO_TENSOR_PARALLEL = (
+    "matrices are not split over devices; cluster.ranks shards weights and states by FSDP2 instead"
+)
 KL_IN_LOSS = (
     "the KL term stands in the loss, not in the reward: loss.kl_weight is its weight, loss.kl its estimator"
 )
@@ -138,14 +141,14 @@ KEYS = {
     "custom_reward_function.name": 'reward.grader names file and function at once: "rewards.py:score"',
     "custom_reward_function.path": 'reward.grader names file and function at once: "rewards.py:score"',
     "dataset_name": "data.source takes a file (.jsonl, .parquet) or a generator; fetch a hub's dataset first",
-    "deepspeed": ONE_DEVICE,
+    "deepspeed": RANKS,
     "default_local_dir": FOLDER,
     "entropy_coef": NO_BONUS,
     "entropy_coeff": NO_BONUS,
     "eps_clip": BOTH_SIDES,
     "epsilon": BOTH_SIDES,
     "fp16": 'fp16 = true is model.dtype = "float16"',
-    "fsdp": ONE_DEVICE,
+    "fsdp": RANKS,
     "gpu_memory_utilization": "the cache takes what all samples need, or engine.kv_tokens tokens where that is set",
     "gradient_accumulation_steps": MICRO_BATCHES,
     "importance_sampling_level": 'level "token" is loss.kind = "clip", level "sequence" is loss.kind = "gspo"',
@@ -163,8 +166,8 @@ KEYS = {
     "mask_truncated_completions": "a response cut at the limit counts as it is graded; see reward.overlong_buffer",
     "micro_train_batch_size": MICRO_BATCHES,
     "mini_batch_size": "updates_per_step counts updates, not samples: mini-batches per step",
-    "n_gpus_per_node": ONE_DEVICE,
-    "nnodes": ONE_DEVICE,
+    "n_gpus_per_node": RANKS,
+    "nnodes": "the ranks of a run are on one host; torchrun may start them on several",
     "norm_adv_by_std_in_grpo": STD,
     "num_episodes": EPOCHS,
     "num_epochs": EPOCHS,
@@ -185,8 +188,8 @@ KEYS = {
     "report_to": 'run.wandb = "project" logs to Weights & Biases; TensorBoard files are always written',
     "rollout.name": OWN_ENGINE,
     "scale_rewards": STD,
-    "tensor_model_parallel_size": ONE_DEVICE,
-    "tensor_parallel_size": ONE_DEVICE,
+    "tensor_model_parallel_size": NO_TENSOR_PARALLEL,
+    "tensor_parallel_size": NO_TENSOR_PARALLEL,
     "total_epochs": EPOCHS,
     "train_batch_size": (
         "verl's train_batch_size counts prompts: prompts_per_step; OpenRLHF's counts the samples of one update: "
@@ -199,7 +202,7 @@ KEYS = {
     "use_wandb": 'run.wandb = "project" logs to Weights & Biases',
     "vllm_mode": OWN_ENGINE,
     "warmup_ratio": "optimizer.warmup counts updates: ratio x all updates of the run",
-    "zero_stage": ONE_DEVICE,
+    "zero_stage": RANKS,
     "advantage_normalization": STD,
     "batch_size": (
         "prompts_per_step counts the problems of a step, samples_per_prompt the responses to each, "
@@ -214,7 +217,7 @@ KEYS = {
     "logging_steps": "every step is logged",
     "max_epochs": EPOCHS,
     "micro_rollout_batch_size": "engine.max_running counts the samples decoded at once",
-    "num_gpus": ONE_DEVICE,
+    "num_gpus": RANKS,
     "push_to_hub": PUSH,
     "rollout_is": "loss.importance_cap = 2.0 or the like turns truncated importance sampling on",
     "shuffle": SHUFFLED,

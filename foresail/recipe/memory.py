@@ -12,18 +12,19 @@ float32. The rest is for one micro-batch of T tokens, full or as large as an upd
     critic       its weights and its optimiser's state; it learns while the policy waits, so the larger one's
                  gradients and activations do for both
 
-On CUDA the cache lends its memory to the updates: of the two the greater counts. vLLM's does not, and has a copy of
-the weights beside it.
+On CUDA the cache lends its memory to the updates: of the two the greater counts; vLLM's does not. Ranks have a
+share of weights, gradients and states each, and a micro-batch each. vLLM, and the first rank's engine, have a copy
+of the weights beside them.
 
-Left out: the allocator's slack, kernels' workspace, and on CPU the padding of unequal sequences and the copies of a
-shared prompt's keys, one for each answer.
+Left out: what ranks gather for a pass, the embedding and two blocks at most; the allocator's slack, kernels'
+workspace, and on CPU the padding of unequal sequences and the copies of a shared prompt's keys, one an answer.
 
 Legend: T tokens, V vocabulary, D hidden size.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from foresail.recipe import parts
@@ -69,6 +70,19 @@ class Memory:
         """What is held at some moment however small a micro-batch is."""
         return self.standing - min(self.shared, self.gradients)
 
+    def on_ranks(self, ranks: int, device: Device) -> Memory:
+        """Where ranks hold it together: on a GPU what the first one has, on a CPU what all have."""
+        if ranks == 1:
+            return self
+        gpus, micro_batches = (ranks, 1) if device == "cuda" else (1, ranks)
+        shards = {
+            name: -(-getattr(self, name) // gpus)
+            for name in ("weights", "gradients", "optimizer", "reference", "critic")
+        }
+        passing = {name: getattr(self, name) * micro_batches for name in ("activations", "logits")}
+        lent = min(self.kv_cache, shards["gradients"] + sum(passing.values())) if self.shared else 0
+        return replace(self, **shards, **passing, shared=lent)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExtraMemory:
@@ -77,7 +91,7 @@ class ExtraMemory:
     kv_cache: int = 0
     reference: int = 0
     critic: int = 0
-    engine_weights: int = 0  # a copy of the policy's, in an engine of another project
+    engine_weights: int = 0  # a copy of the policy's, for engines that do not read what is trained
     lends: bool = True  # whether the cache can have its memory in turn with updates
     learners: tuple[ModelShape, ...] = ()
 

@@ -50,9 +50,9 @@ def place(cluster: Cluster, rollout: Rollout, device: Device) -> Placement:
     """Colocated workers and the trainer take turns, so that the workers have nothing to themselves."""
     trainer = Placed(
         what="trainer",
-        count=1,
+        count=cluster.ranks,
         each=Room(cpus=1, gpus=1 if device == "cuda" else 0),
-        where="this process",
+        where="this process" if cluster.ranks == 1 else "this host, a process for each rank",
     )
     if cluster.placement == "colocated":
         return Placement(

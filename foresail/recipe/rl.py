@@ -10,7 +10,7 @@ from pydantic import Field
 from foresail.recipe import parts
 from foresail.recipe.backend import backend_mistakes, backend_refusals
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
-from foresail.recipe.cluster import Cluster, cluster_mistakes
+from foresail.recipe.cluster import Cluster, cluster_mistakes, rank_mistakes
 from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
@@ -86,10 +86,10 @@ class Rl(Stage):
     reward: Reward = Reward()
     dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
     rollout: parts.Rollout = parts.Rollout()
-    cluster: Cluster = Cluster()
     engine: parts.Engine = parts.Engine()
     optimizer: parts.Optimizer = parts.Optimizer()
     checkpoints: parts.Checkpoints = parts.Checkpoints()
+    cluster: Cluster = Cluster()
 
     @property
     def samples_per_step(self) -> int:
@@ -133,6 +133,10 @@ class Rl(Stage):
         alike = self.engine.batch_invariant or self.run.deterministic
         return self.engine.model_copy(update={"max_running": most, "batch_invariant": alike})
 
+    def for_followers(self) -> Self:
+        """Without rewards, which may be functions of the process that leads, or data."""
+        return self.model_copy(update={"reward": Reward(), "data": (), "eval": (), "environment": None})
+
     def mistakes(self) -> Iterator[str]:
         if self.curriculum:
             yield from self.curriculum_mistakes()
@@ -153,6 +157,7 @@ class Rl(Stage):
         yield from group_mistakes(
             self.samples_per_prompt, advantage, dynamic_sampling=dynamic_sampling.enabled
         )
+        yield from self.rank_mistakes()
         yield from split_mistakes(self.prompts_per_step, self.updates_per_step, self.passes_per_step)
         if self.max_length > self.micro_batch_tokens:
             yield (
@@ -189,6 +194,18 @@ class Rl(Stage):
             yield from name_mistakes(key, problems)
             yield from grader_mistakes(key, problems, self.reward)
 
+    def rank_mistakes(self) -> Iterator[str]:
+        yield from rank_mistakes(
+            self.cluster, self.samples_per_step // max(1, self.parts_per_pass), "prompts_per_step"
+        )
+        base_is_reference = self.lora is not None and self.loss.reference is None
+        if self.cluster.ranks > 1 and self.loss.kl_weight > 0 and base_is_reference:
+            where = self.model.path or "a checkpoint of the starting model"
+            yield (
+                "on several ranks the model below low-rank pairs cannot be the reference as well; set "
+                f'loss.reference = "{where}", or cluster.ranks = 1'
+            )
+
     def curriculum_mistakes(self) -> Iterator[str]:
         """Of the stages' lengths, and whatever is wrong with the recipe as it holds in each of them."""
         told = list(self.model_copy(update={"curriculum": ()}).mistakes())
@@ -220,6 +237,11 @@ class Rl(Stage):
             micro_batch_tokens=self.micro_batch_tokens,
         )
 
+    @property
+    def num_copies(self) -> int:
+        """Of the weights, for engines: whole ones where ranks share the trained, and vLLM's own."""
+        return (self.cluster.ranks > 1) + (self.rollout.backend == "vllm")
+
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
         value_bytes, critic, learners = VALUE_BYTES[dtype], 0, tuple[ModelShape, ...]()
         if self.critic is not None:
@@ -230,7 +252,7 @@ class Rl(Stage):
             kv_cache=kv_bytes(shape, self.engine_settings, self.max_length, value_bytes),
             reference=shape.num_parameters * value_bytes if pulled else 0,
             critic=critic,
-            engine_weights=shape.num_parameters * value_bytes if self.rollout.backend == "vllm" else 0,
+            engine_weights=shape.num_parameters * value_bytes * self.num_copies,
             lends=self.rollout.backend == "native",
             learners=learners,
         )

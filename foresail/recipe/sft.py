@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from foresail.recipe import parts
+from foresail.recipe.cluster import Cluster, rank_mistakes, worker_mistakes
 from foresail.recipe.sources import Chats, count_all, name_mistakes, named, supply_warnings, weight_mistakes
 from foresail.recipe.stage import Stage
 
@@ -34,6 +35,7 @@ class Sft(Stage):
     recompute: parts.Recompute = False
     optimizer: parts.Optimizer = parts.Optimizer(lr=1e-5)
     checkpoints: parts.Checkpoints = parts.Checkpoints(every=50)
+    cluster: Cluster = Cluster()
 
     @property
     def samples_per_step(self) -> int:
@@ -43,6 +45,8 @@ class Sft(Stage):
         yield from super().mistakes()
         if not self.data:
             yield "data names no conversations; set data to a file, or add a table [[data]]"
+        yield from rank_mistakes(self.cluster, self.batch_size, "batch_size")
+        yield from worker_mistakes(self.cluster, "sft")
         yield from name_mistakes("data", self.data)
         yield from weight_mistakes(self.data)
 

@@ -7,10 +7,11 @@ data, more memory, checks and lines of its own. `recipe.sft` is the plainest sta
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from foresail.recipe import parts
 from foresail.recipe.batches import Batches, count_batches
+from foresail.recipe.cluster import Cluster
 from foresail.recipe.disk import CheckpointSize
 from foresail.recipe.hf_config import check_family
 from foresail.recipe.inputs import count_records
@@ -42,6 +43,7 @@ class Stage(CheckedPart):
         run: parts.Run
         model: parts.Model
         lora: parts.OptionalLora
+        cluster: Cluster
         steps: int
         micro_batch_tokens: parts.MicroBatchTokens
         recompute: parts.Recompute
@@ -60,6 +62,10 @@ class Stage(CheckedPart):
     def num_updates(self) -> int:
         """Updates of the model in the whole run."""
         return self.steps
+
+    def for_followers(self) -> Self:
+        """What other ranks get of it: all that concerns models, and nothing that only one process has."""
+        return self
 
     def mistakes(self) -> Iterator[str]:
         """What is wrong with the recipe itself, wherever it is to run."""
@@ -100,7 +106,7 @@ class Stage(CheckedPart):
             for learner in (shape, *extra.learners)
         )
         logits = logits_bytes(shape, tokens, value_bytes, device)
-        return Memory(
+        memory = Memory(
             weights=(shape.num_parameters + pairs) * value_bytes,
             gradients=gradients,
             optimizer=round(trained * state_bytes(self.optimizer.states, dtype)),
@@ -114,10 +120,12 @@ class Stage(CheckedPart):
             if device == "cuda" and extra.lends
             else 0,
         )
+        return memory.on_ranks(self.cluster.ranks, device)
 
     def measure_checkpoint(self, shape: ModelShape, device: Device) -> CheckpointSize:
         """Where checkpoints.dtype rounds the weights, the exact ones are kept beside them."""
-        memory, dtype = self.estimate_memory(shape, device), dtype_of(self.model.dtype, device)
+        whole = self.model_copy(update={"cluster": Cluster()})  # whatever shares ranks have
+        memory, dtype = whole.estimate_memory(shape, device), dtype_of(self.model.dtype, device)
         saved = dtype if self.checkpoints.dtype == "auto" else self.checkpoints.dtype
         exact = self.lora is None and saved not in (dtype, "float32")
         wider = shape.num_parameters * (VALUE_BYTES[saved] - VALUE_BYTES[dtype])

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from foresail.model.decoder import Decoder
-from foresail.model.hf import merged_rows, some
+from foresail.model.hf import some, whole_rows
 from foresail.model.hf_names import Part, weight_parts
 from foresail.model.weights import tensor_checksum
 from foresail.recipe.hf_config import read_shape
@@ -41,8 +41,14 @@ MOST_ROWS = 1024  # of the identity matrix, at once
 @torch.no_grad()
 def trainer_checksums(model: Decoder) -> dict[str, int]:
     """Of every tensor as it is saved, low-rank pairs merged, and of the head also where it is the embedding."""
-    found = {part.hf_name: content(merged_rows(model, part)) for part in weight_parts(model.shape)}
+    found = {part.hf_name: content(saved_rows(model, part)) for part in weight_parts(model.shape)}
     return found | ({HEAD: found[EMBEDDING]} if model.shape.tied else {})
+
+
+def saved_rows(model: Decoder, part: Part) -> Tensor:
+    rows = whole_rows(model, part, to=0)
+    assert rows is not None, "engines have whole weights"
+    return rows
 
 
 def check_same(name: str, version: int, ours: Checksums, theirs: Checksums) -> None:

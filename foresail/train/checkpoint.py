@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -22,8 +21,9 @@ from foresail.recipe.validation_errors import explain_errors
 from foresail.runlog.atomic import ASIDE, discard, explained, replacing_directory
 from foresail.runlog.directory import RunDirectory
 from foresail.train.best import Best
-from foresail.train.learner import OPTIMIZER, TRAINER, Learner
+from foresail.train.learner import OPTIMIZER, TRAINER
 from foresail.train.manifest import PROGRESS, damages, renew, write_manifest
+from foresail.train.state_files import state_paths
 
 BEST = "best"
 SMALL = (
@@ -53,15 +53,17 @@ class Progress:
 
 
 def save_checkpoint(
-    run: RunDirectory, progress: Progress, learners: Iterable[Learner[Any]], settings: Checkpoints
+    run: RunDirectory, progress: Progress, save: Callable[[Path], None], settings: Checkpoints
 ) -> Path:
-    """Write aside, rename, then remove what is not to be kept: older steps, and the trainer's state of some."""
+    """Write aside, rename, then remove what is not to be kept: older steps, and the trainer's state of some.
+
+    `save` writes the files of all learners, on all ranks.
+    """
     path = run.checkpoint_path(progress.step)
     with explained(run.checkpoints_path):
         run.checkpoints_path.mkdir(parents=True, exist_ok=True)
     with replacing_directory(path) as aside:
-        for learner in learners:
-            learner.save(aside)
+        save(aside)
         write_progress(aside, progress)
         write_manifest(aside)
     best = None if progress.best is None else progress.best.step
@@ -90,17 +92,19 @@ def name_best(run: RunDirectory, step: int | None) -> None:
 
 
 def is_resumable(checkpoint: Path) -> bool:
-    return (checkpoint / TRAINER / OPTIMIZER).is_file()
+    return bool(state_paths(checkpoint / TRAINER, OPTIMIZER))
 
 
 def keep_weights_only(checkpoint: Path) -> None:
     """Take out what only going on needs. The optimiser goes first: without it nobody takes the rest for whole."""
-    if not is_resumable(checkpoint):
-        return
     trainer = checkpoint / TRAINER
+    files = state_paths(trainer, OPTIMIZER)
+    if not files:
+        return
     with explained(checkpoint):
-        (trainer / OPTIMIZER).unlink()
-        renew(checkpoint, [f"{TRAINER}/{OPTIMIZER}"])
+        for file in files:
+            file.unlink()
+        renew(checkpoint, [str(file.relative_to(checkpoint)) for file in files])
         for path in sorted(trainer.iterdir()):
             if path.name not in SMALL:
                 names = [str(file.relative_to(checkpoint)) for file in [path, *path.rglob("*")]]

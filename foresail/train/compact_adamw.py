@@ -11,16 +11,18 @@ Legend: N numbers of one weight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from foresail.model.kernels import available
+from foresail.model.shards import local
 from foresail.recipe.parts import Optimizer
 from foresail.train.gradients import GradientSums
 from foresail.train.masters import WHOLE, Shard, join, random_low_bits, split
 from foresail.train.moments import MEAN, SQUARE, Moments, Rates, dequantize, quantize, zero_moments
+from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
 
 
@@ -40,15 +42,15 @@ class CompactAdamW:
     ) -> None:
         self.settings, self.steps = settings, 0
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-        self.names, self.weights = list(trained), list(trained.values())
+        self.names, self.weights = list(trained), [local(weight) for weight in trained.values()]
         if any(weight.dtype == torch.float16 for weight in self.weights):
             raise ValueError('8-bit states do not go with float16; set model.dtype = "bfloat16"')
-        self.gradients = GradientSums(self.weights, world)
+        self.gradients = GradientSums(list(trained.values()), world)
         self.lows = [
             None
             if weight.dtype == torch.float32
             else random_low_bits(weight.detach(), seed, name, shards.get(name), world)
-            for name, weight in trained.items()
+            for name, weight in zip(self.names, self.weights, strict=True)
         ]
         self.offsets = [shards[name].offset if name in shards else 0 for name in self.names]
         self.moments = [zero_moments(weight) for weight in self.weights]
@@ -61,7 +63,7 @@ class CompactAdamW:
     def update(self, learning_rate: float) -> None:
         self.steps += 1
         for number, weight in enumerate(self.weights):
-            if (gradient := self.gradients[number]) is not None:
+            if (gradient := self.gradients[number]) is not None and weight.numel():
                 rates = self._rates(learning_rate, decays=weight.ndim > 1)
                 state = self.lows[number], gradient, self.moments[number]
                 apply(weight, *state, rates, self.offsets[number])
@@ -91,6 +93,24 @@ class CompactAdamW:
             if low is not None:
                 tensors[f"low:{name}"] = low
         return tensors
+
+    def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
+        """This rank's `state()`, of a run with more ranks or fewer. Moments are rounded anew, in other blocks."""
+        steps, found = int(pieces["steps"][0]), {"steps": pieces["steps"][0]}
+        for name, weight, low, offset in zip(self.names, self.weights, self.lows, self.offsets, strict=True):
+            if low is not None:
+                found[f"low:{name}"] = share_of(pieces[f"low:{name}"], offset, low)
+            for moment, kind in ((MEAN, "mean"), (SQUARE, "square")):
+                codes, scales = pieces[f"{kind}_N:{name}"], pieces[f"{kind}_scale_B:{name}"]
+                parts = [dequantize(*part, moment) for part in zip(codes, scales, strict=True)]
+                values_N = share_of(parts, offset, weight.flatten())
+                coded = (
+                    quantize(values_N, moment, steps, offset)
+                    if weight.numel()
+                    else (codes[0][:0], scales[0][:0])
+                )
+                found[f"{kind}_N:{name}"], found[f"{kind}_scale_B:{name}"] = coded
+        return found
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         own = self.state()

@@ -28,17 +28,18 @@ from foresail.model.device import choose_dtype
 from foresail.model.hf import load_model, save_model
 from foresail.model.output import Output
 from foresail.model.readouts import hidden_states
+from foresail.model.shards import gather_whole, put_rows, shard_module
 from foresail.recipe import parts
 from foresail.recipe.hf_config import NO_SPECIAL_IDS
 from foresail.recipe.rl import Rl
 from foresail.records import PackedBatch
-from foresail.train.learner import TRAINER, Learner, read_state
+from foresail.train.learner import TRAINER, Learner, arrangement, read_state
 from foresail.train.optimizer import build_optimizer
 from foresail.train.rl_metrics import mean_of, mean_over_updates
 from foresail.train.schedule import learning_rate
-from foresail.train.session import Session
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.step import BatchLoss, NonFiniteLoss, named, run_packed, train_step
+from foresail.train.trainer import Trainer
 from foresail.train.updates import TURN
 from foresail.world import ONE_PROCESS, World
 
@@ -46,7 +47,7 @@ Updates = Sequence[Sequence[PackedBatch]]  # the micro-batches of every update o
 FOLDER = f"{TRAINER}/critic"
 
 
-def open_critic(session: Session[Rl]) -> Critic | None:
+def open_critic(session: Trainer[Rl]) -> Critic | None:
     """Fresh, or as the checkpoint has it that the run goes on from; from now on every checkpoint holds it."""
     recipe = session.recipe
     if recipe.critic is None:
@@ -54,7 +55,7 @@ def open_critic(session: Session[Rl]) -> Critic | None:
     if recipe.critic.kind == "head":
         trunk = session.policy.model
     else:
-        trunk = load_trunk(session.start, recipe.critic, recipe, session.device)
+        trunk = load_trunk(session.start, recipe.critic, recipe, session.device, session.world)
         if recipe.recompute:
             trunk.recompute_blocks()
     by_turn = recipe.credit.kind == "turn_gae"
@@ -65,17 +66,24 @@ def open_critic(session: Session[Rl]) -> Critic | None:
     return critic
 
 
-def load_trunk(checkpoint: Path | None, settings: parts.Critic, recipe: Rl, device: torch.device) -> Decoder:
+def load_trunk(
+    checkpoint: Path | None,
+    settings: parts.Critic,
+    recipe: Rl,
+    device: torch.device,
+    world: World = ONE_PROCESS,
+) -> Decoder:
     """A model of the critic's own, without the head that would speak."""
+    arrange = arrangement(None, world)
     if checkpoint is not None:
         dtype = choose_dtype(recipe.model.dtype, device)
-        return load_model(checkpoint / FOLDER, dtype=dtype, device=device)
+        return load_model(checkpoint / FOLDER, dtype=dtype, device=device, arrange=arrange)
     start = recipe.model
     if settings.path is not None:
         tokenizer = start.tokenizer or start.path
         start = start.model_copy(update={"path": settings.path, "shape": None, "tokenizer": tokenizer})
     trunk, _ = load_model_and_tokenizer(
-        start, seed=recipe.run.seed, device=device, max_length=recipe.max_length
+        start, seed=recipe.run.seed, device=device, max_length=recipe.max_length, arrange=arrange
     )
     trunk.head, trunk.shape = None, trunk.shape.model_copy(update={"tied": True})
     return trunk
@@ -116,6 +124,8 @@ class Critic:
         """`by_turn`: a step is a turn, not a token."""
         self.by_turn = by_turn
         self.settings, self.model = settings, ValueModel(trunk, own=settings.kind == "model")
+        if world.mesh is not None:
+            shard_module(self.model, world.mesh)
         self.learner = Learner(
             name="critic",
             model=self.model,
@@ -134,7 +144,7 @@ class Critic:
         metrics = {
             "critic/values/mean": mean_of(values_M, self.learner.world),
             "critic/returns/mean": mean_of(returns_M, self.learner.world),
-            "critic/vf_explained_var": explained_variance(values_M, returns_M),
+            "critic/vf_explained_var": explained_variance(values_M, returns_M, self.learner.world),
         }
         sizes = [batch.targets_M.numel() for batches in updates for batch in batches]
         shares = iter(whitened_M.split(sizes))
@@ -169,14 +179,26 @@ class Critic:
     def save_weights(self, checkpoint: Path) -> None:
         """The layer, and the trunk where it is the critic's own."""
         if self.model.own:
-            save_model(self.model.trunk, checkpoint / FOLDER, special=NO_SPECIAL_IDS)
-        save_file(self.model.head.state_dict(), checkpoint / FOLDER / "head.safetensors")
+            save_model(
+                self.model.trunk, checkpoint / FOLDER, special=NO_SPECIAL_IDS, world=self.learner.world
+            )
+        head = {name: gather_whole(weight, to=0) for name, weight in self.model.head.named_parameters()}
+        tensors = {name: weight.clone() for name, weight in head.items() if weight is not None}
+        if tensors:
+            save_file(tensors, checkpoint / FOLDER / "head.safetensors")
 
     def load(self, checkpoint: Path) -> None:
-        try:
-            self.model.head.load_state_dict(read_state(checkpoint, f"{FOLDER}/head.safetensors"))
-        except RuntimeError as error:
-            raise ValueError(f"{checkpoint / FOLDER} holds the layer of another critic: {error}") from error
+        saved = read_state(checkpoint, f"{FOLDER}/head.safetensors")
+        weights = dict(self.model.head.named_parameters())
+        wanted, found = (
+            {name: list(weight.shape) for name, weight in tensors.items()} for tensors in (weights, saved)
+        )
+        if found != wanted:
+            raise ValueError(
+                f"{checkpoint / FOLDER} holds the layer of another critic: {found}, not {wanted}"
+            )
+        for name, weight in weights.items():
+            put_rows(weight, 0, saved[name])
         self.learner.load(checkpoint)
 
 

@@ -12,6 +12,7 @@ import torch
 
 from foresail.recipe.shape import ModelShape
 from foresail.records import PackedBatch
+from foresail.world import ONE_PROCESS, World
 
 # Dense 16-bit products with 32-bit sums a second, by the makers' datasheets, of cards with that word in the name.
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12, "4090": 165e12}
@@ -62,14 +63,20 @@ def padded_together(batch: PackedBatch) -> Iterator[list[int]]:
 
 
 def describe_updates(
-    updates: Sequence[Sequence[PackedBatch]], shape: ModelShape, *, micro_batch_tokens: int, frozen: bool
+    updates: Sequence[Sequence[PackedBatch]],
+    shape: ModelShape,
+    *,
+    micro_batch_tokens: int,
+    frozen: bool,
+    world: World = ONE_PROCESS,
 ) -> dict[str, float]:
-    """Of all of a step's updates; frozen weights have low-rank pairs that learn beside them."""
+    """Of all of a step's updates on all ranks; frozen weights have low-rank pairs that learn beside them."""
     batches = [batch for update in updates for batch in update]
-    tokens = sum(batch.ids_T.numel() for batch in batches)
+    tokens = world.sum(sum(batch.ids_T.numel() for batch in batches))
+    flops = world.sum(sum(count_flops(shape, batch, frozen=frozen) for batch in batches))
     return {
-        "perf/update_tflop": sum(count_flops(shape, batch, frozen=frozen) for batch in batches) / 1e12,
-        "perf/micro_batch_fill": tokens / (len(batches) * micro_batch_tokens),
+        "perf/update_tflop": flops / 1e12,
+        "perf/micro_batch_fill": tokens / (world.sum(len(batches)) * micro_batch_tokens),
         "perf/useful_share": useful_share(batches),
     }
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
+from foresail.model.shards import local
 from foresail.world import ONE_PROCESS, World
 
 MOST = 2.0**24
@@ -25,7 +26,7 @@ class GradientSums:
     """A 16-bit weight's gradient comes here the moment a backward pass has it, and never stands beside all others.
 
     A float32 weight keeps its sum itself, as usual. Where a weight is float16, sums are those of a larger loss
-    until `clip` makes them plain.
+    until `clip` makes them plain. Of sharded weights these are the sums for this rank's rows.
     """
 
     def __init__(self, weights: Sequence[Tensor], world: World = ONE_PROCESS) -> None:
@@ -43,13 +44,16 @@ class GradientSums:
     def _take(self, number: int, weight: Tensor) -> None:
         assert weight.grad is not None, "two optimisers of one model: the other took the gradient"
         wide = self.wide[number]
-        self.wide[number] = weight.grad.float() if wide is None else wide.add_(weight.grad)
+        gradient = local(weight.grad)
+        self.wide[number] = gradient.float() if wide is None else wide.add_(gradient)
         weight.grad = None
 
     def __getitem__(self, number: int) -> Tensor | None:
         """The sum for that weight; None where no backward pass came by."""
         weight = self.weights[number]
-        return weight.grad if weight.dtype == torch.float32 else self.wide[number]
+        if weight.dtype != torch.float32:
+            return self.wide[number]
+        return None if weight.grad is None else local(weight.grad)
 
     @torch.no_grad()
     def clip(self, limit: float) -> float:

@@ -17,24 +17,28 @@ from typing import Generic, TypeVar
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from foresail.model.adapters import Adapters
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
-from foresail.model.hf import load_model, save_model
+from foresail.model.hf import Arrange, load_model, save_model
+from foresail.model.lora import add_pairs
+from foresail.model.shards import local, shard
 from foresail.recipe import parts
 from foresail.recipe.hf_config import SpecialIds
 from foresail.recipe.stage import Stage
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.masters import shards_of
 from foresail.train.optimizer import AdamW, build_optimizer
 from foresail.train.starting_point import load_model_and_tokenizer
+from foresail.train.state_files import Pieces, open_state, share_of, state_paths, write_state
 from foresail.world import ONE_PROCESS, World
 
 TRAINER = "trainer"  # folder in a checkpoint: what going on exactly needs besides the policy's weights
-OPTIMIZER = "optimizer.safetensors"
-WEIGHTS = "weights.safetensors"  # as they are, where those for others are rounded
+OPTIMIZER = "optimizer"  # its files, see `state_files`
+WEIGHTS = "weights"  # as they are, where those for others are rounded
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -58,23 +62,25 @@ class Learner(Generic[Model]):
         return ONE_PROCESS if self.optimizer is None else self.optimizer.gradients.world
 
     def save(self, checkpoint: Path) -> None:
+        """All ranks call it, and each writes what it has."""
         if self.optimizer is not None:
             (checkpoint / self.folder).mkdir(parents=True, exist_ok=True)
             self.save_weights(checkpoint)
-            tensors = {name: tensor.contiguous() for name, tensor in self.optimizer.state().items()}
-            save_file(tensors, checkpoint / self.folder / OPTIMIZER)
+            write_state(checkpoint / self.folder, OPTIMIZER, self.optimizer.state(), self.world)
 
     def load(self, checkpoint: Path) -> None:
-        """Go on with the optimiser's state of a checkpoint."""
+        """Go on with the optimiser's state of a checkpoint; as many ranks as wrote it go on bit for bit."""
         assert self.optimizer is not None, "a frozen model has no state to go on from"
-        tensors = read_state(checkpoint, f"{self.folder}/{OPTIMIZER}")
+        pieces = read_pieces(checkpoint, self.folder, OPTIMIZER)
         try:
+            same = len(pieces.files) == self.world.size
+            tensors = pieces.of_rank(self.world.rank) if same else self.optimizer.share_of_state(pieces)
             self.optimizer.load_state(tensors)
-        except ValueError as error:
+        except (ValueError, SafetensorError) as error:
             raise ValueError(
-                f"{checkpoint / self.folder / OPTIMIZER} does not fit: {error}; set optimizer.states and [lora] "
-                "in the run's recipe.toml as they were, and model.dtype to that of the machine the run came from "
-                f"(auto is bfloat16 on CUDA, else float32), or remove {checkpoint}"
+                f"{checkpoint / self.folder / OPTIMIZER}.safetensors does not fit: {error}; set optimizer.states "
+                "and [lora] in the run's recipe.toml as they were, and model.dtype to that of the machine the run "
+                f"came from (auto is bfloat16 on CUDA, else float32), or remove {checkpoint}"
             ) from error
 
 
@@ -85,16 +91,21 @@ def open_policy(
 
     Low-rank pairs go beside the weights that the run began with: a checkpoint's have them merged, and are rounded.
     """
+    arrange = arrangement(recipe.lora, world)
     if checkpoint and recipe.lora is None:
         dtype = choose_dtype(recipe.model.dtype, device)
-        model = load_model(checkpoint, dtype=dtype, device=device)
+        model = load_model(checkpoint, dtype=dtype, device=device, arrange=arrange)
         options = parts.read_options(recipe.model.template_options)
         tokenizer = Tokenizer.load(checkpoint, options=options)  # it has the recipe's template
-        if (checkpoint / TRAINER / WEIGHTS).is_file():
+        if state_paths(checkpoint / TRAINER, WEIGHTS):
             load_exact_weights(model, checkpoint)
     else:
         model, tokenizer = load_model_and_tokenizer(
-            recipe.model, seed=recipe.run.seed, device=device, max_length=recipe.max_length
+            recipe.model,
+            seed=recipe.run.seed,
+            device=device,
+            max_length=recipe.max_length,
+            arrange=arrange,
         )
     adapters = None
     if recipe.lora is not None:
@@ -107,11 +118,26 @@ def open_policy(
         name="policy",
         model=model,
         optimizer=build_optimizer(model, recipe.optimizer, recipe.run.seed, world),
-        save_weights=partial(save_policy, model, tokenizer, adapters, dtype=saved_dtype(recipe, model)),
+        save_weights=partial(
+            save_policy, model, tokenizer, adapters, dtype=saved_dtype(recipe, model), world=world
+        ),
     )
     if checkpoint:
         policy.load(checkpoint)
     return policy, tokenizer
+
+
+def arrangement(lora: parts.Lora | None, world: World) -> Arrange | None:
+    """What is done to a model before it has memory: sharded over the ranks, where there are several."""
+    if world.mesh is None:
+        return None
+
+    def arrange(model: Decoder) -> None:
+        if lora is not None:
+            add_pairs(model, lora)
+        shard(model, world.mesh)
+
+    return arrange
 
 
 def saved_dtype(recipe: Stage, model: Decoder) -> torch.dtype:
@@ -126,37 +152,51 @@ def save_policy(
     checkpoint: Path,
     *,
     dtype: torch.dtype | None = None,
+    world: World = ONE_PROCESS,
 ) -> None:
     """For others, in `dtype`; for going on the pairs, or the weights as they are where that rounds them."""
-    save_weights(model, tokenizer, checkpoint, dtype)
+    save_weights(model, tokenizer, checkpoint, dtype, world)
     if adapters is not None:
         adapters.save(checkpoint / TRAINER)
     elif dtype not in (None, model.dtype, torch.float32):
-        exact = {name: weight.detach().to("cpu", copy=True) for name, weight in model.named_parameters()}
-        save_file(exact, checkpoint / TRAINER / WEIGHTS)
+        exact = {name: local(weight).to("cpu", copy=True) for name, weight in model.named_parameters()}
+        write_state(checkpoint / TRAINER, WEIGHTS, exact, world)
 
 
 @torch.no_grad()
 def load_exact_weights(model: Decoder, checkpoint: Path) -> None:
-    tensors, weights = read_state(checkpoint, f"{TRAINER}/{WEIGHTS}"), dict(model.named_parameters())
-    if {name: tensor.shape for name, tensor in tensors.items()} != {
-        name: weight.shape for name, weight in weights.items()
-    }:
+    pieces, weights = read_pieces(checkpoint, TRAINER, WEIGHTS), dict(model.named_parameters())
+    sizes = {name: sum(piece.numel() for piece in pieces[name]) for name in pieces}
+    if sizes != {name: weight.numel() for name, weight in weights.items()}:
         raise ValueError(
-            f"{checkpoint / TRAINER / WEIGHTS} holds the weights of another model; restore the checkpoint, or "
-            f"remove {checkpoint} to resume from the one before it"
+            f"{checkpoint / TRAINER / WEIGHTS}.safetensors holds the weights of another model; restore the "
+            f"checkpoint, or remove {checkpoint} to resume from the one before it"
         )
+    shards = shards_of(model)
     for name, weight in weights.items():
-        weight.copy_(tensors[name])
+        mine = local(weight)
+        mine.copy_(share_of(pieces[name], shards[name].offset, mine))
 
 
 def save_weights(
-    model: Decoder, tokenizer: Tokenizer, directory: Path, dtype: torch.dtype | None = None
+    model: Decoder,
+    tokenizer: Tokenizer,
+    directory: Path,
+    dtype: torch.dtype | None = None,
+    world: World = ONE_PROCESS,
 ) -> None:
     """A directory that transformers and vLLM load as it is."""
     special = SpecialIds(bos=tokenizer.bos_id, eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
-    save_model(model, directory, special=special, dtype=dtype)
-    tokenizer.save(directory)
+    save_model(model, directory, special=special, dtype=dtype, world=world)
+    if world.rank == 0:
+        tokenizer.save(directory)
+
+
+def read_pieces(checkpoint: Path, folder: str, stem: str) -> Pieces:
+    try:
+        return open_state(checkpoint / folder, stem)
+    except ValueError as error:
+        raise ValueError(f"{error}; remove {checkpoint} to resume from the checkpoint before it") from error
 
 
 def read_state(checkpoint: Path, file: str) -> dict[str, Tensor]:

@@ -16,8 +16,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from foresail.model.shards import first_row
 from foresail.world import ONE_PROCESS, World
 
 HALF = {torch.bfloat16: 2**15, torch.float16: 2**12}  # way to a neighbour, in bits of a float32
@@ -31,6 +32,14 @@ class Shard(NamedTuple):
 
 
 WHOLE: Mapping[str, Shard] = MappingProxyType({})  # no weight is sharded
+
+
+def shards_of(model: nn.Module) -> dict[str, Shard]:
+    """By the name of each weight, which numbers of it are this rank's."""
+    return {
+        name: Shard(first_row(weight) * weight[:1].numel(), weight.numel())
+        for name, weight in model.named_parameters()
+    }
 
 
 def random_low_bits(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from foresail.model.shards import local
 from foresail.recipe.parts import Optimizer
 from foresail.train.compact_adamw import CompactAdamW
 from foresail.train.gradients import GradientSums
-from foresail.train.masters import WHOLE, Shard, join, random_low_bits
+from foresail.train.masters import WHOLE, Shard, join, random_low_bits, shards_of
+from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
@@ -31,12 +33,13 @@ class MasterAdamW:
         world: World = ONE_PROCESS,
         shards: Mapping[str, Shard] = WHOLE,
     ) -> None:
-        self.settings = settings
+        self.settings, self.shards = settings, shards
         trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-        self.names, self.weights = list(trained), list(trained.values())
-        self.gradients = GradientSums(self.weights, world)
+        self.names, self.weights = list(trained), [local(weight) for weight in trained.values()]
+        self.gradients = GradientSums(list(trained.values()), world)
         self.masters = [
-            master_of(weight, seed, name, shards.get(name), world) for name, weight in trained.items()
+            master_of(weight, seed, name, shards.get(name), world)
+            for name, weight in zip(self.names, self.weights, strict=True)
         ]
         decay = [master for master in self.masters if master.ndim > 1]
         plain = [master for master in self.masters if master.ndim <= 1]
@@ -78,6 +81,16 @@ class MasterAdamW:
             if weight is not master:
                 tensors[f"master:{name}"] = master
         return tensors if self.gradients.scale is None else tensors | {SCALE: self.gradients.scale.state()}
+
+    def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
+        """This rank's `state()`, of a run that had more ranks, or fewer."""
+        weights = dict(zip(self.names, self.weights, strict=True))
+        return {
+            key: share_of(parts, self.shards[name].offset, weights[name])
+            if (name := key.partition(":")[2]) in weights and parts[0].ndim
+            else parts[0]
+            for key, parts in pieces.items()
+        }
 
     @torch.no_grad()
     def load_state(self, tensors: dict[str, Tensor]) -> None:
@@ -123,7 +136,8 @@ def build_optimizer(
     settings: Optimizer,
     seed: int = 0,
     world: World = ONE_PROCESS,
-    shards: Mapping[str, Shard] = WHOLE,
+    shards: Mapping[str, Shard] | None = None,
 ) -> AdamW:
     """The seed is for the bits of the masters that 16-bit weights do not hold."""
-    return (CompactAdamW if settings.states == "8bit" else MasterAdamW)(model, settings, seed, world, shards)
+    kind = CompactAdamW if settings.states == "8bit" else MasterAdamW
+    return kind(model, settings, seed, world, shards_of(model) if shards is None else shards)

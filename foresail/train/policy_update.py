@@ -1,6 +1,6 @@
 """From judged groups to better weights: the policy's share of a step of RL.
 
-    metrics, credits = update_policy(session, groups, recipe, critic=None, reference=None)
+    metrics, credits = session.everywhere(update_policy, groups, step)
 
 Advantages, packed micro-batches, log-probabilities to measure against, optimiser updates. A critic, where there is
 one, learns here too, from the same batches.
@@ -21,12 +21,13 @@ from foresail.recipe import parts
 from foresail.recipe.rl import Rl
 from foresail.records import Group, PackedBatch
 from foresail.train.critic import Critic, join
+from foresail.train.dealing import describe_shares
 from foresail.train.flops import describe_updates
 from foresail.train.rl_metrics import describe_advantages, mean_over_updates
 from foresail.train.schedule import learning_rate
 from foresail.train.scoring import score_sequences
-from foresail.train.session import Session
 from foresail.train.step import BatchLoss, named, score_tokens, token_logprobs, train_step
+from foresail.train.trainer import Trainer
 from foresail.train.turn_credit import Credits, describe_credit, share_credit
 from foresail.train.updates import compute_advantages, pack_groups, split
 
@@ -34,17 +35,17 @@ ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended;
 
 
 def update_policy(
-    session: Session[Rl],
-    groups: Sequence[Group],
-    recipe: Rl,
-    *,
-    critic: Critic | None,
-    reference: Decoder | None,
+    session: Trainer[Rl], groups: Sequence[Group], step: int
 ) -> tuple[dict[str, float], Credits]:
-    """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
+    """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates.
+
+    `step` is the curriculum's. Every rank has all groups, and computes its share of the sequences.
+    """
+    recipe = session.recipe.at(step)
     policy, temperature = session.policy, recipe.sampling.temperature
-    built = build_updates(session, groups, recipe, critic)
+    built = build_updates(session, groups, recipe, session.critic)
     updates, metrics, credits = built.batches, built.metrics, built.credits
+    metrics |= describe_shares(updates, session.world)
     if session.progress.step < recipe.critic_only_steps:
         return metrics, credits
     metrics |= describe_updates(
@@ -52,11 +53,12 @@ def update_policy(
         policy.model.shape,
         micro_batch_tokens=recipe.micro_batch_tokens,
         frozen=recipe.lora is not None,
+        world=session.world,
     )
     asks_trainer = recipe.loss.old_logprobs == "trainer" and not built.by_trainer
     old = policy.model if asks_trainer else None
     updates = [
-        [add_logprobs(batch, temperature, old=old, reference=reference) for batch in batches]
+        [add_logprobs(batch, temperature, old=old, reference=session.reference) for batch in batches]
         for batches in updates
     ]
     total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
@@ -83,7 +85,7 @@ class Updates:
 
 
 def build_updates(
-    session: Session[Rl], groups: Sequence[Group], recipe: Rl, critic: Critic | None
+    session: Trainer[Rl], groups: Sequence[Group], recipe: Rl, critic: Critic | None
 ) -> Updates:
     """Every token with its advantage: what its sample did better than its siblings, or than a critic expected of
     it, which then learns from the same batches.
@@ -101,7 +103,7 @@ def build_updates(
     rows = split(len(groups), recipe.parts_per_pass)
     shares = [[groups[i] for i in row] for row in rows]
     if critic is None:
-        advantages_GN = compute_advantages(groups, recipe.advantage.kind, session.world)
+        advantages_GN = compute_advantages(groups, recipe.advantage.kind)
         shared = share_credit(
             groups,
             advantages_GN,
@@ -115,6 +117,7 @@ def build_updates(
                 temperature=recipe.sampling.temperature,
                 micro_batch_tokens=recipe.micro_batch_tokens,
                 device=session.device,
+                world=session.world,
             ),
         )
         old = shared.logprobs if recipe.loss.old_logprobs == "trainer" else None
@@ -127,7 +130,7 @@ def build_updates(
                 )
                 for share, row in zip(shares, rows, strict=True)
             ],
-            metrics=describe_advantages(advantages_GN, session.world) | describe_credit(shared.credits),
+            metrics=describe_advantages(advantages_GN) | describe_credit(shared.credits),
             credits=shared.credits,
             by_trainer=old is not None,
         )

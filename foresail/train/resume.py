@@ -31,7 +31,7 @@ from foresail.train.checkpoint import (
 
 # What does not change the steps that were done.
 CHANGEABLE = ("steps", "eval_every", "show_samples", "run.wandb")
-CHANGEABLE_TABLES = ("checkpoints",)
+CHANGEABLE_TABLES = ("checkpoints", "cluster")
 SET_ASIDE = "left_"  # before the names of checkpoints that the run went back from
 
 

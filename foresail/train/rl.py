@@ -40,7 +40,7 @@ from foresail.recipe.placement import place
 from foresail.recipe.ray_cluster import open_cluster
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import reward_for
-from foresail.records import RunStopped
+from foresail.records import RunStopped, TrainSequence
 from foresail.rewards.by_source import RewardsBySource
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.build import build_fleet
@@ -53,18 +53,21 @@ from foresail.rollout.requirements import require
 from foresail.rollout.stream import Stream, StreamKind, watched
 from foresail.runlog.samples import sample_lines
 from foresail.train.checkpoint import Progress
-from foresail.train.critic import Critic, open_critic
+from foresail.train.critic import open_critic
+from foresail.train.engine_copy import engine_model, open_copy, refresh_copy
 from foresail.train.fingerprints import describe_problem, same_data, same_reference
 from foresail.train.flops import PeakMemory, describe_pace
 from foresail.train.held_out import HeldOutSet, held_out_accuracy, load_held_out
-from foresail.train.learner import Learner
+from foresail.train.launch import open_ranks
+from foresail.train.learner import Learner, arrangement
 from foresail.train.policy_update import ROLLOUT_SHARE, update_policy
 from foresail.train.rl_metrics import describe_collected, rollout_rows
 from foresail.train.run_rewards import Gradings, keep_rewards, open_rewards, tell_of_prints
-from foresail.train.selftest import self_test
+from foresail.train.selftest import check_logprobs, self_test
 from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import open_model
 from foresail.train.stopwatch import Stopwatch
+from foresail.train.trainer import Trainer
 from foresail.train.turn_credit import Credits, check_hint
 
 
@@ -78,8 +81,9 @@ def run_rl(
         placed(recipe),
         open_rewards(recipe) as gradings,
         open_episodes(recipe.environment) as episodes,
-        Session(recipe, resume=resume) as session,
         batch_invariant(recipe.engine.batch_invariant),
+        open_ranks(recipe.cluster, recipe.run) as world,
+        Session(recipe, resume=resume, world=world) as session,
     ):
         keep_rewards(session, gradings, changed=changed_reward)
         session.display.begin("reading the data")
@@ -102,17 +106,13 @@ def run_rl(
                     leave_stage(session, step)
                     continue
                 with watch("update"):
-                    metrics, credits = update_policy(
-                        session,
-                        collected.chosen,
-                        now,
-                        critic=setup.critic,
-                        reference=setup.reference,
+                    metrics, credits = session.everywhere(
+                        update_policy, collected.chosen, step + session.progress.ahead
                     )
                 memory.note()
                 metrics |= describe_collected(collected, watch.seconds) | setup.take_figures()
                 tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
-                metrics |= describe_pace(session.device, tflop, seconds) | memory.metrics()
+                metrics |= describe_pace(session.device, tflop / world.size, seconds) | memory.metrics()
                 metrics |= describe_selection(collected.launched, progress, recipe)
                 metrics |= {"data/dropped": setup.num_dropped} if setup.num_dropped else {}
                 if recipe.eval_every and step % recipe.eval_every == 0:
@@ -143,8 +143,6 @@ class Setup:
     held_out: list[HeldOutSet]
     fleet: Fleet
     rewards: RewardsBySource
-    reference: Decoder | None
-    critic: Critic | None
     group_spec: GroupSpec
     episodes: Episodes | ProgramEpisodes | None  # where samples have several turns
     stream: StreamKind
@@ -176,10 +174,10 @@ def prepare(
     check_hint(recipe.credit, problems[0].problem, tokenizer)
     texts = map(describe_problem, problems)
     session.progress = same_data(session.progress, f"data.source {name_sources(recipe)}", "problems", texts)
-    model, max_length = session.policy.model, recipe.max_length
-    sampling = turn_sampling(recipe.sampling, episodes)
+    session.everywhere(open_other_models)
+    max_length, sampling = recipe.max_length, turn_sampling(recipe.sampling, episodes)
     fleet = build_fleet(
-        model,
+        engine_model(session),
         recipe.engine_settings,
         recipe.rollout,
         max_length=max_length,
@@ -203,8 +201,6 @@ def prepare(
             gradings=gradings,
             tokenizer=tokenizer,
         ),
-        reference=open_reference(session),
-        critic=open_critic(session),
         group_spec=GroupSpec(
             sampling=sampling,
             num_samples=recipe.samples_per_prompt,
@@ -220,9 +216,16 @@ def prepare(
 
 def check_start(session: Session[Rl], setup: Setup) -> None:
     """Self-tests at every start; a fresh run also logs, as step 0, how good the model is before."""
-    model, folder = session.policy.model, session.run.path
     session.display.begin("self-test")
-    found = self_test(model, session.tokenizer, setup.fleet, setup.problems, setup.group_spec, folder)
+    found = self_test(
+        engine_model(session),
+        session.tokenizer,
+        setup.fleet,
+        setup.problems,
+        setup.group_spec,
+        session.run.path,
+        trained=lambda sequences, temperature: session.everywhere(check_policy, sequences, temperature),
+    )
     session.display.note("self-tests passed: " + ", ".join(f"{name} {found[name]:.1e}" for name in found))
     if session.saved is None:
         watch, before = Stopwatch(), {}
@@ -234,7 +237,18 @@ def check_start(session: Session[Rl], setup: Setup) -> None:
     tell_of_prints(session, setup.rewards.gradings)
 
 
-def open_reference(session: Session[Rl]) -> Decoder | None:
+def check_policy(trainer: Trainer[Rl], sequences: list[TrainSequence], temperature: float) -> float:
+    """Engines against the model that is trained, which several ranks may have together."""
+    return check_logprobs(trainer.policy.model, sequences, temperature)
+
+
+def open_other_models(trainer: Trainer[Rl]) -> None:
+    """Besides the policy, on every rank: what a loss pulls towards, a critic, and a copy for the engines."""
+    trainer.reference, trainer.critic = open_reference(trainer), open_critic(trainer)
+    open_copy(trainer)
+
+
+def open_reference(session: Trainer[Rl]) -> Decoder | None:
     """What the loss pulls towards: the starting model, which with LoRA is still there, or another one."""
     recipe = session.recipe
     if recipe.loss.kl_weight == 0:
@@ -248,6 +262,7 @@ def open_reference(session: Session[Rl]) -> Decoder | None:
             seed=recipe.run.seed,
             device=session.device,
             max_length=recipe.max_length,
+            arrange=arrangement(None, session.world),
         )
         check_vocabulary(model.shape, session.tokenizer.vocab_size)
         session.progress = same_reference(
@@ -272,7 +287,7 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
     lineup = selection.line_up(ids, seed=recipe.run.seed, step=step)
     if len(lineup) < recipe.prompts_per_step:  # each source was passed as often as it may be
         return Collected(launched=(), chosen=()), progress
-    setup.fleet.update_weights(progress.step)
+    update_engines(session, setup.fleet, progress.step)
     session.display.begin("rollout", recipe.samples_per_step, span=(0.0, ROLLOUT_SHARE))
     try:
         with setup.fleet.at_work():
@@ -301,6 +316,12 @@ def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple
         updates=progress.updates + (0 if step <= recipe.critic_only_steps else recipe.updates_per_step),
         share=collected.share,
     )
+
+
+def update_engines(session: Session[Rl], fleet: Fleet, version: int) -> None:
+    """Engines read the weights as they are now."""
+    session.everywhere(refresh_copy, version)
+    fleet.update_weights(version)
 
 
 def end_early(session: Session[Rl], step: int) -> None:
@@ -359,7 +380,7 @@ def log_timeline(session: Session[Rl], step: int, watch: Stopwatch, fleet: Fleet
 def measure(session: Session[Rl], setup: Setup, step: int) -> dict[str, float]:
     num_attempts = sum(held_out.num_attempts for held_out in setup.held_out)
     session.display.begin("evaluation", num_attempts, span=(1.0, 1.0) if step else (0.0, 0.0))
-    setup.fleet.update_weights(step)
+    update_engines(session, setup.fleet, step)
     with setup.fleet.at_work():
         found = held_out_accuracy(
             setup.fleet,

@@ -7,6 +7,7 @@ wrong, and no metric says so.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
@@ -18,7 +19,7 @@ from foresail.algorithms.turn_credit import SampleCredit
 from foresail.records import FAILURES, Group, Sample, Status, Trajectory, Verdict
 from foresail.rewards.tally import one_line
 from foresail.rollout.collect import Collected, failures, teaches
-from foresail.world import World
+from foresail.world import ONE_PROCESS, World
 
 
 def describe_collected(collected: Collected, seconds: Mapping[str, float]) -> dict[str, Any]:
@@ -118,12 +119,17 @@ def is_ungraded(group: Group) -> bool:
     return any(verdict.status == "scored" for verdict in group.verdicts)
 
 
-def describe_advantages(advantages: Tensor, world: World) -> dict[str, float]:
+def describe_advantages(advantages: Tensor, world: World = ONE_PROCESS) -> dict[str, float]:
+    """Of all ranks, of which each has some, one of them perhaps none."""
     return {
         "critic/advantages/mean": mean_of(advantages, world),
-        "critic/advantages/max": world.max(advantages.max()).item(),
-        "critic/advantages/min": -world.max(-advantages.min()).item(),
+        "critic/advantages/max": world.max(greatest(advantages)).item(),
+        "critic/advantages/min": -world.max(greatest(-advantages)).item(),
     }
+
+
+def greatest(values: Tensor) -> Tensor:
+    return values.max() if values.numel() else values.new_tensor(-math.inf)
 
 
 def mean_of(values: Tensor, world: World) -> float:

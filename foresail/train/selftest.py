@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,12 +44,18 @@ def self_test(
     problems: Sequence[PromptedProblem],
     group_spec: GroupSpec,
     folder: Path,
+    trained: Callable[[list[TrainSequence], float], float] | None = None,
 ) -> dict[str, float]:
-    """Raises at the first failed check; else the differences that were found."""
+    """Raises at the first failed check; else the differences that were found.
+
+    `model` is what the engines read; where that is a copy of what is trained, `trained` checks the latter.
+    """
     sequences = sample_sequences(fleet, problems[:NUM_PROMPTS], group_spec)
     temperature = group_spec.sampling.temperature
     return {
-        "selftest/logprob_diff": check_logprobs(model, sequences, temperature),
+        "selftest/logprob_diff": check_logprobs(model, sequences, temperature)
+        if trained is None
+        else trained(sequences, temperature),
         "selftest/saved_logits_diff": check_save(model, tokenizer, sequences, folder),
         "selftest/micro_batch_diff": check_micro_batches(model, sequences),
     }

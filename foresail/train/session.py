@@ -15,11 +15,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
-from foresail.model.device import choose_device, choose_library, choose_threads
+from foresail.model.device import choose_device
+from foresail.model.linear import is_batch_invariant
 from foresail.recipe.dump import to_toml
-from foresail.recipe.stage import Stage
 from foresail.runlog.alarm_monitor import AlarmMonitor, Raised
 from foresail.runlog.background_writer import BackgroundWriter
 from foresail.runlog.directory import RunDirectory
@@ -35,10 +35,8 @@ from foresail.train.checkpoint import (
     save_checkpoint,
 )
 from foresail.train.interrupt import StopRequest
-from foresail.train.learner import Learner, open_policy
+from foresail.train.trainer import Opening, Recipe, Trainer
 from foresail.world import ONE_PROCESS, World
-
-Recipe = TypeVar("Recipe", bound=Stage)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,41 +48,50 @@ class Outcome:
     finished: bool
 
 
-class Session(Generic[Recipe]):
-    """One stage under way. A fresh run refuses a folder in use; a resumed one rewinds its log first."""
+class Session(Trainer[Recipe]):
+    """One stage under way, on rank 0. A fresh run refuses a folder in use; a resumed one rewinds its log first."""
 
     def __init__(self, recipe: Recipe, *, resume: bool, world: World = ONE_PROCESS) -> None:
-        self.recipe, self.world = recipe, world
-        self.device = choose_device(recipe.run.device)
         path = recipe.run.folder
-        self._lock = lock_folder(path)
-        self.run = RunDirectory.open(path) if resume else RunDirectory.create(path, to_toml(recipe))
-        self.run.clean()
-        self.start = latest_checkpoint(self.run)  # None: the run is fresh
-        if self.start is not None:
-            check_whole(self.run, self.start)
-        self.progress = read_progress(self.start) if self.start else Progress()
-        self.saved = self.progress if self.start else None
-        self.stop, self.writer = StopRequest(), BackgroundWriter()
-        self.display = open_display(recipe.stage, recipe.steps, done=self.progress.step)
         with ExitStack() as exits:
+            exits.enter_context(lock_folder(path))
+            self.run = RunDirectory.open(path) if resume else RunDirectory.create(path, to_toml(recipe))
+            self.run.clean()
+            start = latest_checkpoint(self.run)  # None: the run is fresh
+            if start is not None:
+                check_whole(self.run, start)
+            progress = read_progress(start) if start else Progress()
+            super().__init__(
+                recipe,
+                world,
+                choose_device(recipe.run.device),
+                start=start,
+                progress=progress,
+                display=open_display(recipe.stage, recipe.steps, done=progress.step),
+            )
+            self.saved = progress if start else None
+            self.stop, self.writer = StopRequest(), BackgroundWriter()
             exits.enter_context(self.display)
             self.display.begin("loading the model")
             self.load()
             self._exits = exits.pop_all()
 
     def load(self) -> None:
-        """The learner that every stage has, from the checkpoint or as the recipe says."""
-        recipe, world = self.recipe, self.world
-        self.policy, self.tokenizer = open_policy(recipe, self.start, self.device, world)
-        self.learners: dict[str, Learner[Any]] = {self.policy.name: self.policy}
-        choose_threads(self.policy.model.shape.num_parameters)
-        choose_library(self.policy.model.dtype)
+        """The models, on all ranks, and the log as it was at the checkpoint."""
+        if self.world.size > 1:
+            self.world.share(
+                Opening(
+                    recipe=self.recipe.for_followers(),
+                    start=self.start,
+                    deterministic=self.recipe.run.deterministic,
+                    batch_invariant=is_batch_invariant(),
+                )
+            )
+        self.open_models()
         self.run.rewind(self.progress.step if self.start else -1)
         self.alarms = AlarmMonitor(self.run.read_metrics())
 
     def __enter__(self) -> Self:
-        self._exits.enter_context(self._lock)
         self._exits.enter_context(self.stop)
         self._exits.push(self._finish_writing)
         self.trackers = open_trackers(
@@ -189,7 +196,19 @@ class Session(Generic[Recipe]):
         self.display.begin("saving")
         self.writer.wait()
         start = time.time()
-        save_checkpoint(self.run, self.progress, self.learners.values(), self.recipe.checkpoints)
+        save_checkpoint(
+            self.run,
+            self.progress,
+            lambda aside: self.everywhere(save_learners, aside),
+            self.recipe.checkpoints,
+        )
         self.saved = self.progress
         event = {"step": self.progress.step, "what": "save", "start": start, "end": time.time()}
         self.run.append_timeline(event)
+
+
+def save_learners(trainer: Trainer[Any], checkpoint: Path) -> None:
+    """On every rank; it ends when all have written their files."""
+    for learner in trainer.learners.values():
+        learner.save(checkpoint)
+    trainer.world.gather(None)

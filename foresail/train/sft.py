@@ -12,7 +12,6 @@ from functools import partial
 from foresail.algorithms.aggregation import token_weights
 from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.mixture import Mixture, describe_dropped, mix_conversations
-from foresail.data.packing import pack
 from foresail.data.reader import Reader
 from foresail.data.selection.lineup import WHOLE
 from foresail.data.selection.supply import draw, open_supply
@@ -20,16 +19,23 @@ from foresail.model.determinism import deterministic
 from foresail.recipe.sft import Sft
 from foresail.recipe.sources import Conversations
 from foresail.records import TrainSequence
+from foresail.train.dealing import describe_shares, pack_share
 from foresail.train.fingerprints import same_data
+from foresail.train.launch import open_ranks
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.step import named, token_loss, train_step
 from foresail.train.stopwatch import Stopwatch
+from foresail.train.trainer import Trainer
 
 
 def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
     """`reader`: has some of the data already."""
-    with deterministic(recipe.run.deterministic), Session(recipe, resume=resume) as session:
+    with (
+        deterministic(recipe.run.deterministic),
+        open_ranks(recipe.cluster, recipe.run) as world,
+        Session(recipe, resume=resume, world=world) as session,
+    ):
         session.display.begin("reading the data")
         chats = mix_conversations(recipe.data, reader or Reader(session.tokenizer), recipe.max_length)
         if chats.dropped:
@@ -39,7 +45,6 @@ def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) 
         named_sources = " and ".join(source.source for source in recipe.data)
         session.progress = same_data(session.progress, f"data {named_sources}", "conversations", texts)
         supply = open_supply(chats.datasets, [None] * len(chats.datasets), recipe.data)
-        batch_loss = partial(token_loss, loss=sft_loss)
         for step in session.steps():
             watch = Stopwatch()
             progress = session.progress
@@ -50,14 +55,11 @@ def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) 
                 session.finish()
                 continue
             sequences = [chats.entries[index] for index in drawn]
-            num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
-            weights = token_weights(num_tokens, "token-mean", recipe.max_length, session.world)
-            batches = pack(sequences, weights, max_tokens=recipe.micro_batch_tokens, device=session.device)
             rate = learning_rate(step, recipe.steps, recipe.optimizer)
             session.display.begin("update", span=(0.0, 1.0))
             with watch("update"):
-                found = train_step(session.policy, batches, batch_loss, learning_rate=rate)
-            seen = session.world.sum(sum(len(sequence.ids) for sequence in sequences))
+                found = session.everywhere(update, sequences, rate)
+            seen = sum(len(sequence.ids) for sequence in sequences)
             metrics = {"train/loss": found.pop("loss"), **named("actor", found), "train/lr": rate}
             metrics |= {"train/tokens": seen, "perf/throughput": seen / watch.seconds["update"]}
             metrics |= describe_sources(chats, drawn, recipe.data)
@@ -70,6 +72,20 @@ def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) 
             )
             session.end_step(progress, metrics | watch.metrics())
     return session.outcome
+
+
+def update(trainer: Trainer[Sft], sequences: Sequence[TrainSequence], rate: float) -> dict[str, float]:
+    """One optimiser update, of which this rank computes its share."""
+    recipe, num_tokens = trainer.recipe, [sum(sequence.loss_mask) for sequence in sequences]
+    batches = pack_share(
+        sequences,
+        token_weights(num_tokens, "token-mean", recipe.max_length),
+        trainer.world,
+        max_tokens=recipe.micro_batch_tokens,
+        device=trainer.device,
+    )
+    found = train_step(trainer.policy, batches, partial(token_loss, loss=sft_loss), learning_rate=rate)
+    return found | describe_shares([batches], trainer.world)
 
 
 def describe_sources(

@@ -6,28 +6,40 @@ import torch
 
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
-from foresail.model.hf import build_model, check_vocabulary, load_model
+from foresail.model.hf import Arrange, build_model, check_vocabulary, load_model
 from foresail.recipe import parts
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
 def load_model_and_tokenizer(
-    settings: parts.Model, *, seed: int, device: torch.device, max_length: int
+    settings: parts.Model,
+    *,
+    seed: int,
+    device: torch.device,
+    max_length: int,
+    arrange: Arrange | None = None,
 ) -> tuple[Decoder, Tokenizer]:
     """The checkpoint at `path`, or fresh weights of `shape`, with a tokenizer that fits."""
     tokenizer_path = settings.tokenizer or settings.path
     assert tokenizer_path is not None, "the recipe's check asks for a path or a tokenizer"
     options = parts.read_options(settings.template_options)
     tokenizer = Tokenizer.load(tokenizer_path, template=settings.chat_template, options=options)
-    model = open_model(settings, seed=seed, device=device, max_length=max_length)
+    model = open_model(settings, seed=seed, device=device, max_length=max_length, arrange=arrange)
     check_vocabulary(model.shape, tokenizer.vocab_size)
     return model, tokenizer
 
 
-def open_model(settings: parts.Model, *, seed: int, device: torch.device, max_length: int) -> Decoder:
-    """`max_length` is the longest sequence of the run, which a sliding window must cover."""
+def open_model(
+    settings: parts.Model,
+    *,
+    seed: int,
+    device: torch.device,
+    max_length: int,
+    arrange: Arrange | None = None,
+) -> Decoder:
+    """`max_length` is the longest sequence of the run, which a sliding window must cover; see `load_model`."""
     dtype = choose_dtype(settings.dtype, device)
     if settings.path is not None:
-        return load_model(settings.path, dtype=dtype, device=device, context=max_length)
+        return load_model(settings.path, dtype=dtype, device=device, context=max_length, arrange=arrange)
     assert settings.shape is not None, "the recipe's check asks for a path or a shape"
-    return build_model(settings.shape, seed=seed, dtype=dtype, device=device)
+    return build_model(settings.shape, seed=seed, dtype=dtype, device=device, arrange=arrange)

@@ -85,12 +85,12 @@ def train_step(
     assert optimizer is not None, f"{learner.name} is frozen"
     scale = optimizer.gradients.scale
     num_tokens = world.sum(sum(batch.targets_M.numel() for batch in batches))
-    num_places = world.sum(sum(batch.ids_T.numel() for batch in batches))
+    num_places = world.sum(sum(map(count_places, batches)))
     while True:
         sums: Terms = {}
         for batch in batches:
             found = batch_loss(learner.model, batch)
-            loss, terms = add_side_losses(found, batch.ids_T.numel() / num_places, num_tokens)
+            loss, terms = add_side_losses(found, count_places(batch) / num_places, num_tokens)
             optimizer.gradients.add(loss)
             for name, term in {"loss": loss.detach(), **terms}.items():
                 sums[name] = merge(name, sums[name], term) if name in sums else term
@@ -102,10 +102,15 @@ def train_step(
     update_loss = totals.pop("loss")
     if not math.isfinite(norm) or not math.isfinite(update_loss):
         advice = "" if scale is None else ', or set model.dtype = "bfloat16", which holds larger numbers'
-        raise NonFiniteLoss(describe(*find_culprit(learner, batches, batch_loss)) + advice)
+        raise NonFiniteLoss(find_culprit(learner, batches, batch_loss) + advice)
     optimizer.update(learning_rate)
     means = {name: value if is_extreme(name) else value / num_tokens for name, value in totals.items()}
     return {"loss": update_loss, "grad_norm": norm, **means}
+
+
+def count_places(batch: PackedBatch) -> int:
+    """Tokens of a micro-batch; of an idle one, which has no loss, none."""
+    return batch.ids_T.numel() if batch.targets_M.numel() else 0
 
 
 def add_side_losses(found: BatchLoss, share: float, num_tokens: int) -> tuple[Tensor, Terms]:
@@ -144,33 +149,36 @@ def named(prefix: str, metrics: Mapping[str, float]) -> dict[str, float]:
     return {name if "/" in name else f"{prefix}/{name}": value for name, value in metrics.items()}
 
 
-def find_culprit(
-    learner: Learner[Any], batches: Sequence[PackedBatch], batch_loss: LossOfBatch
-) -> tuple[PackedBatch, str]:
-    """The first micro-batch that alone is not finite, and how: the sum does not tell, so each is redone."""
+def find_culprit(learner: Learner[Any], batches: Sequence[PackedBatch], batch_loss: LossOfBatch) -> str:
+    """What is told of the first micro-batch that alone is not finite: the sum does not tell, so each is redone.
+
+    Ranks do theirs at the same time; where one's loss is not finite it is that rank's, else it may be any of them.
+    """
     optimizer = learner.optimizer
     assert optimizer is not None
     for batch in batches:
         optimizer.zero_grad()
         loss, _ = add_side_losses(batch_loss(learner.model, batch), 1.0, 1)
         optimizer.gradients.add(loss)
-        norm, value = optimizer.clip(), learner.world.sum(loss.item())
+        norm, mine = optimizer.clip(), loss.item()
+        value = learner.world.sum(mine)
         if not math.isfinite(value):
-            what = f"loss is {value}"
+            what, guilty = f"loss is {value}", not math.isfinite(mine)
             break
         if not math.isfinite(norm):
-            what = f"gradient norm is {norm}"
+            what, guilty = f"gradient norm is {norm}", True
             break
     else:
-        what = "the sum of all gradients is not finite, though each is,"
+        what, guilty = "the sum of all gradients is not finite, though each is,", True
     optimizer.zero_grad()
-    return batch, what
+    found = learner.world.gather((batch.names, count_places(batch)) if guilty else ((), 0))
+    return describe([name for names, _ in found for name in names], sum(places for _, places in found), what)
 
 
-def describe(batch: PackedBatch, what: str) -> str:
-    names = ", ".join(batch.names[:4]) + (f" and {len(batch.names) - 4} more" if len(batch.names) > 4 else "")
+def describe(names: Sequence[str], tokens: int, what: str) -> str:
+    told = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return (
-        f"{what} in the micro-batch of {names or 'unnamed sequences'} ({batch.ids_T.numel()} tokens); "
+        f"{what} in the micro-batch of {told or 'unnamed sequences'} ({tokens} tokens); "
         "the weights were not touched, and the last checkpoint is whole. Lower optimizer.lr, or look at these "
         "sequences"
     )

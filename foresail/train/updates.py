@@ -14,8 +14,8 @@ from torch import Tensor
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.credit import uniform_credit
-from foresail.data.packing import pack
 from foresail.records import Group, PackedBatch, Sample, TrainSequence
+from foresail.train.dealing import pack_share
 from foresail.world import ONE_PROCESS, World
 
 # Share of the tokens saved from which attention in two parts is worth it; a GPU's host has more to launch for it.
@@ -44,6 +44,7 @@ def pack_groups(
 ) -> list[PackedBatch]:
     """One update's samples, an advantage for each token, as packed micro-batches weighed over the whole update.
 
+    Every rank of the world has all samples, and packs its share of them.
     Without advantages, which a critic will find, a sample bears its reward at its last token; `by_turn`, what the
     world gave for a turn at that turn's last, and each token its turn. `version`, that of the weights now, tells
     tokens that older ones drew from the others, where samples are carried over. `old_logprobs` are the engine's,
@@ -70,9 +71,11 @@ def pack_groups(
         for branch, record in enumerate(sample.records)
     ]
     num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
-    weights = token_weights(num_tokens, aggregation, max_new_tokens, world)
+    weights = token_weights(num_tokens, aggregation, max_new_tokens)
     share_from = WORTH_SHARING[device.type]
-    return pack(sequences, weights, max_tokens=micro_batch_tokens, device=device, share_from=share_from)
+    return pack_share(
+        sequences, weights, world, max_tokens=micro_batch_tokens, device=device, share_from=share_from
+    )
 
 
 def branch_credit(branch: Sample, advantages: Sequence[float]) -> list[float]:

@@ -31,11 +31,16 @@ def adapt(model: Decoder, targets: tuple[str, ...] = TARGETS[0], rank: int = RAN
     return Adapters(model, Lora(rank=rank, alpha=ALPHA, targets=targets), base="base", seed=4)
 
 
+def tensors_of(adapters: Adapters) -> list[tuple[str, torch.Tensor]]:
+    """Every A and B, in place, by PEFT's name for it."""
+    return [(name, weight[rows.start : rows.stop]) for name, (weight, rows) in adapters.places().items()]
+
+
 @torch.no_grad()
 def learn(adapters: Adapters, seed: int = 0) -> None:
     """B as if it had been trained, and A a little further."""
     generator = torch.Generator().manual_seed(seed)
-    for _, tensor in adapters.tensors():
+    for _, tensor in tensors_of(adapters):
         tensor.add_(torch.randn(tensor.shape, generator=generator) * 0.3)
 
 
@@ -56,7 +61,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def merge_by_hand(folder: Path, adapters: Adapters) -> torch.nn.Module:
     """transformers' model with scale B A added to each of its own matrices."""
     theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    tensors = dict(adapters.tensors())
+    tensors = dict(tensors_of(adapters))
     with torch.no_grad():
         for name, a in tensors.items():
             if name.endswith("lora_A.weight"):
@@ -118,12 +123,12 @@ def test_pairs_alone_learn_by_the_chain_rule(base: Path) -> None:
     learned = {name for name, weight in model.named_parameters() if weight.requires_grad}
     assert {name.rpartition(".")[2] for name in learned} == {"A", "B"}
     assert all(weight.grad is None for name, weight in model.named_parameters() if name not in learned)
-    tensors = {name: tensor.detach().clone() for name, tensor in adapters.tensors()}
+    tensors = {name: tensor.detach().clone() for name, tensor in tensors_of(adapters)}
     with torch.no_grad():
         for name in learned:
             weight = model.get_parameter(name)
             weight.copy_(weight.grad)  # type: ignore[arg-type]
-    for name, found in adapters.tensors():
+    for name, found in tensors_of(adapters):
         path, _, kind = name.removeprefix("base_model.model.").rpartition(".lora_")
         slope_NK = theirs.get_parameter(f"{path}.weight").grad
         assert isinstance(slope_NK, Tensor)
@@ -168,7 +173,7 @@ def test_merged_bfloat16_weights_are_rounded_once(
     save_model(model, tmp_path / "merged")
     before, after = load(llama, torch.bfloat16), load(tmp_path / "merged", torch.bfloat16)
     found, original = (one.get_parameter("blocks.1.attention.qkv.weight").double() for one in (after, before))
-    tensors, prefix = dict(adapters.tensors()), "base_model.model.model.layers.1.self_attn"
+    tensors, prefix = dict(tensors_of(adapters)), "base_model.model.model.layers.1.self_attn"
     q, v = (
         tensors[f"{prefix}.{one}_proj.lora_B.weight"].double()
         @ tensors[f"{prefix}.{one}_proj.lora_A.weight"].double()

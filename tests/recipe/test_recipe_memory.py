@@ -19,6 +19,7 @@ from foresail.model.kernels import available
 from foresail.model.readouts import hidden_states
 from foresail.model.weights import init_weights
 from foresail.recipe import parts
+from foresail.recipe.cluster import Cluster
 from foresail.recipe.hf_config import SpecialIds, config_from_shape
 from foresail.recipe.memory import Device, Memory, kv_pages, pages_per_sample
 from foresail.recipe.rl import Rl
@@ -285,3 +286,25 @@ def test_of_policy_and_critic_the_larger_ones_gradients_and_activations_count(tm
     assert (both.weights, both.optimizer, both.logits) == (alone.weights, alone.optimizer, alone.logits)
     head = rl(**ppo(kind="head")).estimate_memory(small, "cpu")
     assert (head.gradients, head.activations) == (alone.gradients, alone.activations)
+
+
+def test_ranks_have_a_share_of_the_weights_on_gpus_and_a_micro_batch_each_on_a_cpu() -> None:
+    shape, four = ModelShape(**SHAPES["wide"]), Cluster(ranks=4)
+    model = parts.Model(path="m", dtype="float32")
+    alone = rl(model=model).estimate_memory(shape, "cuda")
+    shared = rl(model=model, cluster=four).estimate_memory(shape, "cuda")
+    for name in ("gradients", "optimizer"):
+        assert getattr(shared, name) == getattr(alone, name) / 4
+    assert shared.weights == alone.weights / 4
+    assert shared.engine_weights == alone.weights, "the first has a copy for its engine"
+    assert shared.total > shared.engine_weights + shared.weights
+    assert (shared.activations, shared.kv_cache) == (alone.activations, alone.kv_cache)
+    host, many = sft().estimate_memory(shape, "cpu"), sft().model_copy(update={"cluster": four})
+    assert many.estimate_memory(shape, "cpu").weights == host.weights
+    assert many.estimate_memory(shape, "cpu").activations == 4 * host.activations
+
+
+def test_a_checkpoint_of_ranks_is_as_large_as_any() -> None:
+    shape = ModelShape(**SHAPES["wide"])
+    recipes = rl(), rl(cluster=Cluster(ranks=4))
+    assert len({recipe.measure_checkpoint(shape, "cuda") for recipe in recipes}) == 1

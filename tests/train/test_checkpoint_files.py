@@ -24,7 +24,7 @@ from foresail.recipe.parts import Checkpoints, Optimizer
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train import checkpoint as checkpoint_module
-from foresail.train import learner as learner_module
+from foresail.train import state_files as state_module
 from foresail.train.checkpoint import (
     Progress,
     latest_checkpoint,
@@ -66,7 +66,7 @@ def update(learner: Learner[Decoder]) -> None:
 
 
 def save(run: RunDirectory, step: int, learner: Learner[Decoder], keep: int = 2) -> Path:
-    return save_checkpoint(run, Progress(step=step), [learner], Checkpoints(keep=keep))
+    return save_checkpoint(run, Progress(step=step), learner.save, Checkpoints(keep=keep))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -86,7 +86,7 @@ def test_the_tokenizers_special_ids_stand_in_the_config(run: RunDirectory) -> No
 def test_a_loaded_checkpoint_goes_on_bit_for_bit(run: RunDirectory, dtype: torch.dtype) -> None:
     learner = trained(dtype)
     progress = Progress(step=7, updates=14, position=99)
-    save_checkpoint(run, progress, [learner], Checkpoints(keep=1))
+    save_checkpoint(run, progress, learner.save, Checkpoints(keep=1))
 
     newest = latest_checkpoint(run)
     assert newest == run.checkpoint_path(7)
@@ -152,7 +152,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_whole(
         Path(file).write_bytes(b"the first half")
         raise failure
 
-    monkeypatch.setattr(learner_module, "save_file", fail)
+    monkeypatch.setattr(state_module, "save_file", fail)
     with pytest.raises(OSError, match=r"cannot write in .*checkpoints: .*free some space there"):
         save(run, step, learner)
     assert files(path) == before

@@ -27,6 +27,7 @@ from foresail.data.order import problem_at
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
+from foresail.recipe.cluster import Cluster
 from foresail.recipe.describe import describe
 from foresail.recipe.load import load_recipe
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory
@@ -66,6 +67,7 @@ class Pairs(Stage):
     recompute: parts.Recompute = False
     optimizer: parts.Optimizer = parts.Optimizer(lr=1e-3)
     checkpoints: parts.Checkpoints = parts.Checkpoints(every=2)
+    cluster: Cluster = Cluster()
 
     @property
     def samples_per_step(self) -> int:

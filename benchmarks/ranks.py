@@ -1,0 +1,194 @@
+"""What sharding costs: the same updates by the plain trainer and by FSDP2, on one rank or on several.
+
+One rank has all of every weight, so its time above the plain trainer's is what FSDP2 itself costs. Both take turns,
+each made anew; seconds are those of the fastest update of each. Several ranks deal the same update among them.
+
+    python benchmarks/ranks.py --shape 7B                       # on a GPU, one rank
+    python benchmarks/ranks.py --shape 135M --samples 16 --longest 64 --ranks 2
+    python benchmarks/ranks.py --shape tiny --device cpu
+The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as processes
+from gpu_loads import SHAPES
+
+from foresail.algorithms.aggregation import token_weights
+from foresail.algorithms.batch_losses import policy_loss
+from foresail.model.hf import build_model
+from foresail.model.shards import gather_whole
+from foresail.recipe.parts import Loss, Optimizer
+from foresail.recipe.shape import ModelShape
+from foresail.records import PackedBatch, TrainSequence
+from foresail.train.dealing import describe_shares, pack_share
+from foresail.train.launch import on_this_host, own_device
+from foresail.train.learner import Learner, arrangement
+from foresail.train.optimizer import build_optimizer
+from foresail.train.ranks import joined
+from foresail.train.step import token_loss, train_step
+from foresail.world import ONE_PROCESS, World
+
+PROMPT = 128
+TINY = ModelShape(
+    vocab_size=1000,
+    hidden_size=256,
+    intermediate_size=768,
+    num_layers=4,
+    num_heads=4,
+    num_kv_heads=2,
+    head_dim=64,
+    max_context=4096,
+)
+Figures = dict[str, Any]
+
+
+def main() -> None:
+    options = read_options()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.ranks == 1:
+            work(0, options, Path(folder))
+        else:
+            processes.spawn(work, (options, Path(folder)), nprocs=options.ranks)
+        print((Path(folder) / "result.json").read_text())
+
+
+def read_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--shape", choices=["tiny", *SHAPES], default="tiny")
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--samples", type=int, default=64, help="of an update")
+    parser.add_argument("--longest", type=int, default=1024, help="response in tokens")
+    parser.add_argument("--micro-batch", type=int, default=12_288, help="tokens")
+    parser.add_argument("--states", choices=["float32", "8bit"], default="8bit")
+    parser.add_argument("--recompute", action="store_true")
+    parser.add_argument("--updates", type=int, default=3, help="timed in a turn, after one that is not")
+    parser.add_argument("--turns", type=int, default=2, help="of each trainer")
+    return parser.parse_args()
+
+
+def work(rank: int, options: argparse.Namespace, folder: Path) -> None:
+    device, size = own_device(options.device, rank), options.ranks
+    if device.type == "cpu":
+        torch.set_num_threads(max(1, torch.get_num_threads() // size))
+    store = dist.FileStore(str(folder / "store"), size)
+    with on_this_host(), joined(rank, size, store, device) as world:
+        plain: list[Figures] = []
+        sharded: list[Figures] = []
+        for _ in range(options.turns):
+            if rank == 0:
+                plain.append(measure(ONE_PROCESS, device, options))
+            world.gather(None)
+            sharded.append(measure(world, device, options))
+        if rank == 0:
+            result = {
+                "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+                "torch": torch.__version__,
+                "shape": options.shape,
+                "ranks": size,
+                "plain": fastest(plain),
+                "sharded": fastest(sharded),
+            }
+            result["cost"] = round(result["sharded"]["seconds"] / result["plain"]["seconds"] - 1, 4)
+            (folder / "result.json").write_text(json.dumps(result))
+
+
+def fastest(turns: list[Figures]) -> Figures:
+    return min(turns, key=lambda figures: figures["seconds"])
+
+
+def measure(world: World, device: torch.device, options: argparse.Namespace) -> Figures:
+    """Of one trainer, made anew."""
+    shape = TINY if options.shape == "tiny" else SHAPES[options.shape]
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    model = build_model(shape, seed=0, dtype=dtype, device=device, arrange=arrangement(None, world))
+    if options.recompute:
+        model.recompute_blocks()
+    settings = Optimizer(states=options.states)
+    learner = Learner(name="policy", model=model, optimizer=build_optimizer(model, settings, 0, world))
+    sequences = make_sequences(shape, options)
+    weights = token_weights([sum(each.loss_mask) for each in sequences], "token-mean", options.longest)
+    batches = pack_share(sequences, weights, world, max_tokens=options.micro_batch, device=device)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    update = partial(train_step, learner, batches, partial(token_loss, loss=loss), learning_rate=1e-6)
+    first = update()
+    seconds = min(timed(update, world, device) for _ in range(options.updates))
+    gathering = timed(partial(gather_all, learner), world, device)
+    tokens = world.sum(sum(batch.ids_T.numel() for batch in batches))
+    figures = {
+        "seconds": round(seconds, 5),
+        "tokens_per_second": round(tokens / seconds),
+        "micro_batches": len(batches),
+        "gather_seconds": round(gathering, 5),  # of all weights to rank 0, as for its engines
+        "loss": first["loss"],
+        "grad_norm": first["grad_norm"],
+        **describe_shares([batches], world),
+    }
+    if device.type == "cuda":
+        figures["peak_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 3)
+    if world.rank == 0:
+        print("plain" if world.mesh is None else "sharded", figures, flush=True)
+    del model, learner, update, batches
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    return figures
+
+
+def gather_all(learner: Learner[Any]) -> None:
+    for weight in learner.model.parameters():
+        gather_whole(weight, to=0)
+
+
+def timed(act: Any, world: World, device: torch.device) -> float:
+    """All ranks begin and end together."""
+    world.gather(None)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    act()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    world.gather(None)
+    return time.perf_counter() - start
+
+
+def make_sequences(shape: ModelShape, options: argparse.Namespace) -> list[TrainSequence]:
+    numbers, sequences = random.Random(0), []
+    for _ in range(options.samples):
+        response = numbers.randint(1, options.longest)
+        length = PROMPT + response
+        sequences.append(
+            TrainSequence(
+                ids=[numbers.randrange(shape.vocab_size) for _ in range(length)],
+                loss_mask=[0] * PROMPT + [1] * response,
+                advantages=[numbers.gauss(0, 1)] * length,
+                old_logprobs=[-12.0] * length,
+                rollout_logprobs=[-12.0] * length,
+            )
+        )
+    return sequences
+
+
+def loss(logprobs_M: torch.Tensor, batch: PackedBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    return policy_loss(logprobs_M, batch, Loss())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""An update's sequences dealt to the ranks: about as many tokens each, and equally many micro-batches.
+
+    batches = pack_share(sequences, weights, world, max_tokens=8192, device=device)
+
+Every rank knows all sequences of the update, and computes its own. Weights are gathered and gradients summed by all
+ranks at once, so each makes as many passes as the others: whoever has fewer micro-batches adds idle ones, without
+any loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from foresail.data.packing import Segment, pack, pack_batch
+from foresail.records import PackedBatch, TrainSequence
+from foresail.world import World
+
+UNEVEN = 1.05  # the fullest rank's tokens over the mean, up to which answers to one prompt stay together
+
+
+def deal(sequences: Sequence[TrainSequence], ranks: int, *, together: bool) -> list[list[int]]:
+    """Numbers of the sequences of each rank, in their order. Lengths [5, 3, 3, 1] on two ranks: [[0, 3], [1, 2]].
+
+    With `together`, sequences that begin with the same prompt go to one rank, where it is packed once, unless that
+    leaves some rank with far more than others. Sequences without a loss are nobody's.
+    """
+    learned = [number for number, sequence in enumerate(sequences) if any(sequence.loss_mask)]
+    lengths = [len(sequence.ids) for sequence in sequences]
+    if together and ranks > 1:
+        prompts: dict[tuple[int, ...], list[int]] = {}
+        for number in learned:
+            sequence = sequences[number]
+            prompts.setdefault(tuple(sequence.ids[: sequence.loss_mask.index(1)]), []).append(number)
+        sizes = [
+            sum(lengths[number] - len(prompt) for number in group) + len(prompt)
+            for prompt, group in prompts.items()
+        ]
+        shares = longest_first(sizes, ranks)
+        if unevenness([sum(sizes[group] for group in share) for share in shares]) <= UNEVEN:
+            groups = [*prompts.values()]
+            return [sorted(number for group in share for number in groups[group]) for share in shares]
+    dealt = longest_first([lengths[number] for number in learned], ranks)
+    return [sorted(learned[place] for place in share) for share in dealt]
+
+
+def longest_first(sizes: Sequence[int], ranks: int) -> list[list[int]]:
+    """The longest first, each to the rank that has least: longest_first([5, 3, 3, 1], 2) -> [[0, 3], [1, 2]]."""
+    shares: list[list[int]] = [[] for _ in range(ranks)]
+    totals = [0] * ranks
+    for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+        rank = min(range(ranks), key=lambda rank: totals[rank])
+        shares[rank].append(place)
+        totals[rank] += sizes[place]
+    return shares
+
+
+def unevenness(totals: Sequence[int]) -> float:
+    """The greatest over the mean: unevenness([3, 1]) -> 1.5."""
+    return max(totals) * len(totals) / max(1, sum(totals))
+
+
+def pack_share(
+    sequences: Sequence[TrainSequence],
+    weights: Sequence[float],
+    world: World,
+    *,
+    max_tokens: int,
+    device: torch.device,
+    share_from: float | None = None,
+) -> list[PackedBatch]:
+    """This rank's micro-batches; see `pack`."""
+    mine = deal(sequences, world.size, together=share_from is not None)[world.rank]
+    batches = pack(
+        [sequences[number] for number in mine],
+        [weights[number] for number in mine],
+        max_tokens=max_tokens,
+        device=device,
+        share_from=share_from,
+    )
+    return with_idle(batches, sequences, world, device)
+
+
+def with_idle(
+    batches: list[PackedBatch], sequences: Sequence[TrainSequence], world: World, device: torch.device
+) -> list[PackedBatch]:
+    """As many micro-batches as the rank with most has."""
+    idle = world.max(len(batches)) - len(batches)
+    return batches + [idle_batch(sequences, device) for _ in range(idle)]
+
+
+def idle_batch(sequences: Sequence[TrainSequence], device: torch.device) -> PackedBatch:
+    """One token and no loss, with whatever fields the others have."""
+    assert not sequences[0].loss_mask[0], "nothing predicts a first token"
+    token = Segment(number=0, start=0, end=1)
+    return replace(pack_batch(sequences[:1], [0.0], [token], device), names=())
+
+
+def describe_shares(updates: Sequence[Sequence[PackedBatch]], world: World) -> dict[str, float]:
+    """How far the ranks' tokens are apart: the fullest rank's over the mean, 1 where all have as many."""
+    if world.size == 1:
+        return {}
+    mine = sum(batch.ids_T.numel() for batches in updates for batch in batches)
+    return {"perf/rank_imbalance": world.max(mine) * world.size / world.sum(mine)}

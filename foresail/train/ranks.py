@@ -1,0 +1,84 @@
+"""The ranks of a run as PyTorch's process group: `World` over gloo on CPUs and NCCL on GPUs.
+
+    with joined(rank, size, store, device) as world:
+        world.sum(tensor)
+
+Tensors of the model go by the device's own backend. Orders and other objects go by gloo and may be waited for
+without a limit: a rollout takes as long as it takes. Who dies meanwhile ends its connections, which ends the wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from foresail.world import Shared, Value
+
+ORDERS = timedelta(days=30)  # how long an order may be waited for
+COLLECTIVE = timedelta(minutes=30)  # and the other ranks, in the midst of an update
+
+
+class ProcessWorld:
+    """See `World`; this process is one of them."""
+
+    def __init__(self, mesh: Any) -> None:
+        self.mesh = mesh  # a DeviceMesh
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self.device = torch.device(mesh.device_type)
+        self.orders = dist.new_group(backend="gloo", timeout=ORDERS)
+
+    def sum(self, value: Value) -> Value:
+        return self._reduce(value, dist.ReduceOp.SUM)
+
+    def max(self, value: Value) -> Value:
+        """gloo and NCCL lose a NaN among other numbers, so who has one is asked apart."""
+        tensor = value if isinstance(value, Tensor) else torch.tensor(value, dtype=torch.float64)
+        if not tensor.is_floating_point():
+            return self._reduce(value, dist.ReduceOp.MAX)
+        missing = tensor.isnan()
+        greatest = self._reduce(torch.where(missing, -torch.inf, tensor), dist.ReduceOp.MAX)
+        found = torch.where(self._reduce(missing.int(), dist.ReduceOp.MAX) > 0, torch.nan, greatest)
+        return found if isinstance(value, Tensor) else type(value)(found.item())
+
+    def share(self, value: Shared) -> Shared:
+        found: list[Any] = [value if self.rank == 0 else None]
+        dist.broadcast_object_list(found, src=0, group=self.orders, device=torch.device("cpu"))
+        shared: Shared = value if self.rank == 0 else found[0]
+        return shared
+
+    def gather(self, value: Shared) -> list[Shared]:
+        found: list[Any] = [None] * self.size
+        dist.all_gather_object(found, value, group=self.orders)
+        return found
+
+    def _reduce(self, value: Any, how: Any) -> Any:
+        if isinstance(value, Tensor):
+            # on the device of the mesh's backend, and back
+            total = value.to(self.device, copy=True)
+            dist.all_reduce(total, how)
+            return total.to(value.device)
+        dtype = torch.int64 if isinstance(value, int) else torch.float64
+        total = torch.tensor(value, dtype=dtype)
+        dist.all_reduce(total, how, group=self.orders)
+        return type(value)(total.item())
+
+
+@contextmanager
+def joined(rank: int, size: int, store: Any, device: torch.device) -> Iterator[ProcessWorld]:
+    """One of `size` processes, which meet in `store`; `device` is this one's."""
+    from torch.distributed.device_mesh import init_device_mesh  # it takes a second
+
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=COLLECTIVE)
+    try:
+        yield ProcessWorld(init_device_mesh(device.type, (size,)))
+    finally:
+        dist.destroy_process_group()

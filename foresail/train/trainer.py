@@ -1,0 +1,113 @@
+"""A stage's models on one rank, and how all ranks do the same thing.
+
+    trainer.everywhere(update, sequences)   # on every rank: update(trainer, sequences), each with its own trainer
+
+Rank 0 leads: it has the run directory, the data, the rollouts (`session.Session`), and says what to do. The others
+follow: they have models and obey (`follow`). In one process, `everywhere` only calls the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+import torch
+
+from foresail.model.decoder import Decoder
+from foresail.model.device import choose_library, choose_threads
+from foresail.recipe.stage import Stage
+from foresail.runlog.display import Display
+from foresail.train.checkpoint import Progress
+from foresail.train.learner import Learner, open_policy
+from foresail.world import World
+
+Recipe = TypeVar("Recipe", bound=Stage)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Silent(Display):
+    """Where nobody watches."""
+
+    def __init__(self) -> None:
+        super().__init__("", 0)
+        self.live = None
+
+    def note(self, text: str, style: str = "") -> None:
+        pass
+
+    def write_line(self, text: str) -> None:
+        pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening(Generic[Recipe]):
+    """What a follower begins with: the recipe, and the checkpoint that the run goes on from."""
+
+    recipe: Recipe
+    start: Path | None
+    deterministic: bool
+    batch_invariant: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """A function of some module, which every rank calls with its own trainer."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    keywords: dict[str, Any] = field(default_factory=dict)
+    progress: Progress
+
+
+class Trainer(Generic[Recipe]):
+    """`critic`, `reference` and `copy` are there where a stage asks for them."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        world: World,
+        device: torch.device,
+        *,
+        start: Path | None,
+        progress: Progress,
+        display: Display,
+    ) -> None:
+        self.recipe, self.world, self.device = recipe, world, device
+        self.start, self.progress, self.display = start, progress, display
+        self.critic: Any = None
+        self.reference: Decoder | None = None
+        self.copy: Decoder | None = None  # of all weights, for the engines of this rank
+        self.copy_version: int | None = None  # the step after which they were copied
+
+    def open_models(self) -> None:
+        """The learner that every stage has, from the checkpoint or as the recipe says."""
+        self.policy, self.tokenizer = open_policy(self.recipe, self.start, self.device, self.world)
+        self.learners: dict[str, Learner[Any]] = {self.policy.name: self.policy}
+        choose_threads(self.policy.model.shape.num_parameters, self.world.size)
+        choose_library(self.policy.model.dtype)
+
+    def everywhere(
+        self, function: Callable[Concatenate[Any, P], R], *arguments: P.args, **keywords: P.kwargs
+    ) -> R:
+        """What this rank makes of it. Other ranks import the function, so it is one of a module."""
+        if self.world.size > 1:
+            order = Order(
+                function=function, arguments=arguments, keywords=dict(keywords), progress=self.progress
+            )
+            self.world.share(order)
+        return function(self, *arguments, **keywords)
+
+
+def obey(world: World, device: torch.device, opening: Opening[Stage]) -> None:
+    """A follower's life: open the models, then do what rank 0 does, until there is no more to do."""
+    trainer = Trainer(
+        opening.recipe, world, device, start=opening.start, progress=Progress(), display=Silent()
+    )
+    trainer.open_models()
+    order: Order | None
+    while (order := world.share(None)) is not None:
+        trainer.progress = order.progress
+        order.function(trainer, *order.arguments, **order.keywords)
