@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sound_recipe import make
 
 from foresail.recipe import ray_cluster
-from foresail.recipe.cluster import Cluster
+from foresail.recipe.cluster import Cluster, worker_mistakes
 from foresail.recipe.describe import describe
 from foresail.recipe.parts import Rollout
 from foresail.recipe.placement import lines_for, misfits, place, placement_refusals
@@ -29,6 +29,19 @@ from foresail.recipe.ray_cluster import Room, environment, start_environment
 def test_what_does_not_go_together_is_a_mistake(override: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make(override)
+
+
+def test_ray_places_native_rollout_workers_only() -> None:
+    with pytest.raises(ValueError, match='set rollout.backend = "native"'):
+        make("cluster.kind=ray", "rollout.workers=2", "rollout.backend=vllm", "run.deterministic=false")
+    (said,) = worker_mistakes(Cluster(kind="ray"), "sft")
+    assert "places rollout workers, and sft has none" in said
+    assert not [*worker_mistakes(Cluster(ranks=2), "sft")]
+
+
+def test_the_trainer_s_place_is_that_of_all_its_ranks() -> None:
+    alone, four = (place(Cluster(kind="ray", ranks=ranks), Rollout(workers=2), "cuda") for ranks in (1, 4))
+    assert (alone.trainer.total.gpus, four.trainer.total.gpus) == (1, 4)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
