@@ -32,7 +32,7 @@ def test_what_does_not_go_together_is_a_mistake(override: str, said: str) -> Non
 
 
 def test_ray_places_native_rollout_workers_only() -> None:
-    with pytest.raises(ValueError, match='set rollout.backend = "native"'):
+    with pytest.raises(ValueError, match=r'set rollout\.backend = "native"'):
         make("cluster.kind=ray", "rollout.workers=2", "rollout.backend=vllm", "run.deterministic=false")
     (said,) = worker_mistakes(Cluster(kind="ray"), "sft")
     assert "places rollout workers, and sft has none" in said
