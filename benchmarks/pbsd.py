@@ -12,7 +12,7 @@ decided.
 Arms are processes beside each other. Given again, the command goes on where it was; the last line is JSON.
 
     python benchmarks/pbsd.py --parts planted --seeds 0
-    python benchmarks/pbsd.py --arms grpo oracle pbsd token --filter --prompts 6 --jobs 10 --rates 3e-4 1e-3
+    python benchmarks/pbsd.py --arms grpo oracle pbsd mixed token --filter --prompts 8 --hops 2 --jobs 10
 """
 
 from __future__ import annotations
@@ -74,20 +74,21 @@ SPLITS = {"test": "split=test,hops={0}", "ood": "split=ood,hops={0}-{1}", "long"
 ASIDES = f"detours={DETOURS},depth={DEPTH}"
 PBSD = {"kind": "pbsd", "hint": HINT, "min_tokens": 2, "min_snr": 0.0}
 ADDITIVE = PBSD | {"form": "additive", "additive_weight": 0.5, "fade": True}
+MIXED = PBSD | {"student": "mixed", "answer": "counted", "fade": True, "form": "raw"}
 ARMS: dict[str, dict[str, Any]] = {
     "grpo": {},
     "pbsd": PBSD,
     "additive": ADDITIVE,  # learns from all groups
     "pbsd-fade": PBSD | {"fade": True},
     "answer": PBSD | {"answer": "counted", "fade": True},
-    "mixed": PBSD | {"student": "mixed", "answer": "counted", "fade": True, "form": "raw"},
+    "mixed": MIXED,
     "mixed-z": PBSD | {"student": "mixed", "answer": "counted", "fade": True},
     "answer-raw": PBSD | {"answer": "counted", "fade": True, "form": "raw"},
     "pbsd-placebo": PBSD | {"student": "placebo", "withheld": WITHHELD},
     "pbsd-contrastive": PBSD | {"student": "contrastive"},
     "token": {"kind": "pbsd", "hint": HINT, "level": "token"},
     "additive-shuffled": ADDITIVE,
-    "answer-raw-shuffled": PBSD | {"answer": "counted", "fade": True, "form": "raw"},
+    "mixed-shuffled": MIXED,
     "oracle": PBSD
     | {"min_tokens": 1},  # evidence is what each turn decided: what credit could be worth at all
     "shuffled": PBSD,  # the teacher is told another problem's answer
@@ -102,7 +103,7 @@ PLANTED = (
     "pbsd-placebo",
     "pbsd-contrastive",
     "shuffled",
-    "answer-raw-shuffled",
+    "mixed-shuffled",
 )
 
 
