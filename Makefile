@@ -29,7 +29,7 @@ test: .venv/installed-dev
 # Without TORCHDYNAMO_DISABLE vLLM compiles one small function, which takes longer than most of the tests.
 test-vllm: .venv-vllm/installed
 	TORCHDYNAMO_DISABLE=1 OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/rollout/with_vllm \
-		tests/rollout/test_vllm_instance.py
+		tests/rollout/test_vllm_instance.py tests/rollout/test_vllm_weights.py
 
 # Processes of a cluster and their tests share one token, made for the occasion.
 test-ray: .venv-ray/installed

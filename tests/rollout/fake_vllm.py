@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +16,10 @@ from typing import Any
 import torch
 from tiny_rollouts import small_model
 
+from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
+from foresail.recipe.parts import Sampling
 from foresail.rollout.vllm_engine import EngineSize, Started
 from foresail.rollout.vllm_instance import VllmInstance
 from foresail.rollout.vllm_weights import trainer_checksums
@@ -125,3 +128,19 @@ def fake_instance(
 
     settings = {"vocabulary": LETTERS} | options
     return VllmInstance(name, small_model() if model is None else model, start, SIZE, **settings)
+
+
+@contextmanager
+def opened(**options: Any) -> Iterator[tuple[VllmInstance, FakeVllm]]:
+    instance = fake_instance(**options)
+    fake = instance.started.engine
+    assert isinstance(fake, FakeVllm)
+    try:
+        yield instance, fake
+    finally:
+        fake.hangs.clear()
+        instance.close()
+
+
+def request_of(name: str = "3.1", prompt: tuple[int, ...] = (1, 2, 3), **sampling: Any) -> Request:
+    return Request(id=name, prompt=prompt, key=7, sampling=Sampling(**{"max_new_tokens": 12} | sampling))
