@@ -31,7 +31,6 @@ from typing import Any
 import torch
 
 from foresail.data.arithmetic import direct, make_problems
-from foresail.engine.engine import engine_options
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
@@ -52,13 +51,9 @@ from foresail.recipe.ray_cluster import Room, open_cluster
 from foresail.recipe.rl import Rl
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import ProblemSource
-from foresail.rollout.build import build_fleet, gather_remote
+from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.model_handle import EmptyModel
 from foresail.rollout.plan import SampleSpec
-from foresail.rollout.weight_buckets import SharedSlots
-from foresail.rollout.weight_sync import BUCKET_BYTES, SLOTS, CopiedWeights
-from foresail.rollout.worker import WorkerInstance
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
 from foresail.train.rl import run_rl
@@ -221,7 +216,7 @@ def measure_sync(gigabytes: float, engines: int) -> list[Table]:
     each = sum(p.nbytes for p in layer.blocks.parameters())
     layers = max(1, round(gigabytes * 1e9 / each))
     shape = shape_of(vocab, hidden_size=hidden, intermediate_size=4 * hidden, num_layers=layers)
-    for transport in ("shared memory, one copy", "shared memory, buckets", "ray objects, buckets"):
+    for transport in ("shared memory, one copy", "ray objects, buckets"):
         model = build_model(shape, seed=0)
         size = sum(parameter.nbytes for parameter in model.parameters()) / 1e9
         with transported(model, transport, engines) as fleet:
@@ -246,17 +241,6 @@ def transported(model: Decoder, transport: str, engines: int) -> Iterator[Fleet]
         if transport == "ray objects, buckets":
             cluster = Cluster(kind="ray", placement="separate", worker_cpus=0.1)
             fleet = build_fleet(model, small, rollout, max_length=length, cluster=cluster, logs=Path(folder))
-        elif transport == "shared memory, buckets":
-            slots = SharedSlots(slots=SLOTS, bucket_bytes=BUCKET_BYTES)
-            weights = CopiedWeights(model.named_parameters, slots)
-            empty, options = EmptyModel.of(model), engine_options(small, length, ())
-            del options["fp8_kv"]
-            fleet = gather_remote(
-                lambda name: WorkerInstance(name, empty, options, weights=weights),
-                "worker",
-                rollout,
-                max_length=length,
-            )
         else:
             fleet = build_fleet(model, small, rollout, max_length=length)
         try:

@@ -27,9 +27,8 @@ class SharedModel:
     @classmethod
     def of(cls, model: Decoder) -> SharedModel:
         before = processes.get_sharing_strategy()
-        processes.set_sharing_strategy(
-            "file_system"
-        )  # by name: the other process need not be a child of this one
+        # by name, so that the other process need not be a child of this one
+        processes.set_sharing_strategy("file_system")
         try:
             return cls(bytes(ForkingPickler.dumps(model.share_memory())))
         finally:

@@ -60,33 +60,6 @@ def num_bytes(content: Content) -> int:
     return sum(len(octets) for _, octets in content)
 
 
-class SharedSlots:
-    """A transport for processes of this machine: each slot is a piece of shared memory, which members map.
-
-    See `weight_sync.Transport`; it is for engines whose weights are their own, since the trainer's are sharded say.
-    """
-
-    def __init__(self, *, slots: int, bucket_bytes: int) -> None:
-        self.memory = torch.empty(slots, bucket_bytes, dtype=torch.uint8).share_memory_()
-
-    def pack(self, content: Content, slot: int) -> SharedBucket:
-        pieces, end = [], 0
-        for piece, octets in content:
-            start, end = end, end + len(octets)
-            self.memory[slot, start:end].copy_(octets)
-            pieces.append((piece, start, end))
-        return SharedBucket(memory=self.memory[slot], pieces=pieces)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedBucket:
-    memory: Tensor
-    pieces: Sequence[tuple[Piece, int, int]]  # each with its first byte in the slot and the end
-
-    def open(self) -> Content:
-        return [(piece, self.memory[start:end]) for piece, start, end in self.pieces]
-
-
 class WeightLoader:
     """The receiver: a model whose parameters are overwritten piece by piece."""
 

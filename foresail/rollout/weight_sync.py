@@ -3,7 +3,7 @@
     same memory     an engine in the trainer's process: nothing to do (`native.py`)
     shared memory   engines on this machine read the trainer's own tensors: nothing to copy (`SharedWeights`)
     copies          engines with weights of their own get those that changed, in buckets (`CopiedWeights`), through
-                    shared memory (`SharedSlots`) or Ray's object store (`ObjectTransport`)
+                    Ray's object store (`ObjectTransport`)
 
 Either way every engine answers with checksums of what lies in its memory, and the trainer compares them with its
 own: another tensor, or none in time, stops the run with an error that names it. The source is an iterator over

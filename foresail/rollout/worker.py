@@ -19,9 +19,8 @@ import torch.multiprocessing as processes
 from foresail.model.decoder import Decoder
 from foresail.rollout.engine_loop import EngineSpec, Message, Order, serve
 from foresail.rollout.instance import InstanceLost
-from foresail.rollout.model_handle import EmptyModel, ModelHandle
 from foresail.rollout.remote import RemoteInstance
-from foresail.rollout.weight_sync import SharedWeights, WeightSync
+from foresail.rollout.weight_sync import SharedWeights
 
 A_MOMENT = 5.0  # seconds for a process whose pipe has ended to be gone
 GOODBYE = 60.0  # seconds for a process to end its work when it is told to
@@ -43,31 +42,22 @@ def hidden_main() -> Iterator[None]:
 class WorkerInstance(RemoteInstance):
     """`WorkerInstance("worker 0", model, options)` starts the process; its first answer is awaited when needed.
 
-    Without `weights` the process reads the model's own, in shared memory; with `CopiedWeights` it has its own, and
-    `model` is an `EmptyModel`.
+    `weights` is what all workers of a fleet share.
     """
 
     def __init__(
         self,
         name: str,
-        model: Decoder | EmptyModel,
+        model: Decoder,
         engine_options: Mapping[str, Any],
         *,
         drafts: bool = False,
-        weights: WeightSync | None = None,
+        weights: SharedWeights | None = None,
     ) -> None:
-        handle: ModelHandle
-        if isinstance(model, EmptyModel):
-            assert weights is not None, "an empty model gets its weights from somebody"
-            handle = model
-        else:
-            handle, weights = (
-                SameModel(model.share_memory()),
-                weights or SharedWeights(model.named_parameters),
-            )
-        self.spec = EngineSpec(name=name, model=handle, options=dict(engine_options), drafts=drafts)
+        shared = SameModel(model.share_memory())
+        self.spec = EngineSpec(name=name, model=shared, options=dict(engine_options), drafts=drafts)
         pipe = PipeChannel(name, self.spec)
-        super().__init__(name, pipe, weights)
+        super().__init__(name, pipe, weights or SharedWeights(model.named_parameters))
         self.process = pipe.process
 
 

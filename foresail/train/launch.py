@@ -166,9 +166,8 @@ class Follower:
             self.process.start()
         theirs.close()
         self.told: Exception | None = None
-        self.failed_at = (
-            0.0  # a killed one does not say when, but that others lost their connection came after it
-        )
+        # a killed one does not say when, but that others lost their connection came after it
+        self.failed_at = 0.0
 
     def wait_for_start(self) -> None:
         """It takes seconds; from then on all ranks can find each other."""
