@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import random
 import tempfile
 import time
 from functools import partial
@@ -25,6 +24,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
 from gpu_loads import SHAPES
+from train_gpu import make_sequences
 
 from foresail.algorithms.aggregation import token_weights
 from foresail.algorithms.batch_losses import policy_loss
@@ -32,7 +32,7 @@ from foresail.model.hf import build_model
 from foresail.model.shards import gather_whole
 from foresail.recipe.parts import Loss, Optimizer
 from foresail.recipe.shape import ModelShape
-from foresail.records import PackedBatch, TrainSequence
+from foresail.records import PackedBatch
 from foresail.train.dealing import describe_shares, pack_share
 from foresail.train.launch import on_this_host, own_device
 from foresail.train.learner import Learner, arrangement
@@ -41,7 +41,6 @@ from foresail.train.ranks import joined
 from foresail.train.step import token_loss, train_step
 from foresail.world import ONE_PROCESS, World
 
-PROMPT = 128
 TINY = ModelShape(
     vocab_size=1000,
     hidden_size=256,
@@ -123,7 +122,7 @@ def measure(world: World, device: torch.device, options: argparse.Namespace) -> 
     learner = Learner(name="policy", model=model, optimizer=build_optimizer(model, settings, 0, world))
     sequences = make_sequences(shape, options)
     weights = token_weights([sum(each.loss_mask) for each in sequences], "token-mean", options.longest)
-    batches = pack_share(sequences, weights, world, max_tokens=options.micro_batch, device=device)
+    batches = [*pack_share(sequences, weights, world, max_tokens=options.micro_batch, device=device)]
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     update = partial(train_step, learner, batches, partial(token_loss, loss=loss), learning_rate=1e-6)
@@ -167,23 +166,6 @@ def timed(act: Any, world: World, device: torch.device) -> float:
         torch.cuda.synchronize()
     world.gather(None)
     return time.perf_counter() - start
-
-
-def make_sequences(shape: ModelShape, options: argparse.Namespace) -> list[TrainSequence]:
-    numbers, sequences = random.Random(0), []
-    for _ in range(options.samples):
-        response = numbers.randint(1, options.longest)
-        length = PROMPT + response
-        sequences.append(
-            TrainSequence(
-                ids=[numbers.randrange(shape.vocab_size) for _ in range(length)],
-                loss_mask=[0] * PROMPT + [1] * response,
-                advantages=[numbers.gauss(0, 1)] * length,
-                old_logprobs=[-12.0] * length,
-                rollout_logprobs=[-12.0] * length,
-            )
-        )
-    return sequences
 
 
 def loss(logprobs_M: torch.Tensor, batch: PackedBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:

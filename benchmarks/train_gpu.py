@@ -129,8 +129,14 @@ def random_model(shape: ModelShape, dtype: torch.dtype = torch.bfloat16, device:
 
 
 def make_batches(shape: ModelShape, options: argparse.Namespace) -> list[PackedBatch]:
-    numbers = random.Random(0)
-    sequences = []
+    sequences = make_sequences(shape, options)
+    lengths = [sum(sequence.loss_mask) for sequence in sequences]
+    weights = token_weights(lengths, "token-mean", options.longest)
+    return pack(sequences, weights, max_tokens=options.micro_batch, device="cuda")
+
+
+def make_sequences(shape: ModelShape, options: argparse.Namespace) -> list[TrainSequence]:
+    numbers, sequences = random.Random(0), []
     for _ in range(options.samples):
         response = numbers.randint(1, options.longest)
         length = PROMPT + response
@@ -143,9 +149,7 @@ def make_batches(shape: ModelShape, options: argparse.Namespace) -> list[PackedB
                 rollout_logprobs=[-12.0] * length,
             )
         )
-    lengths = [sum(sequence.loss_mask) for sequence in sequences]
-    weights = token_weights(lengths, "token-mean", options.longest)
-    return pack(sequences, weights, max_tokens=options.micro_batch, device="cuda")
+    return sequences
 
 
 def loss(logprobs_M: torch.Tensor, batch: PackedBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
