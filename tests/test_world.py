@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 import torch
 from two_ranks import RankWorld, run_ranks
 
-from foresail.algorithms.advantages import ADVANTAGES, whiten
-from foresail.algorithms.aggregation import Aggregation, token_weights
+from foresail.algorithms.advantages import whiten
 from foresail.recipe.parts import Optimizer
 from foresail.train.gradients import GradientSums
 from foresail.train.masters import Shard, random_low_bits
@@ -31,23 +28,14 @@ def test_one_process_is_a_world_of_its_own() -> None:
 # Data.
 
 
-@pytest.mark.parametrize("mode", get_args(Aggregation))
-def test_token_weights_have_the_normaliser_of_all_ranks(mode: Aggregation) -> None:
-    halves = [[1, 3, 0], [5, 2]]
-    found = run_ranks(lambda world: token_weights(halves[world.rank], mode, 10, world))
-    assert found[0] + found[1] == token_weights(halves[0] + halves[1], mode, 10)
-
-
-@pytest.mark.parametrize("kind", ["whiten", *ADVANTAGES])
-def test_advantages_are_whitened_over_all_ranks(kind: str) -> None:
-    function = ADVANTAGES.get(kind, whiten)
-    rewards_GN, lengths_GN = random(6, 4) + 3, torch.arange(24).view(6, 4)
+def test_values_are_whitened_over_all_ranks() -> None:
+    values_GN, lengths_GN = random(6, 4) + 3, torch.arange(24).view(6, 4)
 
     def half(world: RankWorld) -> torch.Tensor:
         rows = slice(0, 4) if world.rank == 0 else slice(4, 6)
-        return function(rewards_GN[rows], lengths_GN[rows], world)
+        return whiten(values_GN[rows], lengths_GN[rows], world)
 
-    torch.testing.assert_close(torch.cat(run_ranks(half)), function(rewards_GN, lengths_GN))
+    torch.testing.assert_close(torch.cat(run_ranks(half)), whiten(values_GN, lengths_GN))
 
 
 def test_equal_values_on_all_ranks_give_exact_zeros() -> None:

@@ -53,16 +53,14 @@ def rloo(rewards_GN: Tensor) -> Tensor:
     return dr_grpo(rewards_GN) * num_samples / (num_samples - 1)
 
 
-def reinforce_plus_plus(rewards_GN: Tensor, lengths_GN: Tensor, world: World = ONE_PROCESS) -> Tensor:
+def reinforce_plus_plus(rewards_GN: Tensor, lengths_GN: Tensor) -> Tensor:
     """Whitened over the whole batch, groups ignored. The KL penalty of the paper's reward is left out."""
-    return whiten(rewards_GN, lengths_GN, world)
+    return whiten(rewards_GN, lengths_GN)
 
 
-def reinforce_plus_plus_baseline(
-    rewards_GN: Tensor, lengths_GN: Tensor, world: World = ONE_PROCESS
-) -> Tensor:
+def reinforce_plus_plus_baseline(rewards_GN: Tensor, lengths_GN: Tensor) -> Tensor:
     """The group's mean is the baseline, the batch's spread the unit."""
-    return whiten(dr_grpo(rewards_GN), lengths_GN, world)
+    return whiten(dr_grpo(rewards_GN), lengths_GN)
 
 
 def whiten(values_GN: Tensor, lengths_GN: Tensor, world: World = ONE_PROCESS) -> Tensor:
@@ -79,11 +77,11 @@ def whiten(values_GN: Tensor, lengths_GN: Tensor, world: World = ONE_PROCESS) ->
     return centred_GN * (variance + 1e-8).rsqrt()
 
 
-# One signature for all: rewards_GN, the number of loss tokens of each sample, the world. A group is on one rank.
-ADVANTAGES: dict[str, Callable[..., Tensor]] = {
-    "grpo": lambda rewards_GN, lengths_GN, world=ONE_PROCESS: grpo(rewards_GN),
-    "dr_grpo": lambda rewards_GN, lengths_GN, world=ONE_PROCESS: dr_grpo(rewards_GN),
-    "rloo": lambda rewards_GN, lengths_GN, world=ONE_PROCESS: rloo(rewards_GN),
+# One signature for all: rewards_GN and the number of loss tokens of each sample. Every rank has all groups.
+ADVANTAGES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "grpo": lambda rewards_GN, lengths_GN: grpo(rewards_GN),
+    "dr_grpo": lambda rewards_GN, lengths_GN: dr_grpo(rewards_GN),
+    "rloo": lambda rewards_GN, lengths_GN: rloo(rewards_GN),
     "reinforce++": reinforce_plus_plus,
     "reinforce++_baseline": reinforce_plus_plus_baseline,
 }

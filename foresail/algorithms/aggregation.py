@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from foresail.world import ONE_PROCESS, World
-
 Aggregation = Literal["token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "constant"]
 
 
-def token_weights(
-    num_tokens: Sequence[int], mode: Aggregation, max_tokens: int, world: World = ONE_PROCESS
-) -> list[float]:
-    """The weight of each loss token of sequence i, for all sequences of one update that this rank has.
+def token_weights(num_tokens: Sequence[int], mode: Aggregation, max_tokens: int) -> list[float]:
+    """The weight of each loss token of sequence i, for all sequences of one update: every rank has them.
 
     num_tokens [1, 3], max_tokens 10:
     token-mean          [1/4, 1/4]    every token counts alike (DAPO)
@@ -28,8 +24,7 @@ def token_weights(
     A sequence without loss tokens weighs 0 and is not counted among the sequences: masking a sample
     out is the same as never having sampled it.
     """
-    num_sequences = world.sum(sum(n > 0 for n in num_tokens))
-    total = world.sum(sum(num_tokens))
+    num_sequences, total = sum(n > 0 for n in num_tokens), sum(num_tokens)
     match mode:
         case "token-mean":
             return [1 / total if n else 0.0 for n in num_tokens]

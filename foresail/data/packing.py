@@ -56,19 +56,17 @@ def pack(
     one batch are alike. Sequences without a loss token are left out. With `share_from` prompts are packed once
     where that saves at least this share of the tokens.
     """
-    return [*pack_lazily(sequences, weights, max_tokens=max_tokens, device=device, share_from=share_from)]
-
-
-def pack_lazily(
-    sequences: Sequence[TrainSequence],
-    weights: Sequence[float],
-    *,
-    max_tokens: int,
-    device: str | torch.device = "cpu",
-    share_from: float | None = None,
-) -> Iterator[PackedBatch]:
-    """As `pack`, each batch made when it is asked for: beside a device that works on the one before."""
     assert len(sequences) == len(weights), f"{len(sequences)} sequences but {len(weights)} weights"
+    return [
+        pack_batch(sequences, weights, segments, device)
+        for segments in plan_batches(sequences, max_tokens=max_tokens, share_from=share_from)
+    ]
+
+
+def plan_batches(
+    sequences: Sequence[TrainSequence], *, max_tokens: int, share_from: float | None = None
+) -> list[list[Segment]]:
+    """What `pack` puts into each batch; `pack_batch` makes one of it."""
     for index, sequence in enumerate(sequences):
         check(index, sequence, max_tokens)
     kept = [index for index, sequence in enumerate(sequences) if any(sequence.loss_mask)]
@@ -84,8 +82,7 @@ def pack_lazily(
             batches.append([bundle])
         else:
             first.append(bundle)
-    for batch in batches:
-        yield pack_batch(sequences, weights, list(cut_segments(sequences, batch)), device)
+    return [list(cut_segments(sequences, batch)) for batch in batches]
 
 
 def num_tokens(bundles: Sequence[Bundle]) -> int:

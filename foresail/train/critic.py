@@ -47,22 +47,22 @@ Updates = Sequence[Sequence[PackedBatch]]  # the micro-batches of every update o
 FOLDER = f"{TRAINER}/critic"
 
 
-def open_critic(session: Trainer[Rl]) -> Critic | None:
+def open_critic(trainer: Trainer[Rl]) -> Critic | None:
     """Fresh, or as the checkpoint has it that the run goes on from; from now on every checkpoint holds it."""
-    recipe = session.recipe
+    recipe = trainer.recipe
     if recipe.critic is None:
         return None
     if recipe.critic.kind == "head":
-        trunk = session.policy.model
+        trunk = trainer.policy.model
     else:
-        trunk = load_trunk(session.start, recipe.critic, recipe, session.device, session.world)
+        trunk = load_trunk(trainer.start, recipe.critic, recipe, trainer.device, trainer.world)
         if recipe.recompute:
             trunk.recompute_blocks()
     by_turn = recipe.credit.kind == "turn_gae"
-    critic = Critic(trunk, recipe.critic, by_turn=by_turn, world=session.world)
-    if session.start is not None:
-        critic.load(session.start)
-    session.learners[critic.learner.name] = critic.learner
+    critic = Critic(trunk, recipe.critic, by_turn=by_turn, world=trainer.world)
+    if trainer.start is not None:
+        critic.load(trainer.start)
+    trainer.learners[critic.learner.name] = critic.learner
     return critic
 
 

@@ -1,6 +1,6 @@
 """An update's sequences dealt to the ranks: about as many tokens each, and equally many micro-batches.
 
-    batches = pack_share(sequences, weights, world, max_tokens=8192, device=device)
+    batches = [*pack_share(sequences, weights, world, max_tokens=8192, device=device)]
 
 Every rank knows all sequences of the update, and computes its own. Weights are gathered and gradients summed by all
 ranks at once, so each makes as many passes as the others: whoever has fewer micro-batches adds idle ones, without
@@ -9,12 +9,12 @@ any loss.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
 
-from foresail.data.packing import Segment, pack, pack_batch
+from foresail.data.packing import Segment, pack_batch, plan_batches
 from foresail.records import PackedBatch, TrainSequence
 from foresail.world import World
 
@@ -70,25 +70,17 @@ def pack_share(
     max_tokens: int,
     device: torch.device,
     share_from: float | None = None,
-) -> list[PackedBatch]:
-    """This rank's micro-batches; see `pack`."""
+) -> Iterator[PackedBatch]:
+    """This rank's micro-batches, as many as the rank with most has; see `pack`.
+
+    Each is made when it is asked for: beside a device that works on the one before.
+    """
     mine = deal(sequences, world.size, together=share_from is not None)[world.rank]
-    batches = pack(
-        [sequences[number] for number in mine],
-        [weights[number] for number in mine],
-        max_tokens=max_tokens,
-        device=device,
-        share_from=share_from,
-    )
-    return with_idle(batches, sequences, world, device)
-
-
-def with_idle(
-    batches: list[PackedBatch], sequences: Sequence[TrainSequence], world: World, device: torch.device
-) -> list[PackedBatch]:
-    """As many micro-batches as the rank with most has."""
-    idle = world.max(len(batches)) - len(batches)
-    return batches + [idle_batch(sequences, device) for _ in range(idle)]
+    own, own_weights = [sequences[number] for number in mine], [weights[number] for number in mine]
+    plans = plan_batches(own, max_tokens=max_tokens, share_from=share_from)
+    num_idle = world.max(len(plans)) - len(plans)
+    yield from (pack_batch(own, own_weights, segments, device) for segments in plans)
+    yield from (idle_batch(sequences, device) for _ in range(num_idle))
 
 
 def idle_batch(sequences: Sequence[TrainSequence], device: torch.device) -> PackedBatch:

@@ -35,41 +35,41 @@ ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended;
 
 
 def update_policy(
-    session: Trainer[Rl], groups: Sequence[Group], step: int
+    trainer: Trainer[Rl], groups: Sequence[Group], step: int
 ) -> tuple[dict[str, float], Credits]:
     """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates.
 
     `step` is the curriculum's. Every rank has all groups, and computes its share of the sequences.
     """
-    recipe = session.recipe.at(step)
-    policy, temperature = session.policy, recipe.sampling.temperature
-    built = build_updates(session, groups, recipe, session.critic)
+    recipe = trainer.recipe.at(step)
+    policy, temperature = trainer.policy, recipe.sampling.temperature
+    built = build_updates(trainer, groups, recipe, trainer.critic)
     updates, metrics, credits = built.batches, built.metrics, built.credits
-    metrics |= describe_shares(updates, session.world)
-    if session.progress.step < recipe.critic_only_steps:
+    metrics |= describe_shares(updates, trainer.world)
+    if trainer.progress.step < recipe.critic_only_steps:
         return metrics, credits
     metrics |= describe_updates(
         updates * recipe.passes_per_step,
         policy.model.shape,
         micro_batch_tokens=recipe.micro_batch_tokens,
         frozen=recipe.lora is not None,
-        world=session.world,
+        world=trainer.world,
     )
     asks_trainer = recipe.loss.old_logprobs == "trainer" and not built.by_trainer
     old = policy.model if asks_trainer else None
     updates = [
-        [add_logprobs(batch, temperature, old=old, reference=session.reference) for batch in batches]
+        [add_logprobs(batch, temperature, old=old, reference=trainer.reference) for batch in batches]
         for batches in updates
     ]
     total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
     results = []
-    session.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
+    trainer.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
     for number, batches in enumerate(updates * recipe.passes_per_step, start=1):
-        rate = learning_rate(session.progress.updates + number, total, recipe.optimizer)
+        rate = learning_rate(trainer.progress.updates + number, total, recipe.optimizer)
         loss = partial(batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1)
         found = train_step(policy, batches, loss, learning_rate=rate)
         results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
-        session.display.advance()
+        trainer.display.advance()
     metrics |= per_fresh_token(mean_over_updates(results)) | {"actor/updates": len(results)}
     return metrics, credits
 
@@ -85,20 +85,20 @@ class Updates:
 
 
 def build_updates(
-    session: Trainer[Rl], groups: Sequence[Group], recipe: Rl, critic: Critic | None
+    trainer: Trainer[Rl], groups: Sequence[Group], recipe: Rl, critic: Critic | None
 ) -> Updates:
     """Every token with its advantage: what its sample did better than its siblings, or than a critic expected of
     it, which then learns from the same batches.
     """
     pack_part = partial(
         pack_groups,
-        version=session.progress.step if recipe.dynamic_sampling.carry else None,
+        version=trainer.progress.step if recipe.dynamic_sampling.carry else None,
         aggregation=recipe.loss.aggregation,
         max_new_tokens=recipe.sampling.max_new_tokens,
         micro_batch_tokens=recipe.micro_batch_tokens,
-        device=session.device,
+        device=trainer.device,
         by_turn=recipe.credit.kind == "turn_gae",
-        world=session.world,
+        world=trainer.world,
     )
     rows = split(len(groups), recipe.parts_per_pass)
     shares = [[groups[i] for i in row] for row in rows]
@@ -108,16 +108,16 @@ def build_updates(
             groups,
             advantages_GN,
             recipe.credit,
-            step=session.progress.step + 1,
-            tokenizer=session.tokenizer,
-            max_length=session.policy.model.shape.max_context,
+            step=trainer.progress.step + 1,
+            tokenizer=trainer.tokenizer,
+            max_length=trainer.policy.model.shape.max_context,
             score=partial(
                 score_sequences,
-                session.policy.model,
+                trainer.policy.model,
                 temperature=recipe.sampling.temperature,
                 micro_batch_tokens=recipe.micro_batch_tokens,
-                device=session.device,
-                world=session.world,
+                device=trainer.device,
+                world=trainer.world,
             ),
         )
         old = shared.logprobs if recipe.loss.old_logprobs == "trainer" else None
@@ -135,10 +135,10 @@ def build_updates(
             by_trainer=old is not None,
         )
     updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
-    metrics |= describe_advantages(join(updates, "advantages_M"), session.world)
+    metrics |= describe_advantages(join(updates, "advantages_M"), trainer.world)
     metrics |= critic.learn(
         updates * recipe.passes_per_step,
-        before=session.progress.step * recipe.updates_per_step,
+        before=trainer.progress.step * recipe.updates_per_step,
         total=recipe.steps * recipe.updates_per_step,
     )
     return Updates(batches=updates, metrics=metrics)

@@ -248,27 +248,27 @@ def open_other_models(trainer: Trainer[Rl]) -> None:
     open_copy(trainer)
 
 
-def open_reference(session: Trainer[Rl]) -> Decoder | None:
+def open_reference(trainer: Trainer[Rl]) -> Decoder | None:
     """What the loss pulls towards: the starting model, which with LoRA is still there, or another one."""
-    recipe = session.recipe
+    recipe = trainer.recipe
     if recipe.loss.kl_weight == 0:
         return None
     path = recipe.loss.reference
     if recipe.lora is not None and path is None:
-        model = base_of(session.policy.model)
+        model = base_of(trainer.policy.model)
     else:
         model = open_model(
             recipe.model if path is None else recipe.model.model_copy(update={"path": path, "shape": None}),
             seed=recipe.run.seed,
-            device=session.device,
+            device=trainer.device,
             max_length=recipe.max_length,
-            arrange=arrangement(None, session.world),
+            arrange=arrangement(None, trainer.world),
         )
-        check_vocabulary(model.shape, session.tokenizer.vocab_size)
-        session.progress = same_reference(
-            session.progress, path or recipe.model.path, model.requires_grad_(False)
+        check_vocabulary(model.shape, trainer.tokenizer.vocab_size)
+        trainer.progress = same_reference(
+            trainer.progress, path or recipe.model.path, model.requires_grad_(False)
         )
-    session.learners["reference"] = Learner(name="reference", model=model)
+    trainer.learners["reference"] = Learner(name="reference", model=model)
     return model
 
 

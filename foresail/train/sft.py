@@ -77,13 +77,15 @@ def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) 
 def update(trainer: Trainer[Sft], sequences: Sequence[TrainSequence], rate: float) -> dict[str, float]:
     """One optimiser update, of which this rank computes its share."""
     recipe, num_tokens = trainer.recipe, [sum(sequence.loss_mask) for sequence in sequences]
-    batches = pack_share(
-        sequences,
-        token_weights(num_tokens, "token-mean", recipe.max_length),
-        trainer.world,
-        max_tokens=recipe.micro_batch_tokens,
-        device=trainer.device,
-    )
+    batches = [
+        *pack_share(
+            sequences,
+            token_weights(num_tokens, "token-mean", recipe.max_length),
+            trainer.world,
+            max_tokens=recipe.micro_batch_tokens,
+            device=trainer.device,
+        )
+    ]
     found = train_step(trainer.policy, batches, partial(token_loss, loss=sft_loss), learning_rate=rate)
     return found | describe_shares([batches], trainer.world)
 

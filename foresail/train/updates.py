@@ -18,15 +18,15 @@ from foresail.records import Group, PackedBatch, Sample, TrainSequence
 from foresail.train.dealing import pack_share
 from foresail.world import ONE_PROCESS, World
 
-# Share of the tokens saved from which attention in two parts is worth it; a GPU's host has more to launch for it.
 TURN = "turn"  # side data: the turn of each token
+# Share of the tokens saved from which attention in two parts is worth it; a GPU's host has more to launch for it.
 WORTH_SHARING = {"cpu": 0.1, "cuda": 0.25}
 
 
-def compute_advantages(groups: Sequence[Group], kind: str, world: World = ONE_PROCESS) -> Tensor:
+def compute_advantages(groups: Sequence[Group], kind: str) -> Tensor:
     rewards_GN = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
     lengths_GN = torch.tensor([[sample.num_response_tokens for sample in group.samples] for group in groups])
-    return ADVANTAGES[kind](rewards_GN, lengths_GN, world)
+    return ADVANTAGES[kind](rewards_GN, lengths_GN)
 
 
 def pack_groups(
@@ -73,9 +73,11 @@ def pack_groups(
     num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
     weights = token_weights(num_tokens, aggregation, max_new_tokens)
     share_from = WORTH_SHARING[device.type]
-    return pack_share(
-        sequences, weights, world, max_tokens=micro_batch_tokens, device=device, share_from=share_from
-    )
+    return [
+        *pack_share(
+            sequences, weights, world, max_tokens=micro_batch_tokens, device=device, share_from=share_from
+        )
+    ]
 
 
 def branch_credit(branch: Sample, advantages: Sequence[float]) -> list[float]:

@@ -155,7 +155,7 @@ def policy_update(
 def sft_update(world: World, **model: bool) -> Found:
     sequences = small_sequences()
     weights = token_weights([sum(sequence.loss_mask) for sequence in sequences], "token-mean", 40)
-    batches = pack_share(sequences, weights, world, max_tokens=16, device=CPU)
+    batches = [*pack_share(sequences, weights, world, max_tokens=16, device=CPU)]
     return find(world, make_model(world, **model), batches, partial(token_loss, loss=sft_loss))
 
 
@@ -202,7 +202,9 @@ def scored(world: World) -> Found:
 def culprit(world: World) -> Found:
     """What is told of an update with one sequence that has no finite loss."""
     sequences = small_sequences()
-    batches = pack_share(sequences, [0.1, 0.1, 0.1, float("inf"), 0.1, 0.1], world, max_tokens=16, device=CPU)
+    batches = [
+        *pack_share(sequences, [0.1, 0.1, 0.1, float("inf"), 0.1, 0.1], world, max_tokens=16, device=CPU)
+    ]
     try:
         find(world, make_model(world), batches, partial(token_loss, loss=sft_loss))
     except NonFiniteLoss as error:
@@ -342,7 +344,7 @@ def trained(world: World, states: str, dtype: torch.dtype, updates: int = 2) -> 
     optimizer = build_optimizer(model, Optimizer(lr=1e-2, states=states), 5, world)  # type: ignore[arg-type]
     learner = Learner(name="policy", model=model, optimizer=optimizer)
     for seed in range(updates):
-        batches = pack_share(small_sequences(seed), [0.02] * 6, world, max_tokens=16, device=CPU)
+        batches = [*pack_share(small_sequences(seed), [0.02] * 6, world, max_tokens=16, device=CPU)]
         train_step(learner, batches, partial(token_loss, loss=sft_loss), learning_rate=1e-2)
     return learner
 
