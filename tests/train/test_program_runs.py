@@ -26,7 +26,6 @@ from foresail.runlog.directory import RunDirectory
 from foresail.runlog.episode import episode_lines
 from foresail.train.turn_credit import uniform_advantages
 from foresail.train.updates import compute_advantages, pack_groups
-from foresail.world import ONE_PROCESS
 
 if TYPE_CHECKING:
     from command_line import CommandLine
@@ -201,9 +200,7 @@ def test_two_branches_give_the_gradient_of_the_two_sequences_by_hand(aggregation
         verdicts=branched.verdicts * 2,
     )
     own = compute_advantages([branched], "grpo")
-    assert torch.equal(
-        own, ADVANTAGES["grpo"](torch.tensor([[1.0, 0.0, 0.5]]), torch.tensor([[9, 1, 2]]), ONE_PROCESS)
-    )
+    assert torch.equal(own, ADVANTAGES["grpo"](torch.tensor([[1.0, 0.0, 0.5]]), torch.tensor([[9, 1, 2]])))
     spread = own[:, [0, 0, 0, 1, 2]]
     logits = torch.nn.Parameter(torch.randn(10, 10, generator=torch.Generator().manual_seed(0)))
 
