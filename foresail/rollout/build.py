@@ -60,14 +60,14 @@ def build_fleet(
     if rollout.backend == "vllm":
         instances = start_vllm_instances(model, engine, rollout, max_length, vocabulary)
         return gather(instances, rollout, max_length=max_length)
+    if not rollout.workers:
+        here = start_here(model, engine, rollout, max_length, vocabulary)
+        return gather([here], rollout, max_length=max_length)
     if cluster is not None and cluster.kind == "ray":
         start = ray_starter(model, engine, rollout, cluster, max_length, vocabulary, logs)
         fleet = gather_remote(start, "ray", rollout, max_length=max_length)
         fleet.update_weights(0)  # actors may have none yet
         return fleet
-    if not rollout.workers:
-        here = start_here(model, engine, rollout, max_length, vocabulary)
-        return gather([here], rollout, max_length=max_length)
     start = worker_starter(model, engine, rollout, max_length, vocabulary)
     return gather_remote(start, "worker", rollout, max_length=max_length)
 

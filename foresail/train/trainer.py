@@ -48,6 +48,7 @@ class Opening(Generic[Recipe]):
 
     recipe: Recipe
     start: Path | None
+    mark: Path  # in the run's folder, which all ranks must see
     deterministic: bool
     batch_invariant: bool
 

@@ -28,7 +28,7 @@ from foresail.recipe.parts import Advantage, Checkpoints, Critic, Lora, Loss, Op
 from foresail.recipe.sft import Sft
 from foresail.runlog.directory import RunDirectory
 from foresail.train import sft
-from foresail.train.launch import RankFailed, RankLost, log_path
+from foresail.train.follow import RankFailed, RankLost, log_path
 from foresail.train.resume import extend
 from foresail.train.rl import run_rl
 from foresail.train.session import Outcome
@@ -203,7 +203,6 @@ def test_the_first_error_of_any_rank_is_the_runs(
     words: str,
 ) -> None:
     monkeypatch.setattr(sft, "update", update)
-    monkeypatch.setattr("foresail.train.launch.A_MOMENT", 2.0)
     with pytest.raises(error, match=words):
         run_sft(recipe("failing", ranks=3))
 
