@@ -23,7 +23,6 @@ from foresail.model.device import choose_device
 from foresail.model.linear import batch_invariant
 from foresail.records import RunStopped
 from foresail.train.ranks import joined
-from foresail.train.shared_folder import find_mark
 from foresail.train.trainer import Opening, obey
 
 LOGS = "ranks"  # folder in that of the run
@@ -67,7 +66,7 @@ def follow(
             opening: Opening[Any] | None = world.share(None)
             if opening is None:  # it was over before it began
                 return
-            find_mark(opening.mark)
+            opening.mark.find()
             world.gather(None)
             print_to(log_path(opening.recipe.run.folder, rank))
             print(f"rank {rank} of {size}, process {os.getpid()}", flush=True)

@@ -5,12 +5,10 @@ Skipped where Ray is not installed; `make test-ray` has it.
 
 from __future__ import annotations
 
-import os
-import signal
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +16,15 @@ import pytest
 
 pytest.importorskip("ray", reason="needs Ray: make test-ray")
 
-from ray_nodes import process_of, simulated
-from test_rank_runs import contents, curve, fail_on_rank_1, refuse_on_rank_1
+from ray_nodes import simulated
+from test_rank_runs import contents, curve, fail_on_rank_1, follower, kill_follower, refuse_on_rank_1
 from tiny_world import rl_recipe, sft_recipe
 
 from foresail.recipe.cluster import Cluster
 from foresail.recipe.parts import Checkpoints, Engine, Rollout, Run
 from foresail.recipe.sft import Sft
 from foresail.runlog.directory import RunDirectory
-from foresail.train import ray_followers, sft, shared_folder
+from foresail.train import sft
 from foresail.train.follow import RankFailed, RankLost, log_path
 from foresail.train.rl import run_rl
 from foresail.train.session import Outcome
@@ -94,3 +92,41 @@ def test_the_first_error_of_any_rank_is_the_runs(
     monkeypatch.setattr(sft, "update", update)
     with pytest.raises(error, match=words):
         run_sft(recipe("failing", on_ray(nodes, 3)))
+
+
+def test_a_lost_rank_or_host_ends_the_run_which_then_goes_on_as_if_nothing_had_been(
+    nodes: Any, recipe: Callable[..., Sft], forked_workers: None
+) -> None:
+    """At random moments: while models load, in the middle of updates, between them, while saving."""
+    steps, numbers = 30, random.Random(time.time_ns())
+    undisturbed = run_sft(recipe("undisturbed", Cluster(ranks=3), steps=steps))
+
+    def end_a_rank(folder: Path, after: int, delay: float) -> None:
+        kill_follower(folder, after, delay)
+
+    def end_a_host(folder: Path, after: int, delay: float) -> None:
+        wait_for_steps(folder, after, delay)
+        nodes.remove_node(nodes.far, allow_graceful=False)
+
+    for end in (end_a_rank, end_a_host):
+        disturbed = recipe(end.__name__, on_ray(nodes, 3), steps=steps)
+        when = numbers.randint(0, steps - 5), numbers.uniform(0, 0.05)
+        thread = threading.Thread(target=end, args=(disturbed.run.folder, *when))
+        thread.start()
+        with pytest.raises(RankLost, match=r"rank \d on .* is lost.*foresail resume"):
+            run_sft(disturbed)
+        thread.join()
+        if end is end_a_host:
+            nodes.far = nodes.add_node(num_cpus=1, node_ip_address=OTHER_HOST)
+        outcome = run_sft(disturbed, resume=True)
+        assert curve(outcome) == curve(undisturbed), f"{end.__name__} at {when}"
+        assert contents(outcome.checkpoint) == contents(undisturbed.checkpoint), f"{end.__name__} at {when}"
+
+
+def wait_for_steps(folder: Path, steps: int, delay: float) -> None:
+    follower(folder)
+    run, deadline = RunDirectory(folder), time.monotonic() + PATIENCE
+    while len(run.read_metrics()) < steps:
+        assert time.monotonic() < deadline, "the run does not go on"
+        time.sleep(0.001)
+    time.sleep(delay)
