@@ -10,7 +10,9 @@ and one such call is always under way: so its starter hears of a death, or of a 
 
 from __future__ import annotations
 
+import os
 import queue
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
@@ -29,7 +31,11 @@ class ActorLost(Exception):
     """It was killed, or its host is gone or silent: another one could do its work."""
 
 
-class ActorFailed(Exception):
+class ActorSilent(ActorLost):
+    """It hangs, or there was never room for it."""
+
+
+class ActorFailed(RuntimeError):
     """It could not begin, or has a mistake: so would another one."""
 
 
@@ -111,7 +117,7 @@ class Line:
     def check_silence(self) -> None:
         """An actor that hangs, or that has never been started, is lost."""
         if time.monotonic() > self.heard_at + PATIENCE:
-            raise ActorLost(f"it has given no sign of life for {PATIENCE:.0f} s")
+            raise ActorSilent(f"it has given no sign of life for {PATIENCE:.0f} s")
 
     def _listen(self) -> Future[list[Message]]:
         answer = self.actor.listen.options(concurrency_group="messages").remote(LISTENING)
@@ -127,11 +133,25 @@ def explain(error: Exception) -> ActorLost | ActorFailed:
     return ActorFailed(str(error))
 
 
+# In an actor.
+
+
 def drain(messages: queue.SimpleQueue[Message], seconds: float) -> list[Message]:
-    """In an actor: all there are; where there is none, what comes first; after so long, nothing."""
+    """All there are; where there is none, what comes first; after so long, nothing."""
     found: list[Message] = []
     with suppress(queue.Empty):
         found.append(messages.get(timeout=seconds))
         while True:
             found.append(messages.get_nowait())
     return found
+
+
+def enter(folder: str) -> None:
+    """The folder in which the run was started, so that relative paths mean the same."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise ValueError(
+            f"host {socket.gethostname()} cannot enter {folder}, where the run was started ({error.strerror}); "
+            "start it in a folder that all hosts share"
+        ) from error

@@ -22,6 +22,7 @@ from foresail.recipe.reward import ENVIRONMENT, GRADERS, Reward
 from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.rl_checks import (
     determinism_mistakes,
+    grader_host_mistakes,
     group_mistakes,
     level_mistakes,
     loss_mistakes,
@@ -170,6 +171,8 @@ class Rl(Stage):
             )
         yield from sampling_mistakes(self.sampling, self.reward, self.loss)
         yield from cluster_mistakes(self.cluster, self.rollout)
+        own = [source.grader for source in (*self.data, *self.eval)]
+        yield from grader_host_mistakes(self.cluster, self.reward, own)
         if self.environment is not None:
             yield from self.environment.mistakes()
             if self.environment.program is not None and self.credit.kind != "uniform":

@@ -13,6 +13,7 @@ from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster
 from foresail.recipe.memory import kv_pages
 from foresail.recipe.placement import worker_gpus
+from foresail.recipe.ray_cluster import this_node
 from foresail.rollout.drafts.compiled import numba
 from foresail.rollout.drafts.warm_up import compile_beside
 from foresail.rollout.fleet import Fleet
@@ -28,7 +29,6 @@ from foresail.rollout.ray_instance import (
     RayInstance,
     beside_trainer,
     spread_out,
-    this_node,
 )
 from foresail.rollout.remote import RemoteInstance
 from foresail.rollout.replacements import Replacements, Restarts

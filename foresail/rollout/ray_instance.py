@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from foresail.actors import ActorFailed, ActorLost, Line, drain, end_actor, send_order, start_actor
+from foresail.recipe.ray_cluster import this_node
 from foresail.rollout.engine_loop import EngineSpec, Message, Order, serve
 from foresail.rollout.instance import EngineFailed, InstanceLost
 from foresail.rollout.model_handle import ModelHandle
@@ -93,9 +94,7 @@ class EngineActor:
     """What Ray runs. The engine is on a thread of its own; calls only fill and empty its mailbox."""
 
     def __init__(self, spec: EngineSpec, log: LogFile) -> None:
-        import ray
-
-        self.log = log.open(ray.get_runtime_context().get_node_id())
+        self.log = log.open(this_node())
         self.mailbox = QueueMailbox()
         threading.Thread(target=serve, args=(spec, self.mailbox), daemon=True).start()
 
@@ -126,13 +125,6 @@ class QueueMailbox:
 
 
 # Where actors may be.
-
-
-def this_node() -> str:
-    import ray
-
-    node: str = ray.get_runtime_context().get_node_id()
-    return node
 
 
 def beside_trainer() -> dict[str, Any]:

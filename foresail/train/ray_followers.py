@@ -6,9 +6,7 @@ They meet where rank 0 is: on this host's own address if all of them are here, e
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +25,7 @@ from foresail.actors import (
     Message,
     drain,
     end_actor,
+    enter,
     room_for,
     send_order,
     start_actor,
@@ -169,13 +168,3 @@ class RankActor:
             # of the GPUs it sees only those that Ray has given it
             follow(place.rank, place.size, meet, tell, device=place.device, local_rank=0)
             self.messages.put(("done", None))
-
-
-def enter(folder: str) -> None:
-    try:
-        os.chdir(folder)
-    except OSError as error:
-        raise ValueError(
-            f"host {socket.gethostname()} cannot enter {folder}, where the run was started ({error.strerror}); "
-            "start it in a folder that all hosts share"
-        ) from error

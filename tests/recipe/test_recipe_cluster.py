@@ -39,6 +39,13 @@ def test_ray_places_native_rollout_workers_only() -> None:
         make("cluster.kind=ray", "rollout.workers=2", "rollout.backend=vllm", "run.deterministic=false")
 
 
+def test_hosts_that_would_have_nothing_to_grade_are_a_mistake() -> None:
+    with pytest.raises(ValueError, match=r"cluster\.grader_hosts have nothing to do.*set reward\.workers"):
+        make("cluster.kind=ray", "cluster.grader_hosts=2")
+    make("cluster.kind=ray", "cluster.grader_hosts=2", "reward.workers=3")
+    make("cluster.kind=ray", "cluster.grader_hosts=2", "reward.grader=code")
+
+
 def test_a_stage_that_only_trains_has_ranks_to_place_and_nothing_else() -> None:
     (said,) = training_mistakes(Cluster(kind="ray"), "sft")
     assert "places ranks beyond the first, and this sft has none" in said

@@ -32,10 +32,3 @@ def simulated() -> Iterator[Any]:
             yield nodes
         finally:
             nodes.shutdown()
-
-
-def process_of(actor: Any) -> int:
-    """It is in Ray's own books."""
-    from ray._private.state import actors
-
-    return int(actors(actor._actor_id.hex())["Pid"])

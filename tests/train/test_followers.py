@@ -18,7 +18,7 @@ from foresail import actors
 from foresail.train import follow, network, ray_followers
 from foresail.train.follow import ConnectionBroken, Failure, RankFailed, RankLost, describe_failure
 from foresail.train.followers import first_failure
-from foresail.train.ray_followers import RankActor, RayFollower, enter
+from foresail.train.ray_followers import RankActor, RayFollower
 
 PATIENCE = 300.0
 
@@ -152,7 +152,7 @@ def test_an_actor_that_cannot_begin_is_a_failure_with_its_traceback(
 
 def test_a_host_without_the_folder_of_the_run_is_told_of(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="start it in a folder that all hosts share"):
-        enter(str(tmp_path / "not here"))
+        actors.enter(str(tmp_path / "not here"))
 
 
 # Ports.
