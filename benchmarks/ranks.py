@@ -34,8 +34,9 @@ from foresail.recipe.parts import Loss, Optimizer
 from foresail.recipe.shape import ModelShape
 from foresail.records import PackedBatch
 from foresail.train.dealing import describe_shares, pack_share
-from foresail.train.launch import on_this_host, own_device
+from foresail.train.follow import own_device
 from foresail.train.learner import Learner, arrangement
+from foresail.train.network import on_this_host
 from foresail.train.optimizer import build_optimizer
 from foresail.train.ranks import joined
 from foresail.train.step import token_loss, train_step

@@ -16,6 +16,7 @@ ROWS = {
     "world": 1,
     "recipe": 1,
     "runlog": 1,
+    "actors": 2,
     "tokenizer": 2,
     "algorithms": 2,
     "maths": 2,

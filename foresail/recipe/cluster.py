@@ -18,7 +18,9 @@ class Cluster(Part):
 
     ranks: int = Field(1, gt=0, description="processes that train the model together")
     kind: Literal["local", "ray"] = Field(
-        "local", description="ray: rollout engines are actors of a Ray cluster"
+        "local",
+        description="ray: rollout engines, graders where asked for, and all ranks but the first are actors of a "
+        "Ray cluster",
     )
     address: str | None = Field(
         None,
@@ -29,30 +31,54 @@ class Cluster(Part):
         description="colocated: engines on the trainer's host, in turns with it, on its weights in shared memory; "
         "separate: on any host, with CPUs, GPUs and weights of their own",
     )
-    worker_cpus: float = Field(1.0, gt=0, description="CPUs of each rollout worker that is placed separately")
-    worker_gpus: float | None = Field(
-        None, ge=0, description="GPUs of each; default: 1 where the trainer has one, else 0"
+    worker_cpus: float = Field(
+        1.0, gt=0, description="CPUs of each rollout worker that is placed separately, and of each rank"
     )
+    worker_gpus: float | None = Field(
+        None, ge=0, description="GPUs of each such worker; default: 1 where the trainer has one, else 0"
+    )
+    grader_hosts: int = Field(
+        0, ge=0, description="places on hosts of the Ray cluster that grade; 0: this host"
+    )
+    grader_cpus: int = Field(4, gt=0, description="CPUs of each, for as many grading processes")
 
 
 def cluster_mistakes(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
-    if cluster.kind == "ray" and not rollout.workers:
-        yield 'cluster.kind = "ray" places rollout.workers, and there are 0; set rollout.workers = 2, say'
+    if cluster.kind == "ray" and cluster.ranks == 1 and not (rollout.workers or cluster.grader_hosts):
+        yield (
+            'cluster.kind = "ray" places rollout.workers, cluster.grader_hosts and ranks beyond the first, and '
+            "there are none; set rollout.workers = 2, say"
+        )
     if cluster.kind == "ray" and rollout.backend == "vllm":
         yield (
             'cluster.kind = "ray" places native engines, and rollout.backend is "vllm"; set rollout.backend = '
             '"native", or cluster.kind = "local"'
         )
-    if cluster.kind != "ray" and cluster.address is not None:
-        yield 'cluster.address is a Ray cluster\'s; set cluster.kind = "ray", or remove it'
-    if cluster.kind != "ray" and cluster.placement == "separate":
-        yield 'cluster.placement = "separate" is for Ray; set cluster.kind = "ray", or remove it'
+    yield from local_mistakes(cluster)
 
 
-def worker_mistakes(cluster: Cluster, stage: str) -> Iterator[str]:
-    """Of a stage that rolls nothing out."""
+def local_mistakes(cluster: Cluster) -> Iterator[str]:
+    """Keys of Ray without it."""
     if cluster.kind == "ray":
-        yield f'cluster.kind = "ray" places rollout workers, and {stage} has none; remove it'
+        return
+    if cluster.address is not None:
+        yield 'cluster.address is a Ray cluster\'s; set cluster.kind = "ray", or remove it'
+    if cluster.placement == "separate":
+        yield 'cluster.placement = "separate" is for Ray; set cluster.kind = "ray", or remove it'
+    if cluster.grader_hosts:
+        yield 'cluster.grader_hosts are Ray\'s; set cluster.kind = "ray", or remove it'
+
+
+def training_mistakes(cluster: Cluster, stage: str) -> Iterator[str]:
+    """Of a stage that rolls nothing out, and grades nothing."""
+    if cluster.kind == "ray" and cluster.ranks == 1:
+        yield (
+            f'cluster.kind = "ray" places ranks beyond the first, and this {stage} has none; set '
+            "cluster.ranks = 2, say"
+        )
+    if cluster.grader_hosts:
+        yield f"cluster.grader_hosts grade, and {stage} has nothing to grade; remove it"
+    yield from local_mistakes(cluster)
 
 
 def rank_mistakes(cluster: Cluster, samples: int, key: str) -> Iterator[str]:

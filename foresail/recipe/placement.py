@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 
 from foresail.recipe.cluster import Cluster
 from foresail.recipe.memory import Device
@@ -32,46 +33,67 @@ class Placement:
     """Of a local cluster the trainer has its share; on another one its host is not in Ray's books."""
 
     trainer: Placed
+    ranks: Placed  # besides the trainer's own
     workers: Placed
+    graders: Placed
     local: bool
 
     @property
+    def by_ray(self) -> tuple[Placed, ...]:
+        """What Ray places."""
+        return tuple(placed for placed in (self.ranks, self.workers, self.graders) if placed.count)
+
+    @property
     def reserved(self) -> Room:
-        """What Ray must not give to workers: the trainer's share, unless they take turns."""
-        return self.trainer.total if self.workers.each != NOTHING else NOTHING
+        """What Ray must not give to others: the trainer's share, unless all take turns with it."""
+        in_turns = all(placed.each == NOTHING for placed in self.by_ray)
+        return NOTHING if in_turns else self.trainer.total
 
     @property
     def total(self) -> Room:
-        trainer, workers = self.trainer.total if self.local else NOTHING, self.workers.total
-        return Room(cpus=trainer.cpus + workers.cpus, gpus=trainer.gpus + workers.gpus)
+        counted = (*((self.trainer,) if self.local else ()), *self.by_ray)
+        return Room(
+            cpus=sum(placed.total.cpus for placed in counted),
+            gpus=sum(placed.total.gpus for placed in counted),
+        )
 
 
 def place(cluster: Cluster, rollout: Rollout, device: Device) -> Placement:
     """Colocated workers and the trainer take turns, so that the workers have nothing to themselves."""
-    trainer = Placed(
-        what="trainer",
-        count=cluster.ranks,
-        each=Room(cpus=1, gpus=1 if device == "cuda" else 0),
-        where="this process" if cluster.ranks == 1 else "this host, a process for each rank",
+    where = "this host" if cluster.address is None else "any host of the cluster"
+    workers = Placed(
+        what="rollout workers",
+        count=rollout.workers,
+        each=Room(cpus=cluster.worker_cpus, gpus=worker_gpus(cluster, device)),
+        where=where,
     )
     if cluster.placement == "colocated":
-        return Placement(
-            local=cluster.address is None,
-            trainer=trainer,
-            workers=Placed(
-                what="rollout workers",
-                count=rollout.workers,
-                each=NOTHING,
-                where="this host, in turns with the trainer",
-            ),
-        )
-    each = Room(cpus=cluster.worker_cpus, gpus=worker_gpus(cluster, device))
-    where = "this host" if cluster.address is None else "any host of the cluster"
+        workers = replace(workers, each=NOTHING, where="this host, in turns with the trainer")
     return Placement(
         local=cluster.address is None,
-        trainer=trainer,
-        workers=Placed(what="rollout workers", count=rollout.workers, each=each, where=where),
+        trainer=Placed(
+            what="trainer" if cluster.ranks == 1 else "trainer, rank 0",
+            count=1,
+            each=Room(cpus=1, gpus=1 if device == "cuda" else 0),
+            where="this process",
+        ),
+        ranks=Placed(
+            what="other ranks", count=cluster.ranks - 1, each=rank_room(cluster, device), where=where
+        ),
+        workers=workers,
+        graders=Placed(
+            what="grader hosts", count=cluster.grader_hosts, each=grader_room(cluster), where=where
+        ),
     )
+
+
+def rank_room(cluster: Cluster, device: Device) -> Room:
+    """Of a rank that Ray places."""
+    return Room(cpus=cluster.worker_cpus, gpus=1 if device == "cuda" else 0)
+
+
+def grader_room(cluster: Cluster) -> Room:
+    return Room(cpus=cluster.grader_cpus, gpus=0)
 
 
 def worker_gpus(cluster: Cluster, device: Device) -> float:
@@ -85,20 +107,27 @@ def lines_for(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[st
     placement = place(cluster, rollout, device)
     where = "started and stopped by the run" if cluster.address is None else f"at {cluster.address}"
     yield f"Placement on a Ray cluster, {where}"
-    for placed in (placement.trainer, placement.workers):
+    for placed in (placement.trainer, *placement.by_ray):
         each = f"{placed.each.cpus:g} CPU, {placed.each.gpus:g} GPU each"
         yield f"  {placed.what:<18}{placed.count:>4}   {each:<22}  {placed.where}"
-    yield "  graders and tools are processes of this host, beside Ray"
-    yield from (f"  {line}" for line in waits(cluster))
+    yield from (f"  {line}" for line in waits(cluster, rollout))
 
 
-def waits(cluster: Cluster) -> Iterator[str]:
+def waits(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
     """Strictly on-policy, so there is always one side that waits."""
-    if cluster.placement == "colocated":
+    if cluster.ranks > 1:
+        yield "all ranks update together; the others wait while rank 0 does anything else"
+    if rollout.workers and cluster.placement == "colocated":
         yield "workers wait while the trainer updates, and it while they generate: they use the same cores in turn"
-    else:
+    elif rollout.workers:
         yield "workers wait while the trainer updates and sends its weights, and it while they generate"
-    yield "the trainer also waits for the last verdicts of a step; graders work while workers generate"
+
+
+def grading_lines(cluster: Cluster) -> Iterator[str]:
+    """Of a stage that grades."""
+    where = "tools are" if cluster.grader_hosts else "graders and tools are"
+    yield f"  {where} processes of this host, beside Ray"
+    yield "  the trainer also waits for the last verdicts of a step; graders work while workers generate"
 
 
 def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[str]:
@@ -107,7 +136,7 @@ def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> It
     if not ray_is_there():
         yield NO_RAY
         return
-    if cluster.placement == "colocated" and device == "cuda":
+    if rollout.workers and cluster.placement == "colocated" and device == "cuda":
         yield (
             'colocated rollout.workers are processes on a CPU; set cluster.placement = "separate", or, for one GPU '
             'in turns, rollout.workers = 0 and cluster.kind = "local": the trainer has an engine of its own then'
@@ -122,19 +151,34 @@ def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> It
 
 
 def misfits(placement: Placement, room: Room) -> Iterator[str]:
-    wanted, workers = placement.total, placement.workers
-    who = "the trainer and " if placement.local else ""
-    for kind, needed, there, each in (
-        ("CPUs", wanted.cpus, room.cpus, workers.each.cpus),
-        ("GPUs", wanted.gpus, room.gpus, workers.each.gpus),
-    ):
+    wanted = placement.total
+    who = ["the trainer"] if placement.local else []
+    who += [f"{placed.count} {placed.what}" for placed in placement.by_ray]
+    for kind, needed, there in (("CPUs", wanted.cpus, room.cpus), ("GPUs", wanted.gpus, room.gpus)):
         if needed > there:
-            fit = int((there - (needed - workers.count * each)) // each) if each else 0
-            fewer = f"set rollout.workers = {fit}" if fit > 0 else f"bring more {kind}"
-            turns = (
-                ' or cluster.placement = "colocated"' if kind == "CPUs" and placement.local and each else ""
-            )
-            yield (
-                f"{who}{workers.count} rollout workers need {needed:g} {kind} and the cluster has "
-                f"{there:g}; {fewer}{turns}"
-            )
+            mend = fewer(placement, kind, needed - there) or f"bring more {kind}"
+            yield f"{' and '.join(who)} need {needed:g} {kind} and the cluster has {there:g}; {mend}"
+
+
+def fewer(placement: Placement, kind: str, missing: float) -> str | None:
+    """The first key of which a smaller number is enough; ranks are counted with the trainer's own."""
+    keys = (
+        ("rollout.workers", placement.workers, 1, 0),
+        ("cluster.grader_hosts", placement.graders, 1, 0),
+        ("cluster.ranks", placement.ranks, 0, 1),
+    )
+    for key, placed, least, others in keys:
+        each = placed.each.cpus if kind == "CPUs" else placed.each.gpus
+        fit = placed.count - ceil(missing / each) if each else -1
+        if fit >= least:
+            turns = ' or cluster.placement = "colocated"' if takes_turns(placement, kind, placed) else ""
+            return f"set {key} = {fit + others}{turns}"
+    if takes_turns(placement, kind, placement.workers):
+        return 'set cluster.placement = "colocated"'
+    return None
+
+
+def takes_turns(placement: Placement, kind: str, placed: Placed) -> bool:
+    """Whether these could do without CPUs of their own."""
+    own = placed is placement.workers and placed.count and placed.each.cpus
+    return bool(own and kind == "CPUs" and placement.local)

@@ -106,6 +106,14 @@ def this_machine() -> Room:
     return Room(cpus=len(os.sched_getaffinity(0)), gpus=len(visible_cards()))
 
 
+def this_node() -> str:
+    """Of a process in an open cluster: its node's id."""
+    import ray
+
+    node: str = ray.get_runtime_context().get_node_id()
+    return node
+
+
 def ask_room(cluster: Cluster) -> Room:
     """What the cluster has in all; a ValueError where it cannot be reached."""
     if cluster.address is None:

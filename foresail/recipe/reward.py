@@ -15,6 +15,7 @@ from foresail.recipe.reward_function import Function, name_of, split_name
 GRADERS = ("math", "exact", "qa", "code")
 NO_GRADER = "none"  # of a reward that has terms only
 ENVIRONMENT = "environment"  # whose turns have rewards of their own: their sum is the score
+QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT)  # less work than sending a response elsewhere
 
 
 def check_function_name(grader: Any) -> Function:
@@ -123,6 +124,12 @@ class Reward(Part):
     @property
     def asks_environment(self) -> bool:
         return ENVIRONMENT in (self.grader, *(term.grader for term in self.terms))
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether this process grades, unless it is told otherwise."""
+        graders = (self.grader, *(term.grader for term in self.terms))
+        return all(grader in QUICK for grader in graders)
 
     @property
     def functions(self) -> dict[str, Function]:

@@ -16,13 +16,13 @@ from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnin
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
 from foresail.recipe.environment import Environment
 from foresail.recipe.levels import level_refusals
-from foresail.recipe.machine import guess_device
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
-from foresail.recipe.placement import lines_for, placement_refusals
+from foresail.recipe.placement import grading_lines
 from foresail.recipe.reward import ENVIRONMENT, GRADERS, Reward
 from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.rl_checks import (
     determinism_mistakes,
+    grader_host_mistakes,
     group_mistakes,
     level_mistakes,
     loss_mistakes,
@@ -96,6 +96,10 @@ class Rl(Stage):
         return self.prompts_per_step * self.samples_per_prompt
 
     @property
+    def engines(self) -> parts.Rollout:
+        return self.rollout
+
+    @property
     def parts_per_pass(self) -> int:
         """Into so many disjoint parts a step's samples are split, one update each: 16 updates in 4 passes: 4."""
         return self.updates_per_step // self.passes_per_step
@@ -167,6 +171,8 @@ class Rl(Stage):
             )
         yield from sampling_mistakes(self.sampling, self.reward, self.loss)
         yield from cluster_mistakes(self.cluster, self.rollout)
+        own = [source.grader for source in (*self.data, *self.eval)]
+        yield from grader_host_mistakes(self.cluster, self.reward, own)
         if self.environment is not None:
             yield from self.environment.mistakes()
             if self.environment.program is not None and self.credit.kind != "uniform":
@@ -280,6 +286,7 @@ class Rl(Stage):
         return count_all(self.data)
 
     def refusals(self, num_records: int | None) -> Iterator[str]:
+        yield from super().refusals(num_records)
         yield from backend_refusals(self.rollout)
         if self.critic is not None:
             yield from second_model_refusals("critic.path", self.critic.path, self.max_length)
@@ -296,7 +303,6 @@ class Rl(Stage):
         for key, function in self.reward_functions().items():
             if isinstance(function, str):
                 yield from check_function(key, function)
-        yield from placement_refusals(self.cluster, self.rollout, guess_device(self.run.device))
         page = self.engine.page_size
         pages = pages_per_sample(page, self.max_length)
         if kv_pages(self.engine_settings, self.max_length) < pages:
@@ -348,8 +354,9 @@ class Rl(Stage):
             )
 
     def placement_lines(self) -> Iterator[str]:
+        yield from super().placement_lines()
         if self.cluster.kind == "ray":
-            yield from lines_for(self.cluster, self.rollout, guess_device(self.run.device))
+            yield from grading_lines(self.cluster)
 
     def memory_notes(self) -> dict[str, str]:
         pages = kv_pages(self.engine_settings, self.max_length)

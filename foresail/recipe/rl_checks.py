@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from foresail.recipe import parts
-from foresail.recipe.reward import NO_GRADER, Reward
+from foresail.recipe.cluster import Cluster
+from foresail.recipe.reward import NO_GRADER, QUICK, Reward
+from foresail.recipe.reward_function import Function
 from foresail.recipe.sources import named
 
 WIDEST_GSPO_CLIP = 0.01
@@ -37,6 +39,18 @@ def determinism_mistakes(run: parts.Run, sampling: parts.Sampling, *, carry: boo
         yield (
             "top_p, top_k and min_p add up probabilities, which PyTorch does in any order on a GPU, and "
             'run.deterministic is set; remove them, or set run.device = "cpu"'
+        )
+
+
+def grader_host_mistakes(
+    cluster: Cluster, reward: Reward, graders: Sequence[Function | None]
+) -> Iterator[str]:
+    """Hosts that would have nothing to grade; sources may have `graders` of their own."""
+    quick = reward.is_quick and all(grader in (None, *QUICK) for grader in graders)
+    if cluster.grader_hosts and quick and not reward.workers:
+        yield (
+            "this process grades what takes it microseconds, so cluster.grader_hosts have nothing to do; remove "
+            "it, or set reward.workers to the processes that each of them has"
         )
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from foresail.recipe import parts
-from foresail.recipe.cluster import Cluster, rank_mistakes, worker_mistakes
+from foresail.recipe.cluster import Cluster, rank_mistakes, training_mistakes
 from foresail.recipe.sources import Chats, count_all, name_mistakes, named, supply_warnings, weight_mistakes
 from foresail.recipe.stage import Stage
 
@@ -46,7 +46,7 @@ class Sft(Stage):
         if not self.data:
             yield "data names no conversations; set data to a file, or add a table [[data]]"
         yield from rank_mistakes(self.cluster, self.batch_size, "batch_size")
-        yield from worker_mistakes(self.cluster, "sft")
+        yield from training_mistakes(self.cluster, "sft")
         yield from name_mistakes("data", self.data)
         yield from weight_mistakes(self.data)
 

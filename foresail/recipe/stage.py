@@ -15,6 +15,7 @@ from foresail.recipe.cluster import Cluster
 from foresail.recipe.disk import CheckpointSize
 from foresail.recipe.hf_config import check_family
 from foresail.recipe.inputs import count_records
+from foresail.recipe.machine import guess_device
 from foresail.recipe.memory import (
     FLOAT32,
     VALUE_BYTES,
@@ -28,6 +29,7 @@ from foresail.recipe.memory import (
     token_bytes,
 )
 from foresail.recipe.parts import CheckedPart
+from foresail.recipe.placement import Placement, lines_for, place, placement_refusals
 from foresail.recipe.projections import count_adapters
 from foresail.recipe.shape import ModelShape
 
@@ -62,6 +64,15 @@ class Stage(CheckedPart):
     def num_updates(self) -> int:
         """Updates of the model in the whole run."""
         return self.steps
+
+    @property
+    def engines(self) -> parts.Rollout:
+        """The rollout workers that have to be placed, where the stage has any."""
+        return parts.Rollout()
+
+    def place(self) -> Placement:
+        """Who is where on its Ray cluster."""
+        return place(self.cluster, self.engines, guess_device(self.run.device))
 
     def for_followers(self) -> Self:
         """What other ranks get of it: all that concerns models, and nothing that only one process has."""
@@ -150,7 +161,7 @@ class Stage(CheckedPart):
 
     def refusals(self, num_records: int | None) -> Iterator[str]:
         """Why it cannot run here, besides what is checked for every stage."""
-        yield from ()
+        yield from placement_refusals(self.cluster, self.engines, guess_device(self.run.device))
 
     def context_refusal(self, context: int) -> str:
         """What to say where samples are longer than the model's context."""
@@ -171,7 +182,8 @@ class Stage(CheckedPart):
 
     def placement_lines(self) -> Iterator[str]:
         """Who runs where, where that is not one process here."""
-        yield from ()
+        if self.cluster.kind == "ray":
+            yield from lines_for(self.cluster, self.engines, guess_device(self.run.device))
 
     def memory_notes(self) -> Mapping[str, str]:
         """By part of the memory, what stands beside its size."""

@@ -1,4 +1,4 @@
-"""The grading a recipe asks for: at once in this process, or in a pool of others.
+"""The grading a recipe asks for: at once in this process, or in a pool of others, here or on several hosts.
 
     with open_grading(Reward(grader="rewards.py:score")) as grading:
         verdict = grading.submit(problem, trajectory).result()
@@ -13,29 +13,34 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from foresail.recipe.reward import ENVIRONMENT, NO_GRADER, Reward
+from foresail.recipe.reward import Reward
 from foresail.recipe.reward_function import can_travel, name_of
 from foresail.rewards.grader import find_grader
 from foresail.rewards.grading import Grading, InlineGrading
 from foresail.rewards.pool import GradingPool
 from foresail.rewards.print_log import PrintLog
+from foresail.rewards.ray_hosts import GraderHosts
 from foresail.rewards.verdict_cache import CachedGrading
 
-QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT)
 
-
-def open_grading(settings: Reward, *, prints: Path | None = None) -> Grading:
+def open_grading(
+    settings: Reward, *, prints: Path | None = None, hosts: GraderHosts | None = None
+) -> Grading:
     """Ready when it returns; a ValueError where its grader cannot be loaded.
 
-    `prints` is the file for what reward functions print; without it, stderr or, in this process, as ever.
+    `prints` is the file for what reward functions print; without it, stderr or, in this process, as ever. `hosts`
+    grade what would be graded in a pool of this one.
     """
-    grader, workers = find_grader(settings), choose_workers(settings)
+    grader = find_grader(settings)
+    workers = choose_workers(settings, cores=count_cores() if hosts is None else hosts.cpus)
     graders = (settings.grader, *(term.grader for term in settings.terms))
     usual = 3600.0 if "code" in graders else 60.0  # the tests of a program have limits of their own
     seconds = settings.time_limit or usual
     log = PrintLog(prints) if prints is not None and settings.functions else None
     grading: Grading = InlineGrading(grader, prints=log)
-    if workers:
+    if workers and hosts is not None:
+        grading = hosts.open(grader, workers=workers, seconds=seconds)
+    elif workers:
         grading = GradingPool(grader, workers=workers, seconds=seconds, prints=log)
     try:
         grading.check()
@@ -46,8 +51,8 @@ def open_grading(settings: Reward, *, prints: Path | None = None) -> Grading:
     return CachedGrading(grading) if settings.grader == "code" and not settings.terms else grading
 
 
-def choose_workers(settings: Reward) -> int:
-    """Processes to grade in; none for what is quick, and for functions that only this one has."""
+def choose_workers(settings: Reward, cores: int) -> int:
+    """Processes of a host to grade in; none for what is quick, and for functions that only this one has."""
     stay = [name_of(function) for function in settings.functions.values() if not can_travel(function)]
     if stay and settings.workers:
         raise ValueError(
@@ -56,8 +61,7 @@ def choose_workers(settings: Reward) -> int:
         )
     if settings.workers is not None:
         return settings.workers
-    graders = (settings.grader, *(term.grader for term in settings.terms))
-    return 0 if stay or all(grader in QUICK for grader in graders) else count_cores()
+    return 0 if stay or settings.is_quick else cores
 
 
 def count_cores() -> int:

@@ -13,15 +13,18 @@ from foresail.records import Problem, Sample, Verdict
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading
 from foresail.rewards.group_rewards import Rewards, judge_group, judge_sample, reward_group
+from foresail.rewards.ray_hosts import GraderHosts
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
 @contextmanager
-def open_gradings(settings: Iterable[Reward], prints: Path | None = None) -> Iterator[dict[Reward, Grading]]:
+def open_gradings(
+    settings: Iterable[Reward], prints: Path | None = None, hosts: GraderHosts | None = None
+) -> Iterator[dict[Reward, Grading]]:
     """One grading for all equal settings; `prints` is the file for what reward functions print."""
     with ExitStack() as opened:
         yield {
-            reward: opened.enter_context(open_grading(reward, prints=prints))
+            reward: opened.enter_context(open_grading(reward, prints=prints, hosts=hosts))
             for reward in dict.fromkeys(settings)
         }
 

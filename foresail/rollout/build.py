@@ -13,6 +13,7 @@ from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster
 from foresail.recipe.memory import kv_pages
 from foresail.recipe.placement import worker_gpus
+from foresail.recipe.ray_cluster import this_node
 from foresail.rollout.drafts.compiled import numba
 from foresail.rollout.drafts.warm_up import compile_beside
 from foresail.rollout.fleet import Fleet
@@ -28,7 +29,6 @@ from foresail.rollout.ray_instance import (
     RayInstance,
     beside_trainer,
     spread_out,
-    this_node,
 )
 from foresail.rollout.remote import RemoteInstance
 from foresail.rollout.replacements import Replacements, Restarts
@@ -60,14 +60,14 @@ def build_fleet(
     if rollout.backend == "vllm":
         instances = start_vllm_instances(model, engine, rollout, max_length, vocabulary)
         return gather(instances, rollout, max_length=max_length)
+    if not rollout.workers:
+        here = start_here(model, engine, rollout, max_length, vocabulary)
+        return gather([here], rollout, max_length=max_length)
     if cluster is not None and cluster.kind == "ray":
         start = ray_starter(model, engine, rollout, cluster, max_length, vocabulary, logs)
         fleet = gather_remote(start, "ray", rollout, max_length=max_length)
         fleet.update_weights(0)  # actors may have none yet
         return fleet
-    if not rollout.workers:
-        here = start_here(model, engine, rollout, max_length, vocabulary)
-        return gather([here], rollout, max_length=max_length)
     start = worker_starter(model, engine, rollout, max_length, vocabulary)
     return gather_remote(start, "worker", rollout, max_length=max_length)
 

@@ -1,8 +1,7 @@
 """An engine in a Ray actor, on this host or another: the loop of `engine_loop.py` behind Ray's calls.
 
-The actor has two calls. `orders` puts orders into the engine's mailbox; `listen` waits for messages from it, and
-one such call is always under way, so that the trainer hears of a chunk, or of the actor's death, without asking.
-Chunks to run are sent together, since a call costs far more than what it carries.
+The actor has two calls (`actors.py`): `orders` puts orders into the engine's mailbox, `listen` waits for messages
+from it. Chunks to run are sent together, since a call costs far more than what it carries.
 
     start = partial(RayInstance, plan=EnginePlan(…), weights=…)
     instance = start("ray 0")
@@ -13,24 +12,24 @@ from __future__ import annotations
 import queue
 import threading
 import warnings
-from collections.abc import Mapping
-from concurrent.futures import Future, TimeoutError
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from foresail.rollout.actor_log import LogCopy, LogFile
+from foresail.actors import ActorFailed, ActorLost, Line, drain, end_actor, send_order, start_actor
+from foresail.recipe.ray_cluster import this_node
 from foresail.rollout.engine_loop import EngineSpec, Message, Order, serve
 from foresail.rollout.instance import EngineFailed, InstanceLost
 from foresail.rollout.model_handle import ModelHandle
 from foresail.rollout.remote import RemoteInstance
 from foresail.rollout.weight_buckets import Content, Piece
 from foresail.rollout.weight_sync import WeightSync
+from foresail.runlog.actor_log import LogCopy, LogFile
 
-LISTENING = 5.0  # seconds of one call to `listen`; nothing depends on it
 TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
 
 
@@ -55,15 +54,11 @@ class RayChannel:
     """An actor behind its handle; see `remote.Channel`."""
 
     def __init__(self, name: str, plan: EnginePlan) -> None:
-        import ray
-
         spec = EngineSpec(name=name, model=plan.model, options=dict(plan.options), drafts=plan.drafts)
-        groups = {"orders": 1, "messages": 1}  # one thread each: orders stay in their order
-        actor_class = ray.remote(concurrency_groups=groups, max_restarts=0)(EngineActor).options(**plan.actor)
         path = plan.logs / f"{name.replace(' ', '-')}.log"
         self.name, self.outbox = name, list[Order]()
-        self.actor = actor_class.remote(spec, LogFile(path=path, home=plan.home))
-        self.log, self.listening = LogCopy(path), self._listen()
+        self.actor = start_actor(EngineActor, plan.actor, spec, LogFile(path=path, home=plan.home))
+        self.log, self.line = LogCopy(path), Line(self.actor)
 
     def send(self, order: str, content: Any) -> None:
         self.outbox.append((order, content))
@@ -72,52 +67,34 @@ class RayChannel:
 
     def receive(self, seconds: float) -> list[Message]:
         self._flush()
-        if seconds <= 0 and not self.listening.done():
-            return []
-        try:
-            messages = self.listening.result(timeout=seconds)
-        except TimeoutError:
-            return []
-        except Exception as error:
-            raise self._explain(error) from error
-        self.listening = self._listen()
-        return [message for message in messages if not self.log.takes(message)]
+        with self._minding_death():
+            return [message for message in self.line.receive(seconds) if not self.log.takes(message)]
 
     def close(self) -> None:
-        import ray
-
-        with suppress(Exception):  # the cluster may be gone
-            ray.kill(self.actor, no_restart=True)
+        end_actor(self.actor)
 
     def _flush(self) -> None:
         if self.outbox:
             orders, self.outbox = self.outbox, []
-            try:
-                self.actor.orders.options(concurrency_group="orders").remote(orders)
-            except Exception as error:
-                raise self._explain(error) from error
+            with self._minding_death():
+                send_order(self.actor, "orders", orders)
 
-    def _listen(self) -> Future[list[Message]]:
-        messages = self.actor.listen.options(concurrency_group="messages").remote(LISTENING)
-        future: Future[list[Message]] = messages.future()
-        return future
-
-    def _explain(self, error: Exception) -> Exception:
+    @contextmanager
+    def _minding_death(self) -> Iterator[None]:
         """A death is the fleet's to deal with; what could not even begin would fail again in the next actor."""
-        from ray.exceptions import RayActorError
-
-        if isinstance(error, RayActorError) and not error.actor_init_failed:
-            return InstanceLost(self.name)
-        return EngineFailed(self.name, str(error))
+        try:
+            yield
+        except ActorLost as gone:
+            raise InstanceLost(self.name) from gone
+        except ActorFailed as failed:
+            raise EngineFailed(self.name, str(failed)) from failed
 
 
 class EngineActor:
     """What Ray runs. The engine is on a thread of its own; calls only fill and empty its mailbox."""
 
     def __init__(self, spec: EngineSpec, log: LogFile) -> None:
-        import ray
-
-        self.log = log.open(ray.get_runtime_context().get_node_id())
+        self.log = log.open(this_node())
         self.mailbox = QueueMailbox()
         threading.Thread(target=serve, args=(spec, self.mailbox), daemon=True).start()
 
@@ -126,8 +103,7 @@ class EngineActor:
             self.mailbox.orders.put(order)
 
     def listen(self, seconds: float) -> list[Message]:
-        """All there are; where there is none, after so long, nothing."""
-        messages = self.mailbox.wait(seconds)
+        messages = drain(self.mailbox.messages, seconds)
         return [*self.log.news(), *messages]
 
 
@@ -147,23 +123,8 @@ class QueueMailbox:
     def send(self, message: Message) -> None:
         self.messages.put(message)
 
-    def wait(self, seconds: float) -> list[Message]:
-        found: list[Message] = []
-        with suppress(queue.Empty):
-            found.append(self.messages.get(timeout=seconds))
-            while True:
-                found.append(self.messages.get_nowait())
-        return found
-
 
 # Where actors may be.
-
-
-def this_node() -> str:
-    import ray
-
-    node: str = ray.get_runtime_context().get_node_id()
-    return node
 
 
 def beside_trainer() -> dict[str, Any]:

@@ -3,8 +3,9 @@
     with joined(rank, size, store, device) as world:
         world.sum(tensor)
 
-Tensors of the model go by the device's own backend. Orders and other objects go by gloo and may be waited for
-without a limit: a rollout takes as long as it takes. Who dies meanwhile ends its connections, which ends the wait.
+Tensors of the model go by the device's own backend, figures and other objects by gloo, all within a limit of time.
+Orders alone may be waited for without one: a rollout takes as long as it takes. Who dies meanwhile ends its
+connections, which ends the wait.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class ProcessWorld:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.device = torch.device(mesh.device_type)
         self.orders = dist.new_group(backend="gloo", timeout=ORDERS)
+        self.objects = dist.new_group(backend="gloo", timeout=COLLECTIVE)
 
     def sum(self, value: Value) -> Value:
         return self._reduce(value, dist.ReduceOp.SUM)
@@ -54,7 +56,7 @@ class ProcessWorld:
 
     def gather(self, value: Shared) -> list[Shared]:
         found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, value, group=self.orders)
+        dist.all_gather_object(found, value, group=self.objects)
         return found
 
     def _reduce(self, value: Any, how: Any) -> Any:
@@ -65,7 +67,7 @@ class ProcessWorld:
             return total.to(value.device)
         dtype = torch.int64 if isinstance(value, int) else torch.float64
         total = torch.tensor(value, dtype=dtype)
-        dist.all_reduce(total, how, group=self.orders)
+        dist.all_reduce(total, how, group=self.objects)
         return type(value)(total.item())
 
 

@@ -12,7 +12,7 @@ for one, in `critic.py`.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -35,9 +35,6 @@ from foresail.model.linear import batch_invariant
 from foresail.model.lora import base_of
 from foresail.recipe import parts
 from foresail.recipe.curriculum import steps_left
-from foresail.recipe.machine import guess_device
-from foresail.recipe.placement import place
-from foresail.recipe.ray_cluster import open_cluster
 from foresail.recipe.rl import Rl
 from foresail.recipe.sources import reward_for
 from foresail.records import RunStopped, TrainSequence
@@ -58,7 +55,7 @@ from foresail.train.engine_copy import engine_model, open_copy, refresh_copy
 from foresail.train.fingerprints import describe_problem, same_data, same_reference
 from foresail.train.flops import PeakMemory, describe_pace
 from foresail.train.held_out import HeldOutSet, held_out_accuracy, load_held_out
-from foresail.train.launch import open_ranks
+from foresail.train.launch import open_ranks, placed
 from foresail.train.learner import Learner, arrangement
 from foresail.train.policy_update import ROLLOUT_SHARE, update_policy
 from foresail.train.rl_metrics import describe_collected, rollout_rows
@@ -123,14 +120,6 @@ def run_rl(
                 session.end_step(progress, metrics | watch.metrics())
                 tell_of_prints(session, gradings)
     return session.outcome
-
-
-def placed(recipe: Rl) -> AbstractContextManager[None]:
-    """The cluster that the recipe names, for the time of the run."""
-    if recipe.cluster.kind == "local":
-        return nullcontext()
-    trainer = place(recipe.cluster, recipe.rollout, guess_device(recipe.run.device)).reserved
-    return open_cluster(recipe.cluster, trainer)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from foresail.recipe.sources import named, reward_for
 from foresail.rewards.by_source import open_gradings
 from foresail.rewards.columns import check_columns
 from foresail.rewards.grading import Grading
+from foresail.rewards.ray_hosts import grader_hosts
 from foresail.train.fingerprints import same_rewards
 from foresail.train.session import Session
 
@@ -27,7 +28,11 @@ def open_rewards(recipe: Rl) -> Iterator[Gradings]:
     measured = recipe.eval if recipe.eval_every else ()
     sources = {**dict(named("data", recipe.data)), **dict(named("eval", measured))}
     rewards = {place: reward_for(source, recipe.reward) for place, source in sources.items()}
-    with open_gradings(rewards.values(), prints=recipe.run.folder / "reward.log") as gradings:
+    folder = recipe.run.folder
+    with (
+        grader_hosts(recipe.cluster, folder / "logs") as hosts,
+        open_gradings(rewards.values(), prints=folder / "reward.log", hosts=hosts) as gradings,
+    ):
         for place, source in sources.items():
             check_columns(gradings[rewards[place]].duties.wishes, place, source)
         yield gradings

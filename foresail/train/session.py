@@ -35,6 +35,7 @@ from foresail.train.checkpoint import (
     save_checkpoint,
 )
 from foresail.train.interrupt import StopRequest
+from foresail.train.shared_folder import marked
 from foresail.train.trainer import Opening, Recipe, Trainer
 from foresail.world import ONE_PROCESS, World
 
@@ -79,17 +80,24 @@ class Session(Trainer[Recipe]):
     def load(self) -> None:
         """The models, on all ranks, and the log as it was at the checkpoint."""
         if self.world.size > 1:
+            self.lead()
+        self.open_models()
+        self.run.rewind(self.progress.step if self.start else -1)
+        self.alarms = AlarmMonitor(self.run.read_metrics())
+
+    def lead(self) -> None:
+        """Tell the others what to begin with, once they have seen that they share the run's folder."""
+        with marked(self.run.path) as mark:
             self.world.share(
                 Opening(
                     recipe=self.recipe.for_followers(),
                     start=self.start,
+                    mark=mark,
                     deterministic=self.recipe.run.deterministic,
                     batch_invariant=is_batch_invariant(),
                 )
             )
-        self.open_models()
-        self.run.rewind(self.progress.step if self.start else -1)
-        self.alarms = AlarmMonitor(self.run.read_metrics())
+            self.world.gather(None)
 
     def __enter__(self) -> Self:
         self._exits.enter_context(self.stop)

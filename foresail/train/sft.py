@@ -21,7 +21,7 @@ from foresail.recipe.sources import Conversations
 from foresail.records import TrainSequence
 from foresail.train.dealing import describe_shares, pack_share
 from foresail.train.fingerprints import same_data
-from foresail.train.launch import open_ranks
+from foresail.train.launch import open_ranks, placed
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.step import named, token_loss, train_step
@@ -33,6 +33,7 @@ def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) 
     """`reader`: has some of the data already."""
     with (
         deterministic(recipe.run.deterministic),
+        placed(recipe),
         open_ranks(recipe.cluster, recipe.run) as world,
         Session(recipe, resume=resume, world=world) as session,
     ):

@@ -21,6 +21,7 @@ from foresail.recipe.stage import Stage
 from foresail.runlog.display import Display
 from foresail.train.checkpoint import Progress
 from foresail.train.learner import Learner, open_policy
+from foresail.train.shared_folder import Mark
 from foresail.world import World
 
 Recipe = TypeVar("Recipe", bound=Stage)
@@ -48,6 +49,7 @@ class Opening(Generic[Recipe]):
 
     recipe: Recipe
     start: Path | None
+    mark: Mark  # in the run's folder, which all ranks must see
     deterministic: bool
     batch_invariant: bool
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,10 +12,10 @@ from hypothesis import strategies as st
 from sound_recipe import make
 
 from foresail.recipe import ray_cluster
-from foresail.recipe.cluster import Cluster, worker_mistakes
+from foresail.recipe.cluster import Cluster, training_mistakes
 from foresail.recipe.describe import describe
 from foresail.recipe.parts import Rollout
-from foresail.recipe.placement import lines_for, misfits, place, placement_refusals
+from foresail.recipe.placement import Placement, lines_for, misfits, place, placement_refusals
 from foresail.recipe.preflight import preflight
 from foresail.recipe.ray_cluster import Room, environment, start_environment
 
@@ -24,6 +26,7 @@ from foresail.recipe.ray_cluster import Room, environment, start_environment
         ("cluster.kind=ray", "set rollout.workers"),
         ("cluster.address=10.0.0.1:6379", 'set cluster.kind = "ray"'),
         ("cluster.placement=separate", 'set cluster.kind = "ray"'),
+        ("cluster.grader_hosts=1", 'set cluster.kind = "ray"'),
     ],
 )
 def test_what_does_not_go_together_is_a_mistake(override: str, said: str) -> None:
@@ -34,14 +37,30 @@ def test_what_does_not_go_together_is_a_mistake(override: str, said: str) -> Non
 def test_ray_places_native_rollout_workers_only() -> None:
     with pytest.raises(ValueError, match=r'set rollout\.backend = "native"'):
         make("cluster.kind=ray", "rollout.workers=2", "rollout.backend=vllm", "run.deterministic=false")
-    (said,) = worker_mistakes(Cluster(kind="ray"), "sft")
-    assert "places rollout workers, and sft has none" in said
-    assert not [*worker_mistakes(Cluster(ranks=2), "sft")]
 
 
-def test_the_trainer_s_place_is_that_of_all_its_ranks() -> None:
+def test_hosts_that_would_have_nothing_to_grade_are_a_mistake() -> None:
+    with pytest.raises(ValueError, match=r"cluster\.grader_hosts have nothing to do.*set reward\.workers"):
+        make("cluster.kind=ray", "cluster.grader_hosts=2")
+    make("cluster.kind=ray", "cluster.grader_hosts=2", "reward.workers=3")
+    make("cluster.kind=ray", "cluster.grader_hosts=2", "reward.grader=code")
+
+
+def test_a_stage_that_only_trains_has_ranks_to_place_and_nothing_else() -> None:
+    (said,) = training_mistakes(Cluster(kind="ray"), "sft")
+    assert "places ranks beyond the first, and this sft has none" in said
+    assert not [*training_mistakes(Cluster(kind="ray", ranks=2), "sft")]
+    assert not [*training_mistakes(Cluster(ranks=2), "sft")]
+    (said,) = training_mistakes(Cluster(kind="ray", ranks=2, grader_hosts=1), "sft")
+    assert "sft has nothing to grade" in said
+
+
+def test_rank_0_is_this_process_and_ray_places_the_others() -> None:
     alone, four = (place(Cluster(kind="ray", ranks=ranks), Rollout(workers=2), "cuda") for ranks in (1, 4))
-    assert (alone.trainer.total.gpus, four.trainer.total.gpus) == (1, 4)
+    assert (alone.reserved.gpus, four.reserved.gpus) == (0, 1), "nobody else gets the card of rank 0"
+    assert (alone.ranks.total.gpus, four.ranks.total.gpus, four.total.gpus) == (0, 3, 4)
+    elsewhere = place(Cluster(kind="ray", ranks=4, address="10.0.0.1:6379"), Rollout(), "cuda")
+    assert elsewhere.total.gpus == 3, "rank 0's card is not Ray's"
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,35 +74,48 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         pass  # fmt: skip
 
 
+NAMED = re.compile(r"set (rollout\.workers|cluster\.grader_hosts|cluster\.ranks) = (\d+)")
+
+
 @given(
-    st.integers(1, 40), st.floats(0.25, 4), st.sampled_from([None, 0.0, 0.5, 1.0, 2.0]), st.integers(0, 64),
-    st.integers(0, 16), st.sampled_from(["cpu", "cuda"]), st.sampled_from(["colocated", "separate"]),
+    st.integers(0, 40), st.integers(1, 20), st.integers(0, 9), st.floats(0.25, 4),
+    st.sampled_from([None, 0.0, 0.5, 1.0, 2.0]), st.integers(0, 64), st.integers(0, 16),
+    st.sampled_from(["cpu", "cuda"]), st.sampled_from(["colocated", "separate"]),
     st.sampled_from([None, "10.0.0.1:6379"]),
 )  # fmt: skip
 def test_refused_is_what_does_not_fit_and_the_number_it_names_fits(
     workers: int,
+    ranks: int,
+    hosts: int,
     cpus: float,
     gpus: float | None,
     cores: int,
     cards: int,
-    device: str,
-    placement: str,
+    device: Any,
+    placement: Any,
     address: str | None,
 ) -> None:
-    cluster = Cluster(kind="ray", placement=placement, address=address, worker_cpus=cpus, worker_gpus=gpus)
-    room = Room(cpus=cores, gpus=cards)
-    needed = place(cluster, Rollout(workers=workers), device).total
-    refusals = [*misfits(place(cluster, Rollout(workers=workers), device), room)]
-    assert bool(refusals) == (needed.cpus > cores or needed.gpus > cards)
-    named = [
-        int(said.split("rollout.workers = ")[1].split()[0])
-        for said in refusals
-        if "rollout.workers = " in said
-    ]
-    if refusals and len(named) == len(refusals):
-        fitting = min(named)
-        assert not [*misfits(place(cluster, Rollout(workers=fitting), device), room)]
-        assert [*misfits(place(cluster, Rollout(workers=fitting + 1), device), room)]
+    def needed(changes: dict[str, int]) -> Placement:
+        given = {"cluster.ranks": ranks, "cluster.grader_hosts": hosts, "rollout.workers": workers, **changes}
+        cluster = Cluster(
+            kind="ray",
+            placement=placement,
+            address=address,
+            worker_cpus=cpus,
+            worker_gpus=gpus,
+            ranks=given["cluster.ranks"],
+            grader_hosts=given["cluster.grader_hosts"],
+            grader_cpus=2,
+        )
+        return place(cluster, Rollout(workers=given["rollout.workers"]), device)
+
+    room, wanted = Room(cpus=cores, gpus=cards), needed({})
+    refusals = [*misfits(wanted, room)]
+    assert bool(refusals) == (wanted.total.cpus > cores or wanted.total.gpus > cards)
+    if len(refusals) == 1 and (named := NAMED.search(refusals[0])):
+        key, fitting = named[1], int(named[2])
+        assert not [*misfits(needed({key: fitting}), room)]
+        assert [*misfits(needed({key: fitting + 1}), room)]
 
 
 def test_the_preflight_shows_the_placement_of_a_run_on_ray_and_of_no_other() -> None:
@@ -97,7 +129,11 @@ def test_the_placement_says_who_is_where_and_who_waits() -> None:
     lines = "\n".join(lines_for(cluster, Rollout(workers=3), "cuda"))
     assert "at 10.0.0.1:6379" in lines and "any host of the cluster" in lines
     assert "rollout workers      3   2 CPU, 1 GPU each" in lines
-    assert "workers wait while the trainer updates and sends its weights" in lines
+    assert "workers wait while the trainer updates and sends its weights" in lines and "ranks" not in lines
+    lines = "\n".join(lines_for(Cluster(kind="ray", ranks=4, grader_hosts=2), Rollout(), "cuda"))
+    assert "trainer, rank 0      1   1 CPU, 1 GPU each       this process" in lines
+    assert "other ranks          3   1 CPU, 1 GPU each       this host" in lines
+    assert "grader hosts         2   4 CPU, 0 GPU each" in lines and "workers" not in lines
 
 
 def test_tokens_are_not_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:

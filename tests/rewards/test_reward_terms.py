@@ -328,7 +328,7 @@ def test_methods_objects_and_closures_are_taken() -> None:
     settings = Reward(
         grader=counting.score, terms=(Term(grader=counting, name="object"), Term(grader=closure, weight=2.0))
     )
-    assert choose_workers(settings) == 0
+    assert choose_workers(settings, cores=2) == 0
     with open_grading(settings) as grading:
         one, two = judge_all(grading, pairs_of("7", "77"))
     assert (one.score, two.score, counting.calls) == (1.0, 2.0, 3)
@@ -343,7 +343,7 @@ def test_what_others_can_import_may_be_graded_elsewhere(monkeypatch: pytest.Monk
     assert name_of(score_for_workers) == f"{__name__}:score_for_workers" and can_travel(score_for_workers)
     assert file_of(score_for_workers) == Path(__file__)
     monkeypatch.syspath_prepend(Path(__file__).parent)
-    assert choose_workers(Reward(grader=score_for_workers)) > 0
+    assert choose_workers(Reward(grader=score_for_workers), cores=2) == 2
     with open_grading(Reward(grader=score_for_workers, workers=1)) as grading:
         assert isinstance(grading, GradingPool)
         assert grading.submit(*pairs_of("7")[0]).result(300).status == "correct"

@@ -12,15 +12,15 @@ import pytest
 from fake_ray import FakeRay, install
 from tiny_rollouts import small_engine, small_model, specs, whole_requests
 
+from foresail import actors
 from foresail.recipe.parts import Rollout
-from foresail.rollout import ray_instance
-from foresail.rollout.actor_log import LogFile, OpenLog
 from foresail.rollout.build import gather
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import EngineFailed, InstanceLost
 from foresail.rollout.ray_instance import EnginePlan, RayInstance
 from foresail.rollout.replacements import Restarts
 from foresail.rollout.weight_sync import SharedWeights
+from foresail.runlog.actor_log import LogFile, OpenLog
 
 OPTIONS = {"num_pages": 200, "page_size": 4, "max_running": 4}
 PATIENCE = 600.0
@@ -29,7 +29,7 @@ PATIENCE = 600.0
 @pytest.fixture(autouse=True)
 def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeRay]:
     """Actors here share this process, whose output stays where it is."""
-    monkeypatch.setattr(ray_instance, "LISTENING", 0.05)
+    monkeypatch.setattr(actors, "LISTENING", 0.05)
     far = tmp_path / "printed"
     far.touch()
 

@@ -2,6 +2,7 @@
 
 python tests/train/random_kills.py --kills 200              # engines are worker processes
 python tests/train/random_kills.py --kills 200 --kind ray   # engines are Ray actors
+python tests/train/random_kills.py --kills 200 --kind ray --grader-hosts 1   # and so is who holds the graders
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from foresail.recipe.cluster import Cluster
 from foresail.recipe.parts import Engine, Rollout
 from foresail.recipe.reward import Reward
 from foresail.rewards import build as rewards_build
+from foresail.rewards import ray_hosts
 from foresail.rewards.pool import GradingPool
+from foresail.rewards.ray_hosts import RayHost
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Ended, Fleet
 from foresail.runlog.directory import RunDirectory
@@ -59,6 +62,7 @@ class Killer:
         self.numbers, self.killed = random.Random(seed), Counter[str]()
         self.fleet: Fleet | None = None
         self.pools: list[GradingPool] = []
+        self.hosts: list[RayHost] = []  # of graders, as they were started
         self.samples_left, self.thread = 1, threading.Thread()
 
     @contextmanager
@@ -75,8 +79,13 @@ class Killer:
             self.pools.append(GradingPool(*arguments, **options))
             return self.pools[-1]
 
+        def start_watched(*arguments: Any) -> RayHost:
+            self.hosts.append(RayHost(*arguments))
+            return self.hosts[-1]
+
         with (
             patch.object(rl, "build_fleet", build_watched),
+            patch.object(ray_hosts, "RayHost", start_watched),
             patch.object(rewards_build, "GradingPool", open_watched),
         ):
             yield
@@ -85,7 +94,7 @@ class Killer:
         self.samples_left -= len(ended)
         if self.samples_left <= 0 and not self.thread.is_alive():
             self.samples_left = self.numbers.randint(*SAMPLES_BETWEEN_KILLS)
-            kinds = [kind for kind in ("engine", "grader") if [*self.victims(kind)]]
+            kinds = [kind for kind in ("engine", "grader", "host") if any(self.victims(kind))]
             if kinds:
                 kind, delay = self.numbers.choice(kinds), self.numbers.uniform(0, 0.01)
                 self.thread = threading.Thread(target=self.kill, args=(kind, delay))
@@ -94,7 +103,7 @@ class Killer:
 
     def kill(self, kind: str, delay: float) -> None:
         time.sleep(delay)
-        victims = [*self.victims(kind)]
+        victims = [process for process in self.victims(kind) if process]
         if victims:
             with suppress(ProcessLookupError):
                 os.kill(self.numbers.choice(victims), signal.SIGKILL)
@@ -105,6 +114,8 @@ class Killer:
             assert self.fleet is not None
             alive = [*self.fleet.instances.values()]
             yield from (process_of(instance) for instance in alive if len(alive) > 1)
+        if kind == "host" and self.hosts:
+            yield actor_process(self.hosts[-1].actor)
         for pool in self.pools if kind == "grader" else ():
             workers = [*pool._workers]
             jobs = [*pool._queue, *(worker.job for worker in workers if worker.job is not None)]
@@ -113,12 +124,16 @@ class Killer:
 
 
 def process_of(instance: Any) -> int:
-    """Of an actor it is in Ray's own books."""
     if hasattr(instance, "process"):
         return int(instance.process.pid)
+    return actor_process(instance.channel.actor)
+
+
+def actor_process(actor: Any) -> int:
+    """It is in Ray's own books; 0: not started yet."""
     from ray._private.state import actors
 
-    return int(actors(instance.channel.actor._actor_id.hex())["Pid"])
+    return int(actors(actor._actor_id.hex())["Pid"])
 
 
 def run(checkpoint: Path, root: Path, *, steps: int, **changes: Any) -> Outcome:
@@ -165,11 +180,13 @@ def main() -> None:
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--kind", choices=["worker", "ray"], default="worker")
+    parser.add_argument("--kind", choices=["local", "ray"], default="local")
+    parser.add_argument("--grader-hosts", type=int, default=0, help="of Ray")
+    parser.add_argument("--steps", type=int, default=20, help="of a run")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     processes.get_context = lambda _method: servers()  # forks: a worker is there in a moment
-    cluster = Cluster(kind="ray") if arguments.kind == "ray" else Cluster()
+    cluster = Cluster(kind=arguments.kind, grader_hosts=arguments.grader_hosts, grader_cpus=1)
     killed, rounds = Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -181,7 +198,7 @@ def main() -> None:
             found = attack(
                 checkpoint,
                 root / str(rounds),
-                steps=20,
+                steps=arguments.steps,
                 seed=arguments.seed + rounds,
                 rollout=Rollout(workers=2, chunk_tokens=4),
                 cluster=cluster,

@@ -9,8 +9,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,12 @@ from foresail.recipe.parts import Advantage, Checkpoints, Critic, Lora, Loss, Op
 from foresail.recipe.sft import Sft
 from foresail.runlog.directory import RunDirectory
 from foresail.train import sft
-from foresail.train.launch import RankFailed, RankLost, log_path
+from foresail.train.follow import RankFailed, RankLost, log_path
 from foresail.train.resume import extend
 from foresail.train.rl import run_rl
 from foresail.train.session import Outcome
 from foresail.train.sft import run_sft
+from foresail.train.shared_folder import Mark
 from foresail.train.trainer import Trainer
 
 CLOCK = ("timing_s/", "perf/", "rollout/tokens_per_second")  # what depends on the machine or on the ranks
@@ -203,7 +204,6 @@ def test_the_first_error_of_any_rank_is_the_runs(
     words: str,
 ) -> None:
     monkeypatch.setattr(sft, "update", update)
-    monkeypatch.setattr("foresail.train.launch.A_MOMENT", 2.0)
     with pytest.raises(error, match=words):
         run_sft(recipe("failing", ranks=3))
 
@@ -320,3 +320,17 @@ def test_the_model_below_pairs_is_no_reference_on_ranks(tmp_path: Path) -> None:
     rl_recipe(tmp_path, tmp_path, **settings)
     with pytest.raises(ValueError, match=r"set loss.reference = .*, or cluster.ranks = 1"):
         rl_recipe(tmp_path, tmp_path, cluster=Cluster(ranks=2), **settings)
+
+
+def test_a_rank_that_does_not_see_the_runs_folder_is_told_of_before_models_are_loaded(
+    recipe: Callable[..., Sft], forked_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def on_another_host(folder: Path) -> Iterator[Mark]:
+        yield Mark(path=tmp_path / "elsewhere" / folder.name / "mark", seconds=0.0)
+
+    monkeypatch.setattr("foresail.train.session.marked", on_another_host)
+    made = recipe("not shared", ranks=2)
+    with pytest.raises(ValueError, match=r"rank 1: host .* does not see the run's folder .*set run.root to"):
+        run_sft(made)
+    assert not log_path(made.run.folder, 1).exists() and not (tmp_path / "elsewhere").exists()

@@ -1,4 +1,4 @@
-"""As much of Ray as `ray_instance.py` calls, in this process: an actor is an object, a call runs on a thread.
+"""As much of Ray as `actors.py` calls, in this process: an actor is an object, a call runs on a thread.
 
 `install(monkeypatch)` puts it in the place of the library, whether that is there or not.
 """
@@ -29,6 +29,7 @@ class FakeRay(ModuleType):
         self.handles: list[Handle] = []
         self.node = "home"
         self.exceptions = SimpleNamespace(RayActorError=RayActorError)
+        self.util = SimpleNamespace(get_node_ip_address=lambda: "10.0.0.7")
 
     def remote(self, **_: Any) -> Callable[[type], Any]:
         def to_class(kind: type) -> Any:
@@ -92,7 +93,7 @@ class Handle:
                     answer.set_exception(self.dead)
             for pool in self.groups.values():
                 pool.shutdown(wait=False)
-        if "actor" in vars(self):
+        if hasattr(vars(self).get("actor"), "orders"):  # an engine's thread ends
             self.actor.orders([("close", None)])
 
 
@@ -100,4 +101,5 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
     ray = FakeRay()
     monkeypatch.setitem(sys.modules, "ray", ray)
     monkeypatch.setitem(sys.modules, "ray.exceptions", ray.exceptions)
+    monkeypatch.setitem(sys.modules, "ray.util", ray.util)
     return ray

@@ -1,0 +1,157 @@
+"""Ray's actors as their starter sees them: room for them, what they say, and that they are gone.
+
+    with room_for([Room(cpus=1, gpus=0)] * 3, "PACK", "trainer ranks") as places:
+        line = Line(start_actor(Kind, places[0], …))
+        line.receive(0)      # what it has said since
+
+An actor has two groups of calls. `orders` are obeyed one after the other. `listen` waits for what it has to say,
+and one such call is always under way: so its starter hears of a death, or of a message, without asking.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, TimeoutError
+from contextlib import contextmanager, suppress
+from typing import Any, Literal
+
+from foresail.recipe.ray_cluster import Room
+
+Message = tuple[Any, Any]  # what it is, and its content
+LISTENING = 5.0  # seconds of one call to `listen`; nothing depends on it
+PATIENCE = 600.0  # seconds for room, for a start, or until a silent actor counts as dead
+GROUPS = {"orders": 1, "messages": 1}  # a thread each
+
+
+class ActorLost(Exception):
+    """It was killed, or its host is gone or silent: another one could do its work."""
+
+
+class ActorSilent(ActorLost):
+    """It hangs, or there was never room for it."""
+
+
+class ActorFailed(RuntimeError):
+    """It could not begin, or has a mistake: so would another one."""
+
+
+@contextmanager
+def room_for(
+    rooms: Sequence[Room], strategy: Literal["PACK", "SPREAD"], what: str
+) -> Iterator[list[dict[str, Any]]]:
+    """Ray's options for an actor in each of the rooms, which are reserved all together."""
+    from ray.util import placement_group, remove_placement_group
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    wanted = [{"CPU": room.cpus, "GPU": room.gpus} for room in rooms]
+    group = placement_group(
+        [{name: amount for name, amount in each.items() if amount} for each in wanted], strategy=strategy
+    )
+    try:
+        if not group.wait(PATIENCE):
+            raise ValueError(
+                f"the cluster has had no room for the {len(rooms)} {what} for {PATIENCE:.0f} s (each wants "
+                f"{wanted[0]}); bring more hosts, or ask for fewer"
+            )
+        yield [
+            {
+                "num_cpus": room.cpus,
+                "num_gpus": room.gpus,
+                "scheduling_strategy": PlacementGroupSchedulingStrategy(
+                    placement_group=group, placement_group_bundle_index=number
+                ),
+            }
+            for number, room in enumerate(rooms)
+        ]
+    finally:
+        with suppress(Exception):  # the cluster may be gone
+            remove_placement_group(group)
+
+
+def start_actor(kind: type, options: Mapping[str, Any], *arguments: Any) -> Any:
+    import ray
+
+    return ray.remote(concurrency_groups=GROUPS, max_restarts=0)(kind).options(**options).remote(*arguments)
+
+
+def end_actor(actor: Any) -> None:
+    import ray
+
+    with suppress(Exception):  # the cluster may be gone
+        ray.kill(actor, no_restart=True)
+
+
+def send_order(actor: Any, name: str, *arguments: Any) -> None:
+    """`actor.name(*arguments)`, once it has done what it was told before; nobody waits for it."""
+    try:
+        getattr(actor, name).options(concurrency_group="orders").remote(*arguments)
+    except Exception as error:
+        raise explain(error) from error
+
+
+class Line:
+    """To an actor which has `listen`. `heard_at` is when it last answered, or was started."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor, self.heard_at = actor, time.monotonic()
+        self.listening = self._listen()
+
+    def receive(self, seconds: float) -> list[Message]:
+        """What came, in order; so long for the first."""
+        if seconds <= 0 and not self.listening.done():
+            return []
+        try:
+            messages = self.listening.result(timeout=seconds)
+        except TimeoutError:
+            return []
+        except Exception as error:
+            raise explain(error) from error
+        self.heard_at = time.monotonic()
+        self.listening = self._listen()
+        return messages
+
+    def check_silence(self) -> None:
+        """An actor that hangs, or that has never been started, is lost."""
+        if time.monotonic() > self.heard_at + PATIENCE:
+            raise ActorSilent(f"it has given no sign of life for {PATIENCE:.0f} s")
+
+    def _listen(self) -> Future[list[Message]]:
+        answer = self.actor.listen.options(concurrency_group="messages").remote(LISTENING)
+        future: Future[list[Message]] = answer.future()
+        return future
+
+
+def explain(error: Exception) -> ActorLost | ActorFailed:
+    from ray.exceptions import RayActorError
+
+    if isinstance(error, RayActorError) and not error.actor_init_failed:
+        return ActorLost("its process or its host was ended (memory?)")
+    return ActorFailed(str(error))
+
+
+# In an actor.
+
+
+def drain(messages: queue.SimpleQueue[Message], seconds: float) -> list[Message]:
+    """All there are; where there is none, what comes first; after so long, nothing."""
+    found: list[Message] = []
+    with suppress(queue.Empty):
+        found.append(messages.get(timeout=seconds))
+        while True:
+            found.append(messages.get_nowait())
+    return found
+
+
+def enter(folder: str) -> None:
+    """The folder in which the run was started, so that relative paths mean the same."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise ValueError(
+            f"host {socket.gethostname()} cannot enter {folder}, where the run was started ({error.strerror}); "
+            "start it in a folder that all hosts share"
+        ) from error

@@ -1,0 +1,237 @@
+"""Grading on many hosts: each has a pool of its own (`pool.py`), and gets responses as it has room for them.
+
+    with HostedGrading(start, num_hosts=8, workers=16) as grading:
+        future = grading.submit(problem, trajectory)
+
+`start(number)` starts what grades in one place. Where that is lost, with its host or alone, it is started again,
+and what it had is tried elsewhere: verdicts do not depend on where they are made. A place that stays empty for
+minutes is given up; without any left, those who wait for a verdict get an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from foresail.actors import ActorLost, ActorSilent, Message
+from foresail.records import Problem, RunStopped, Trajectory, Verdict
+from foresail.rewards.grading import Grading, Pair, Part, failure
+from foresail.rewards.pool import Job, PoolClosed, wants_verdict
+
+Task = tuple[int, Part, Sequence[Pair]]  # a job on its way, by its number
+AHEAD = 2  # jobs of each grading process: one that it does, and one that waits for it there
+MOST_DEATHS = 4  # of hosts that had a job, after which it is not tried again
+MOST_IN_VAIN = 3  # starts in one place, one after the other, that end before a verdict
+LOOKING = 5.0  # seconds between two looks for silent hosts
+
+log = logging.getLogger(__name__)
+
+
+class Host(Protocol):
+    """A pool somewhere. Each call but `close` may find it gone: `ActorLost`; `ActorFailed` would come again."""
+
+    name: str
+
+    def send(self, tasks: Sequence[Task]) -> None: ...
+
+    def receive(self) -> list[Message]:
+        """What came since: `ready` with its duties, once; `verdicts`; `trace` of a grader's first error."""
+
+    @property
+    def news(self) -> Future[Any]:
+        """Done when there is something to receive."""
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class Seat:
+    """A place for a host, one after the other."""
+
+    number: int
+    host: Host | None = None  # None: it is given up
+    is_ready: bool = False
+    jobs: dict[int, Job] = field(default_factory=dict)
+    in_vain: int = 0
+
+
+class HostedGrading(Grading):
+    """`workers` are the grading processes of each host."""
+
+    def __init__(self, start: Callable[[int], Host], *, num_hosts: int, workers: int) -> None:
+        self._start, self._most = start, workers * AHEAD
+        self._lock = (
+            threading.Lock()
+        )  # over the queue, `_closed` and `_woken`; seats belong to the thread alone
+        self._queue: deque[Job] = deque()
+        self._closed, self._next_number = False, 0
+        self._woken: Future[None] = Future()
+        self._all_ready: Future[None] = Future()
+        self._seats = [Seat(number) for number in range(num_hosts)]
+        self._thread = threading.Thread(target=self._run, name="grading hosts", daemon=True)
+        self._thread.start()
+
+    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return self._enqueue(Job("whole", [(problem, trajectory)]))
+
+    def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return self._enqueue(Job("early", [(problem, trajectory)]))
+
+    def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
+        return self._enqueue(Job("group", pairs))
+
+    def check(self) -> None:
+        """Wait until all hosts have loaded the grader; an error says which cannot."""
+        self._all_ready.result()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._wake()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        super().close()
+
+    def _enqueue(self, job: Job) -> Future[Any]:
+        with self._lock:
+            if self._closed:
+                raise PoolClosed("the grading is closed; open a new one")
+            self._queue.append(job)
+            self._wake()
+        return job.future
+
+    def _wake(self) -> None:
+        if not self._woken.done():
+            self._woken.set_result(None)
+
+    # The thread.
+
+    def _run(self) -> None:
+        try:
+            for seat in self._seats:
+                self._fill(seat)
+            while not self._closed:
+                self._dispatch()
+                self._wait()
+                for seat in self._filled():
+                    self._listen(seat)
+            reason: BaseException = PoolClosed("the grading was closed before this verdict")
+        except BaseException as error:  # whoever waits for a verdict must hear of it
+            reason = error
+        self._end(reason)
+
+    def _filled(self) -> Iterator[Seat]:
+        return (seat for seat in self._seats if seat.host is not None)
+
+    def _fill(self, seat: Seat) -> None:
+        seat.host, seat.is_ready = self._start(seat.number), False
+
+    def _dispatch(self) -> None:
+        """To whoever has the fewest, while anybody has room."""
+        tasks: dict[int, list[Task]] = {}
+        while seats := [seat for seat in self._filled() if seat.is_ready and len(seat.jobs) < self._most]:
+            job = self._next_job()
+            if job is None:
+                break
+            seat, self._next_number = min(seats, key=lambda seat: len(seat.jobs)), self._next_number + 1
+            seat.jobs[self._next_number] = job
+            tasks.setdefault(seat.number, []).append((self._next_number, job.part, job.pairs))
+        for number, given in tasks.items():
+            self._send(self._seats[number], given)
+
+    def _send(self, seat: Seat, tasks: Sequence[Task]) -> None:
+        assert seat.host is not None
+        try:
+            seat.host.send(tasks)
+        except ActorLost as lost:
+            self._handle_loss(seat, lost)
+
+    def _next_job(self) -> Job | None:
+        """The next one that still wants a verdict."""
+        while True:
+            with self._lock:
+                if not self._queue:
+                    return None
+                job = self._queue.popleft()
+            if wants_verdict(job.future):
+                return job
+
+    def _wait(self) -> None:
+        with self._lock:
+            woken = self._woken
+        wait([woken, *(seat.host.news for seat in self._filled() if seat.host)], LOOKING, FIRST_COMPLETED)
+        with self._lock:
+            if self._woken.done():
+                self._woken = Future()
+
+    def _listen(self, seat: Seat) -> None:
+        assert seat.host is not None
+        try:
+            messages = seat.host.receive()
+        except ActorLost as lost:
+            self._handle_loss(seat, lost)
+            return
+        for kind, content in messages:
+            match kind:
+                case "ready":
+                    seat.is_ready, self.duties = True, content
+                    self._tell_if_all_ready()
+                case "verdicts":
+                    number, verdicts = content
+                    seat.in_vain = 0
+                    seat.jobs.pop(number).settle(verdicts)
+                case "trace":
+                    self.log_first_failure(content)
+
+    def _handle_loss(self, seat: Seat, lost: ActorLost) -> None:
+        """Its jobs go to others, in their order and before all that came later."""
+        assert seat.host is not None
+        log.warning("%s is lost (%s); what it graded is tried again elsewhere", seat.host.name, lost)
+        seat.host.close()
+        jobs, seat.jobs = [*seat.jobs.values()], {}
+        for job in reversed(jobs):
+            job.deaths += 1
+            if job.deaths < MOST_DEATHS:
+                with self._lock:
+                    self._queue.appendleft(job)
+            else:
+                job.settle([failure(f"{job.deaths} hosts died while they graded this")])
+        seat.in_vain += 1
+        never_came = isinstance(lost, ActorSilent) and not seat.is_ready
+        if never_came or seat.in_vain > MOST_IN_VAIN:
+            self._give_up(seat)
+        else:
+            self._fill(seat)
+
+    def _give_up(self, seat: Seat) -> None:
+        seat.host, seat.is_ready = None, False
+        if not [*self._filled()]:
+            raise RunStopped(
+                "no host of the cluster grades any more; see which are there (ray status), and resume the run, or "
+                "do so with cluster.grader_hosts=0: this host grades then"
+            )
+        self._tell_if_all_ready()
+
+    def _tell_if_all_ready(self) -> None:
+        if not self._all_ready.done() and all(seat.is_ready for seat in self._filled()):
+            self._all_ready.set_result(None)
+
+    def _end(self, reason: BaseException) -> None:
+        with self._lock:
+            self._closed = True
+            jobs = [*self._queue]
+            self._queue.clear()
+        for seat in self._filled():
+            assert seat.host is not None
+            jobs += seat.jobs.values()
+            seat.host.close()
+        if not self._all_ready.done():
+            self._all_ready.set_exception(reason)
+        for job in jobs:
+            if wants_verdict(job.future):
+                job.future.set_exception(reason)

@@ -1,0 +1,170 @@
+"""Followers that are actors of a Ray cluster, on whichever hosts have room for them, as few as may be.
+
+They meet where rank 0 is: on this host's own address if all of them are here, else on the one that Ray knows it by.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch.distributed as dist
+
+from foresail.actors import (
+    PATIENCE,
+    ActorFailed,
+    ActorLost,
+    Line,
+    Message,
+    drain,
+    end_actor,
+    enter,
+    room_for,
+    send_order,
+    start_actor,
+)
+from foresail.recipe.ray_cluster import Room
+from foresail.train.follow import Failure, RankFailed, describe_loss, follow
+from foresail.train.followers import Led
+from foresail.train.network import HERE, between_hosts, on_this_host, open_store
+
+NOTICING = 60.0  # seconds until Ray tells that a host is gone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A rank among the others: who it is, where they meet, and in which folder relative paths begin."""
+
+    rank: int
+    size: int
+    address: str
+    port: int
+    folder: str
+    device: str
+
+
+@contextlib.contextmanager
+def ray_followers(size: int, room: Room, folder: Path, device: str) -> Iterator[Led]:
+    """`folder` is the run's, `device` what rank 0 computes on."""
+    from ray.util import get_node_ip_address
+
+    with room_for([room] * (size - 1), "PACK", "trainer ranks besides rank 0") as places:
+        followers = [RayFollower(rank, folder, options) for rank, options in enumerate(places, start=1)]
+        try:
+            here = get_node_ip_address()
+            address = HERE if {follower.wait_for_start() for follower in followers} == {here} else here
+            store = open_store(address)
+            for follower in followers:
+                follower.begin(
+                    Place(
+                        rank=follower.rank,
+                        size=size,
+                        address=address,
+                        port=store.port,
+                        folder=str(Path.cwd()),
+                        device=device,
+                    )
+                )
+            network = network_of(address, here)
+            yield Led(followers=followers, store=store, network=network, noticing=NOTICING)
+        finally:
+            for follower in followers:
+                follower.close()
+
+
+def network_of(meeting: str, own: str) -> AbstractContextManager[None]:
+    return on_this_host() if meeting == HERE else between_hosts(own)
+
+
+class RayFollower:
+    """See `followers.Follower`."""
+
+    def __init__(self, rank: int, folder: Path, options: dict[str, Any]) -> None:
+        self.rank, self.folder = rank, folder
+        self.actor = start_actor(RankActor, options)
+        self.line, self.lock = Line(self.actor), threading.Lock()
+        self.host: str | None = None
+        self.told: Exception | None = None
+        self.failed_at, self.is_done = 0.0, False
+
+    def wait_for_start(self) -> str:
+        """The address of its host."""
+        while self.host is None:
+            with self.lock:
+                self._listen(PATIENCE)
+            if self.told is not None:
+                raise self.told
+        return self.host
+
+    def begin(self, place: Place) -> None:
+        send_order(self.actor, "begin", place)
+
+    @property
+    def failure(self) -> Exception | None:
+        with self.lock:
+            self._listen(0)
+            return self.told
+
+    @property
+    def ended(self) -> bool:
+        return self.failure is not None or self.is_done
+
+    def close(self) -> None:
+        end_actor(self.actor)
+
+    def _listen(self, seconds: float) -> None:
+        if self.told is not None or self.is_done:
+            return
+        try:
+            for kind, content in self.line.receive(seconds):
+                match kind:
+                    case "here":
+                        self.host = content
+                    case "failed":
+                        self.told, self.failed_at = content.error, time.time()
+                    case "done":
+                        self.is_done = True
+            self.line.check_silence()
+        except ActorLost as lost:
+            self.told = describe_loss(
+                self.folder, self.rank, f"on {self.host or 'no host yet'} is lost: {lost}"
+            )
+        except ActorFailed as failed:
+            self.told = RankFailed(f"rank {self.rank} failed:\n{failed}")
+
+
+class RankActor:
+    """What Ray runs. The rank is on a thread of its own, so that calls are answered whatever it does."""
+
+    def __init__(self) -> None:
+        from ray.util import get_node_ip_address
+
+        self.host: str = get_node_ip_address()
+        self.messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.messages.put(("here", self.host))
+
+    def begin(self, place: Place) -> None:
+        threading.Thread(target=self._follow, args=(place,), daemon=True).start()
+
+    def listen(self, seconds: float) -> list[Message]:
+        return drain(self.messages, seconds)
+
+    def _follow(self, place: Place) -> None:
+        def meet() -> Any:
+            enter(place.folder)
+            return dist.TCPStore(place.address, place.port)
+
+        def tell(failure: Failure) -> None:
+            self.messages.put(("failed", failure))
+
+        with contextlib.suppress(Exception), network_of(place.address, self.host):  # it is told
+            # of the GPUs it sees only those that Ray has given it
+            follow(place.rank, place.size, meet, tell, device=place.device, local_rank=0)
+            self.messages.put(("done", None))
