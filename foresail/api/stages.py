@@ -125,7 +125,7 @@ def follow_if_started(recipe: Stage) -> None:
     if place is not None and place.rank > 0:
         from foresail.train.launch import follow_torchrun
 
-        follow_torchrun(recipe.run)
+        follow_torchrun(recipe.cluster, recipe.run)
 
 
 def choose_run(given: dict[str, Any], settings: dict[str, Any], stage: str) -> None:

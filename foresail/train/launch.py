@@ -32,7 +32,7 @@ from foresail.model.determinism import deterministic
 from foresail.model.device import choose_device
 from foresail.model.linear import batch_invariant
 from foresail.recipe import parts
-from foresail.recipe.cluster import Cluster, torchrun_place
+from foresail.recipe.cluster import Cluster, group_mistakes, torchrun_place
 from foresail.records import RunStopped
 from foresail.train.ranks import joined
 from foresail.train.trainer import Opening, obey
@@ -57,6 +57,8 @@ class RankFailed(RuntimeError):
 @contextlib.contextmanager
 def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
     """The world of rank 0, whose followers have joined. They are told to end when the block does."""
+    for mistake in group_mistakes(cluster):
+        raise ValueError(mistake)
     if (place := torchrun_place()) is not None:
         assert place.rank == 0, "other ranks follow"
         if cluster.ranks not in (1, place.size):
@@ -65,29 +67,33 @@ def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
                 "cluster.ranks out"
             )
         device = own_device(run.device, place.local_rank)
-        with joined(place.rank, place.size, torchrun_store(), device) as world:
+        with joined(place.rank, place.size, torchrun_store(), device, context=cluster.context) as world:
             yield world
             world.share(None)
     elif cluster.ranks == 1:
         yield ONE_PROCESS
     else:
-        with started(cluster.ranks, run) as world:
+        with started(cluster, run) as world:
             yield world
 
 
 @contextlib.contextmanager
-def started(size: int, run: parts.Run) -> Iterator[World]:
-    device = own_device(run.device, 0)
+def started(cluster: Cluster, run: parts.Run) -> Iterator[World]:
+    device, size, context = own_device(run.device, 0), cluster.ranks, cluster.context
     if device.type == "cuda" and torch.cuda.device_count() < size:
         raise ValueError(
             f"cluster.ranks = {size} wants as many GPUs, and {torch.cuda.device_count()} are visible; set it lower"
         )
     store = dist.TCPStore(HERE, 0, is_master=True, wait_for_workers=False)
-    followers = [Follower(rank, size, store.port, run) for rank in range(1, size)]
+    followers = [Follower(rank, cluster, store.port, run) for rank in range(1, size)]
     try:
         for follower in followers:
             follower.wait_for_start()
-        with interrupting(followers), on_this_host(), joined(0, size, store, device) as world:
+        with (
+            interrupting(followers),
+            on_this_host(),
+            joined(0, size, store, device, context=context) as world,
+        ):
             try:
                 yield world
                 world.share(None)
@@ -154,12 +160,12 @@ def interrupting(followers: Sequence[Follower]) -> Iterator[None]:
 class Follower:
     """One of the processes that this one leads."""
 
-    def __init__(self, rank: int, size: int, port: int, run: parts.Run) -> None:
+    def __init__(self, rank: int, cluster: Cluster, port: int, run: parts.Run) -> None:
         from foresail.rollout.worker import hidden_main  # the engine comes with it
 
         self.rank, self.folder = rank, run.folder
         self.pipe, theirs = processes.Pipe(duplex=False)
-        arguments = (rank, size, port, run.device, theirs)
+        arguments = (rank, cluster, port, run.device, theirs)
         context: Any = processes.get_context("spawn")
         self.process = context.Process(target=follow_here, args=arguments, daemon=True, name=f"rank {rank}")
         with hidden_main():
@@ -201,13 +207,14 @@ class Follower:
 # In a follower's process.
 
 
-def follow_here(rank: int, size: int, port: int, device: str, failures: Connection) -> None:
+def follow_here(rank: int, cluster: Cluster, port: int, device: str, failures: Connection) -> None:
     """A process that `started` has started; its first error goes to rank 0."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         failures.send(None)  # it has come so far
         with on_this_host():
-            follow(rank, size, dist.TCPStore(HERE, port), own_device(device, rank))
+            store = dist.TCPStore(HERE, port)
+            follow(rank, cluster.ranks, store, own_device(device, rank), context=cluster.context)
     except Exception as error:
         traceback.print_exc()
         with contextlib.suppress(OSError):
@@ -225,11 +232,11 @@ def describe_failure(rank: int, error: Exception) -> tuple[type[Exception], str]
     return RankFailed, f"rank {rank} failed:\n{''.join(traceback.format_exception(error))}"
 
 
-def follow(rank: int, size: int, store: Any, device: torch.device) -> None:
+def follow(rank: int, size: int, store: Any, device: torch.device, *, context: int) -> None:
     """A rank other than 0, to its end. Signals that ask for an end are rank 0's to answer."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    with joined(rank, size, store, device) as world:
+    with joined(rank, size, store, device, context=context) as world:
         opening: Opening[Any] | None = world.share(None)
         if opening is None:  # it was over before it began
             return
@@ -260,14 +267,15 @@ def log_path(folder: Path, rank: int) -> Path:
 # Places.
 
 
-def follow_torchrun(run: parts.Run) -> None:
+def follow_torchrun(cluster: Cluster, run: parts.Run) -> None:
     """Where torchrun has started this process as another rank than 0: follow to the end of the run, and exit."""
     place = torchrun_place()
     if place is None or place.rank == 0:
         return
     terminal = os.dup(2)
     try:
-        follow(place.rank, place.size, torchrun_store(), own_device(run.device, place.local_rank))
+        device = own_device(run.device, place.local_rank)
+        follow(place.rank, place.size, torchrun_store(), device, context=cluster.context)
     except Exception as error:  # to the log, and to those who watch
         os.write(terminal, f"{describe_failure(place.rank, error)[1]}\n".encode())
         raise

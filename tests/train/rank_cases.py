@@ -17,6 +17,7 @@ from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.batch_losses import KINDS, sft_loss
 from foresail.model.adapters import Adapters
+from foresail.model.context import ExchangedAttention, of_members
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.model.hf import load_model, save_model
@@ -31,7 +32,7 @@ from foresail.train.gradients import GradientSums
 from foresail.train.learner import Learner, arrangement
 from foresail.train.optimizer import build_optimizer
 from foresail.train.policy_update import add_logprobs, batch_loss
-from foresail.train.ranks import joined
+from foresail.train.ranks import ProcessWorld, joined
 from foresail.train.scoring import score_sequences
 from foresail.train.step import LossOfBatch, NonFiniteLoss, token_loss, train_step
 from foresail.train.turn_credit import uniform_advantages
@@ -257,12 +258,17 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
 
 
 def work(rank: int, size: int, folder: Path) -> None:
-    """All cases, and what only ranks have; rank 0 writes what was found."""
+    """All cases with context groups of every size, and what only ranks have; rank 0 writes what was found."""
     torch.set_num_threads(1)
     choose_library(torch.float32)
     with joined(rank, size, dist.FileStore(str(folder / "store"), size), CPU) as world:
-        found = {name: case(world) for name, case in cases()}
+        found: Found = {"cases": {1: {name: case(world) for name, case in cases()}}}
         found["world"] = totals(world)
+        for context in (2, 4):
+            if size % context == 0:
+                grouped = ProcessWorld(world.mesh, context)
+                found["cases"][context] = {name: case(grouped) for name, case in cases()}
+                members(grouped)
         rows(world)
         saved(world, folder / "saved")
         found["states"] = states(world, folder / "states")
@@ -281,6 +287,29 @@ def totals(world: World) -> Found:
         "shared": world.share(f"of {world.rank}"),
         "gathered": world.gather(world.rank),
     }
+
+
+def members(world: ProcessWorld) -> None:
+    """Of the world of context groups: totals over groups, what each member has; heads that cannot be divided."""
+    data, context = world.data, world.context
+    assert context is not None
+    assert (data.size, data.rank) == (world.size // context.size, world.rank // context.size)
+    assert data.sum(1.0) == data.sum(torch.ones(())) == data.size
+    assert data.sum(float("inf")) == float("inf"), "no 0 x inf of those who are silent"
+    assert data.max(data.rank) == data.size - 1
+    assert data.gather(world.rank) == [*range(0, world.size, context.size)]
+    value = torch.tensor(float(context.rank), requires_grad=True)
+    seen = of_members(value, context.group)
+    assert seen.tolist() == [*range(context.size)]
+    seen.mean().backward()
+    assert value.grad == 1 / context.size
+    attend = ExchangedAttention(lambda layer, q, k, v: q, context.group)
+    try:
+        attend(0, *(torch.zeros(2, heads, 4) for heads in (3, 3, 3)))
+    except ValueError as error:
+        assert "does not divide the model's 3 attention heads" in str(error)
+    else:
+        raise AssertionError("three heads on an even number of ranks")
 
 
 def rows(world: World) -> None:
