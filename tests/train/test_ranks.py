@@ -51,6 +51,9 @@ def test_losses_and_gradients_are_those_of_one_process(found: dict[str, dict[str
         choose_library(torch.float32)  # as the ranks did: another one rounds otherwise
         alone[case] = CASES[case](ONE_PROCESS)
     for context, ours in found["cases"].items():
+        if case not in ours:
+            assert context > 1
+            continue
         assert ours[case].keys() == alone[case].keys()
         for name, expected in alone[case].items():
             size = max(1.0, as_tensor(expected).norm().item())
