@@ -173,6 +173,19 @@ class TrainSequence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BatchSlice:
+    """What one of several ranks computes of a micro-batch that they share: these of its T tokens, and the losses
+    that these predict, by their places in M. `group` is PyTorch's process group of the ranks.
+
+    Of 8 tokens on two ranks the second has `tokens` slice(4, 8); losses with sources [1, 5, 6] are 1 and 2 there.
+    """
+
+    tokens: slice
+    own_R: Tensor
+    group: Any
+
+
+@dataclass(frozen=True, kw_only=True)
 class PackedBatch:
     """Segments packed end to end: a micro-batch without padding.
 
@@ -185,6 +198,8 @@ class PackedBatch:
     With a critic a token has a reward (the last one its sample's, others none), the value that was expected
     before it, and the return it turned out to bring. `fresh_M`, where samples are carried over, is 0 for tokens
     that older weights drew. `side` holds named data of all T tokens, along the first axis; -1 is unknown.
+    Where ranks compute it together, `slice` is what this rank does. T is then a multiple of their number: padding
+    stands behind the last segment, as a part of it.
     """
 
     ids_T: Tensor
@@ -205,3 +220,4 @@ class PackedBatch:
     fresh_M: Tensor | None = None
     side: Mapping[str, Tensor] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    slice: BatchSlice | None = None

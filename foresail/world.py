@@ -4,6 +4,11 @@
     world.max(peak)
     world.share(order)      # what rank 0 has, on every rank
     world.gather(scores)    # what each rank has, on every rank
+    world.data.sum(loss)    # over the ranks that have sequences of their own
+
+Ranks may form context groups, which compute the same sequences together, each a slice of their tokens. `World.data`
+is the world whose ranks are these groups: there, what all members of a group have alike counts once. Without such
+groups it is the world itself.
 
 One process is the world of size 1, in which every total is what went in. Functions that normalise over an update
 take a world, so that more ranks change nothing but rounding.
@@ -11,13 +16,23 @@ take a world, so that more ranks change nothing but rounding.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Value = TypeVar("Value", int, float, "Tensor")
 Shared = TypeVar("Shared")
+
+
+class ContextGroup(NamedTuple):
+    """Ranks that compute the same sequences together: which of them this is, how many they are, and their process
+    group, PyTorch's.
+    """
+
+    rank: int
+    size: int
+    group: Any
 
 
 class World(Protocol):
@@ -33,6 +48,14 @@ class World(Protocol):
     def mesh(self) -> Any:
         """The ranks as PyTorch's DeviceMesh, over which weights are sharded; None: they are whole."""
 
+    @property
+    def context(self) -> ContextGroup | None:
+        """This rank's context group; None where every rank computes its own sequences alone."""
+
+    @property
+    def data(self) -> World:
+        """The context groups as ranks of a world: for sums over tokens, which all members of a group have."""
+
     def sum(self, value: Value) -> Value:
         """Over all ranks; a tensor element by element, on its own device."""
 
@@ -47,7 +70,11 @@ class World(Protocol):
 
 
 class OneProcess:
-    rank, size, mesh = 0, 1, None
+    rank, size, mesh, context = 0, 1, None, None
+
+    @property
+    def data(self) -> World:
+        return self
 
     def sum(self, value: Value) -> Value:
         return value
@@ -63,3 +90,8 @@ class OneProcess:
 
 
 ONE_PROCESS: World = OneProcess()
+
+
+def context_size(world: World) -> int:
+    """Ranks that compute one micro-batch: 1 without context groups."""
+    return 1 if world.context is None else world.context.size

@@ -3,6 +3,9 @@
 Samples of one problem begin with the same prompt. It may be packed once, before the answers of all of them: four
 answers of 20 tokens to a prompt of 100 are 180 tokens instead of 480, and teach the same.
 
+A batch may be one that several ranks compute together, each an equal slice of its tokens; then each rank's says
+which (`cut_slice`).
+
 Legend: T tokens of a batch, S its segments, M its tokens with a loss.
 """
 
@@ -17,7 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.records import PackedBatch, TrainSequence
+from foresail.records import BatchSlice, PackedBatch, TrainSequence
+from foresail.world import ContextGroup
 
 TOKEN_FIELDS = ("advantages", "rewards", "old_logprobs", "rollout_logprobs", "ref_logprobs", "fresh")
 
@@ -139,11 +143,12 @@ def pack_batch(
     weights: Sequence[float],
     segments: list[Segment],
     device: str | torch.device,
+    context: ContextGroup | None = None,
 ) -> PackedBatch:
-    """One batch of these segments, in this order."""
+    """One batch of these segments, in this order; where a context group computes it, padded to equal slices."""
     lengths = [segment.end - segment.start for segment in segments]
     starts_S1 = np.fromiter(accumulate(lengths, initial=0), np.int64, len(lengths) + 1)
-    parents_S = np.array([segment.parent for segment in segments])
+    num_tokens, parents_S = int(starts_S1[-1]), np.array([segment.parent for segment in segments])
     segment_T = np.repeat(np.arange(len(lengths)), lengths)
     offsets_S = np.array([segment.start for segment in segments]) - starts_S1[:-1]
 
@@ -151,13 +156,18 @@ def pack_batch(
         lists = [
             getattr(sequences[segment.number], name)[segment.start : segment.end] for segment in segments
         ]
-        return np.fromiter(chain.from_iterable(lists), dtype, int(starts_S1[-1]))
+        return np.fromiter(chain.from_iterable(lists), dtype, num_tokens)
 
     ids_T, targets_M = gather("ids", np.int64), np.flatnonzero(gather("loss_mask", np.int64))
     segment_M = segment_T[targets_M]
     begins_M = (targets_M == starts_S1[segment_M]) & (parents_S[segment_M] >= 0)
     sources_M = np.where(begins_M, starts_S1[parents_S[segment_M] + 1], targets_M) - 1
     weights_S = np.array([weights[segment.number] for segment in segments], np.float32)
+    positions_T = np.arange(num_tokens) + offsets_S[segment_T]
+    padding = 0 if context is None else -num_tokens % context.size
+    if padding:
+        ids_T, positions_T = np.pad(ids_T, (0, padding)), np.pad(positions_T, (0, padding))
+        starts_S1[-1] += padding  # causal: nothing in the last segment sees what stands behind it
 
     def place(array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(device)
@@ -166,7 +176,10 @@ def pack_batch(
         sides = [(sequences[segment.number].side, segment.start, segment.end) for segment in segments]
         names = sides[0][0].keys()
         assert all(side.keys() == names for side, _, _ in sides), f"only some sequences have {[*names]}"
-        values = {name: [v for side, start, end in sides for v in side[name][start:end]] for name in names}
+        values = {
+            name: [v for side, start, end in sides for v in side[name][start:end]] + [None] * padding
+            for name in names
+        }
         return {name: torch.tensor(fill_gaps(values_T)).to(device) for name, values_T in values.items()}
 
     def place_field(name: str) -> Tensor | None:
@@ -176,7 +189,7 @@ def pack_batch(
 
     return PackedBatch(
         ids_T=place(ids_T),
-        positions_T=place(np.arange(len(ids_T)) + offsets_S[segment_T]),
+        positions_T=place(positions_T),
         # on the host, where lengths are read
         starts_S1=torch.from_numpy(starts_S1),
         parents_S=torch.from_numpy(parents_S) if (parents_S >= 0).any() else None,
@@ -196,7 +209,18 @@ def pack_batch(
             for number, segment in enumerate(segments)
             if number not in parents_S
         ),
+        slice=None if context is None else cut_slice(len(ids_T), sources_M, context, device),
     )
+
+
+def cut_slice(
+    num_tokens: int, sources_M: np.ndarray, context: ContextGroup, device: str | torch.device
+) -> BatchSlice:
+    """A loss is computed where its source is. It is found here, on the host: a device would be waited for."""
+    each = num_tokens // context.size
+    tokens = slice(context.rank * each, (context.rank + 1) * each)
+    own_R = np.flatnonzero((sources_M >= tokens.start) & (sources_M < tokens.stop))
+    return BatchSlice(tokens=tokens, own_R=torch.from_numpy(own_R).to(device), group=context.group)
 
 
 def check(index: int, sequence: TrainSequence, max_tokens: int) -> None:

@@ -17,6 +17,12 @@ class Cluster(Part):
     """Where the processes of a run are; `local` is this machine, without Ray."""
 
     ranks: int = Field(1, gt=0, description="processes that train the model together")
+    context: int = Field(
+        1,
+        gt=0,
+        description="ranks that compute a micro-batch together, micro_batch_tokens of it each: for sequences too "
+        "long for one; it divides cluster.ranks",
+    )
     kind: Literal["local", "ray"] = Field(
         "local",
         description="ray: rollout engines, graders where asked for, and all ranks but the first are actors of a "
@@ -82,11 +88,40 @@ def training_mistakes(cluster: Cluster, stage: str) -> Iterator[str]:
 
 
 def rank_mistakes(cluster: Cluster, samples: int, key: str) -> Iterator[str]:
-    """`samples` of one update are dealt to the ranks."""
-    if cluster.ranks > samples:
+    """`samples` of one update are dealt to the ranks, or to groups of them."""
+    if cluster.ranks > 1:  # else torchrun may say how many there are
+        yield from group_mistakes(cluster)
+    if cluster.ranks // cluster.context > samples:
+        groups = "" if cluster.context == 1 else f" / cluster.context {cluster.context}"
         yield (
-            f"cluster.ranks {cluster.ranks} exceeds the {samples} samples of an update, so some ranks would have "
-            f"none; set cluster.ranks = {samples} or less, or raise {key}"
+            f"cluster.ranks {cluster.ranks}{groups} exceeds the {samples} samples of an update, so some ranks "
+            f"would have none; set cluster.ranks = {samples * cluster.context} or less, or raise {key}"
+        )
+
+
+def group_mistakes(cluster: Cluster) -> Iterator[str]:
+    """Of the ranks that the recipe or torchrun starts."""
+    place = torchrun_place()
+    ranks = cluster.ranks if place is None else place.size
+    if ranks % cluster.context:
+        fitting = -(-ranks // cluster.context) * cluster.context
+        yield (
+            f"cluster.context {cluster.context} does not divide the number of ranks, {ranks}, into equal groups; "
+            f"set cluster.ranks = {fitting}, or cluster.context = 1"
+        )
+
+
+def head_mistakes(context: int, heads: int, kv_heads: int) -> Iterator[str]:
+    """Ranks of a context group have as many heads each, and queries the key head that they look at."""
+    if heads % context or (kv_heads % context and context % kv_heads):
+        fitting = [
+            size
+            for size in range(1, heads + 1)
+            if not heads % size and (not kv_heads % size or not size % kv_heads)
+        ]
+        yield (
+            f"cluster.context {context} does not divide the model's {heads} attention heads and {kv_heads} key "
+            f"heads evenly; it may be {', '.join(map(str, fitting))}"
         )
 
 

@@ -58,6 +58,8 @@ def memory_lines(found: Preflight) -> Iterator[str]:
         targets = ", ".join(projections_of(lora.targets))
         yield f"  {pairs:,.1f} M more learn, in pairs of rank {lora.rank} beside {targets}"
     micro_batch = f"one micro-batch of {grouped(found.batches.micro_batch.tokens)} tokens"
+    if found.recipe.cluster.context > 1:
+        micro_batch = f"{grouped(found.recipe.tokens_at_once)} tokens of {micro_batch}"
     notes = {"activations": micro_batch, "logits": micro_batch, **found.recipe.memory_notes()}
     for part in fields(found.memory):
         if (size := getattr(found.memory, part.name)) and part.name != "shared":

@@ -13,11 +13,12 @@ float32. The rest is for one micro-batch of T tokens, full or as large as an upd
                  gradients and activations do for both
 
 On CUDA the cache lends its memory to the updates: of the two the greater counts; vLLM's does not. Ranks have a
-share of weights, gradients and states each, and a micro-batch each. vLLM, and the first rank's engine, have a copy
-of the weights beside them.
+share of weights, gradients and states each, and a micro-batch each, or with cluster.context a slice of T tokens of
+one. vLLM, and the first rank's engine, have a copy of the weights beside them.
 
-Left out: what ranks gather for a pass, the embedding and two blocks at most; the allocator's slack, kernels'
-workspace, and on CPU the padding of unequal sequences and the copies of a shared prompt's keys, one an answer.
+Left out: what ranks gather for a pass, the embedding and two blocks at most; what a context group exchanges, one
+layer's queries, keys and values, and key heads that it has to copy; the allocator's slack, kernels' workspace, and
+on CPU the padding of unequal sequences and the copies of a shared prompt's keys, one an answer.
 
 Legend: T tokens, V vocabulary, D hidden size.
 """

@@ -163,7 +163,9 @@ class Lora(Part):
 
 # Keys that stages share.
 OptionalLora = Annotated[Lora | None, Field(description="train low-rank pairs only; none: every weight")]
-MicroBatchTokens = Annotated[int, Field(gt=0, description="tokens per packed micro-batch")]
+MicroBatchTokens = Annotated[
+    int, Field(gt=0, description="tokens per packed micro-batch, for each of cluster.context ranks")
+]
 Recompute = Annotated[
     bool,
     Field(

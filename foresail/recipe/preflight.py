@@ -8,6 +8,7 @@ from pathlib import Path
 
 from foresail.recipe import inputs, parts
 from foresail.recipe.batches import Batches
+from foresail.recipe.cluster import Cluster, group_mistakes, head_mistakes
 from foresail.recipe.disk import CheckpointSize, peak_bytes
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.machine import device_memory, free_disk, guess_device
@@ -49,6 +50,7 @@ def preflight(recipe: Stage) -> Preflight:
         *unreadable,
         *input_refusals(recipe, shape),
         *rank_refusals(recipe.lora, shape),
+        *context_refusals(recipe.cluster, shape),
         *recipe.refusals(num_records),
         *disk_refusals(recipe, checkpoint, disk_free),
         *memory_refusals(recipe, memory, device),
@@ -105,6 +107,12 @@ def rank_refusals(lora: parts.Lora | None, shape: ModelShape | None) -> Iterator
             f"lora.rank {lora.rank} exceeds the smaller side of {name}, which is {side}; "
             f"set lora.rank = {side} or less"
         )
+
+
+def context_refusals(cluster: Cluster, shape: ModelShape | None) -> Iterator[str]:
+    yield from group_mistakes(cluster)
+    if shape is not None:
+        yield from head_mistakes(cluster.context, shape.num_heads, shape.num_kv_heads)
 
 
 def disk_refusals(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: int) -> Iterator[str]:
@@ -170,7 +178,7 @@ def disk_warnings(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: i
 def memory_warnings(recipe: Stage, memory: Memory | None, device: Device) -> Iterator[str]:
     there = device_memory(device)
     if memory is not None and there is not None and memory.least <= there < memory.total:
-        tokens = recipe.count_batches().micro_batch.tokens
+        tokens = recipe.tokens_at_once
         again = " or set recompute = true" if not recipe.recompute else ""
         yield (
             f"with a full micro-batch all may take {gigabytes(memory.total)} and this {HOLDER[device]} has "

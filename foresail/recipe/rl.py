@@ -163,11 +163,10 @@ class Rl(Stage):
         )
         yield from self.rank_mistakes()
         yield from split_mistakes(self.prompts_per_step, self.updates_per_step, self.passes_per_step)
-        if self.max_length > self.micro_batch_tokens:
+        if self.max_length > self.packed_tokens:
             yield (
                 f"max_prompt_tokens {self.max_prompt_tokens} + sampling.max_new_tokens "
-                f"{self.sampling.max_new_tokens} = {self.max_length} tokens do not fit a micro-batch of "
-                f"{self.micro_batch_tokens} tokens; set micro_batch_tokens = {self.max_length} or more"
+                f"{self.sampling.max_new_tokens} = {self.max_length} tokens do not {self.larger_batches()}"
             )
         yield from sampling_mistakes(self.sampling, self.reward, self.loss)
         yield from cluster_mistakes(self.cluster, self.rollout)
@@ -240,7 +239,7 @@ class Rl(Stage):
             updates=self.updates_per_step,
             parts=self.parts_per_pass,
             max_length=self.max_length,
-            micro_batch_tokens=self.micro_batch_tokens,
+            micro_batch_tokens=self.packed_tokens,
         )
 
     @property

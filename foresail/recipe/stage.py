@@ -57,6 +57,16 @@ class Stage(CheckedPart):
             """Tokens of the longest sample."""
 
     @property
+    def packed_tokens(self) -> int:
+        """Of a full micro-batch: every rank of a context group computes micro_batch_tokens of them."""
+        return self.micro_batch_tokens * self.cluster.context
+
+    @property
+    def tokens_at_once(self) -> int:
+        """That a rank computes at the most: its slice of the largest micro-batch."""
+        return -(-self.count_batches().micro_batch.tokens // self.cluster.context)
+
+    @property
     def samples_per_step(self) -> int:
         raise NotImplementedError
 
@@ -83,11 +93,18 @@ class Stage(CheckedPart):
         yield from model_mistakes(self.model)
         yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
         yield from self.checkpoint_mistakes()
-        if self.max_length > self.micro_batch_tokens:
-            yield (
-                f"max_length {self.max_length} does not fit a micro-batch of {self.micro_batch_tokens} "
-                f"tokens; set micro_batch_tokens = {self.max_length} or more"
-            )
+        if self.max_length > self.packed_tokens:
+            yield f"max_length {self.max_length} does not {self.larger_batches()}"
+
+    def larger_batches(self) -> str:
+        """What to do where the longest sample does not "fit a micro-batch of …"."""
+        context, wanted = self.cluster.context, -(-self.max_length // self.cluster.context)
+        who = "" if context == 1 else f" on {context} ranks"
+        more = "" if self.cluster.ranks == context else ", or raise cluster.context: more ranks share it then"
+        return (
+            f"fit a micro-batch of {self.packed_tokens} tokens{who}; "
+            f"set micro_batch_tokens = {wanted} or more{more}"
+        )
 
     def checkpoint_mistakes(self) -> Iterator[str]:
         settings = self.checkpoints
@@ -99,7 +116,7 @@ class Stage(CheckedPart):
             steps=self.steps,
             samples=self.samples_per_step,
             max_length=self.max_length,
-            micro_batch_tokens=self.micro_batch_tokens,
+            micro_batch_tokens=self.packed_tokens,
         )
 
     def estimate_memory(self, shape: ModelShape, device: Device) -> Memory:
@@ -107,7 +124,7 @@ class Stage(CheckedPart):
 
         Of models that learn in turn, the larger one's gradients and activations count.
         """
-        dtype, tokens = dtype_of(self.model.dtype, device), self.count_batches().micro_batch.tokens
+        dtype, tokens = dtype_of(self.model.dtype, device), self.tokens_at_once
         value_bytes, extra = VALUE_BYTES[dtype], self.extra_memory(shape, dtype)
         pairs = 0 if self.lora is None else count_adapters(shape, self.lora.rank, self.lora.targets)
         trained = pairs or shape.num_parameters
@@ -135,7 +152,8 @@ class Stage(CheckedPart):
 
     def measure_checkpoint(self, shape: ModelShape, device: Device) -> CheckpointSize:
         """Where checkpoints.dtype rounds the weights, the exact ones are kept beside them."""
-        whole = self.model_copy(update={"cluster": Cluster()})  # whatever shares ranks have
+        # whatever shares ranks have
+        whole = self.model_copy(update={"cluster": Cluster(), "micro_batch_tokens": self.packed_tokens})
         memory, dtype = whole.estimate_memory(shape, device), dtype_of(self.model.dtype, device)
         saved = dtype if self.checkpoints.dtype == "auto" else self.checkpoints.dtype
         exact = self.lora is None and saved not in (dtype, "float32")

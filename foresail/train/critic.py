@@ -38,7 +38,15 @@ from foresail.train.optimizer import build_optimizer
 from foresail.train.rl_metrics import mean_of, mean_over_updates
 from foresail.train.schedule import learning_rate
 from foresail.train.starting_point import load_model_and_tokenizer
-from foresail.train.step import BatchLoss, NonFiniteLoss, named, run_packed, train_step
+from foresail.train.step import (
+    BatchLoss,
+    NonFiniteLoss,
+    named,
+    of_all_losses,
+    own_losses,
+    run_packed,
+    train_step,
+)
 from foresail.train.trainer import Trainer
 from foresail.train.updates import TURN
 from foresail.world import ONE_PROCESS, World
@@ -106,7 +114,8 @@ class ValueModel(nn.Module):
         """What is to be expected before each token with a loss."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.own):
             hidden_TD, *side = run_packed(self.reads[0], batch, hidden_states)
-        values_M = self.head(hidden_TD[batch.sources_M].float()).squeeze(-1)
+        sources, _ = own_losses(batch)
+        values_M = of_all_losses(self.head(hidden_TD[sources].float()).squeeze(-1), batch)
         return Output(values_M, *side) if self.own else Output(values_M)
 
 
@@ -139,12 +148,12 @@ class Critic:
         """The same micro-batches with values, returns, and advantages in units of their spread over the step."""
         appraised = [[self._appraise(batch) for batch in batches] for batches in updates]
         values_M, returns_M = join(appraised, "values_M"), join(appraised, "returns_M")
-        row = join(appraised, "advantages_M")[None]
-        whitened_M = whiten(row, torch.ones_like(row), self.learner.world)[0]
+        row, world = join(appraised, "advantages_M")[None], self.learner.world.data
+        whitened_M = whiten(row, torch.ones_like(row), world)[0]
         metrics = {
-            "critic/values/mean": mean_of(values_M, self.learner.world),
-            "critic/returns/mean": mean_of(returns_M, self.learner.world),
-            "critic/vf_explained_var": explained_variance(values_M, returns_M, self.learner.world),
+            "critic/values/mean": mean_of(values_M, world),
+            "critic/returns/mean": mean_of(returns_M, world),
+            "critic/vf_explained_var": explained_variance(values_M, returns_M, world),
         }
         sizes = [batch.targets_M.numel() for batches in updates for batch in batches]
         shares = iter(whitened_M.split(sizes))
@@ -167,7 +176,7 @@ class Critic:
         results = []
         for number, batches in enumerate(updates, start=before + 1):
             rate = learning_rate(number, total, self.settings.optimizer)
-            num_tokens = self.learner.world.sum(sum(batch.targets_M.numel() for batch in batches))
+            num_tokens = self.learner.world.data.sum(sum(batch.targets_M.numel() for batch in batches))
             batch_loss = partial(value_batch_loss, clip=self.settings.clip, num_tokens=num_tokens)
             try:
                 found = train_step(self.learner, batches, batch_loss, learning_rate=rate)

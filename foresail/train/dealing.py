@@ -2,6 +2,9 @@
 
     batches = [*pack_share(sequences, weights, world, max_tokens=8192, device=device)]
 
+Ranks here are those of `World.data`: where several form a context group, they get the same micro-batches, and each
+computes its slice of every one.
+
 Every rank knows all sequences of the update, and computes its own. Weights are gathered and gradients summed by all
 ranks at once, so each makes as many passes as the others: whoever has fewer micro-batches adds idle ones, without
 any loss.
@@ -16,7 +19,7 @@ import torch
 
 from foresail.data.packing import Segment, pack_batch, plan_batches
 from foresail.records import PackedBatch, TrainSequence
-from foresail.world import World
+from foresail.world import ContextGroup, World, context_size
 
 UNEVEN = 1.05  # the fullest rank's tokens over the mean, up to which answers to one prompt stay together
 
@@ -71,28 +74,33 @@ def pack_share(
     device: torch.device,
     share_from: float | None = None,
 ) -> Iterator[PackedBatch]:
-    """This rank's micro-batches, as many as the rank with most has; see `pack`.
+    """This rank's micro-batches, as many as the rank with most has; see `pack`. It computes `max_tokens` of each at
+    the most, so that a micro-batch has as many for every member of a context group.
 
     Each is made when it is asked for: beside a device that works on the one before.
     """
-    mine = deal(sequences, world.size, together=share_from is not None)[world.rank]
+    data, context = world.data, world.context
+    mine = deal(sequences, data.size, together=share_from is not None)[data.rank]
     own, own_weights = [sequences[number] for number in mine], [weights[number] for number in mine]
-    plans = plan_batches(own, max_tokens=max_tokens, share_from=share_from)
-    num_idle = world.max(len(plans)) - len(plans)
-    yield from (pack_batch(own, own_weights, segments, device) for segments in plans)
-    yield from (idle_batch(sequences, device) for _ in range(num_idle))
+    plans = plan_batches(own, max_tokens=max_tokens * context_size(world), share_from=share_from)
+    num_idle = data.max(len(plans)) - len(plans)
+    yield from (pack_batch(own, own_weights, segments, device, context) for segments in plans)
+    yield from (idle_batch(sequences, device, context) for _ in range(num_idle))
 
 
-def idle_batch(sequences: Sequence[TrainSequence], device: torch.device) -> PackedBatch:
+def idle_batch(
+    sequences: Sequence[TrainSequence], device: torch.device, context: ContextGroup | None = None
+) -> PackedBatch:
     """One token and no loss, with whatever fields the others have."""
     assert not sequences[0].loss_mask[0], "nothing predicts a first token"
     token = Segment(number=0, start=0, end=1)
-    return replace(pack_batch(sequences[:1], [0.0], [token], device), names=())
+    return replace(pack_batch(sequences[:1], [0.0], [token], device, context), names=())
 
 
 def describe_shares(updates: Sequence[Sequence[PackedBatch]], world: World) -> dict[str, float]:
     """How far the ranks' tokens are apart: the fullest rank's over the mean, 1 where all have as many."""
-    if world.size == 1:
+    data = world.data
+    if data.size == 1:
         return {}
     mine = sum(batch.ids_T.numel() for batches in updates for batch in batches)
-    return {"perf/rank_imbalance": world.max(mine) * world.size / world.sum(mine)}
+    return {"perf/rank_imbalance": data.max(mine) * data.size / data.sum(mine)}

@@ -12,7 +12,7 @@ import torch
 
 from foresail.recipe.shape import ModelShape
 from foresail.records import PackedBatch
-from foresail.world import ONE_PROCESS, World
+from foresail.world import ONE_PROCESS, World, context_size
 
 # Dense 16-bit products with 32-bit sums a second, by the makers' datasheets, of cards with that word in the name.
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12, "4090": 165e12}
@@ -72,11 +72,12 @@ def describe_updates(
 ) -> dict[str, float]:
     """Of all of a step's updates on all ranks; frozen weights have low-rank pairs that learn beside them."""
     batches = [batch for update in updates for batch in update]
-    tokens = world.sum(sum(batch.ids_T.numel() for batch in batches))
-    flops = world.sum(sum(count_flops(shape, batch, frozen=frozen) for batch in batches))
+    tokens = world.data.sum(sum(batch.ids_T.numel() for batch in batches))
+    flops = world.data.sum(sum(count_flops(shape, batch, frozen=frozen) for batch in batches))
+    room = world.data.sum(len(batches)) * micro_batch_tokens * context_size(world)
     return {
         "perf/update_tflop": flops / 1e12,
-        "perf/micro_batch_fill": tokens / (world.sum(len(batches)) * micro_batch_tokens),
+        "perf/micro_batch_fill": tokens / room,
         "perf/useful_share": useful_share(batches),
     }
 

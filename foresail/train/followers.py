@@ -1,6 +1,6 @@
 """The ranks that rank 0 leads: who failed first, and how rank 0 hears of it wherever it is.
 
-    with leading(led, device) as world: …
+    with leading(led, device, context=1) as world: …
 
 Processes of this host are followers (`local_followers.py`), and Ray's actors (`ray_followers.py`).
 """
@@ -61,10 +61,10 @@ class Led:
 
 
 @contextlib.contextmanager
-def leading(led: Led, device: torch.device) -> Iterator[World]:
+def leading(led: Led, device: torch.device, context: int) -> Iterator[World]:
     """The world of rank 0. The followers are told to end when the block does; their first error is raised here."""
     size = len(led.followers) + 1
-    with interrupting(led), led.network, joined(0, size, led.store, device) as world:
+    with interrupting(led), led.network, joined(0, size, led.store, device, context=context) as world:
         try:
             yield world
             world.share(None)

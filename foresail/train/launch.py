@@ -21,7 +21,7 @@ from typing import Any
 import torch.distributed as dist
 
 from foresail.recipe import parts
-from foresail.recipe.cluster import Cluster, torchrun_place
+from foresail.recipe.cluster import Cluster, group_mistakes, torchrun_place
 from foresail.recipe.placement import rank_room
 from foresail.recipe.ray_cluster import open_cluster
 from foresail.recipe.stage import Stage
@@ -46,6 +46,8 @@ def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
 
     With a `cluster` of Ray it is open.
     """
+    for mistake in group_mistakes(cluster):
+        raise ValueError(mistake)
     if (place := torchrun_place()) is not None:
         assert place.rank == 0, "other ranks follow"
         if cluster.ranks not in (1, place.size):
@@ -54,7 +56,7 @@ def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
                 "cluster.ranks out"
             )
         device = own_device(run.device, place.local_rank)
-        with joined(place.rank, place.size, torchrun_store(), device) as world:
+        with joined(place.rank, place.size, torchrun_store(), device, context=cluster.context) as world:
             yield world
             world.share(None)
         return
@@ -67,7 +69,7 @@ def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
         followers = ray_followers(cluster.ranks, room, run.folder, device.type)
     else:
         followers = local_followers(cluster.ranks, run, device)
-    with followers as led, leading(led, device) as world:
+    with followers as led, leading(led, device, cluster.context) as world:
         yield world
 
 

@@ -135,7 +135,7 @@ def build_updates(
             by_trainer=old is not None,
         )
     updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
-    metrics |= describe_advantages(join(updates, "advantages_M"), trainer.world)
+    metrics |= describe_advantages(join(updates, "advantages_M"), trainer.world.data)
     metrics |= critic.learn(
         updates * recipe.passes_per_step,
         before=trainer.progress.step * recipe.updates_per_step,

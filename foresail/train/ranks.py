@@ -1,7 +1,8 @@
 """The ranks of a run as PyTorch's process group: `World` over gloo on CPUs and NCCL on GPUs.
 
-    with joined(rank, size, store, device) as world:
-        world.sum(tensor)
+    with joined(rank, size, store, device, context=2) as world:
+        world.sum(tensor)        # over all ranks
+        world.data.sum(tensor)   # over context groups: ranks 0 and 1 are one, 2 and 3 the next
 
 Tensors of the model go by the device's own backend, figures and other objects by gloo, all within a limit of time.
 Orders alone may be waited for without one: a rollout takes as long as it takes. Who dies meanwhile ends its
@@ -19,21 +20,27 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from foresail.world import Shared, Value
+from foresail.world import ContextGroup, Shared, Value, World
 
 ORDERS = timedelta(days=30)  # how long an order may be waited for
 COLLECTIVE = timedelta(minutes=30)  # and the other ranks, in the midst of an update
 
 
 class ProcessWorld:
-    """See `World`; this process is one of them."""
+    """See `World`; this process is one of them. `context` consecutive ranks are a context group; rank 0 knows."""
 
-    def __init__(self, mesh: Any) -> None:
+    def __init__(self, mesh: Any, context: int = 1) -> None:
         self.mesh = mesh  # a DeviceMesh
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.device = torch.device(mesh.device_type)
         self.orders = dist.new_group(backend="gloo", timeout=ORDERS)
         self.objects = dist.new_group(backend="gloo", timeout=COLLECTIVE)
+        self.context: ContextGroup | None = None
+        self.data: World = self
+        if (context := self.share(context)) > 1:
+            group, _ = dist.new_subgroups(context, timeout=COLLECTIVE)
+            self.context = ContextGroup(self.rank % context, context, group)
+            self.data = DataWorld(self, self.context)
 
     def sum(self, value: Value) -> Value:
         return self._reduce(value, dist.ReduceOp.SUM)
@@ -71,9 +78,41 @@ class ProcessWorld:
         return type(value)(total.item())
 
 
+class DataWorld:
+    """See `World.data`: its ranks are the context groups of another world, and the first member speaks for each.
+
+    Everybody gets the same bits, though members may have computed the same number with another rounding.
+    """
+
+    def __init__(self, whole: ProcessWorld, context: ContextGroup) -> None:
+        self.whole, self.context, self.mesh = whole, context, whole.mesh
+        self.rank, self.size = whole.rank // context.size, whole.size // context.size
+        self.speaks = context.rank == 0
+
+    @property
+    def data(self) -> World:
+        return self
+
+    def sum(self, value: Value) -> Value:
+        nothing: Any = torch.zeros_like(value) if isinstance(value, Tensor) else type(value)(0)
+        return self.whole.sum(value if self.speaks else nothing)
+
+    def max(self, value: Value) -> Value:
+        return self.whole.max(value)
+
+    def share(self, value: Shared) -> Shared:
+        return self.whole.share(value)
+
+    def gather(self, value: Shared) -> list[Shared]:
+        found: list[Any] = self.whole.gather(value if self.speaks else None)
+        return found[:: self.context.size]
+
+
 @contextmanager
-def joined(rank: int, size: int, store: Any, device: torch.device) -> Iterator[ProcessWorld]:
-    """One of `size` processes, which meet in `store`; `device` is this one's."""
+def joined(
+    rank: int, size: int, store: Any, device: torch.device, *, context: int = 1
+) -> Iterator[ProcessWorld]:
+    """One of `size` processes, which meet in `store`; `device` is this one's, `context` what rank 0 says."""
     from torch.distributed.device_mesh import init_device_mesh  # it takes a second
 
     backend = "nccl" if device.type == "cuda" else "gloo"
@@ -81,6 +120,6 @@ def joined(rank: int, size: int, store: Any, device: torch.device) -> Iterator[P
         torch.cuda.set_device(device)
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=COLLECTIVE)
     try:
-        yield ProcessWorld(init_device_mesh(device.type, (size,)))
+        yield ProcessWorld(init_device_mesh(device.type, (size,)), context)
     finally:
         dist.destroy_process_group()

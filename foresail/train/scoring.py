@@ -15,7 +15,7 @@ from foresail.records import TrainSequence
 from foresail.train.dealing import pack_share
 from foresail.train.step import token_logprobs
 from foresail.train.updates import WORTH_SHARING
-from foresail.world import ONE_PROCESS, World
+from foresail.world import ONE_PROCESS, World, context_size
 
 
 @torch.no_grad()
@@ -32,11 +32,12 @@ def score_sequences(
 
     Ranks, which all have the sequences, compute a share each and get all of it.
     """
+    longest = max((len(sequence.ids) for sequence in sequences), default=0)
     batches = pack_share(
         [replace(sequence, name=str(number)) for number, sequence in enumerate(sequences)],
         [1.0] * len(sequences),
         world,
-        max_tokens=max([micro_batch_tokens, *(len(sequence.ids) for sequence in sequences)]),
+        max_tokens=max(micro_batch_tokens, -(-longest // context_size(world))),
         device=device,
         share_from=WORTH_SHARING[device.type],
     )
@@ -50,7 +51,7 @@ def score_sequences(
         for number, places, part in zip(numbers, targets, parts, strict=True):
             own[number] = torch.full((len(sequences[number].ids),), math.nan)
             own[number][torch.from_numpy(places)] = part
-    found = {number: logprobs_T for share in world.gather(own) for number, logprobs_T in share.items()}
+    found = {number: logprobs_T for share in world.data.gather(own) for number, logprobs_T in share.items()}
     return [
         found[number] if number in found else torch.full((len(sequence.ids),), math.nan)
         for number, sequence in enumerate(sequences)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from foresail.model.attention import PackedAttention
+from foresail.model.context import ExchangedAttention, complete, of_members
 from foresail.model.decoder import Decoder
 from foresail.model.output import NOTHING, Output
 from foresail.model.readouts import Readout, likelihood_at
@@ -47,15 +48,48 @@ class NonFiniteLoss(RunStopped):
 
 
 def run_packed(model: Decoder, batch: PackedBatch, readout: Readout[R]) -> Output[R]:
-    return model(batch.ids_T, batch.positions_T, PackedAttention(batch.starts_S1, batch.parents_S), readout)
+    """What the readout makes of this rank's tokens: all, or those of its slice (see `own_losses`)."""
+    attend = PackedAttention(batch.starts_S1, batch.parents_S)
+    if (own := batch.slice) is None:
+        return model(batch.ids_T, batch.positions_T, attend, readout)
+    value, losses, statistics = model(
+        batch.ids_T[own.tokens],
+        batch.positions_T[own.tokens],
+        ExchangedAttention(attend, own.group),
+        readout,
+    )
+    return Output(
+        value,
+        {name: of_members(loss, own.group).mean() for name, loss in losses.items()},
+        {
+            name: of_members(number, own.group).amax()
+            if is_extreme(name)
+            else of_members(number, own.group).mean()
+            for name, number in statistics.items()
+        },
+    )
+
+
+def own_losses(batch: PackedBatch) -> tuple[Tensor, Tensor]:
+    """Where this rank reads, among its own tokens, and the ids that follow there."""
+    if (own := batch.slice) is None:
+        return batch.sources_M, batch.ids_T[batch.targets_M]
+    return batch.sources_M[own.own_R] - own.tokens.start, batch.ids_T[batch.targets_M[own.own_R]]
+
+
+def of_all_losses(own: Tensor, batch: PackedBatch) -> Tensor:
+    """What was read at `own_losses` for every token with a loss, whoever has read it."""
+    if batch.slice is None:
+        return own
+    return complete(own, batch.slice.own_R, batch.targets_M.numel(), batch.slice.group)
 
 
 def score_tokens(
     model: Decoder, batch: PackedBatch, temperature: float = 1.0
 ) -> Output[tuple[Tensor, Tensor]]:
     """Log-probability of every token with a loss, and the entropy (no gradient) of what it was drawn from."""
-    readout = likelihood_at(batch.sources_M, batch.ids_T[batch.targets_M], temperature)
-    return run_packed(model, batch, readout)
+    (logprobs, entropy), *side = run_packed(model, batch, likelihood_at(*own_losses(batch), temperature))
+    return Output((of_all_losses(logprobs, batch), of_all_losses(entropy, batch)), *side)
 
 
 def token_logprobs(model: Decoder, batch: PackedBatch, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
@@ -81,7 +115,7 @@ def train_step(
     -> {"loss": …, "grad_norm": before it was clipped, …}: all else are means over the update's tokens. Nothing is
     read from the device until the end, so it is never waited for.
     """
-    optimizer, world = learner.optimizer, learner.world
+    optimizer, world = learner.optimizer, learner.world.data
     assert optimizer is not None, f"{learner.name} is frozen"
     scale = optimizer.gradients.scale
     num_tokens = world.sum(sum(batch.targets_M.numel() for batch in batches))
@@ -161,7 +195,7 @@ def find_culprit(learner: Learner[Any], batches: Sequence[PackedBatch], batch_lo
         loss, _ = add_side_losses(batch_loss(learner.model, batch), 1.0, 1)
         optimizer.gradients.add(loss)
         norm, mine = optimizer.clip(), loss.item()
-        value = learner.world.sum(mine)
+        value = learner.world.data.sum(mine)
         if not math.isfinite(value):
             what, guilty = f"loss is {value}", not math.isfinite(mine)
             break
@@ -171,7 +205,7 @@ def find_culprit(learner: Learner[Any], batches: Sequence[PackedBatch], batch_lo
     else:
         what, guilty = "the sum of all gradients is not finite, though each is,", True
     optimizer.zero_grad()
-    found = learner.world.gather((batch.names, count_places(batch)) if guilty else ((), 0))
+    found = learner.world.data.gather((batch.names, count_places(batch)) if guilty else ((), 0))
     return describe([name for names, _ in found for name in names], sum(places for _, places in found), what)
 
 

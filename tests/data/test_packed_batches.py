@@ -9,8 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.data.packing import pack
+from foresail.data.packing import pack, pack_batch, plan_batches
 from foresail.records import PackedBatch, TrainSequence
+from foresail.world import ContextGroup
 
 FIELDS = ("advantages", "old_logprobs", "rollout_logprobs", "ref_logprobs")
 
@@ -52,6 +53,37 @@ def test_every_loss_token_arrives_once_with_what_belongs_to_it(all_masks: list[l
         if on
     }
     assert found == expected
+
+
+@settings(deadline=None)
+@given(st.lists(masks, min_size=1, max_size=8), st.integers(1, 5), st.sampled_from([None, 0.0]))
+def test_ranks_that_share_a_batch_have_equal_slices_and_read_every_loss_once(
+    all_masks: list[list[int]], ranks: int, share_from: float | None
+) -> None:
+    sequences = [
+        TrainSequence(ids=[7, *range(1, len(mask))], loss_mask=mask, side={"turn": [3] * len(mask)})
+        for mask in all_masks
+    ]
+    weights = [1.0] * len(sequences)
+    for plan in plan_batches(sequences, max_tokens=12 * ranks, share_from=share_from):
+        alone = pack_batch(sequences, weights, plan, "cpu")
+        count, read, tokens = alone.ids_T.numel(), [], []
+        for rank in range(ranks):
+            batch = pack_batch(sequences, weights, plan, "cpu", ContextGroup(rank, ranks, None))
+            own = batch.slice
+            assert own is not None and batch.ids_T.numel() <= 12 * ranks
+            size = batch.ids_T.numel()
+            assert own.tokens == slice(rank * size // ranks, (rank + 1) * size // ranks)
+            assert 0 <= size - count < ranks == size // (own.tokens.stop - own.tokens.start)
+            assert batch.starts_S1.tolist() == [*alone.starts_S1.tolist()[:-1], size]
+            assert torch.equal(batch.sources_M, alone.sources_M), "padding has no loss and is nobody's source"
+            assert torch.equal(batch.ids_T[:count], alone.ids_T) and batch.positions_T[count:].sum() == 0
+            assert batch.side["turn"].tolist() == [3] * count + [-1] * (size - count)
+            tokens += batch.ids_T[own.tokens].tolist()
+            read += own.own_R.tolist()
+            assert all(place in range(size)[own.tokens] for place in batch.sources_M[own.own_R].tolist())
+        assert sorted(read) == [*range(alone.sources_M.numel())]
+        assert tokens[:count] == alone.ids_T.tolist()
 
 
 def test_batches_hold_sequences_of_like_length() -> None:

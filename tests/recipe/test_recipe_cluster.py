@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sound_recipe import make
+from sound_recipe import in_empty_folder, make
 
 from foresail.recipe import ray_cluster
-from foresail.recipe.cluster import Cluster, training_mistakes
+from foresail.recipe.cluster import TORCHRUN, Cluster, head_mistakes, training_mistakes
 from foresail.recipe.describe import describe
 from foresail.recipe.parts import Rollout
 from foresail.recipe.placement import Placement, lines_for, misfits, place, placement_refusals
 from foresail.recipe.preflight import preflight
 from foresail.recipe.ray_cluster import Room, environment, start_environment
+
+__all__ = ["in_empty_folder"]  # a fixture for every test here
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,58 @@ from foresail.recipe.ray_cluster import Room, environment, start_environment
 def test_what_does_not_go_together_is_a_mistake(override: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make(override)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["cluster.ranks=3", "cluster.context=2"], "set cluster.ranks = 4, or cluster.context = 1"),
+        (
+            ["cluster.ranks=66", "cluster.context=2"],
+            "exceeds the 32 samples .* set cluster.ranks = 64 or less",
+        ),
+        (["cluster.ranks=2", "micro_batch_tokens=30"], "= 60 or more, or raise cluster.context"),
+        (
+            ["cluster.ranks=2", "cluster.context=2", "micro_batch_tokens=29"],
+            "a micro-batch of 58 tokens on 2 ranks; set micro_batch_tokens = 30 or more$",
+        ),
+    ],
+)
+def test_groups_of_ranks_that_cannot_be_are_mistakes(overrides: list[str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make(*overrides)
+
+
+def test_a_sequence_too_long_for_one_rank_fits_several() -> None:
+    recipe = make("cluster.ranks=2", "cluster.context=2", "micro_batch_tokens=30")
+    assert (recipe.packed_tokens, recipe.tokens_at_once) == (60, 30)
+    found = preflight(recipe)
+    assert not found.refusals and "30 tokens of one micro-batch of 60 tokens" in describe(found)
+
+
+def test_ranks_of_torchrun_form_groups_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = make("cluster.context=2")  # a recorded recipe is read wherever one looks at it
+    assert "divide the number of ranks, 1, into" in " ".join(preflight(recipe).refusals)
+    for name, value in zip(TORCHRUN, ("0", "4", "0", "127.0.0.1", "1"), strict=True):
+        monkeypatch.setenv(name, value)
+    assert not preflight(recipe).refusals
+    monkeypatch.setenv("WORLD_SIZE", "5")
+    assert "divide the number of ranks, 5, into" in " ".join(preflight(recipe).refusals)
+
+
+@given(st.integers(1, 12), st.integers(1, 8), st.integers(1, 12))
+def test_heads_are_refused_where_queries_and_their_keys_cannot_be_dealt_alike(
+    context: int, kv_heads: int, queries: int
+) -> None:
+    """By brute force: each rank has as many queries, in groups of one size, one group for each of its key heads."""
+    heads = kv_heads * queries
+    each = heads // context
+    seen = [[head // queries for head in range(rank * each, (rank + 1) * each)] for rank in range(context)]
+    even = heads % context == 0 and len({keys.count(key) for keys in seen for key in keys}) == 1
+    said = "".join(head_mistakes(context, heads, kv_heads))
+    assert bool(said) == (not even)
+    for size in said.partition("it may be ")[2].split(", ") if said else []:
+        assert not [*head_mistakes(int(size), heads, kv_heads)], "what it names goes"
 
 
 def test_ray_places_native_rollout_workers_only() -> None:

@@ -304,7 +304,14 @@ def test_ranks_have_a_share_of_the_weights_on_gpus_and_a_micro_batch_each_on_a_c
     assert many.estimate_memory(shape, "cpu").activations == 4 * host.activations
 
 
+def test_ranks_that_share_a_batch_hold_a_slice_of_what_it_keeps() -> None:
+    shape, two = ModelShape(**SHAPES["wide"]), Cluster(ranks=2, context=2)
+    whole = rl(micro_batch_tokens=1024).estimate_memory(shape, "cuda")
+    sliced = rl(micro_batch_tokens=512, cluster=two).estimate_memory(shape, "cuda")
+    assert sliced.activations == whole.activations / 2
+
+
 def test_a_checkpoint_of_ranks_is_as_large_as_any() -> None:
     shape = ModelShape(**SHAPES["wide"])
-    recipes = rl(), rl(cluster=Cluster(ranks=4))
+    recipes = rl(), rl(cluster=Cluster(ranks=4)), rl(cluster=Cluster(ranks=4, context=4))
     assert len({recipe.measure_checkpoint(shape, "cuda") for recipe in recipes}) == 1

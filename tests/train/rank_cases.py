@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, get_args
 
+import pytest
 import torch
 import torch.distributed as dist
 from small_training import SHAPE, VOCABULARY, small_model, small_sequences
@@ -17,11 +19,14 @@ from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.batch_losses import KINDS, sft_loss
 from foresail.model.adapters import Adapters
+from foresail.model.attention import PackedAttention
+from foresail.model.context import ExchangedAttention, of_members
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.model.hf import load_model, save_model
 from foresail.model.lora import add_pairs
 from foresail.model.shards import first_row, gather_whole, local, own_rows, put_rows, shard
+from foresail.recipe.cluster import head_mistakes
 from foresail.recipe.parts import Critic as CriticSettings
 from foresail.recipe.parts import Lora, Loss, Optimizer
 from foresail.records import Group, Problem, Sample, TrainSequence, Verdict
@@ -31,12 +36,12 @@ from foresail.train.gradients import GradientSums
 from foresail.train.learner import Learner, arrangement
 from foresail.train.optimizer import build_optimizer
 from foresail.train.policy_update import add_logprobs, batch_loss
-from foresail.train.ranks import joined
+from foresail.train.ranks import ProcessWorld, joined
 from foresail.train.scoring import score_sequences
 from foresail.train.step import LossOfBatch, NonFiniteLoss, token_loss, train_step
 from foresail.train.turn_credit import uniform_advantages
 from foresail.train.updates import compute_advantages, pack_groups
-from foresail.world import World
+from foresail.world import ContextGroup, World
 
 CPU = torch.device("cpu")
 LORA = Lora(rank=2, alpha=8.0)
@@ -253,16 +258,31 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
         )
 
 
+def shared_cases(size: int) -> list[str]:
+    """Those that context groups compute as well: all but the other aggregations; on many ranks one of each kind."""
+    names = [name for name, _ in cases()]
+    if size > 2:
+        every = [*KINDS, "KL", "SFT with pairs", "critic", "one sample", "scores", "culprit", "random"]
+        return [next(name for name in names if name.startswith(kind)) for kind in every]
+    return [name for name in names if not name.endswith(get_args(Aggregation)[1:])]
+
+
 # In the ranks' processes.
 
 
 def work(rank: int, size: int, folder: Path) -> None:
-    """All cases, and what only ranks have; rank 0 writes what was found."""
+    """All cases with context groups of every size, and what only ranks have; rank 0 writes what was found."""
     torch.set_num_threads(1)
     choose_library(torch.float32)
     with joined(rank, size, dist.FileStore(str(folder / "store"), size), CPU) as world:
-        found = {name: case(world) for name, case in cases()}
+        found: Found = {"cases": {1: {name: case(world) for name, case in cases()}}}
         found["world"] = totals(world)
+        for context in (2, 4):
+            if size % context == 0:
+                grouped = ProcessWorld(world.mesh, context)
+                named = dict(cases())
+                found["cases"][context] = {name: named[name](grouped) for name in shared_cases(size)}
+                members(grouped)
         rows(world)
         saved(world, folder / "saved")
         found["states"] = states(world, folder / "states")
@@ -281,6 +301,53 @@ def totals(world: World) -> Found:
         "shared": world.share(f"of {world.rank}"),
         "gathered": world.gather(world.rank),
     }
+
+
+def members(world: ProcessWorld) -> None:
+    """Of the world of context groups: totals over groups, what each member has; heads that cannot be divided."""
+    data, context = world.data, world.context
+    assert context is not None
+    assert (data.size, data.rank) == (world.size // context.size, world.rank // context.size)
+    assert data.sum(1.0) == data.sum(torch.ones(())) == data.size
+    assert data.sum(float("inf")) == float("inf"), "no 0 x inf of those who are silent"
+    assert data.max(data.rank) == data.size - 1
+    assert data.gather(world.rank) == [*range(0, world.size, context.size)]
+    value = torch.tensor(float(context.rank), requires_grad=True)
+    seen = of_members(value, context.group)
+    assert seen.tolist() == [*range(context.size)]
+    seen.mean().backward()
+    assert value.grad == 1 / context.size
+    attend = ExchangedAttention(lambda layer, q, k, v: q, context.group)
+    with pytest.raises(ValueError, match="does not divide the model's 3 attention heads"):
+        attend(0, *(torch.zeros(2, heads, 4) for heads in (3, 3, 3)))
+    numbers = random.Random(context.size)
+    for _ in range(20):
+        exchanged(context, numbers)
+
+
+def exchanged(context: ContextGroup, numbers: random.Random) -> None:
+    """Random heads and segments: this rank's slice is that of whole attention, and so are its gradients."""
+    kv_heads = numbers.choice([1, 2, 3, 4, 8])
+    heads = kv_heads * numbers.choice([1, 2, 3, 4, 8])
+    if [*head_mistakes(context.size, heads, kv_heads)]:
+        return
+    lengths = [numbers.randint(1, 7) for _ in range(numbers.randint(1, 5))]
+    lengths[-1] += -sum(lengths) % context.size
+    parents = [-1, *([0] * (len(lengths) - 1))] if len(lengths) > 1 and numbers.random() < 0.5 else None
+    starts_S1 = torch.tensor([0, *accumulate(lengths)])
+    attend = PackedAttention(starts_S1, None if parents is None else torch.tensor(parents))
+    generator = torch.Generator().manual_seed(numbers.randrange(999))
+    size, each = sum(lengths), sum(lengths) // context.size
+    own = slice(context.rank * each, (context.rank + 1) * each)
+    whole = [torch.randn(size, h, 4, generator=generator) for h in (heads, kv_heads, kv_heads, heads)]
+    found = [x[own].clone().requires_grad_() for x in whole[:3]]
+    expected = [x.clone().requires_grad_() for x in whole[:3]]
+    ours, theirs = ExchangedAttention(attend, context.group)(0, *found), attend(0, *expected)
+    torch.testing.assert_close(ours, theirs[own], rtol=1e-5, atol=1e-6)
+    ours.backward(whole[3][own])
+    theirs.backward(whole[3])
+    for mine, all_of_them in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine.grad, all_of_them.grad[own], rtol=1e-5, atol=2e-6)  # type: ignore[index]
 
 
 def rows(world: World) -> None:

@@ -43,9 +43,10 @@ CLOCK = ("timing_s/", "perf/", "rollout/tokens_per_second")  # what depends on t
 def recipe(tiny_tokenizer: Path, tiny_conversations: Path, tmp_path: Path) -> Callable[..., Sft]:
     """Four steps, a checkpoint every other; `recipe("name", ranks=2)`."""
 
-    def make(name: str, ranks: int = 1, **changes: Any) -> Sft:
+    def make(name: str, ranks: int = 1, context: int = 1, **changes: Any) -> Sft:
         given = {"steps": 4, "checkpoints": Checkpoints(every=2, keep=9, resumable=9), **changes}
-        run, cluster = Run(name=name, root=str(tmp_path), device="cpu"), Cluster(ranks=ranks)
+        run = Run(name=name, root=str(tmp_path), device="cpu")
+        cluster = Cluster(ranks=ranks, context=context)
         return sft_recipe(
             tiny_tokenizer, tiny_conversations, tmp_path, run=run, cluster=cluster, batch_size=7, **given
         )
@@ -66,13 +67,13 @@ def same_curve(ours: Outcome, theirs: Outcome) -> None:
         assert one == pytest.approx(other, rel=1e-4, abs=2e-5)
 
 
-def resume_copy(outcome: Outcome, name: str, ranks: int) -> Outcome:
+def resume_copy(outcome: Outcome, name: str, ranks: int, context: int = 1) -> Outcome:
     """From the checkpoint of step 2, in a copy of the run's folder."""
     folder = outcome.run.with_name(name)
     shutil.copytree(outcome.run, folder)
     shutil.rmtree(folder / "checkpoints" / "step_4")
     run = RunDirectory(folder)
-    recipe = extend(run, [f"cluster.ranks={ranks}"])
+    recipe = extend(run, [f"cluster.ranks={ranks}", f"cluster.context={context}"])
     where = recipe.run.model_copy(update={"name": name})
     stage: Any = run_sft if isinstance(recipe, Sft) else run_rl
     resumed: Outcome = stage(recipe.model_copy(update={"run": where}), resume=True)
@@ -118,13 +119,14 @@ def test_ranks_have_the_curve_of_one_process_and_any_number_goes_on(
 def test_exact_weights_and_bytes_of_states_go_on_too(
     recipe: Callable[..., Sft], forked_workers: None
 ) -> None:
-    """Weights that are rounded for others, moments of a byte: bit for bit as well."""
+    """Weights that are rounded for others, moments of a byte, ranks that share micro-batches: bit for bit too."""
     settings = {
         "optimizer": Optimizer(lr=5e-3, states="8bit"),
         "checkpoints": Checkpoints(every=2, keep=9, resumable=9, dtype="bfloat16"),
     }
-    together = run_sft(recipe("together", ranks=2, **settings))
-    assert contents(resume_copy(together, "again", 2).checkpoint) == contents(together.checkpoint)
+    together = run_sft(recipe("together", ranks=2, context=2, **settings))
+    again = resume_copy(together, "again", 2, context=2)
+    assert contents(again.checkpoint) == contents(together.checkpoint)
     assert resume_copy(together, "alone", 1).finished
 
 
@@ -132,7 +134,9 @@ def test_exact_weights_and_bytes_of_states_go_on_too(
 def test_reinforcement_on_ranks_draws_the_same_samples(
     tiny_checkpoint: Path, tmp_path: Path, forked_workers: None, kind: str
 ) -> None:
-    """The rich one has low-rank pairs, a critic and a reference, which every rank has a share of."""
+    """The rich one has low-rank pairs, a critic and a reference, which every rank has a share of. The plain one
+    goes on with ranks that share every micro-batch.
+    """
     rich = {
         "lora": Lora(rank=4),
         "critic": Critic(),
@@ -154,7 +158,7 @@ def test_reinforcement_on_ranks_draws_the_same_samples(
     alone, together = train("alone", 1), train("together", 2)
     same_curve(together, alone)
     assert drawn(together) == drawn(alone)
-    again = resume_copy(together, "again", 2 if kind == "rich" else 1)
+    again = resume_copy(together, "again", 2, context=1 if kind == "rich" else 2)
     same_curve(again, alone)
     assert drawn(again) == drawn(alone)
     if kind == "rich":
