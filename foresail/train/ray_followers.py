@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch.distributed as dist
 
@@ -36,17 +38,17 @@ from foresail.train.followers import Led
 from foresail.train.network import HERE, between_hosts, on_this_host, open_store
 
 NOTICING = 60.0  # seconds until Ray tells that a host is gone
+MEETING = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A rank among the others: who it is, where they meet, and in which folder relative paths begin."""
+    """A rank among the others, and where they meet."""
 
     rank: int
     size: int
     address: str
     port: int
-    folder: str
     device: str
 
 
@@ -59,19 +61,14 @@ def ray_followers(size: int, room: Room, folder: Path, device: str) -> Iterator[
         followers = [RayFollower(rank, folder, options) for rank, options in enumerate(places, start=1)]
         try:
             here = get_node_ip_address()
-            address = HERE if {follower.wait_for_start() for follower in followers} == {here} else here
+            hosts = {follower.wait_for("here") for follower in followers}
+            address = HERE if hosts == {here} else here
             store = open_store(address)
             for follower in followers:
-                follower.begin(
-                    Place(
-                        rank=follower.rank,
-                        size=size,
-                        address=address,
-                        port=store.port,
-                        folder=str(Path.cwd()),
-                        device=device,
-                    )
-                )
+                rank, port = follower.rank, store.port
+                follower.begin(Place(rank=rank, size=size, address=address, port=port, device=device))
+            for follower in followers:
+                follower.wait_for("met")
             network = network_of(address, here)
             yield Led(followers=followers, store=store, network=network, noticing=NOTICING)
         finally:
@@ -88,20 +85,20 @@ class RayFollower:
 
     def __init__(self, rank: int, folder: Path, options: dict[str, Any]) -> None:
         self.rank, self.folder = rank, folder
-        self.actor = start_actor(RankActor, options)
+        self.actor = start_actor(RankActor, options, str(Path.cwd()))
         self.line, self.lock = Line(self.actor), threading.Lock()
-        self.host: str | None = None
+        self.said: dict[str, str] = {}
         self.told: Exception | None = None
-        self.failed_at, self.is_done = 0.0, False
+        self.failed_at = 0.0
 
-    def wait_for_start(self) -> str:
-        """The address of its host."""
-        while self.host is None:
+    def wait_for(self, word: Literal["here", "met"]) -> str:
+        """What it says with it; its error, if that is what comes."""
+        while word not in self.said:
             with self.lock:
                 self._listen(PATIENCE)
             if self.told is not None:
                 raise self.told
-        return self.host
+        return self.said[word]
 
     def begin(self, place: Place) -> None:
         send_order(self.actor, "begin", place)
@@ -114,40 +111,39 @@ class RayFollower:
 
     @property
     def ended(self) -> bool:
-        return self.failure is not None or self.is_done
+        return self.failure is not None or "done" in self.said
 
     def close(self) -> None:
         end_actor(self.actor)
 
     def _listen(self, seconds: float) -> None:
-        if self.told is not None or self.is_done:
+        if self.told is not None or "done" in self.said:
             return
         try:
-            for kind, content in self.line.receive(seconds):
-                match kind:
-                    case "here":
-                        self.host = content
-                    case "failed":
-                        self.told, self.failed_at = content.error, time.time()
-                    case "done":
-                        self.is_done = True
+            for word, content in self.line.receive(seconds):
+                if word != "failed":
+                    self.said[word] = content
+                elif self.told is None:
+                    self.told, self.failed_at = content.error, time.time()
             self.line.check_silence()
         except ActorLost as lost:
-            self.told = describe_loss(
-                self.folder, self.rank, f"on {self.host or 'no host yet'} is lost: {lost}"
-            )
+            where = self.said.get("here", "no host yet")
+            self.told = describe_loss(self.folder, self.rank, f"on {where} is lost: {lost}")
         except ActorFailed as failed:
             self.told = RankFailed(f"rank {self.rank} failed:\n{failed}")
 
 
 class RankActor:
-    """What Ray runs. The rank is on a thread of its own, so that calls are answered whatever it does."""
+    """What Ray runs. The rank is on a thread of its own, so that calls are answered whatever it does.
 
-    def __init__(self) -> None:
+    It says `here` with its host's address, `met` once it has found rank 0, and at last `failed` or `done`.
+    """
+
+    def __init__(self, folder: str) -> None:
         from ray.util import get_node_ip_address
 
         self.host: str = get_node_ip_address()
-        self.messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.folder, self.messages = folder, queue.SimpleQueue[Message]()
         self.messages.put(("here", self.host))
 
     def begin(self, place: Place) -> None:
@@ -158,8 +154,10 @@ class RankActor:
 
     def _follow(self, place: Place) -> None:
         def meet() -> Any:
-            enter(place.folder)
-            return dist.TCPStore(place.address, place.port)
+            enter(self.folder)
+            store = find_store(place.address, place.port)
+            self.messages.put(("met", self.host))
+            return store
 
         def tell(failure: Failure) -> None:
             self.messages.put(("failed", failure))
@@ -167,4 +165,14 @@ class RankActor:
         with contextlib.suppress(Exception), network_of(place.address, self.host):  # it is told
             # of the GPUs it sees only those that Ray has given it
             follow(place.rank, place.size, meet, tell, device=place.device, local_rank=0)
-            self.messages.put(("done", None))
+            self.messages.put(("done", self.host))
+
+
+def find_store(address: str, port: int) -> Any:
+    try:
+        return dist.TCPStore(address, port, timeout=MEETING)
+    except dist.DistError as error:
+        raise ValueError(
+            f"host {socket.gethostname()} does not reach rank 0 at {address}:{port}; hosts of ranks connect to "
+            f"each other on any port, so nothing may stand between them ({error})"
+        ) from error

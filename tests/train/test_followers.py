@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -105,7 +106,7 @@ def failure_of(follower: RayFollower) -> Exception:
 
 def test_a_killed_actor_is_a_lost_rank_and_the_message_says_how_to_resume(ray: FakeRay) -> None:
     follower = RayFollower(2, Path("runs/rl"), {})
-    assert follower.wait_for_start() == "10.0.0.7" and not follower.ended
+    assert follower.wait_for("here") == "10.0.0.7" and not follower.ended
     ray.handles[0].die()
     lost = failure_of(follower)
     assert isinstance(lost, RankLost) and follower.failed_at == 0.0 and follower.ended
@@ -114,7 +115,7 @@ def test_a_killed_actor_is_a_lost_rank_and_the_message_says_how_to_resume(ray: F
 
 def test_a_silent_actor_is_lost_too(ray: FakeRay, monkeypatch: pytest.MonkeyPatch) -> None:
     follower = RayFollower(1, Path("runs/rl"), {})
-    follower.wait_for_start()
+    follower.wait_for("here")
     follower.line.heard_at -= actors.PATIENCE + 1
     monkeypatch.setattr(follower.line, "receive", lambda seconds: [])  # its call is under way for ever
     assert "no sign of life for 600 s" in str(failure_of(follower))
@@ -125,7 +126,7 @@ def test_an_actor_tells_its_rank_s_error_and_its_end(ray: FakeRay, monkeypatch: 
         tell(Failure(kind=RankFailed, text=f"rank {rank} failed: a mistake of ours"))
         raise KeyError("a mistake of ours")
 
-    place = ray_followers.Place(rank=1, size=2, address="127.0.0.1", port=1, folder=".", device="cpu")
+    place = ray_followers.Place(rank=1, size=2, address="127.0.0.1", port=1, device="cpu")
     failing, ending = (RayFollower(1, Path("runs/rl"), {}) for _ in range(2))
     monkeypatch.setattr(ray_followers, "follow", fail)
     failing.begin(place)
@@ -142,17 +143,28 @@ def test_an_actor_tells_its_rank_s_error_and_its_end(ray: FakeRay, monkeypatch: 
 def test_an_actor_that_cannot_begin_is_a_failure_with_its_traceback(
     ray: FakeRay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: Any) -> None:
+    def refuse(self: Any, folder: str) -> None:
         raise ModuleNotFoundError("No module named 'foresail'")
 
     monkeypatch.setattr(RankActor, "__init__", refuse)
     with pytest.raises(RankFailed, match="No module named 'foresail'"):
-        RayFollower(1, Path("runs/rl"), {}).wait_for_start()
+        RayFollower(1, Path("runs/rl"), {}).wait_for("here")
 
 
-def test_a_host_without_the_folder_of_the_run_is_told_of(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="start it in a folder that all hosts share"):
-        actors.enter(str(tmp_path / "not here"))
+def test_a_host_without_the_folder_or_the_way_to_rank_0_is_told_of_before_rank_0_joins(
+    ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_followers, "MEETING", timedelta(seconds=0.1))
+    store = network.open_store("127.0.0.1")
+    place = ray_followers.Place(rank=1, size=2, address="127.0.0.2", port=store.port, device="cpu")
+    astray, homeless = (RayFollower(1, Path("runs/rl"), {}) for _ in range(2))
+    astray.begin(place)
+    with pytest.raises(ValueError, match=r"rank 1: host .* does not reach rank 0 at 127\.0\.0\.2"):
+        astray.wait_for("met")
+    ray.handles[1].actor.folder = str(tmp_path / "not here")
+    homeless.begin(place)
+    with pytest.raises(ValueError, match=r"rank 1: host .* cannot enter .*a folder that all hosts share"):
+        homeless.wait_for("met")
 
 
 # Ports.
