@@ -3,9 +3,14 @@
 One rank has all of every weight, so its time above the plain trainer's is what FSDP2 itself costs. Both take turns,
 each made anew; seconds are those of the fastest update of each. Several ranks deal the same update among them.
 
+With `--context N` groups of N ranks share every micro-batch, and one long sequence is passed through the model as
+well, by one process and by such a group: the bytes that a forward pass keeps for its backward pass. On a GPU those
+are what its allocator says; on a CPU the storages that autograd saves, without weights.
+
     python benchmarks/ranks.py --shape 7B                       # on a GPU, one rank
     python benchmarks/ranks.py --shape 135M --samples 16 --longest 64 --ranks 2
     python benchmarks/ranks.py --shape tiny --device cpu
+    python benchmarks/ranks.py --device cpu --ranks 2 --context 2 --samples 16 --micro-batch 1024
 The last line is JSON.
 """
 
@@ -24,15 +29,17 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
 from gpu_loads import SHAPES
+from torch.autograd.graph import saved_tensors_hooks
 from train_gpu import make_sequences
 
 from foresail.algorithms.aggregation import token_weights
-from foresail.algorithms.batch_losses import policy_loss
+from foresail.algorithms.batch_losses import policy_loss, sft_loss
+from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
-from foresail.model.shards import gather_whole
+from foresail.model.shards import gather_whole, local
 from foresail.recipe.parts import Loss, Optimizer
 from foresail.recipe.shape import ModelShape
-from foresail.records import PackedBatch
+from foresail.records import PackedBatch, TrainSequence
 from foresail.train.dealing import describe_shares, pack_share
 from foresail.train.follow import own_device
 from foresail.train.learner import Learner, arrangement
@@ -40,7 +47,7 @@ from foresail.train.network import on_this_host
 from foresail.train.optimizer import build_optimizer
 from foresail.train.ranks import joined
 from foresail.train.step import token_loss, train_step
-from foresail.world import ONE_PROCESS, World
+from foresail.world import ONE_PROCESS, World, context_size
 
 TINY = ModelShape(
     vocab_size=1000,
@@ -72,6 +79,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--shape", choices=["tiny", *SHAPES], default="tiny")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--context", type=int, default=1, help="ranks that share a micro-batch")
+    parser.add_argument("--long", type=int, default=4096, help="tokens of the one long sequence")
     parser.add_argument("--samples", type=int, default=64, help="of an update")
     parser.add_argument("--longest", type=int, default=1024, help="response in tokens")
     parser.add_argument("--micro-batch", type=int, default=12_288, help="tokens")
@@ -87,7 +96,7 @@ def work(rank: int, options: argparse.Namespace, folder: Path) -> None:
     if device.type == "cpu":
         torch.set_num_threads(max(1, torch.get_num_threads() // size))
     store = dist.FileStore(str(folder / "store"), size)
-    with on_this_host(), joined(rank, size, store, device) as world:
+    with on_this_host(), joined(rank, size, store, device, context=options.context) as world:
         plain: list[Figures] = []
         sharded: list[Figures] = []
         for _ in range(options.turns):
@@ -101,10 +110,18 @@ def work(rank: int, options: argparse.Namespace, folder: Path) -> None:
                 "torch": torch.__version__,
                 "shape": options.shape,
                 "ranks": size,
+                "context": options.context,
                 "plain": fastest(plain),
                 "sharded": fastest(sharded),
             }
             result["cost"] = round(result["sharded"]["seconds"] / result["plain"]["seconds"] - 1, 4)
+        if options.context > 1:
+            alone = long_pass(ONE_PROCESS, device, options) if rank == 0 else None
+            world.gather(None)
+            shared = world.gather(long_pass(world, device, options))
+            if rank == 0:
+                result["long_sequence"] = {"alone": alone, "shared": shared[: options.context]}
+        if rank == 0:
             (folder / "result.json").write_text(json.dumps(result))
 
 
@@ -130,7 +147,7 @@ def measure(world: World, device: torch.device, options: argparse.Namespace) -> 
     first = update()
     seconds = min(timed(update, world, device) for _ in range(options.updates))
     gathering = timed(partial(gather_all, learner), world, device)
-    tokens = world.sum(sum(batch.ids_T.numel() for batch in batches))
+    tokens = world.data.sum(sum(batch.ids_T.numel() for batch in batches))
     figures = {
         "seconds": round(seconds, 5),
         "tokens_per_second": round(tokens / seconds),
@@ -149,6 +166,51 @@ def measure(world: World, device: torch.device, options: argparse.Namespace) -> 
     if device.type == "cuda":
         torch.cuda.empty_cache()
     return figures
+
+
+def long_pass(world: World, device: torch.device, options: argparse.Namespace) -> Figures:
+    """One sequence, which a context group shares: what each rank keeps of it for the backward pass."""
+    shape = TINY if options.shape == "tiny" else SHAPES[options.shape]
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    model = build_model(shape, seed=0, dtype=dtype, device=device, arrange=arrangement(None, world))
+    if options.recompute:
+        model.recompute_blocks()
+    numbers = torch.randint(shape.vocab_size, (options.long,), generator=torch.Generator().manual_seed(0))
+    sequence = TrainSequence(ids=numbers.tolist(), loss_mask=[0] + [1] * (options.long - 1))
+    room = -(-options.long // context_size(world))
+    batches = [*pack_share([sequence], [1 / options.long], world, max_tokens=room, device=device)]
+    own = batches[0].slice
+    kept, total = kept_bytes(model, batches[0])
+    total.backward()
+    figures = {
+        "tokens": options.long if own is None else own.tokens.stop - own.tokens.start,
+        "kept_mb": round(kept / 1e6, 2),
+        "loss": total.item(),
+    }
+    if world.rank == 0:
+        print("long sequence:", "alone" if world.mesh is None else "shared", figures, flush=True)
+    return figures
+
+
+def kept_bytes(model: Decoder, batch: PackedBatch) -> tuple[int, torch.Tensor]:
+    """Of a forward pass, and the loss that it ends in."""
+    if batch.ids_T.is_cuda:
+        before = torch.cuda.memory_allocated()
+        loss = token_loss(model, batch, loss=sft_loss).loss
+        return torch.cuda.memory_allocated() - before, loss
+    weights = {local(weight).untyped_storage().data_ptr() for weight in model.parameters()}
+    saved: dict[int, torch.Tensor] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        saved[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss = token_loss(model, batch, loss=sft_loss).loss
+    # gathered weights are let go of by now, and have no bytes
+    return sum(
+        tensor.untyped_storage().nbytes() for place, tensor in saved.items() if place not in weights
+    ), loss
 
 
 def gather_all(learner: Learner[Any]) -> None:

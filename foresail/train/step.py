@@ -58,16 +58,17 @@ def run_packed(model: Decoder, batch: PackedBatch, readout: Readout[R]) -> Outpu
         ExchangedAttention(attend, own.group),
         readout,
     )
-    return Output(
-        value,
-        {name: of_members(loss, own.group).mean() for name, loss in losses.items()},
-        {
-            name: of_members(number, own.group).amax()
-            if is_extreme(name)
-            else of_members(number, own.group).mean()
-            for name, number in statistics.items()
-        },
+    losses, statistics = (
+        {name: over_members(name, number, own.group) for name, number in numbers.items()}
+        for numbers in (losses, statistics)
     )
+    return Output(value, losses, statistics)
+
+
+def over_members(name: str, value: Tensor, group: Any) -> Tensor:
+    """Of slices as long as each other: their mean, padding included, or the greatest."""
+    values_C = of_members(value, group)
+    return values_C.amax() if is_extreme(name) else values_C.mean()
 
 
 def own_losses(batch: PackedBatch) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ from torch import Tensor
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.batch_losses import KINDS, sft_loss
+from foresail.data.packing import Segment, pack_batch
 from foresail.model.adapters import Adapters
 from foresail.model.attention import PackedAttention
 from foresail.model.context import ExchangedAttention, of_members
@@ -25,6 +26,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.model.hf import load_model, save_model
 from foresail.model.lora import add_pairs
+from foresail.model.output import Output
 from foresail.model.shards import first_row, gather_whole, local, own_rows, put_rows, shard
 from foresail.recipe.cluster import head_mistakes
 from foresail.recipe.parts import Critic as CriticSettings
@@ -38,7 +40,7 @@ from foresail.train.optimizer import build_optimizer
 from foresail.train.policy_update import add_logprobs, batch_loss
 from foresail.train.ranks import ProcessWorld, joined
 from foresail.train.scoring import score_sequences
-from foresail.train.step import LossOfBatch, NonFiniteLoss, token_loss, train_step
+from foresail.train.step import LossOfBatch, NonFiniteLoss, run_packed, token_loss, train_step
 from foresail.train.turn_credit import uniform_advantages
 from foresail.train.updates import compute_advantages, pack_groups
 from foresail.world import ContextGroup, World
@@ -317,12 +319,20 @@ def members(world: ProcessWorld) -> None:
     assert seen.tolist() == [*range(context.size)]
     seen.mean().backward()
     assert value.grad == 1 / context.size
+    sequence, whole = TrainSequence(ids=[*range(8)], loss_mask=[0] * 8), Segment(number=0, start=0, end=8)
+    batch = pack_batch([sequence], [0.0], [whole], CPU, context)
+    side = run_packed(layer_with_side_losses, batch, lambda hidden, head: hidden)  # type: ignore[arg-type]
+    assert (side.losses["balance"], side.statistics["load_max"]) == (3.5, 7)
     attend = ExchangedAttention(lambda layer, q, k, v: q, context.group)
     with pytest.raises(ValueError, match="does not divide the model's 3 attention heads"):
         attend(0, *(torch.zeros(2, heads, 4) for heads in (3, 3, 3)))
     numbers = random.Random(context.size)
     for _ in range(20):
         exchanged(context, numbers)
+
+
+def layer_with_side_losses(ids_L: Tensor, *_: object) -> Output[Tensor]:
+    return Output(ids_L, {"balance": ids_L.float().mean()}, {"load_max": ids_L.max()})
 
 
 def exchanged(context: ContextGroup, numbers: random.Random) -> None:

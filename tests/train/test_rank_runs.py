@@ -283,8 +283,8 @@ def is_running(process: int) -> bool:
 def test_ranks_of_torchrun_find_each_other(
     recipe: Callable[..., Sft], foresail: CommandLine, forked_workers: None
 ) -> None:
-    """What torchrun sets is an environment; every process gets the same words."""
-    alone, made = run_sft(recipe("alone")), recipe("torchrun")
+    """What torchrun sets is an environment; every process gets the same words. They share micro-batches, too."""
+    alone, made = run_sft(recipe("alone")), recipe("torchrun", context=2)
     path = foresail.folder / "recipe.toml"
     path.write_text(to_toml(made))
     place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
