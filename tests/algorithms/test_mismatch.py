@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from foresail.algorithms.mismatch import mismatch, per_fresh_token
+from foresail.algorithms.mismatch import mismatch, split_by_age
 
 
 def test_sums_by_hand():
@@ -44,7 +44,7 @@ def test_tokens_of_older_weights_do_not_count():
     engine_M = torch.tensor([-1.0, -2.0, -3.0, -4.0])
     trainer_M = engine_M + torch.tensor([5.0, -7.0, 0.25, -0.75])
     sums = mismatch(trainer_M, engine_M, torch.tensor([0.0, 0.0, 1.0, 1.0]))
-    found = per_fresh_token(
+    found = split_by_age(
         {name: value.item() / (1 if name.endswith("max") else 4) for name, value in sums.items()}
     )
     alone = mismatch(trainer_M[2:], engine_M[2:])
@@ -55,4 +55,4 @@ def test_tokens_of_older_weights_do_not_count():
 
 
 def test_where_all_are_fresh_nothing_is_changed():
-    assert per_fresh_token({"rollout/logprob_kl": 2.0}) == {"rollout/logprob_kl": 2.0}
+    assert split_by_age({"rollout/logprob_kl": 2.0}) == {"rollout/logprob_kl": 2.0}
