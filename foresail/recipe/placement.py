@@ -89,12 +89,15 @@ def lines_for(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[st
         each = f"{placed.each.cpus:g} CPU, {placed.each.gpus:g} GPU each"
         yield f"  {placed.what:<18}{placed.count:>4}   {each:<22}  {placed.where}"
     yield "  graders and tools are processes of this host, beside Ray"
-    yield from (f"  {line}" for line in waits(cluster))
+    yield from (f"  {line}" for line in waits(cluster, rollout))
 
 
-def waits(cluster: Cluster) -> Iterator[str]:
-    """Strictly on-policy, so there is always one side that waits."""
-    if cluster.placement == "colocated":
+def waits(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
+    """Strictly on-policy there is always one side that waits; one step ahead it is the faster one."""
+    if rollout.staleness:
+        yield "workers generate the next step while the trainer updates; then the faster side waits for the other,"
+        yield "and both for the weights: rollout.staleness = 1"
+    elif cluster.placement == "colocated":
         yield "workers wait while the trainer updates, and it while they generate: they use the same cores in turn"
     else:
         yield "workers wait while the trainer updates and sends its weights, and it while they generate"

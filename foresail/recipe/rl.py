@@ -139,6 +139,11 @@ class Rl(Stage):
         """Whether what is learned from may be of older weights."""
         return self.dynamic_sampling.carry or self.rollout.staleness > 0
 
+    @property
+    def engines_beside(self) -> int:
+        here = self.cluster.address is None
+        return self.rollout.workers if self.rollout.staleness and here else 0
+
     def for_followers(self) -> Self:
         """Without rewards, which may be functions of the process that leads, or data."""
         return self.model_copy(update={"reward": Reward(), "data": (), "eval": (), "environment": None})

@@ -63,6 +63,11 @@ class Stage(CheckedPart):
         """Updates of the model in the whole run."""
         return self.steps
 
+    @property
+    def engines_beside(self) -> int:
+        """Processes of this machine that generate while the model is trained."""
+        return 0
+
     def for_followers(self) -> Self:
         """What other ranks get of it: all that concerns models, and nothing that only one process has."""
         return self
