@@ -1,10 +1,10 @@
 """What `rollout.staleness = 1` gains and costs in real runs: the quickstart's reinforcement, with a worker process.
 
 Three arms from one cold start, for every seed: in turns with the default loss; in turns with the loss that stale
-samples need (the trainer's own log-probabilities, an importance cap); one step ahead with that loss. The engine is a
-worker process and the trainer has one thread, so two free cores are what it takes. Arms take turns, so that a machine
-that slows down slows all of them. `predicted_step_s` is what the simulator's rule makes of the times in turns
-(`simulate/overlap.py`). Given again, the command goes on where it was; the last line is JSON.
+samples need (the trainer's own log-probabilities, an importance cap); one step ahead with that loss. The engine is
+a worker process and the trainer has one thread, so two free cores are what it takes. Arms take turns, so that a
+machine that slows down slows all of them. `predicted_step_s` is what the simulator's rule makes of the times in
+turns (`simulate/overlap.py`). Given again, the command goes on where it was; the last line is JSON.
 
     python benchmarks/staleness.py                                       # 3 seeds x 3 arms x 30 steps
     python benchmarks/staleness.py --root /tmp/try --seeds 0 --steps 3 --cold-steps 300
