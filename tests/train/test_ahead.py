@@ -54,8 +54,10 @@ def ahead(checkpoint: Path, root: Path, *, workers: int = 0, staleness: int = 1,
         "dynamic_sampling": DynamicSampling(easy_pool=0.2),
         "engine": Engine(batch_invariant=True),
     }
-    recipe = rl_recipe(checkpoint, root, **given | changes)
-    return recipe.model_copy(update={"rollout": Rollout(workers=workers, staleness=staleness)})
+    rollout = Rollout(workers=workers, staleness=staleness)
+    if workers:
+        return rl_recipe(checkpoint, root, rollout=rollout, **given | changes)
+    return rl_recipe(checkpoint, root, **given | changes).model_copy(update={"rollout": rollout})
 
 
 def rows_of(outcome: Outcome, step: int) -> list[dict[str, Any]]:
