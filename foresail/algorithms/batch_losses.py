@@ -16,7 +16,7 @@ from torch import Tensor
 
 from foresail.algorithms.kl import ESTIMATORS
 from foresail.algorithms.losses import TokenLosses, cispo, clipped, gspo
-from foresail.algorithms.mismatch import truncated_weights
+from foresail.algorithms.mismatch import importance_ratios, truncated_weights
 from foresail.recipe.parts import Loss
 from foresail.records import PackedBatch
 from foresail.world import ONE_PROCESS, World
@@ -45,7 +45,10 @@ def policy_loss(logprobs_M: Tensor, batch: PackedBatch, settings: Loss) -> tuple
         assert batch.rollout_logprobs_M is not None, "importance_cap needs the engine's log-probabilities"
         importance_M = truncated_weights(old_M, batch.rollout_logprobs_M, settings.importance_cap)
         loss_M = loss_M * importance_M
+        ratio_M = importance_ratios(old_M, batch.rollout_logprobs_M)
         metrics["rollout/importance_weight"] = importance_M
+        metrics["rollout/importance_ratio"] = ratio_M
+        metrics["rollout/importance_capped"] = ratio_M > settings.importance_cap
     if settings.kl_weight > 0:
         assert batch.ref_logprobs_M is not None, "kl_weight needs the reference's log-probabilities"
         kl_M = ESTIMATORS[settings.kl](logprobs_M, batch.ref_logprobs_M)

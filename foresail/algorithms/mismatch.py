@@ -1,6 +1,7 @@
 """How far the trainer's log-probabilities are from the engine's, and the weights that take the bias out.
 
-Kernels and precisions differ, so the engine's distribution is never quite the trainer's.
+Kernels and precisions differ, so the engine's distribution is never quite the trainer's; and tokens may be of older
+weights than the trainer has, which is told apart.
 
 Legend: M tokens with a loss.
 """
@@ -15,7 +16,8 @@ from torch import Tensor
 from foresail.algorithms.kl import k3
 from foresail.algorithms.losses import exponentiate
 
-MEANS = ("rollout/logprob_abs_diff", "rollout/logprob_kl")
+FRESH = ("rollout/logprob_abs_diff", "rollout/logprob_kl")
+STALE = ("rollout/stale_abs_diff", "rollout/stale_kl")
 
 
 def mismatch(
@@ -24,27 +26,46 @@ def mismatch(
     """Sums over the tokens, which the trainer divides by their number, and the largest difference of any token.
 
     Others call a KL below 1e-3 acceptable. Where `fresh_M` says which tokens these weights drew, only those count,
-    and `rollout/fresh_share` will say how many of all they are.
+    others have sums of their own, and `rollout/fresh_share` will say how many of all are fresh.
     """
     logprobs_M = logprobs_M.detach()
-    if fresh_M is not None:
-        logprobs_M = torch.where(fresh_M > 0, logprobs_M, rollout_logprobs_M)
+    if fresh_M is None:
+        return distances(logprobs_M, rollout_logprobs_M)
+    fresh = distances(torch.where(fresh_M > 0, logprobs_M, rollout_logprobs_M), rollout_logprobs_M)
+    stale = distances(torch.where(fresh_M > 0, rollout_logprobs_M, logprobs_M), rollout_logprobs_M)
+    aged = {name: stale[same] for name, same in zip(STALE, FRESH, strict=True)}
+    return {**fresh, **aged, "rollout/fresh_share": fresh_M.sum()}
+
+
+def distances(logprobs_M: Tensor, rollout_logprobs_M: Tensor) -> dict[str, Tensor]:
     differences_M = (logprobs_M - rollout_logprobs_M).abs()
     return {
         "rollout/logprob_abs_diff": differences_M.sum(),
         "rollout/logprob_abs_diff_max": differences_M.max() if len(differences_M) else differences_M.sum(),
         "rollout/logprob_kl": k3(rollout_logprobs_M, logprobs_M).sum(),
-        **({} if fresh_M is None else {"rollout/fresh_share": fresh_M.sum()}),
     }
 
 
-def per_fresh_token(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Means over all tokens, of which a share is fresh, become those over the fresh ones."""
+def split_by_age(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Means over all tokens, of which a share is fresh, become those over the fresh and over the stale ones.
+
+    Nothing is said of a kind of which there is none.
+    """
     share = metrics.get("rollout/fresh_share")
     if share is None:
         return dict(metrics)
-    means = {name: metrics[name] / max(share, 1e-9) for name in MEANS}
-    return {**metrics, **means}
+    found = {name: value for name, value in metrics.items() if not name.startswith((*FRESH, *STALE))}
+    if share > 0:
+        found |= {name: metrics[name] / share for name in FRESH}
+        found["rollout/logprob_abs_diff_max"] = metrics["rollout/logprob_abs_diff_max"]
+    if share < 1:
+        found |= {name: metrics[name] / (1 - share) for name in STALE}
+    return found
+
+
+def importance_ratios(old_logprobs_M: Tensor, rollout_logprobs_M: Tensor) -> Tensor:
+    """pi_trainer / pi_rollout, detached: probabilities .6 and .2 -> 3. Their mean is about 1."""
+    return exponentiate(old_logprobs_M - rollout_logprobs_M).detach()
 
 
 def truncated_weights(old_logprobs_M: Tensor, rollout_logprobs_M: Tensor, cap: float) -> Tensor:
@@ -52,4 +73,4 @@ def truncated_weights(old_logprobs_M: Tensor, rollout_logprobs_M: Tensor, cap: f
 
     Probabilities .6 and .2, cap 2 -> 2. The cap keeps rare large ratios from ruling the update.
     """
-    return exponentiate(old_logprobs_M - rollout_logprobs_M).clamp(max=cap).detach()
+    return importance_ratios(old_logprobs_M, rollout_logprobs_M).clamp(max=cap)

@@ -30,18 +30,18 @@ def choose_dtype(wanted: str, device: torch.device) -> torch.dtype:
     return getattr(torch, wanted)
 
 
-def choose_threads(num_parameters: int, ranks: int = 1) -> None:
+def choose_threads(num_parameters: int, ranks: int = 1, *, beside: int = 0) -> None:
     """One thread for a model so small that threads wait for each other longer than they compute.
 
-    On a busy machine they wait many times longer. Ranks share the cores. OMP_NUM_THREADS, where set, is left to
-    have its way.
+    On a busy machine they wait many times longer. Ranks share the cores, but for one of each process that computes
+    `beside` them. OMP_NUM_THREADS, where set, is left to have its way.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return
     if num_parameters < 1_000_000:
         torch.set_num_threads(1)
-    elif ranks > 1:
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // ranks))
+    elif ranks > 1 or beside:
+        torch.set_num_threads(max(1, ((os.cpu_count() or 1) - beside) // ranks))
 
 
 def choose_library(dtype: torch.dtype) -> None:

@@ -320,6 +320,12 @@ class Rollout(Part):
         ge=0,
         description="engines in processes of their own; 0: one engine, in this process if it is native",
     )
+    staleness: int = Field(
+        0,
+        ge=0,
+        le=1,
+        description="1: the next step's rollout runs beside the update, on the weights before it",
+    )
 
 
 class Advantage(Part):

@@ -114,10 +114,13 @@ def lines_for(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[st
 
 
 def waits(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
-    """Strictly on-policy, so there is always one side that waits."""
+    """Strictly on-policy there is always one side that waits; one step ahead it is the faster one."""
     if cluster.ranks > 1:
         yield "all ranks update together; the others wait while rank 0 does anything else"
-    if rollout.workers and cluster.placement == "colocated":
+    if rollout.staleness:
+        yield "workers generate the next step while the trainer updates; then the faster side waits for the other,"
+        yield "and both for the weights: rollout.staleness = 1"
+    elif rollout.workers and cluster.placement == "colocated":
         yield "workers wait while the trainer updates, and it while they generate: they use the same cores in turn"
     elif rollout.workers:
         yield "workers wait while the trainer updates and sends its weights, and it while they generate"

@@ -44,6 +44,7 @@ from foresail.recipe.sources import (
     weight_mistakes,
 )
 from foresail.recipe.stage import Stage, model_mistakes, optimizer_mistakes
+from foresail.recipe.staleness import staleness_mistakes
 
 
 class Rl(Stage):
@@ -137,6 +138,16 @@ class Rl(Stage):
         alike = self.engine.batch_invariant or self.run.deterministic
         return self.engine.model_copy(update={"max_running": most, "batch_invariant": alike})
 
+    @property
+    def draws_stale_tokens(self) -> bool:
+        """Whether what is learned from may be of older weights."""
+        return self.dynamic_sampling.carry or self.rollout.staleness > 0
+
+    @property
+    def engines_beside(self) -> int:
+        here = self.cluster.address is None
+        return self.rollout.workers if self.rollout.staleness and here else 0
+
     def for_followers(self) -> Self:
         """Without rewards, which may be functions of the process that leads, or data."""
         return self.model_copy(update={"reward": Reward(), "data": (), "eval": (), "environment": None})
@@ -172,6 +183,7 @@ class Rl(Stage):
         yield from cluster_mistakes(self.cluster, self.rollout)
         own = [source.grader for source in (*self.data, *self.eval)]
         yield from grader_host_mistakes(self.cluster, self.reward, own)
+        yield from staleness_mistakes(self.rollout, self.cluster, self.loss, carry=dynamic_sampling.carry)
         if self.environment is not None:
             yield from self.environment.mistakes()
             if self.environment.program is not None and self.credit.kind != "uniform":
@@ -244,8 +256,8 @@ class Rl(Stage):
 
     @property
     def num_copies(self) -> int:
-        """Of the weights, for engines: whole ones where ranks share the trained, and vLLM's own."""
-        return (self.cluster.ranks > 1) + (self.rollout.backend == "vllm")
+        """Of the weights, for engines: where the trained ones are shards or change meanwhile, and vLLM's own."""
+        return (self.cluster.ranks > 1 or self.rollout.staleness > 0) + (self.rollout.backend == "vllm")
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
         value_bytes, critic, learners = VALUE_BYTES[dtype], 0, tuple[ModelShape, ...]()

@@ -84,6 +84,11 @@ class Stage(CheckedPart):
         """Who is where on its Ray cluster."""
         return place(self.cluster, self.engines, guess_device(self.run.device))
 
+    @property
+    def engines_beside(self) -> int:
+        """Processes of this machine that generate while the model is trained."""
+        return 0
+
     def for_followers(self) -> Self:
         """What other ranks get of it: all that concerns models, and nothing that only one process has."""
         return self

@@ -92,12 +92,13 @@ class Display:
 
     # Inside a step.
 
-    def begin(self, phase: str, total: int = 0, *, span: tuple[float, float] = (0.0, 0.0)) -> None:
+    def begin(self, phase: str, total: int = 0, *, span: tuple[float, float] = (0.0, 0.0)) -> Phase:
         """A new phase, with so many things to do; `span`: see `Phase`."""
         if span[1] and self.steps_began is None:
             self.steps_began = self.clock()
             self.ticks[0] = self.steps_began, self.step  # what came before was no step
         self.phase = Phase(phase, total, span=span)
+        return self.phase
 
     def advance(self, verdict: Future[Any] | None = None) -> None:
         """One more is done, but for the verdict it may wait for."""

@@ -1,8 +1,8 @@
 """Checkpoints: a Hugging Face directory with the trainer's state beside it, whole or not there at all.
 
 checkpoints/step_12/   config.json, model.safetensors, tokenizer.json, …: loads anywhere
-checkpoints/step_12/trainer/   optimizer.safetensors, progress.json, critic/, adapter/: what going on exactly needs;
-                               manifest.json: checksums
+checkpoints/step_12/trainer/   optimizer.safetensors, progress.json, critic/, adapter/, next_step.jsonl.gz: what
+                               going on exactly needs; manifest.json: checksums
 checkpoints/best               a link to the best step, with checkpoints.best
 """
 

@@ -1,7 +1,7 @@
-"""The whole weights on rank 0, for its engines, where the trained ones are shards on many ranks.
+"""The whole weights on rank 0, for its engines, where they cannot read the trained ones.
 
-Filled tensor by tensor after every update: no rank holds more than that copy and one weight. In one process there
-is none: engines read what is trained.
+Those are shards on many ranks, or change while engines work (`rollout.staleness`). Filled tensor by tensor between
+rollouts: no rank holds more than that copy and one weight. Else there is none: engines read what is trained.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def engine_model(trainer: Trainer[Any]) -> Decoder:
 def open_copy(trainer: Trainer[Any]) -> None:
     """Every rank calls it, as all below."""
     policy, recipe = trainer.policy.model, trainer.recipe
-    if trainer.world.mesh is None:
+    if not needs_copy(trainer):
         return
     if trainer.world.rank == 0:
         trainer.copy = empty_model(policy.shape, dtype=policy.dtype, device=trainer.device)
@@ -34,10 +34,14 @@ def open_copy(trainer: Trainer[Any]) -> None:
     refresh_copy(trainer, trainer.progress.step)
 
 
+def needs_copy(trainer: Trainer[Any]) -> bool:
+    return trainer.world.mesh is not None or trainer.recipe.rollout.staleness > 0
+
+
 @torch.no_grad()
 def refresh_copy(trainer: Trainer[Any], version: int) -> None:
     """Unless it holds these weights already."""
-    if trainer.world.mesh is None or trainer.copy_version == version:
+    if not needs_copy(trainer) or trainer.copy_version == version:
         return
     for name, weight in trainer.policy.model.named_parameters():
         whole = gather_whole(weight, to=0)

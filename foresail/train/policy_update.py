@@ -15,7 +15,7 @@ from functools import partial
 import torch
 
 from foresail.algorithms.batch_losses import policy_loss
-from foresail.algorithms.mismatch import mismatch, per_fresh_token
+from foresail.algorithms.mismatch import mismatch, split_by_age
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
 from foresail.recipe.rl import Rl
@@ -23,7 +23,7 @@ from foresail.records import Group, PackedBatch
 from foresail.train.critic import Critic, join
 from foresail.train.dealing import describe_shares
 from foresail.train.flops import describe_updates
-from foresail.train.rl_metrics import describe_advantages, mean_over_updates
+from foresail.train.rl_metrics import describe_advantages, describe_lag, mean_over_updates
 from foresail.train.schedule import learning_rate
 from foresail.train.scoring import score_sequences
 from foresail.train.step import BatchLoss, named, score_tokens, token_logprobs, train_step
@@ -46,6 +46,7 @@ def update_policy(
     built = build_updates(trainer, groups, recipe, trainer.critic)
     updates, metrics, credits = built.batches, built.metrics, built.credits
     metrics |= describe_shares(updates, trainer.world)
+    metrics |= describe_lag(groups, trainer.progress.step) if recipe.draws_stale_tokens else {}
     if trainer.progress.step < recipe.critic_only_steps:
         return metrics, credits
     metrics |= describe_updates(
@@ -70,7 +71,7 @@ def update_policy(
         found = train_step(policy, batches, loss, learning_rate=rate)
         results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
         trainer.display.advance()
-    metrics |= per_fresh_token(mean_over_updates(results)) | {"actor/updates": len(results)}
+    metrics |= split_by_age(mean_over_updates(results)) | {"actor/updates": len(results)}
     return metrics, credits
 
 
@@ -92,7 +93,7 @@ def build_updates(
     """
     pack_part = partial(
         pack_groups,
-        version=trainer.progress.step if recipe.dynamic_sampling.carry else None,
+        version=trainer.progress.step if recipe.draws_stale_tokens else None,
         aggregation=recipe.loss.aggregation,
         max_new_tokens=recipe.sampling.max_new_tokens,
         micro_batch_tokens=recipe.micro_batch_tokens,

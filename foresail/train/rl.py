@@ -5,16 +5,19 @@
 
 GRPO without a KL term, token-mean loss, clip-higher and dynamic sampling by default; the recipe changes each.
 Old log-probabilities come from the engine. The update is in `policy_update.py`; a critic, with a recipe that asks
-for one, in `critic.py`.
+for one, in `critic.py`. With `rollout.staleness = 1` a rollout runs beside the update before it (`ahead.py`).
 
     foresail rl recipes/rl-arithmetic.toml
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from foresail.agents.build import Episodes, open_episodes, turn_sampling
 from foresail.agents.programs.build import ProgramEpisodes
@@ -47,8 +50,10 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
 from foresail.rollout.leftovers import CarryingStream, Leftovers
 from foresail.rollout.requirements import require
-from foresail.rollout.stream import Stream, StreamKind, watched
+from foresail.rollout.stream import Stream, StreamKind, nap, watched
+from foresail.runlog.phase import Phase
 from foresail.runlog.samples import sample_lines
+from foresail.train.ahead import InTurns, OneAhead, Rollouts
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import open_critic
 from foresail.train.engine_copy import engine_model, open_copy, refresh_copy
@@ -56,9 +61,10 @@ from foresail.train.fingerprints import describe_problem, same_data, same_refere
 from foresail.train.flops import PeakMemory, describe_pace
 from foresail.train.held_out import HeldOutSet, held_out_accuracy, load_held_out
 from foresail.train.launch import open_ranks, placed
-from foresail.train.learner import Learner, arrangement
-from foresail.train.policy_update import ROLLOUT_SHARE, update_policy
+from foresail.train.learner import TRAINER, Learner, arrangement
+from foresail.train.policy_update import update_policy
 from foresail.train.rl_metrics import describe_collected, rollout_rows
+from foresail.train.rolled_out import NEXT_STEP, RolledOut, read_rolled_out
 from foresail.train.run_rewards import Gradings, keep_rewards, open_rewards, tell_of_prints
 from foresail.train.selftest import check_logprobs, self_test
 from foresail.train.session import Outcome, Session
@@ -87,27 +93,31 @@ def run_rl(
         setup = prepare(session, gradings, episodes, reader)
         with closing(setup.fleet):
             check_start(session, setup)
+            rollouts = open_rollouts(session, setup, anew=changed_reward)
             memory = PeakMemory(session.device)
             for step in session.steps():
-                watch, now = Stopwatch(), recipe.at(step + session.progress.ahead)  # the curriculum's stage
-                with watch("rollout"):
-                    collected, progress = roll_out(session, setup, now, step)
+                watch = Stopwatch()
+                rolled = take_rollout(session, rollouts, watch)
+                collected = rolled.collected
                 if not collected.launched:
                     end_early(session, step)
                     continue
                 memory.note(beside=setup.fleet.cache_bytes)
                 if not collected.chosen:
                     log_rollouts(session, step, collected)
-                    log_timeline(session, step, watch, setup.fleet)
-                    setup.take_figures()  # they are of no step that learns
+                    log_timeline(session, step, watch, rolled.events)
                     leave_stage(session, step)
                     continue
-                with watch("update"):
+                progress = replace(session.progress, **rolled.changes)
+                with rollouts.beside_update(progress), watch("update"):
                     metrics, credits = session.everywhere(
                         update_policy, collected.chosen, step + session.progress.ahead
                     )
                 memory.note()
-                metrics |= describe_collected(collected, watch.seconds) | setup.take_figures()
+                metrics |= describe_collected(
+                    collected, rollout_seconds=watch.seconds["rollout"], step_seconds=watch.total
+                )
+                metrics |= {**rolled.figures, **rollouts.take_figures()}
                 tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
                 metrics |= describe_pace(session.device, tflop / world.size, seconds) | memory.metrics()
                 metrics |= describe_selection(collected.launched, progress, recipe)
@@ -116,7 +126,7 @@ def run_rl(
                     with watch("eval"):
                         metrics |= measure(session, setup, step)
                 log_rollouts(session, step, collected, credits)
-                log_timeline(session, step, watch, setup.fleet)
+                log_timeline(session, step, watch, [*rolled.events, *setup.fleet.event_log.take()])
                 session.end_step(progress, metrics | watch.metrics())
                 tell_of_prints(session, gradings)
     return session.outcome
@@ -221,7 +231,7 @@ def check_start(session: Session[Rl], setup: Setup) -> None:
         if session.recipe.eval_every:
             with watch("eval"):
                 before = measure(session, setup, 0)
-        log_timeline(session, 0, watch, setup.fleet)
+        log_timeline(session, 0, watch, setup.fleet.event_log.take())
         session.log(0, found | before)
     tell_of_prints(session, setup.rewards.gradings)
 
@@ -264,46 +274,79 @@ def open_reference(trainer: Trainer[Rl]) -> Decoder | None:
 # From problems to judged groups.
 
 
-def roll_out(session: Session[Rl], setup: Setup, recipe: Rl, step: int) -> tuple[Collected, Progress]:
-    """Generate and judge until there are enough groups to learn from, with the weights as they are now.
+def open_rollouts(session: Session[Rl], setup: Setup, *, anew: bool) -> Rollouts:
+    """`anew`: rewards are not as they were, so what a checkpoint holds of the next step is drawn again."""
+    own_parts = partial(roll_out, session.recipe, setup), partial(update_engines, session, setup.fleet)
+    if not session.recipe.rollout.staleness:
+        return InTurns(*own_parts, session.display)
+    path = None if session.start is None else session.start / TRAINER / NEXT_STEP
+    drawn = None
+    if path is not None and path.is_file():
+        if anew:
+            session.display.note(f"the samples of step {session.progress.step + 1} are drawn and judged anew")
+        else:
+            drawn = read_rolled_out(path, {entry.problem.id: entry.problem for entry in setup.problems})
+    rollouts = OneAhead(*own_parts, session.display, last_step=session.recipe.steps, drawn=drawn)
+    session.also_save.append(rollouts.save)
+    return rollouts
+
+
+def take_rollout(session: Session[Rl], rollouts: Rollouts, watch: Stopwatch) -> RolledOut:
+    try:
+        return rollouts.take(session.progress, watch)
+    except NoSignal as stopped:
+        log_rollouts(session, session.progress.step + 1, stopped.collected)
+        if session.progress.step:  # else nothing was learned, and the folder may be used again
+            session.save()
+        raise
+
+
+def roll_out(
+    run: Rl, setup: Setup, before: Progress, *, begin: Callable[[int], Phase], wait: Callable[[], None] = nap
+) -> RolledOut:
+    """Generate and judge until there are enough groups to learn from, with the weights that engines have.
 
     With it comes where the next step goes on: that follows from the groups up to the one that closed the
     step, whatever else was under way.
     """
-    settings, progress = recipe.dynamic_sampling, session.progress
-    selection = open_selection(progress, recipe, setup.supply)
+    start, step = time.time(), before.step + 1
+    recipe = run.at(step + before.ahead)  # the curriculum's stage
+    settings = recipe.dynamic_sampling
+    selection = open_selection(before, recipe, setup.supply)
     ids = [entry.problem.id for entry in setup.problems]
     lineup = selection.line_up(ids, seed=recipe.run.seed, step=step)
     if len(lineup) < recipe.prompts_per_step:  # each source was passed as often as it may be
-        return Collected(launched=(), chosen=()), progress
-    update_engines(session, setup.fleet, progress.step)
-    session.display.begin("rollout", recipe.samples_per_step, span=(0.0, ROLLOUT_SHARE))
-    try:
-        with setup.fleet.at_work():
-            collected = collect(
-                setup.fleet,
-                lambda launch: setup.problems[lineup.pick(launch)],
-                replace(setup.group_spec, step=step, sampling=turn_sampling(recipe.sampling, setup.episodes)),
-                watched(setup.rewards.judge, session.display.advance),
-                judge_group=setup.rewards.judge_group,
-                controller=build_controller(settings, recipe.prompts_per_step, len(lineup), progress.share),
-                usable=teaches if settings.enabled else gradable,
-                rewards_of=partial(setup.rewards.reward, limit=recipe.sampling.max_new_tokens),
-                stream=setup.stream
-                if setup.leftovers is None
-                else partial(CarryingStream, leftovers=setup.leftovers),
-            )
-    except NoSignal as stopped:
-        log_rollouts(session, step, stopped.collected)
-        if session.progress.step:  # else nothing was learned, and the folder may be used again
-            session.save()
-        raise
-    return collected, replace(
-        progress,
+        nothing = Collected(launched=(), chosen=())
+        return RolledOut(collected=nothing, changes={}, figures={}, events=[], start=start, end=start)
+    phase = begin(recipe.samples_per_step)
+    with setup.fleet.at_work():
+        collected = collect(
+            setup.fleet,
+            lambda launch: setup.problems[lineup.pick(launch)],
+            replace(setup.group_spec, step=step, sampling=turn_sampling(recipe.sampling, setup.episodes)),
+            watched(setup.rewards.judge, phase.advance),
+            judge_group=setup.rewards.judge_group,
+            controller=build_controller(settings, recipe.prompts_per_step, len(lineup), before.share),
+            usable=teaches if settings.enabled else gradable,
+            rewards_of=partial(setup.rewards.reward, limit=recipe.sampling.max_new_tokens),
+            wait=wait,
+            stream=setup.stream
+            if setup.leftovers is None
+            else partial(CarryingStream, leftovers=setup.leftovers),
+        )
+    changes = {
         **selection.after(lineup, collected.launched),
-        step=step,
-        updates=progress.updates + (0 if step <= recipe.critic_only_steps else recipe.updates_per_step),
-        share=collected.share,
+        "step": step,
+        "updates": before.updates + (0 if step <= recipe.critic_only_steps else recipe.updates_per_step),
+        "share": collected.share,
+    }
+    return RolledOut(
+        collected=collected,
+        changes=changes,
+        figures=setup.take_figures(),
+        events=setup.fleet.event_log.take(),
+        start=start,
+        end=time.time(),
     )
 
 
@@ -358,9 +401,10 @@ def log_rollouts(session: Session[Rl], step: int, collected: Collected, credits:
         session.display.show_samples(step, sample_lines(rows))
 
 
-def log_timeline(session: Session[Rl], step: int, watch: Stopwatch, fleet: Fleet) -> None:
-    events = [*watch.events, *fleet.event_log.take()]
-    session.run.append_timeline(*({"step": step, **event} for event in events))
+def log_timeline(
+    session: Session[Rl], step: int, watch: Stopwatch, of_engines: Sequence[Mapping[str, Any]]
+) -> None:
+    session.run.append_timeline(*({"step": step, **event} for event in [*watch.events, *of_engines]))
 
 
 # Held-out problems.

@@ -22,7 +22,10 @@ from foresail.rollout.collect import Collected, failures, teaches
 from foresail.world import ONE_PROCESS, World
 
 
-def describe_collected(collected: Collected, seconds: Mapping[str, float]) -> dict[str, Any]:
+def describe_collected(
+    collected: Collected, *, rollout_seconds: float, step_seconds: float
+) -> dict[str, Any]:
+    """`step_seconds` are those of rollout and update, as far as one waits for the other."""
     samples = [sample for group in collected.launched for sample in group.samples]
     verdicts = [verdict for group in collected.launched for verdict in group.verdicts]
     judged = [verdict for verdict in verdicts if verdict.status not in FAILURES]
@@ -48,12 +51,12 @@ def describe_collected(collected: Collected, seconds: Mapping[str, float]) -> di
         "rollout/groups_failed": sum(group.failed for group in collected.launched),
         "rollout/groups_surplus": collected.num_surplus,
         "rollout/groups_cancelled": collected.num_cancelled,
-        "rollout/tokens_per_second": sum(lengths) / seconds["rollout"],
+        "rollout/tokens_per_second": sum(lengths) / rollout_seconds,
         "response_length/mean": fmean(lengths),
         "response_length/max": max(lengths),
         "response_length/min": min(lengths),
         "response_length/clip_ratio": fmean(sample.finish == "length" for sample in samples),
-        "perf/throughput": tokens / sum(seconds.values()),
+        "perf/throughput": tokens / step_seconds,
         "perf/total_num_tokens": tokens,
         **{
             f"verdict/{status}": statuses[status] / len(verdicts)
@@ -126,6 +129,19 @@ def describe_advantages(advantages: Tensor, world: World = ONE_PROCESS) -> dict[
         "critic/advantages/max": world.max(greatest(advantages)).item(),
         "critic/advantages/min": -world.max(greatest(-advantages)).item(),
     }
+
+
+def describe_lag(groups: Sequence[Group], version: int) -> dict[str, float]:
+    """By how many versions the weights that drew a token are behind the trainer's, on average and at most."""
+    lags = [
+        version - drawn
+        for group in groups
+        for sample in group.samples
+        for record in sample.records
+        for drawn, mask in zip(record.versions, record.loss_mask, strict=True)
+        if mask
+    ]
+    return {"rollout/version_lag": fmean(lags), "rollout/version_lag_max": max(lags)}
 
 
 def greatest(values: Tensor) -> Tensor:

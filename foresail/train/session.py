@@ -10,7 +10,7 @@ return session.outcome
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,6 +72,7 @@ class Session(Trainer[Recipe]):
             )
             self.saved = progress if start else None
             self.stop, self.writer = StopRequest(), BackgroundWriter()
+            self.also_save: list[Callable[[Path], None]] = []  # each writes its files into a checkpoint
             exits.enter_context(self.display)
             self.display.begin("loading the model")
             self.load()
@@ -207,12 +208,17 @@ class Session(Trainer[Recipe]):
         save_checkpoint(
             self.run,
             self.progress,
-            lambda aside: self.everywhere(save_learners, aside),
+            self.write_files,
             self.recipe.checkpoints,
         )
         self.saved = self.progress
         event = {"step": self.progress.step, "what": "save", "start": start, "end": time.time()}
         self.run.append_timeline(event)
+
+    def write_files(self, checkpoint: Path) -> None:
+        self.everywhere(save_learners, checkpoint)
+        for write in self.also_save:
+            write(checkpoint)
 
 
 def save_learners(trainer: Trainer[Any], checkpoint: Path) -> None:

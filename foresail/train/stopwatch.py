@@ -21,9 +21,12 @@ class Stopwatch:
         try:
             yield
         finally:
-            end = time.time()
-            self.seconds[part] = self.seconds.get(part, 0.0) + end - start
-            self.events.append({"what": part, "start": start, "end": end})
+            self.add(part, start, time.time())
+
+    def add(self, part: str, start: float, end: float) -> None:
+        """A part that ran elsewhere, perhaps before this step began."""
+        self.seconds[part] = self.seconds.get(part, 0.0) + end - start
+        self.events.append({"what": part, "start": start, "end": end})
 
     def metrics(self) -> dict[str, float]:
         parts = {f"timing_s/{part}": seconds for part, seconds in self.seconds.items()}

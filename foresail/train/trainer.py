@@ -88,7 +88,9 @@ class Trainer(Generic[Recipe]):
         """The learner that every stage has, from the checkpoint or as the recipe says."""
         self.policy, self.tokenizer = open_policy(self.recipe, self.start, self.device, self.world)
         self.learners: dict[str, Learner[Any]] = {self.policy.name: self.policy}
-        choose_threads(self.policy.model.shape.num_parameters, self.world.size)
+        choose_threads(
+            self.policy.model.shape.num_parameters, self.world.size, beside=self.recipe.engines_beside
+        )
         choose_library(self.policy.model.dtype)
 
     def everywhere(

@@ -242,6 +242,8 @@ def test_policy_loss_and_metrics_by_hand():
             "actor/pg_clipfrac_lower": 1.0,
             "actor/ppo_kl": -2.302585,
             "rollout/importance_weight": 3.75,
+            "rollout/importance_ratio": 11.75,
+            "rollout/importance_capped": 1.0,
             "actor/kl": 0.193147,
         },
         abs=1e-5,

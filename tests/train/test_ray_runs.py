@@ -13,12 +13,15 @@ import torch
 
 pytest.importorskip("ray", reason="needs Ray: make test-ray")
 
+from random_delays import drawn
 from random_kills import attack
 from small_runs import train, weights
+from test_ahead import ahead
 
 from foresail.recipe.cluster import Cluster
 from foresail.recipe.parts import Engine, Rollout
 from foresail.rollout.instance import EngineFailed
+from foresail.train.rl import run_rl
 
 EXACT = {"engine": Engine(batch_invariant=True)}
 
@@ -41,6 +44,16 @@ def test_a_run_on_ray_learns_what_a_run_in_one_process_learns(
     assert all(record["timing_s/weight_sync"] > 0 for record in records)
     assert {path.name for path in (there.run / "logs").iterdir()} == {"ray-0.log", "ray-1.log"}
     assert not ray.is_initialized()
+
+
+def test_separate_actors_draw_one_step_ahead_what_one_process_would(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    here = run_rl(ahead(tiny_checkpoint, tmp_path / "here"))
+    apart = Cluster(kind="ray", placement="separate", worker_cpus=0.5)
+    there = run_rl(ahead(tiny_checkpoint, tmp_path / "there", workers=2, cluster=apart))
+    assert drawn(there.run) == drawn(here.run)
+    assert torch.equal(weights(there.checkpoint), weights(here.checkpoint))
 
 
 def test_killed_actors_and_graders_change_no_sample_and_no_weight(

@@ -1,0 +1,92 @@
+"""What a rollout gave: groups, where the choice of problems stands after them, what was measured, and when it ran.
+
+Where samples are drawn one step ahead, a checkpoint holds the next step's: the weights that drew them are gone.
+
+    write_rolled_out(path, rolled)          # trainer/next_step.jsonl.gz
+    read_rolled_out(path, problems)
+
+A line for the step, then one for each group. Problems go by their ids: a run that goes on has the same ones.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foresail.records import Group, Problem, Sample, Verdict
+from foresail.rollout.collect import Collected
+
+NEXT_STEP = "next_step.jsonl.gz"
+QUICKEST = 1  # of gzip's levels
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolledOut:
+    """`changes` are those of the run's progress once the step is done; `start` and `end` are of the clock."""
+
+    collected: Collected
+    changes: Mapping[str, Any]
+    figures: Mapping[str, float]  # of engines and environments
+    events: Sequence[Mapping[str, Any]]  # for the timeline
+    start: float
+    end: float
+
+
+def write_rolled_out(path: Path, rolled: RolledOut) -> None:
+    collected = rolled.collected
+    places = {id(group): place for place, group in enumerate(collected.launched)}
+    step = {
+        "chosen": [places[id(group)] for group in collected.chosen],
+        "num_surplus": collected.num_surplus,
+        "num_cancelled": collected.num_cancelled,
+        "share": collected.share,
+        "changes": rolled.changes,
+        "figures": rolled.figures,
+        "events": rolled.events,
+        "start": rolled.start,
+        "end": rolled.end,
+    }
+    groups = ({**vars(group), "problem": group.problem.id} for group in collected.launched)
+    with gzip.open(path, "wt", encoding="utf-8", compresslevel=QUICKEST) as file:
+        for row in (step, *groups):
+            file.write(json.dumps(row, default=to_json) + "\n")
+
+
+def to_json(record: Any) -> dict[str, Any]:
+    """Samples and verdicts by their fields. Numbers stay as they are, bit for bit, NaN among them."""
+    return dict(record) if isinstance(record, Mapping) else vars(record)
+
+
+def read_rolled_out(path: Path, problems: Mapping[str, Problem]) -> RolledOut:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        step, *rows = map(json.loads, lines)
+    launched = tuple(read_group(row, problems) for row in rows)
+    return RolledOut(
+        collected=Collected(
+            launched=launched,
+            chosen=tuple(launched[place] for place in step.pop("chosen")),
+            **{name: step.pop(name) for name in ("num_surplus", "num_cancelled", "share")},
+        ),
+        **step,
+    )
+
+
+def read_group(row: Mapping[str, Any], problems: Mapping[str, Problem]) -> Group:
+    return Group(
+        problem=problems[row["problem"]],
+        samples=tuple(map(read_sample, row["samples"])),
+        verdicts=tuple(Verdict(**verdict) for verdict in row["verdicts"]),
+        rewards=tuple(row["rewards"]),
+    )
+
+
+def read_sample(row: Mapping[str, Any]) -> Sample:
+    tuples = {
+        "turn_rewards": tuple(row["turn_rewards"]),
+        "branches": tuple(map(read_sample, row["branches"])),
+    }
+    return Sample(**{**row, **tuples})
