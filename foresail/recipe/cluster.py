@@ -38,10 +38,10 @@ class Cluster(Part):
 def cluster_mistakes(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
     if cluster.kind == "ray" and not rollout.workers:
         yield 'cluster.kind = "ray" places rollout.workers, and there are 0; set rollout.workers = 2, say'
-    if cluster.kind == "ray" and rollout.backend == "vllm":
+    if cluster.kind == "ray" and cluster.placement == "colocated" and rollout.backend == "vllm":
         yield (
-            'cluster.kind = "ray" places native engines, and rollout.backend is "vllm"; set rollout.backend = '
-            '"native", or cluster.kind = "local"'
+            'cluster.placement = "colocated" shares the trainer\'s memory, and vLLM has weights of its own; set '
+            'cluster.placement = "separate", or cluster.kind = "local"'
         )
     if cluster.kind != "ray" and cluster.address is not None:
         yield 'cluster.address is a Ray cluster\'s; set cluster.kind = "ray", or remove it'

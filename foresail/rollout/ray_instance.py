@@ -4,29 +4,28 @@ The actor has two calls. `orders` puts orders into the engine's mailbox; `listen
 one such call is always under way, so that the trainer hears of a chunk, or of the actor's death, without asking.
 Chunks to run are sent together, since a call costs far more than what it carries.
 
-    start = partial(RayInstance, plan=EnginePlan(…), weights=…)
+    start = partial(RayInstance, plan=ActorPlan(…), weights=…)
     instance = start("ray 0")
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from foresail.rollout.actor_log import LogCopy, LogFile
-from foresail.rollout.engine_loop import EngineSpec, Message, Order, serve
+from foresail.rollout.engine_loop import Message, Order, Spec, serve
 from foresail.rollout.instance import EngineFailed, InstanceLost
-from foresail.rollout.model_handle import ModelHandle
 from foresail.rollout.remote import RemoteInstance
+from foresail.rollout.thread_channel import QueueMailbox
 from foresail.rollout.weight_buckets import Content, Piece
 from foresail.rollout.weight_sync import WeightSync
 
@@ -35,34 +34,31 @@ TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look a
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnginePlan:
-    """All engines of a run are alike: what they compute with, where Ray may put them, and where their logs go."""
+class ActorPlan:
+    """All engines of a run are alike: how they are built, where Ray may put them, and where their logs go."""
 
-    model: ModelHandle
-    options: Mapping[str, Any]
-    drafts: bool
+    spec: Callable[[str], Spec]  # of the engine with this name
     actor: Mapping[str, Any]  # Ray's options: CPUs, GPUs, on which node
     home: str  # id of the trainer's node
     logs: Path
 
 
 class RayInstance(RemoteInstance):
-    def __init__(self, name: str, plan: EnginePlan, weights: WeightSync) -> None:
+    def __init__(self, name: str, plan: ActorPlan, weights: WeightSync) -> None:
         super().__init__(name, RayChannel(name, plan), weights)
 
 
 class RayChannel:
     """An actor behind its handle; see `remote.Channel`."""
 
-    def __init__(self, name: str, plan: EnginePlan) -> None:
+    def __init__(self, name: str, plan: ActorPlan) -> None:
         import ray
 
-        spec = EngineSpec(name=name, model=plan.model, options=dict(plan.options), drafts=plan.drafts)
         groups = {"orders": 1, "messages": 1}  # one thread each: orders stay in their order
         actor_class = ray.remote(concurrency_groups=groups, max_restarts=0)(EngineActor).options(**plan.actor)
         path = plan.logs / f"{name.replace(' ', '-')}.log"
         self.name, self.outbox = name, list[Order]()
-        self.actor = actor_class.remote(spec, LogFile(path=path, home=plan.home))
+        self.actor = actor_class.remote(plan.spec(name), LogFile(path=path, home=plan.home))
         self.log, self.listening = LogCopy(path), self._listen()
 
     def send(self, order: str, content: Any) -> None:
@@ -114,7 +110,7 @@ class RayChannel:
 class EngineActor:
     """What Ray runs. The engine is on a thread of its own; calls only fill and empty its mailbox."""
 
-    def __init__(self, spec: EngineSpec, log: LogFile) -> None:
+    def __init__(self, spec: Spec, log: LogFile) -> None:
         import ray
 
         self.log = log.open(ray.get_runtime_context().get_node_id())
@@ -129,31 +125,6 @@ class EngineActor:
         """All there are; where there is none, after so long, nothing."""
         messages = self.mailbox.wait(seconds)
         return [*self.log.news(), *messages]
-
-
-@dataclass
-class QueueMailbox:
-    """The engine's end inside the actor; see `engine_loop.Mailbox`."""
-
-    orders: queue.SimpleQueue[Order] = field(default_factory=queue.SimpleQueue)
-    messages: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
-
-    def take(self, *, wait: bool) -> Order | None:
-        try:
-            return self.orders.get(block=wait)
-        except queue.Empty:
-            return None
-
-    def send(self, message: Message) -> None:
-        self.messages.put(message)
-
-    def wait(self, seconds: float) -> list[Message]:
-        found: list[Message] = []
-        with suppress(queue.Empty):
-            found.append(self.messages.get(timeout=seconds))
-            while True:
-                found.append(self.messages.get_nowait())
-        return found
 
 
 # Where actors may be.

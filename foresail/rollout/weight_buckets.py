@@ -66,6 +66,9 @@ class WeightLoader:
     def __init__(self, model: Decoder) -> None:
         self.parameters = dict(model.named_parameters())
 
+    def begin(self) -> None:
+        """Each piece is where it belongs at once: nothing is left of an update that was given up."""
+
     @torch.no_grad()
     def load(self, content: Content) -> None:
         for piece, octets in content:

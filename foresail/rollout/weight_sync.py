@@ -2,8 +2,8 @@
 
     same memory     an engine in the trainer's process: nothing to do (`native.py`)
     shared memory   engines on this machine read the trainer's own tensors: nothing to copy (`SharedWeights`)
-    copies          engines with weights of their own get those that changed, in buckets (`CopiedWeights`), through
-                    Ray's object store (`ObjectTransport`)
+    copies          engines with weights of their own get those that changed, in buckets (`CopiedWeights`): in the
+                    same process as they are (`HandedOver`), else through Ray's object store (`ObjectTransport`)
 
 Either way every engine answers with checksums of what lies in its memory, and the trainer compares them with its
 own: another tensor, or none in time, stops the run with an error that names it. The source is an iterator over
@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -58,6 +60,19 @@ class Transport(Protocol):
         """The slot's last bucket was loaded by all, and may be overwritten."""
 
 
+@dataclass(frozen=True)
+class HandedOver:
+    """A bucket, and the transport of it, in one process."""
+
+    content: Content = ()
+
+    def pack(self, content: Content, slot: int) -> HandedOver:
+        return HandedOver(content)
+
+    def open(self) -> Content:
+        return self.content
+
+
 class WeightSync(Protocol):
     def push(self, version: int, members: Sequence[Member]) -> list[str]:
         """All members have the trainer's weights, called `version`, when it returns; but for those found gone."""
@@ -84,18 +99,28 @@ class SharedWeights:
 
 
 class CopiedWeights:
-    """Members have copies: each tensor that one of them lacks is sent to all."""
+    """Members have copies: each tensor that one of them lacks is sent to all.
+
+    Tensors, one after the other, of which `unit` is the same are sent together, or not at all.
+    """
 
     def __init__(
-        self, source: Callable[[], Named], transport: Transport, *, bucket_bytes: int = BUCKET_BYTES
+        self,
+        source: Callable[[], Named],
+        transport: Transport,
+        *,
+        unit: Callable[[str], str] = str,
+        bucket_bytes: int = BUCKET_BYTES,
     ) -> None:
-        self.source, self.transport, self.bucket_bytes = source, transport, bucket_bytes
+        self.source, self.transport, self.unit, self.bucket_bytes = source, transport, unit, bucket_bytes
         self.loaded: dict[str, dict[str, int]] = {}  # member -> checksums of what it has, as it said itself
         self.tally = Tally()
 
     def push(self, version: int, members: Sequence[Member]) -> list[str]:
         with self.tally:
             crew = Crew(members)
+            crew.order("begin", None)
+            crew.answers("the first")
             sums, changed, under_way = dict[str, int](), list[str](), list[str]()
             for number, content in enumerate(fill(self._missing(crew, sums, changed), self.bucket_bytes)):
                 if len(under_way) == SLOTS:
@@ -115,11 +140,13 @@ class CopiedWeights:
 
     def _missing(self, crew: Crew, sums: dict[str, int], changed: list[str]) -> Iterator[tuple[str, Tensor]]:
         known = [self.loaded.get(member.name, {}) for member in crew.alive]
-        for name, tensor in self.source():
-            sums[name] = tensor_checksum(tensor)
-            if any(loaded.get(name) != sums[name] for loaded in known):
-                changed.append(name)
-                yield name, tensor
+        for _, found in groupby(self.source(), key=lambda named: self.unit(named[0])):
+            tensors = dict(found)
+            ours = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
+            sums |= ours
+            if any(loaded.get(name) != ours[name] for loaded in known for name in ours):
+                changed.extend(ours)
+                yield from tensors.items()
 
     def take_figures(self) -> dict[str, float]:
         return self.tally.take()

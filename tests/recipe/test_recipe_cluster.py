@@ -31,9 +31,11 @@ def test_what_does_not_go_together_is_a_mistake(override: str, said: str) -> Non
         make(override)
 
 
-def test_ray_places_native_rollout_workers_only() -> None:
-    with pytest.raises(ValueError, match=r'set rollout\.backend = "native"'):
-        make("cluster.kind=ray", "rollout.workers=2", "rollout.backend=vllm", "run.deterministic=false")
+def test_ray_places_vllm_apart_from_the_trainer_only() -> None:
+    on_vllm = ("cluster.kind=ray", "rollout.workers=2", "rollout.backend=vllm", "run.deterministic=false")
+    with pytest.raises(ValueError, match=r'set cluster\.placement = "separate"'):
+        make(*on_vllm)
+    assert make(*on_vllm, "cluster.placement=separate").cluster.placement == "separate"
     (said,) = worker_mistakes(Cluster(kind="ray"), "sft")
     assert "places rollout workers, and sft has none" in said
     assert not [*worker_mistakes(Cluster(ranks=2), "sft")]
