@@ -10,9 +10,10 @@ from typing import Any
 from foresail.engine.engine import build_engine, engine_options
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
-from foresail.recipe.cluster import Cluster
+from foresail.recipe.cluster import Cluster, transport_of
 from foresail.recipe.memory import kv_pages
 from foresail.recipe.placement import worker_gpus
+from foresail.rollout.broadcast import Broadcast, Kind
 from foresail.rollout.drafts.compiled import numba
 from foresail.rollout.drafts.warm_up import compile_beside
 from foresail.rollout.engine_loop import EngineSpec, Spec
@@ -29,6 +30,7 @@ from foresail.rollout.ray_instance import (
     RayInstance,
     beside_trainer,
     spread_out,
+    this_address,
     this_node,
 )
 from foresail.rollout.remote import RemoteInstance
@@ -38,7 +40,7 @@ from foresail.rollout.thread_channel import ThreadInstance
 from foresail.rollout.vllm_engine import engine_size
 from foresail.rollout.vllm_instance import VllmSpec
 from foresail.rollout.vllm_weights import layer_of, saved_weights
-from foresail.rollout.weight_sync import CopiedWeights, HandedOver, SharedWeights, WeightSync
+from foresail.rollout.weight_sync import CopiedWeights, HandedOver, SharedWeights, Transport, WeightSync
 from foresail.rollout.worker import WorkerInstance
 
 GB = 10**9
@@ -182,7 +184,9 @@ def ray_starter(
     device = "cuda" if on_cards else "cpu"
     if rollout.backend == "vllm":
         spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device)
-        weights = CopiedWeights(partial(saved_weights, model), ObjectTransport(), unit=layer_of)
+        # through host memory: what vLLM has on a card belongs to a process of its own
+        transport = make_transport(cluster, "gloo", on_cards=False)
+        weights = CopiedWeights(partial(saved_weights, model), transport, unit=layer_of)
     else:
         options = (
             engine_options(engine, max_length, vocabulary)
@@ -190,9 +194,17 @@ def ray_starter(
             else shared_out(engine, rollout.workers, max_length, vocabulary)
         )
         spec = native_spec(EmptyModel.of(model, device=device), options, drafts=with_drafts(model, rollout))
-        weights = CopiedWeights(model.named_parameters, ObjectTransport())
+        on_both = bool(on_cards) and here == "cuda"
+        transport = make_transport(cluster, "nccl" if on_both else "gloo", on_cards=on_both)
+        weights = CopiedWeights(model.named_parameters, transport)
     actor = spread_out(cluster.worker_cpus, on_cards)
     return partial(RayInstance, plan=ActorPlan(spec=spec, actor=actor, home=home, logs=logs), weights=weights)
+
+
+def make_transport(cluster: Cluster, kind: Kind, *, on_cards: bool) -> Transport:
+    if transport_of(cluster, on_cards=on_cards) == "objects":
+        return ObjectTransport()
+    return Broadcast(this_address(), kind)
 
 
 def native_spec(model: ModelHandle, options: dict[str, Any], *, drafts: bool) -> Callable[[str], Spec]:

@@ -7,12 +7,13 @@ One loop serves behind a pipe (`worker.py`), in a Ray actor (`ray_instance.py`) 
     submit, cancel, learn          reports, as chunks end; empty ones now and then as a sign of life
     generate                       answer: completions
     begin                          answer: None, once what an update that was given up has left is forgotten
+    join                           answer: None, once the engine is in the group that buckets are sent to
     bucket                         answer: None, once its pieces are in the engine's memory
     weights                        answer: checksums of the parameters, as they lie in the engine's memory
     close                          none
 
-The first message is `ready`, with the instance's state and what it can do. Where an error ends the loop the last
-one is `failed`; where the engine's own process is gone, as vLLM's may be, `lost`.
+To `join` and `bucket` the answer may also be `NotArrived`. The first message is `ready`, with the instance's state
+and what it can do. Where an error ends the loop the last one is `failed`; where the process of vLLM is gone, `lost`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from foresail.records import RunStopped
 from foresail.rollout.instance import Instance, InstanceLost, Report
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
-from foresail.rollout.weight_buckets import Content, WeightLoader
+from foresail.rollout.weight_buckets import Content, NotArrived, WeightLoader
 
 Order = tuple[str, Any]
 Message = tuple[Literal["ready", "reports", "answer", "failed", "lost"], Any]
@@ -120,9 +121,10 @@ def take_orders(instance: Instance, loader: Loader, mailbox: Mailbox) -> None:
                 case "begin", _:
                     loader.begin()
                     mailbox.send(("answer", None))
+                case "join", invitation:
+                    mailbox.send(("answer", attempt(lambda: invitation.accept(instance.state.name))))
                 case "bucket", bucket:
-                    loader.load(bucket.open())
-                    mailbox.send(("answer", None))
+                    mailbox.send(("answer", attempt(lambda: loader.load(bucket.open()))))
                 case "weights", (version, names):
                     instance.update_weights(version)
                     mailbox.send(("answer", loader.checksums(names)))
@@ -132,6 +134,14 @@ def take_orders(instance: Instance, loader: Loader, mailbox: Mailbox) -> None:
         if reports or time.monotonic() > spoke + SIGN_OF_LIFE:
             mailbox.send(("reports", reports))
             spoke = time.monotonic()
+
+
+def attempt(work: Callable[[], None]) -> NotArrived | None:
+    try:
+        work()
+    except NotArrived as error:
+        return error
+    return None
 
 
 def pause(instance: Instance) -> float | None:

@@ -27,7 +27,7 @@ from foresail.rollout.instance import EngineFailed, InstanceLost
 from foresail.rollout.remote import RemoteInstance
 from foresail.rollout.thread_channel import QueueMailbox
 from foresail.rollout.weight_buckets import Content, Piece
-from foresail.rollout.weight_sync import WeightSync
+from foresail.rollout.weight_sync import Crew, WeightSync
 
 LISTENING = 5.0  # seconds of one call to `listen`; nothing depends on it
 TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
@@ -137,6 +137,14 @@ def this_node() -> str:
     return node
 
 
+def this_address() -> str:
+    """Where other hosts of the cluster reach this one."""
+    import ray
+
+    address: str = ray.util.get_node_ip_address()
+    return address
+
+
 def beside_trainer() -> dict[str, Any]:
     """On this node; in turns with the trainer, so with no CPUs to themselves."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -157,6 +165,8 @@ class ObjectTransport:
     def __init__(self) -> None:
         self.slots: dict[int, RayBucket] = {}
 
+    def meet(self, crew: Crew) -> None: ...
+
     def pack(self, content: Content, slot: int) -> RayBucket:
         import ray
 
@@ -165,6 +175,8 @@ class ObjectTransport:
         reference = ray.put([octets.cpu().numpy() for _, octets in content])
         self.slots[slot] = RayBucket(pieces=pieces, reference=reference)
         return self.slots[slot]
+
+    def leave(self) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)

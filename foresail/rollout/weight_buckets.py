@@ -32,10 +32,15 @@ class Piece:
 Content = Sequence[tuple[Piece, Tensor]]  # bytes
 
 
+class NotArrived(Exception):
+    """What carries buckets between processes is broken: they must be sent again, or by others."""
+
+
 class Bucket(Protocol):
     """What travels: pieces, or where to find them."""
 
-    def open(self) -> Content: ...
+    def open(self) -> Content:
+        """May be `NotArrived`."""
 
 
 def fill(named: Named, limit: int) -> Iterator[Content]:
