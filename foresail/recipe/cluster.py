@@ -54,6 +54,11 @@ def cluster_mistakes(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
         yield 'cluster.placement = "separate" is for Ray; set cluster.kind = "ray", or remove it'
 
 
+def have_copies(cluster: Cluster, rollout: Rollout) -> bool:
+    """Whether engines have weights of their own, to which the trainer's are sent."""
+    return rollout.backend == "vllm" or (cluster.kind == "ray" and cluster.placement == "separate")
+
+
 def transport_of(cluster: Cluster, *, on_cards: bool) -> Literal["objects", "broadcast"]:
     """The faster one: between GPUs without the detour through host memory, else Ray's, as measured on CPUs."""
     if cluster.transport == "auto":

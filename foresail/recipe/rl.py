@@ -10,7 +10,7 @@ from pydantic import Field
 from foresail.recipe import parts
 from foresail.recipe.backend import backend_mistakes, backend_refusals
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
-from foresail.recipe.cluster import Cluster, cluster_mistakes, rank_mistakes
+from foresail.recipe.cluster import Cluster, cluster_mistakes, have_copies, rank_mistakes
 from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
@@ -239,8 +239,10 @@ class Rl(Stage):
 
     @property
     def num_copies(self) -> int:
-        """Of the weights, for engines: whole ones where ranks share the trained, and vLLM's own."""
-        return (self.cluster.ranks > 1) + (self.rollout.backend == "vllm")
+        """Of the weights, on this host for engines: whole ones where ranks share the trained, or vLLM's own."""
+        if have_copies(self.cluster, self.rollout):
+            return int(self.cluster.placement == "colocated")
+        return int(self.cluster.ranks > 1)
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
         value_bytes, critic, learners = VALUE_BYTES[dtype], 0, tuple[ModelShape, ...]()

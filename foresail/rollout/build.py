@@ -40,11 +40,13 @@ from foresail.rollout.thread_channel import ThreadInstance
 from foresail.rollout.vllm_engine import engine_size
 from foresail.rollout.vllm_instance import VllmSpec
 from foresail.rollout.vllm_weights import layer_of, saved_weights
+from foresail.rollout.weight_buckets import Named, whole_weights
 from foresail.rollout.weight_sync import CopiedWeights, HandedOver, SharedWeights, Transport, WeightSync
 from foresail.rollout.worker import WorkerInstance
 
 GB = 10**9
 Start = Callable[[str], RemoteInstance]  # an engine with this name
+Stream = Callable[[Callable[[Decoder], Named]], Named]  # what such a function reads of the trained model
 
 
 def build_fleet(
@@ -56,12 +58,14 @@ def build_fleet(
     vocabulary: Sequence[bytes] = (),
     cluster: Cluster | None = None,
     logs: Path = Path("logs"),
+    stream: Stream | None = None,
 ) -> Fleet:
     """Engines with the model's weights. Samples are at most `max_length` tokens long, prompt and all.
 
     `vocabulary` has the bytes of every token; stop strings need it. With a `cluster` of Ray it is open; what its
-    actors print goes to `logs`.
+    actors print goes to `logs`. Where other ranks have some of the weights, `stream` has them give theirs.
     """
+    stream = stream or (lambda read: read(model))
     on_ray = cluster is not None and cluster.kind == "ray"
     if rollout.backend == "native" and not on_ray:
         if not rollout.workers:
@@ -71,9 +75,9 @@ def build_fleet(
         return gather_remote(start, "worker", rollout, max_length=max_length)
     if on_ray:
         assert cluster is not None
-        start = ray_starter(model, engine, rollout, cluster, max_length, vocabulary, logs)
+        start = ray_starter(model, engine, rollout, cluster, max_length, vocabulary, logs, stream)
     else:
-        start = vllm_starter(model, engine, rollout, max_length, vocabulary)
+        start = vllm_starter(model, engine, rollout, max_length, vocabulary, stream)
     fleet = gather_remote(start, "ray" if on_ray else "vllm", rollout, max_length=max_length)
     fleet.update_weights(0)  # engines may have none yet
     return fleet
@@ -167,6 +171,7 @@ def ray_starter(
     max_length: int,
     vocabulary: Sequence[bytes],
     logs: Path,
+    stream: Stream,
 ) -> Start:
     """Actors: on the trainer's memory where they are placed beside it, with copies of the weights elsewhere."""
     home, here = this_node(), model.device.type
@@ -186,7 +191,7 @@ def ray_starter(
         spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device)
         # through host memory: what vLLM has on a card belongs to a process of its own
         transport = make_transport(cluster, "gloo", on_cards=False)
-        weights = CopiedWeights(partial(saved_weights, model), transport, unit=layer_of)
+        weights = CopiedWeights(partial(stream, saved_weights), transport, unit=layer_of)
     else:
         options = (
             engine_options(engine, max_length, vocabulary)
@@ -196,7 +201,7 @@ def ray_starter(
         spec = native_spec(EmptyModel.of(model, device=device), options, drafts=with_drafts(model, rollout))
         on_both = bool(on_cards) and here == "cuda"
         transport = make_transport(cluster, "nccl" if on_both else "gloo", on_cards=on_both)
-        weights = CopiedWeights(model.named_parameters, transport)
+        weights = CopiedWeights(partial(stream, whole_weights), transport)
     actor = spread_out(cluster.worker_cpus, on_cards)
     return partial(RayInstance, plan=ActorPlan(spec=spec, actor=actor, home=home, logs=logs), weights=weights)
 
@@ -241,13 +246,14 @@ def vllm_starter(
     rollout: parts.Rollout,
     max_length: int,
     vocabulary: Sequence[bytes],
+    stream: Stream,
 ) -> Start:
     """vLLM beside the trainer: each engine in processes that it starts, with a copy of the weights."""
     device = model.device.type
     if device != "cpu" and rollout.workers > 1:
         raise ValueError("rollout.workers are processes on a CPU; vLLM serves one GPU here: set it to 0")
     spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device)
-    weights = CopiedWeights(partial(saved_weights, model), HandedOver(), unit=layer_of)
+    weights = CopiedWeights(partial(stream, saved_weights), HandedOver(), unit=layer_of)
     return lambda name: ThreadInstance(spec(name), weights)
 
 

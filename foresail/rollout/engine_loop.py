@@ -13,7 +13,7 @@ One loop serves behind a pipe (`worker.py`), in a Ray actor (`ray_instance.py`) 
     close                          none
 
 To `join` and `bucket` the answer may also be `NotArrived`. The first message is `ready`, with the instance's state
-and what it can do. Where an error ends the loop the last one is `failed`; where the process of vLLM is gone, `lost`.
+and what it can do. Where an error ends the loop the last one is `failed`; where the process of vLLM ended, `lost`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
+from foresail.model.shards import gather_whole
 from foresail.model.weights import as_bytes, tensor_checksum
 
 Named = Iterable[tuple[str, Tensor]]  # the source: whole tensors by the names of `named_parameters`
@@ -30,6 +31,14 @@ class Piece:
 
 
 Content = Sequence[tuple[Piece, Tensor]]  # bytes
+
+
+@torch.no_grad()
+def whole_weights(model: Decoder) -> Iterator[tuple[str, Tensor]]:
+    """Every parameter; of sharded ones all ranks iterate, rank 0 gets them one at a time, and others nothing."""
+    for name, weight in model.named_parameters():
+        if (whole := gather_whole(weight, to=0)) is not None:
+            yield name, whole
 
 
 class NotArrived(Exception):

@@ -45,7 +45,14 @@ def model_of(shape: ModelShape, seed: int = 0) -> Decoder:
 @contextmanager
 def vllm_of(model: Decoder, *, max_running: int = 16, **rollout: Any) -> Iterator[RemoteInstance]:
     settings = Rollout(backend="vllm", **rollout)
-    start = vllm_starter(model, EngineSettings(max_running=max_running), settings, LONGEST, VOCABULARY)
+    start = vllm_starter(
+        model,
+        EngineSettings(max_running=max_running),
+        settings,
+        LONGEST,
+        VOCABULARY,
+        lambda read: read(model),
+    )
     instance = start("vllm 0")
     try:
         instance.update_weights(0)
