@@ -20,6 +20,7 @@ from foresail.model.hf import empty_model
 from foresail.recipe.cluster import Cluster
 from foresail.recipe.hf_config import read_shape as load_shape
 from foresail.recipe.parts import Engine, Rollout
+from foresail.recipe.ray_cluster import Room, open_cluster
 from foresail.rollout.instance import EngineFailed
 from foresail.train import engine_copy
 
@@ -58,13 +59,16 @@ def test_ranks_send_their_shards_to_actors_by_a_broadcast_and_no_rank_has_the_wh
 
     monkeypatch.setattr(engine_copy, "empty_model", record)
     here, _ = train(tiny_checkpoint, tmp_path / "here", **EXACT)
-    there, records = train(
-        tiny_checkpoint,
-        tmp_path / "there",
-        rollout=Rollout(workers=2, chunk_tokens=4),
-        cluster=Cluster(kind="ray", placement="separate", ranks=2, transport="broadcast", worker_cpus=0.4),
-        **EXACT,
-    )
+    with open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)):  # ranks need no CPU of their own here
+        there, records = train(
+            tiny_checkpoint,
+            tmp_path / "there",
+            rollout=Rollout(workers=2, chunk_tokens=4),
+            cluster=Cluster(
+                kind="ray", placement="separate", ranks=2, transport="broadcast", worker_cpus=0.4
+            ),
+            **EXACT,
+        )
     torch.testing.assert_close(weights(there.checkpoint), weights(here.checkpoint), rtol=1e-3, atol=1e-4)
     assert all(record["perf/weight_sync_gb"] > 0 for record in records)
     assert copied == [1] and load_shape(tiny_checkpoint).num_layers > 1
