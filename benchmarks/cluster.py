@@ -206,6 +206,9 @@ def measure_throughput(numbers: list[int]) -> list[Table]:
     return rows
 
 
+TRANSPORTS: dict[str, Any] = {"ray objects, buckets": "objects", "gloo broadcast, buckets": "broadcast"}
+
+
 def measure_sync(gigabytes: float, engines: int) -> list[Table]:
     """Each time after every weight has changed; the first push, to engines without weights, is not counted."""
     rows = []
@@ -216,7 +219,7 @@ def measure_sync(gigabytes: float, engines: int) -> list[Table]:
     each = sum(p.nbytes for p in layer.blocks.parameters())
     layers = max(1, round(gigabytes * 1e9 / each))
     shape = shape_of(vocab, hidden_size=hidden, intermediate_size=4 * hidden, num_layers=layers)
-    for transport in ("shared memory, one copy", "ray objects, buckets"):
+    for transport in ("shared memory, one copy", *TRANSPORTS):
         model = build_model(shape, seed=0)
         size = sum(parameter.nbytes for parameter in model.parameters()) / 1e9
         with transported(model, transport, engines) as fleet:
@@ -229,7 +232,7 @@ def measure_sync(gigabytes: float, engines: int) -> list[Table]:
             fleet.update_weights(1)
             seconds = time.perf_counter() - start
         rows.append({"transport": transport, "gb": size, "engines": engines, "s_per_gb": seconds / size})
-        print(f"  {transport}: {seconds / size:.2f} s/GB", flush=True)
+        print(f"  {transport}, {engines} engines: {seconds / size:.2f} s/GB", flush=True)
     return rows
 
 
@@ -238,8 +241,10 @@ def transported(model: Decoder, transport: str, engines: int) -> Iterator[Fleet]
     small = Engine(max_running=2, kv_tokens=4 * (PROMPT + NEW))
     rollout, length = Rollout(workers=engines), PROMPT + NEW
     with tempfile.TemporaryDirectory() as folder:
-        if transport == "ray objects, buckets":
-            cluster = Cluster(kind="ray", placement="separate", worker_cpus=0.1)
+        if transport in TRANSPORTS:
+            cluster = Cluster(
+                kind="ray", placement="separate", worker_cpus=0.1, transport=TRANSPORTS[transport]
+            )
             fleet = build_fleet(model, small, rollout, max_length=length, cluster=cluster, logs=Path(folder))
         else:
             fleet = build_fleet(model, small, rollout, max_length=length)
@@ -310,7 +315,9 @@ def main() -> None:
         if "throughput" in arguments.parts:
             found["throughput"] = measure_throughput(arguments.engines)
         if "sync" in arguments.parts:
-            found["sync"] = measure_sync(arguments.gigabytes, engines=1)
+            found["sync"] = [
+                row for count in arguments.engines for row in measure_sync(arguments.gigabytes, count)
+            ]
         if "recovery" in arguments.parts:
             found["recovery"] = measure_recovery(arguments.kills)
     print(json.dumps(found))

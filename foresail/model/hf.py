@@ -274,14 +274,20 @@ def split_shards(model: Decoder, dtype: torch.dtype, max_shard_bytes: int) -> li
 
 def whole_rows(model: Decoder, part: Part, *, to: int) -> Tensor | None:
     """On one rank, the rows of our parameter that `part` is, with what low-rank pairs have learned beside them."""
-    owner, _, leaf = part.parameter.rpartition(".")
-    matrix, weight = model.get_submodule(owner), gather_whole(model.get_parameter(part.parameter), to=to)
+    rows_of = gather_rows(model, part.parameter, to=to)
+    return None if rows_of is None else rows_of(part)
+
+
+def gather_rows(model: Decoder, parameter: str, *, to: int) -> Callable[[Part], Tensor] | None:
+    """On one rank, what gives the rows of any part of a parameter, which is gathered once for all of them."""
+    owner, _, leaf = parameter.rpartition(".")
+    matrix, weight = model.get_submodule(owner), gather_whole(model.get_parameter(parameter), to=to)
     if isinstance(matrix, LowRankLinear) and leaf == "weight":
         a_RK, b_Nr = gather_whole(matrix.A, to=to), gather_whole(matrix.B, to=to)
         if weight is None or a_RK is None or b_Nr is None:
             return None
-        return matrix.merge(weight, a_RK, b_Nr, part.start, part.sizes[0])
-    return None if weight is None else weight.narrow(0, part.start, part.sizes[0])
+        return lambda part: matrix.merge(weight, a_RK, b_Nr, part.start, part.sizes[0])
+    return None if weight is None else lambda part: weight.narrow(0, part.start, part.sizes[0])
 
 
 def num_bytes(part: Part, dtype: torch.dtype) -> int:

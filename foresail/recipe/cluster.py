@@ -47,6 +47,11 @@ class Cluster(Part):
         0, ge=0, description="places on hosts of the Ray cluster that grade; 0: this host"
     )
     grader_cpus: int = Field(4, gt=0, description="CPUs of each, for as many grading processes")
+    transport: Literal["auto", "objects", "broadcast"] = Field(
+        "auto",
+        description="of weights to engines that are placed separately: Ray's object store, or a broadcast of "
+        "torch.distributed (NCCL between GPUs, else gloo)",
+    )
 
 
 def cluster_mistakes(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
@@ -55,12 +60,29 @@ def cluster_mistakes(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
             'cluster.kind = "ray" places rollout.workers, cluster.grader_hosts and ranks beyond the first, and '
             "there are none; set rollout.workers = 2, say"
         )
-    if cluster.kind == "ray" and rollout.backend == "vllm":
+    if on_ray(cluster, rollout) and cluster.placement == "colocated" and rollout.backend == "vllm":
         yield (
-            'cluster.kind = "ray" places native engines, and rollout.backend is "vllm"; set rollout.backend = '
-            '"native", or cluster.kind = "local"'
+            'cluster.placement = "colocated" shares the trainer\'s memory, and vLLM has weights of its own; set '
+            'cluster.placement = "separate", or cluster.kind = "local"'
         )
     yield from local_mistakes(cluster)
+
+
+def on_ray(cluster: Cluster, rollout: Rollout) -> bool:
+    """Whether engines are actors; without workers there is one engine, and it is here."""
+    return cluster.kind == "ray" and rollout.workers > 0
+
+
+def have_copies(cluster: Cluster, rollout: Rollout) -> bool:
+    """Whether engines have weights of their own, to which the trainer's are sent."""
+    return rollout.backend == "vllm" or (on_ray(cluster, rollout) and cluster.placement == "separate")
+
+
+def transport_of(cluster: Cluster, *, on_cards: bool) -> Literal["objects", "broadcast"]:
+    """The faster one: between GPUs without the detour through host memory, else Ray's, as measured on CPUs."""
+    if cluster.transport == "auto":
+        return "broadcast" if on_cards else "objects"
+    return cluster.transport
 
 
 def local_mistakes(cluster: Cluster) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pydantic import Field
 from foresail.recipe import parts
 from foresail.recipe.backend import backend_mistakes, backend_refusals
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
-from foresail.recipe.cluster import Cluster, cluster_mistakes, rank_mistakes
+from foresail.recipe.cluster import Cluster, cluster_mistakes, have_copies, on_ray, rank_mistakes
 from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
@@ -256,8 +256,10 @@ class Rl(Stage):
 
     @property
     def num_copies(self) -> int:
-        """Of the weights, for engines: where the trained ones are shards or change meanwhile, and vLLM's own."""
-        return (self.cluster.ranks > 1 or self.rollout.staleness > 0) + (self.rollout.backend == "vllm")
+        """Of the weights, here for engines: where the trained are shards or change meanwhile; and vLLM's."""
+        shards = self.cluster.ranks > 1 and not have_copies(self.cluster, self.rollout)
+        vllm = self.rollout.backend == "vllm" and not on_ray(self.cluster, self.rollout)
+        return (shards or self.rollout.staleness > 0) + vllm
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
         value_bytes, critic, learners = VALUE_BYTES[dtype], 0, tuple[ModelShape, ...]()

@@ -10,36 +10,43 @@ from typing import Any
 from foresail.engine.engine import build_engine, engine_options
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
-from foresail.recipe.cluster import Cluster
+from foresail.recipe.cluster import Cluster, on_ray, transport_of
 from foresail.recipe.memory import kv_pages
 from foresail.recipe.placement import worker_gpus
 from foresail.recipe.ray_cluster import this_node
+from foresail.rollout.broadcast import Broadcast, Kind
 from foresail.rollout.drafts.compiled import numba
 from foresail.rollout.drafts.warm_up import compile_beside
+from foresail.rollout.engine_loop import EngineSpec, Spec
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import Instance
 from foresail.rollout.kv_pool import KVPool
-from foresail.rollout.model_handle import EmptyModel, SharedModel
+from foresail.rollout.model_handle import EmptyModel, ModelHandle, SharedModel
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.policies import build_policy
 from foresail.rollout.ray_instance import (
-    EnginePlan,
+    ActorPlan,
     ObjectTransport,
     RayInstance,
     beside_trainer,
     spread_out,
+    this_address,
 )
 from foresail.rollout.remote import RemoteInstance
 from foresail.rollout.replacements import Replacements, Restarts
 from foresail.rollout.requirements import choose_chunk
-from foresail.rollout.vllm_engine import engine_arguments, engine_size, start_vllm
-from foresail.rollout.vllm_instance import VllmInstance
-from foresail.rollout.weight_sync import CopiedWeights, SharedWeights, WeightSync
+from foresail.rollout.thread_channel import ThreadInstance
+from foresail.rollout.vllm_engine import engine_size
+from foresail.rollout.vllm_instance import VllmSpec
+from foresail.rollout.vllm_weights import layer_of, saved_weights
+from foresail.rollout.weight_buckets import Named, whole_weights
+from foresail.rollout.weight_sync import CopiedWeights, HandedOver, SharedWeights, Transport, WeightSync
 from foresail.rollout.worker import WorkerInstance
 
 GB = 10**9
 Start = Callable[[str], RemoteInstance]  # an engine with this name
+Stream = Callable[[Callable[[Decoder], Named]], Named]  # what such a function reads of the trained model
 
 
 def build_fleet(
@@ -51,25 +58,29 @@ def build_fleet(
     vocabulary: Sequence[bytes] = (),
     cluster: Cluster | None = None,
     logs: Path = Path("logs"),
+    stream: Stream | None = None,
 ) -> Fleet:
     """Engines with the model's weights. Samples are at most `max_length` tokens long, prompt and all.
 
     `vocabulary` has the bytes of every token; stop strings need it. With a `cluster` of Ray it is open; what its
-    actors print goes to `logs`.
+    actors print goes to `logs`. Where other ranks have some of the weights, `stream` has them give theirs.
     """
-    if rollout.backend == "vllm":
-        instances = start_vllm_instances(model, engine, rollout, max_length, vocabulary)
-        return gather(instances, rollout, max_length=max_length)
-    if not rollout.workers:
-        here = start_here(model, engine, rollout, max_length, vocabulary)
-        return gather([here], rollout, max_length=max_length)
-    if cluster is not None and cluster.kind == "ray":
-        start = ray_starter(model, engine, rollout, cluster, max_length, vocabulary, logs)
-        fleet = gather_remote(start, "ray", rollout, max_length=max_length)
-        fleet.update_weights(0)  # actors may have none yet
-        return fleet
-    start = worker_starter(model, engine, rollout, max_length, vocabulary)
-    return gather_remote(start, "worker", rollout, max_length=max_length)
+    stream = stream or (lambda read: read(model))
+    by_ray = cluster is not None and on_ray(cluster, rollout)
+    if rollout.backend == "native" and not by_ray:
+        if not rollout.workers:
+            here = start_here(model, engine, rollout, max_length, vocabulary)
+            return gather([here], rollout, max_length=max_length)
+        start = worker_starter(model, engine, rollout, max_length, vocabulary)
+        return gather_remote(start, "worker", rollout, max_length=max_length)
+    if by_ray:
+        assert cluster is not None
+        start = ray_starter(model, engine, rollout, cluster, max_length, vocabulary, logs, stream)
+    else:
+        start = vllm_starter(model, engine, rollout, max_length, vocabulary, stream)
+    fleet = gather_remote(start, "ray" if by_ray else "vllm", rollout, max_length=max_length)
+    fleet.update_weights(0)  # engines may have none yet
+    return fleet
 
 
 def gather(
@@ -92,8 +103,8 @@ def gather(
 
 
 def gather_remote(start: Start, kind: str, rollout: parts.Rollout, *, max_length: int) -> Fleet:
-    """`rollout.workers` engines that start side by side; one that is lost is replaced."""
-    instances = [start(f"{kind} {number}") for number in range(rollout.workers)]
+    """`rollout.workers` engines, at least one, that start side by side; one that is lost is replaced."""
+    instances = [start(f"{kind} {number}") for number in range(max(1, rollout.workers))]
     try:
         return gather(
             instances,
@@ -160,30 +171,90 @@ def ray_starter(
     max_length: int,
     vocabulary: Sequence[bytes],
     logs: Path,
+    stream: Stream,
 ) -> Start:
     """Actors: on the trainer's memory where they are placed beside it, with copies of the weights elsewhere."""
-    shared = shared_out(engine, rollout.workers, max_length, vocabulary)
-    drafts, home = with_drafts(model, rollout), this_node()
+    home, here = this_node(), model.device.type
     if cluster.placement == "colocated":
-        beside = EnginePlan(
-            model=SharedModel.of(model),
-            options=shared,
-            drafts=drafts,
+        options = shared_out(engine, rollout.workers, max_length, vocabulary)
+        drafts = with_drafts(model, rollout)
+        beside = ActorPlan(
+            spec=native_spec(SharedModel.of(model), options, drafts=drafts),
             actor=beside_trainer(),
             home=home,
             logs=logs,
         )
         return partial(RayInstance, plan=beside, weights=SharedWeights(model.named_parameters))
-    on_cards = worker_gpus(cluster, "cuda" if model.device.type == "cuda" else "cpu")
-    apart = EnginePlan(
-        model=EmptyModel.of(model, device="cuda" if on_cards else "cpu"),
-        options=engine_options(engine, max_length, vocabulary) if on_cards else shared,
-        drafts=drafts,
-        actor=spread_out(cluster.worker_cpus, on_cards),
-        home=home,
-        logs=logs,
+    on_cards = worker_gpus(cluster, "cuda" if here == "cuda" else "cpu")
+    device = "cuda" if on_cards else "cpu"
+    if rollout.backend == "vllm":
+        spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device)
+        # through host memory: what vLLM has on a card belongs to a process of its own
+        transport = make_transport(cluster, "gloo", on_cards=False)
+        weights = CopiedWeights(partial(stream, saved_weights), transport, unit=layer_of)
+    else:
+        options = (
+            engine_options(engine, max_length, vocabulary)
+            if on_cards
+            else shared_out(engine, rollout.workers, max_length, vocabulary)
+        )
+        spec = native_spec(EmptyModel.of(model, device=device), options, drafts=with_drafts(model, rollout))
+        on_both = bool(on_cards) and here == "cuda"
+        transport = make_transport(cluster, "nccl" if on_both else "gloo", on_cards=on_both)
+        weights = CopiedWeights(partial(stream, whole_weights), transport)
+    actor = spread_out(cluster.worker_cpus, on_cards)
+    return partial(RayInstance, plan=ActorPlan(spec=spec, actor=actor, home=home, logs=logs), weights=weights)
+
+
+def make_transport(cluster: Cluster, kind: Kind, *, on_cards: bool) -> Transport:
+    if transport_of(cluster, on_cards=on_cards) == "objects":
+        return ObjectTransport()
+    return Broadcast(this_address(), kind)
+
+
+def native_spec(model: ModelHandle, options: dict[str, Any], *, drafts: bool) -> Callable[[str], Spec]:
+    return lambda name: EngineSpec(name=name, model=model, options=options, drafts=drafts)
+
+
+def vllm_spec(
+    model: Decoder,
+    engine: parts.Engine,
+    rollout: parts.Rollout,
+    max_length: int,
+    vocabulary: Sequence[bytes],
+    *,
+    device: str,
+) -> Callable[[str], Spec]:
+    """On a CPU each engine has its share of the rows; a card's has them all."""
+    share = max(1, rollout.workers) if device == "cpu" else 1
+    size = engine_size(engine, max_length, model.shape, device=device, share=share)
+    return lambda name: VllmSpec(
+        name=name,
+        shape=model.shape,
+        dtype=str(model.dtype).removeprefix("torch."),
+        value_bytes=model.dtype.itemsize,
+        size=size,
+        device=device,
+        vocabulary=vocabulary,
+        speculation=rollout.speculation,
     )
-    return partial(RayInstance, plan=apart, weights=CopiedWeights(model.named_parameters, ObjectTransport()))
+
+
+def vllm_starter(
+    model: Decoder,
+    engine: parts.Engine,
+    rollout: parts.Rollout,
+    max_length: int,
+    vocabulary: Sequence[bytes],
+    stream: Stream,
+) -> Start:
+    """vLLM beside the trainer: each engine in processes that it starts, with a copy of the weights."""
+    device = model.device.type
+    if device != "cpu" and rollout.workers > 1:
+        raise ValueError("rollout.workers are processes on a CPU; vLLM serves one GPU here: set it to 0")
+    spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device)
+    weights = CopiedWeights(partial(stream, saved_weights), HandedOver(), unit=layer_of)
+    return lambda name: ThreadInstance(spec(name), weights)
 
 
 def shared_out(
@@ -200,40 +271,6 @@ def shared_out(
         "batch_invariant": engine.batch_invariant,
         "vocabulary": vocabulary,
     }
-
-
-def start_vllm_instances(
-    model: Decoder,
-    engine: parts.Engine,
-    rollout: parts.Rollout,
-    max_length: int,
-    vocabulary: Sequence[bytes],
-) -> Sequence[Instance]:
-    """Each has its share of the rows, and a copy of the weights."""
-    device, share = model.device.type, max(1, rollout.workers)
-    if device != "cpu" and share > 1:
-        raise ValueError("rollout.workers are processes on a CPU; vLLM serves one GPU here: set it to 0")
-    size = engine_size(engine, max_length, model.shape, device=device, share=share)
-    arguments = partial(
-        engine_arguments,
-        size=size,
-        shape=model.shape,
-        dtype=str(model.dtype).removeprefix("torch."),
-        value_bytes=model.dtype.itemsize,
-        device=device,
-        speculation=rollout.speculation,
-    )
-    return [
-        VllmInstance(
-            f"vllm {number}",
-            model,
-            lambda folder: start_vllm(arguments(folder)),
-            size,
-            vocabulary=vocabulary,
-            speculation=rollout.speculation,
-        )
-        for number in range(share)
-    ]
 
 
 def with_drafts(model: Decoder, rollout: parts.Rollout) -> bool:

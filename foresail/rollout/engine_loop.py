@@ -1,23 +1,27 @@
-"""The life of an engine in a process of its own: take orders, step while there is work, report what ended.
+"""The life of an engine away from the trainer: take orders, step while there is work, report what ended.
 
-One loop serves behind a pipe (`worker.py`) and in a Ray actor (`ray_instance.py`). The other end is `remote.py`.
+One loop serves behind a pipe (`worker.py`), in a Ray actor (`ray_instance.py`) and in a thread
+(`thread_channel.py`), for the native engine and for vLLM. The other end is `remote.py`.
 
     order                          message
     submit, cancel, learn          reports, as chunks end; empty ones now and then as a sign of life
     generate                       answer: completions
+    begin                          answer: None, once what an update that was given up has left is forgotten
+    join                           answer: None, once the engine is in the group that buckets are sent to
     bucket                         answer: None, once its pieces are in the engine's memory
     weights                        answer: checksums of the parameters, as they lie in the engine's memory
     close                          none
 
-The first message is `ready`, with the instance's state; where an error ends the loop, the last one is `failed`.
+To `join` and `bucket` the answer may also be `NotArrived`. The first message is `ready`, with the instance's state
+and what it can do. Where an error ends the loop the last one is `failed`; where the process of vLLM ended, `lost`.
 """
 
 from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
@@ -27,58 +31,84 @@ from foresail.engine.engine import Engine
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.records import RunStopped
-from foresail.rollout.instance import Report
+from foresail.rollout.instance import Instance, InstanceLost, Report
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
-from foresail.rollout.weight_buckets import WeightLoader
+from foresail.rollout.weight_buckets import Content, NotArrived, WeightLoader
 
 Order = tuple[str, Any]
-Message = tuple[Literal["ready", "reports", "answer", "failed"], Any]
+Message = tuple[Literal["ready", "reports", "answer", "failed", "lost"], Any]
 SIGN_OF_LIFE = 10.0  # seconds without a message after which an engine at work says that it is
+A_BREATH = 0.005  # seconds between two looks at an engine that works by itself
 
 
 class Mailbox(Protocol):
     """The engine's end of what connects it to the trainer."""
 
-    def take(self, *, wait: bool) -> Order | None:
-        """The next order, if there is one; `close` when the trainer is gone."""
+    def take(self, seconds: float | None) -> Order | None:
+        """The next order, if one comes within so long, None: ever; `close` when the trainer is gone."""
 
     def send(self, message: Message) -> None: ...
 
 
+class Loader(Protocol):
+    """Where an engine's weights are written; its `update_weights` comes after the last bucket."""
+
+    def begin(self) -> None:
+        """Forget what an update that was given up has left."""
+
+    def load(self, content: Content) -> None: ...
+
+    def checksums(self, names: Sequence[str] | None) -> dict[str, int]:
+        """Of what the engine computes with; None: of all tensors."""
+
+
+class Spec(Protocol):
+    """How to build an engine where it will run."""
+
+    @property
+    def name(self) -> str: ...
+
+    def build(self) -> tuple[Instance, Loader]: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineSpec:
-    """How to build the engine where it will run; `model` makes its model, or opens the one in shared memory."""
+    """A native engine; `model` makes its model, or opens the one in shared memory."""
 
     name: str
     model: Callable[[], Decoder]
     options: Mapping[str, Any]
     drafts: bool
 
-    def build(self) -> NativeInstance:
+    def build(self) -> tuple[NativeInstance, WeightLoader]:
         torch.set_num_threads(1)
         model = self.model()
         choose_library(model.dtype)  # as the trainer did: a process has its own
         kind = DraftingInstance if self.drafts else NativeInstance
-        return kind(self.name, Engine(model, **self.options))
+        return kind(self.name, Engine(model, **self.options)), WeightLoader(model)
 
 
-def serve(spec: EngineSpec, mailbox: Mailbox) -> None:
+def serve(spec: Spec, mailbox: Mailbox) -> None:
     """Until the order to close. An error of the engine is the trainer's to tell: it has the user's eye."""
     try:
-        instance = spec.build()
-        mailbox.send(("ready", instance.state))
-        take_orders(instance, mailbox)
+        instance, loader = spec.build()
+        with closing(instance):
+            mailbox.send(("ready", (instance.state, instance.capabilities)))
+            take_orders(instance, loader, mailbox)
+    except InstanceLost as lost:
+        with suppress(OSError):
+            mailbox.send(("lost", lost.why))
     except Exception as error:
         words = str(error) if isinstance(error, RunStopped) else traceback.format_exc()
         with suppress(OSError):  # nobody is there to be told: that may be the error
             mailbox.send(("failed", words))
 
 
-def take_orders(instance: NativeInstance, mailbox: Mailbox) -> None:
-    loader, spoke = WeightLoader(instance.engine.model), time.monotonic()
+def take_orders(instance: Instance, loader: Loader, mailbox: Mailbox) -> None:
+    spoke = time.monotonic()
     while True:
-        while (order := mailbox.take(wait=not instance.running)) is not None:
+        while (order := mailbox.take(pause(instance))) is not None:
             match order:
                 case "submit", chunk:
                     instance.submit(chunk)
@@ -88,9 +118,13 @@ def take_orders(instance: NativeInstance, mailbox: Mailbox) -> None:
                     instance.learn(sample, ids)
                 case "generate", requests:
                     mailbox.send(("answer", instance.generate(requests)))
-                case "bucket", bucket:
-                    loader.load(bucket.open())
+                case "begin", _:
+                    loader.begin()
                     mailbox.send(("answer", None))
+                case "join", invitation:
+                    mailbox.send(("answer", attempt(lambda: invitation.accept(instance.state.name))))
+                case "bucket", bucket:
+                    mailbox.send(("answer", attempt(lambda: loader.load(bucket.open()))))
                 case "weights", (version, names):
                     instance.update_weights(version)
                     mailbox.send(("answer", loader.checksums(names)))
@@ -102,7 +136,22 @@ def take_orders(instance: NativeInstance, mailbox: Mailbox) -> None:
             spoke = time.monotonic()
 
 
-def take_out(instance: NativeInstance, report: Report) -> Report:
+def attempt(work: Callable[[], None]) -> NotArrived | None:
+    try:
+        work()
+    except NotArrived as error:
+        return error
+    return None
+
+
+def pause(instance: Instance) -> float | None:
+    """How long an order may be waited for: as long as it takes, where there is nothing to do."""
+    if not instance.load:
+        return None
+    return A_BREATH if instance.works_by_itself else 0.0
+
+
+def take_out(instance: Instance, report: Report) -> Report:
     """A request whose chunk has ended, with its keys and values."""
     if report.state != "resting":
         return report

@@ -1,8 +1,8 @@
 """An engine as the scheduler sees it: chunks go in, tokens come out, wherever it runs.
 
-Backends: `native` (an engine in this process), `remote` (an engine in a process of its own: `worker.py`,
-`ray_instance.py`), `vllm_instance` (vLLM), and simulated ones (simulate/). A new backend is one class with these
-methods that says in its `capabilities` what it can do.
+Backends: `native` (an engine in this process), `vllm_instance` (vLLM), either of them elsewhere behind `remote`
+(`worker.py`, `ray_instance.py`, `thread_channel.py`), and simulated ones (simulate/). A new backend is one class
+with these methods that says in its `capabilities` what it can do.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class InstanceLost(Exception):
 
     def __init__(self, name: str, why: str = "its process ended") -> None:
         super().__init__(f"instance {name} is gone: {why}")
-        self.name = name
+        self.name, self.why = name, why
 
 
 class NoAnswer(InstanceLost):

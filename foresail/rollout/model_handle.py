@@ -14,6 +14,9 @@ import torch.multiprocessing as processes
 from torch import nn
 
 from foresail.model.decoder import Decoder
+from foresail.model.lora import LowRankLinear
+from foresail.model.rotary import rotary_table
+from foresail.model.shards import is_sharded
 
 ModelHandle = Callable[[], Decoder]
 
@@ -49,12 +52,30 @@ class EmptyModel:
     @classmethod
     def of(cls, model: Decoder, *, device: str = "cpu") -> EmptyModel:
         file = io.BytesIO()
-        WithoutValues(file).dump(model)
+        WithoutValues(file).dump(outline(model) if is_sharded(model.embed.weight) else model)
         return cls(file.getvalue(), device)
 
     def __call__(self) -> Decoder:
         model: Decoder = WithMemory(io.BytesIO(self.content), torch.device(self.device)).load()
         return model.to(self.device)
+
+
+def outline(model: Decoder) -> Decoder:
+    """A model like a sharded one, pairs included, that is not sharded and whose parameters have no memory."""
+    with torch.device("meta"):
+        like = Decoder(model.shape).to(model.dtype)
+        like.requires_grad_(False)
+        for path, pairs in model.named_modules():
+            if isinstance(pairs, LowRankLinear):
+                base: Any = like.get_submodule(path)
+                low_rank = LowRankLinear(base, pairs.places, pairs.rank, pairs.scale)
+                owner, _, name = path.rpartition(".")
+                setattr(like.get_submodule(owner), name, low_rank)
+    for path, pairs in model.named_modules():
+        if isinstance(pairs, LowRankLinear):
+            vars(like.get_submodule(path))["_buffers"]["scale_NP"] = pairs.scale_NP.cpu()
+    like.cos, like.sin = rotary_table(model.shape)
+    return like
 
 
 class WithoutValues(pickle.Pickler):

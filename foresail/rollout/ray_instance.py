@@ -3,18 +3,17 @@
 The actor has two calls (`actors.py`): `orders` puts orders into the engine's mailbox, `listen` waits for messages
 from it. Chunks to run are sent together, since a call costs far more than what it carries.
 
-    start = partial(RayInstance, plan=EnginePlan(…), weights=…)
+    start = partial(RayInstance, plan=ActorPlan(…), weights=…)
     instance = start("ray 0")
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,42 +21,39 @@ import torch
 
 from foresail.actors import ActorFailed, ActorLost, Line, drain, end_actor, send_order, start_actor
 from foresail.recipe.ray_cluster import this_node
-from foresail.rollout.engine_loop import EngineSpec, Message, Order, serve
+from foresail.rollout.engine_loop import Message, Order, Spec, serve
 from foresail.rollout.instance import EngineFailed, InstanceLost
-from foresail.rollout.model_handle import ModelHandle
 from foresail.rollout.remote import RemoteInstance
+from foresail.rollout.thread_channel import QueueMailbox
 from foresail.rollout.weight_buckets import Content, Piece
-from foresail.rollout.weight_sync import WeightSync
+from foresail.rollout.weight_sync import Crew, WeightSync
 from foresail.runlog.actor_log import LogCopy, LogFile
 
 TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnginePlan:
-    """All engines of a run are alike: what they compute with, where Ray may put them, and where their logs go."""
+class ActorPlan:
+    """All engines of a run are alike: how they are built, where Ray may put them, and where their logs go."""
 
-    model: ModelHandle
-    options: Mapping[str, Any]
-    drafts: bool
+    spec: Callable[[str], Spec]  # of the engine with this name
     actor: Mapping[str, Any]  # Ray's options: CPUs, GPUs, on which node
     home: str  # id of the trainer's node
     logs: Path
 
 
 class RayInstance(RemoteInstance):
-    def __init__(self, name: str, plan: EnginePlan, weights: WeightSync) -> None:
+    def __init__(self, name: str, plan: ActorPlan, weights: WeightSync) -> None:
         super().__init__(name, RayChannel(name, plan), weights)
 
 
 class RayChannel:
     """An actor behind its handle; see `remote.Channel`."""
 
-    def __init__(self, name: str, plan: EnginePlan) -> None:
-        spec = EngineSpec(name=name, model=plan.model, options=dict(plan.options), drafts=plan.drafts)
+    def __init__(self, name: str, plan: ActorPlan) -> None:
         path = plan.logs / f"{name.replace(' ', '-')}.log"
         self.name, self.outbox = name, list[Order]()
-        self.actor = start_actor(EngineActor, plan.actor, spec, LogFile(path=path, home=plan.home))
+        self.actor = start_actor(EngineActor, plan.actor, plan.spec(name), LogFile(path=path, home=plan.home))
         self.log, self.line = LogCopy(path), Line(self.actor)
 
     def send(self, order: str, content: Any) -> None:
@@ -93,7 +89,7 @@ class RayChannel:
 class EngineActor:
     """What Ray runs. The engine is on a thread of its own; calls only fill and empty its mailbox."""
 
-    def __init__(self, spec: EngineSpec, log: LogFile) -> None:
+    def __init__(self, spec: Spec, log: LogFile) -> None:
         self.log = log.open(this_node())
         self.mailbox = QueueMailbox()
         threading.Thread(target=serve, args=(spec, self.mailbox), daemon=True).start()
@@ -107,24 +103,15 @@ class EngineActor:
         return [*self.log.news(), *messages]
 
 
-@dataclass
-class QueueMailbox:
-    """The engine's end inside the actor; see `engine_loop.Mailbox`."""
-
-    orders: queue.SimpleQueue[Order] = field(default_factory=queue.SimpleQueue)
-    messages: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
-
-    def take(self, *, wait: bool) -> Order | None:
-        try:
-            return self.orders.get(block=wait)
-        except queue.Empty:
-            return None
-
-    def send(self, message: Message) -> None:
-        self.messages.put(message)
-
-
 # Where actors may be.
+
+
+def this_address() -> str:
+    """Where other hosts of the cluster reach this one."""
+    import ray
+
+    address: str = ray.util.get_node_ip_address()
+    return address
 
 
 def beside_trainer() -> dict[str, Any]:
@@ -147,6 +134,8 @@ class ObjectTransport:
     def __init__(self) -> None:
         self.slots: dict[int, RayBucket] = {}
 
+    def meet(self, crew: Crew) -> None: ...
+
     def pack(self, content: Content, slot: int) -> RayBucket:
         import ray
 
@@ -155,6 +144,8 @@ class ObjectTransport:
         reference = ray.put([octets.cpu().numpy() for _, octets in content])
         self.slots[slot] = RayBucket(pieces=pieces, reference=reference)
         return self.slots[slot]
+
+    def leave(self) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)

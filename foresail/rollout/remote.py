@@ -1,7 +1,8 @@
-"""An engine in another process, as an instance: orders go out through a channel, messages come back.
+"""An engine elsewhere, as an instance: orders go out through a channel, messages come back.
 
 What the engine does with them is `engine_loop.py`; where it runs, and how it is started, is the channel's: a
-process on this machine (`worker.py`) or a Ray actor anywhere (`ray_instance.py`).
+process on this machine (`worker.py`), a Ray actor anywhere (`ray_instance.py`), or, for vLLM, which has processes
+of its own, a thread (`thread_channel.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from foresail.engine.request import Completion, Parked, Request
@@ -37,33 +39,36 @@ class RemoteInstance:
     """Works by itself; polling only listens. See `instance.Instance`."""
 
     works_by_itself = True
-    # No lending: its cache is its process's own memory.
-    capabilities = Capabilities(
-        keyed_noise=True, parking=True, drafts=True, memory_lending=False, logprobs=True
-    )
     cache_bytes = 0
 
     def __init__(self, name: str, channel: Channel, weights: WeightSync) -> None:
         self.name, self.channel, self.weights = name, channel, weights
         self.running: dict[str, Dispatch] = {}
-        self._state: InstanceState | None = None
+        self._told: tuple[InstanceState, Capabilities] | None = None
         self.reports: list[Report] = []
         self.answers: deque[Any] = deque()
         self.heard, self.num_reports = time.monotonic(), 0
 
     @property
     def state(self) -> InstanceState:
-        """Known once the engine is built; asking for it waits for that."""
+        return self._wait_until_built()[0]
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The engine's own, without lending: its cache is its process's own memory."""
+        return replace(self._wait_until_built()[1], memory_lending=False)
+
+    def _wait_until_built(self) -> tuple[InstanceState, Capabilities]:
         deadline = time.monotonic() + PATIENCE
-        while self._state is None:
+        while self._told is None:
             self._listen_until(deadline)
-        return self._state
+        return self._told
 
     @property
     def is_ready(self) -> bool:
         """Whether the engine is built: then nobody waits for its state."""
         self._listen(0)
-        return self._state is not None
+        return self._told is not None
 
     @property
     def load(self) -> int:
@@ -139,11 +144,13 @@ class RemoteInstance:
             self.heard = time.monotonic()
             match kind:
                 case "ready":
-                    self._state = content
+                    self._told = content
                 case "reports":
                     self.reports += content
                     self.num_reports += len(content)
                 case "answer":
                     self.answers.append(content)
+                case "lost":
+                    raise InstanceLost(self.name, content)
                 case "failed":
                     raise EngineFailed(self.name, content)

@@ -1,7 +1,7 @@
 """vLLM's asynchronous engine, started for rollouts, and how a request is put to it.
 
-Nothing else imports vLLM; it was written for 0.32. It runs in a process of its own, on its own copy of the
-weights, without a tokenizer: token ids go in and come out.
+Written for 0.32; only this file and, in vLLM's own process, `vllm_weights.py` import it. It runs in a process of
+its own, on its own copy of the weights, without a tokenizer: token ids go in and come out.
 
 - Log-probabilities are of the distribution that tokens are drawn from (`processed_logprobs`), as the native
   engine's. With speculation vLLM returns NaN and zeros for these; it is then asked for the model's own, and
@@ -117,10 +117,11 @@ def engine_arguments(
     device: str,
     speculation: Speculation,
 ) -> dict[str, Any]:
-    """Of `AsyncEngineArgs`, for the Hugging Face model in `folder`."""
+    """Of `AsyncEngineArgs`, for the Hugging Face configuration in `folder`."""
     tokens = size.kv_tokens + size.block  # one page is vLLM's own
     return {
         "model": str(folder),
+        "load_format": "dummy",  # the trainer sends the weights, see `vllm_weights`
         "skip_tokenizer_init": True,
         "generation_config": "vllm",  # requests say all of it
         "dtype": dtype,

@@ -1,4 +1,4 @@
-"""vLLM as an instance: a process of its own, which is given the weights and proves that it has them.
+"""vLLM as an instance: it has a process of its own, is given the weights, and proves that it has them.
 
 A chunk is one request of vLLM's: the prompt and all that was drawn before, with the chunk's length as its limit.
 vLLM keeps keys and values of what it has seen while there is room, so the next chunk, and the next turn of an
@@ -6,6 +6,9 @@ episode, begin where the last one ended. Between chunks nothing is kept for them
 
 When vLLM must choose whom to run or to preempt, groups that were launched earlier come first: the step closes on
 the first of them.
+
+It starts with weights that mean nothing; those of a version come in buckets (`vllm_loader.py`). The trainer is
+elsewhere: its end is `remote.RemoteInstance`, whether this is in a thread of its process or in a Ray actor.
 
 What is asked of vLLM runs in the loop of a thread. Every answer has a time limit, and an engine that does not
 answer a small question between two steps counts as lost.
@@ -15,12 +18,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import math
 import tempfile
-import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -29,15 +32,22 @@ from typing import Any, NoReturn
 from foresail.engine.engine import NotANumber
 from foresail.engine.request import Completion, Parked, Request, check
 from foresail.engine.stop_strings import FOUND, StopStrings
-from foresail.model.decoder import Decoder
-from foresail.model.hf import save_model
+from foresail.recipe.hf_config import config_from_shape
+from foresail.recipe.shape import ModelShape
 from foresail.records import Finish
 from foresail.rollout.fleet import to_parked
 from foresail.rollout.instance import Capabilities, ChunkOrder, InstanceLost, Report, Work
 from foresail.rollout.loop_thread import LoopThread
 from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
-from foresail.rollout.vllm_engine import EngineSize, Speculation, Started, sampling_options
-from foresail.rollout.vllm_weights import Checksums, check_same, trainer_checksums
+from foresail.rollout.vllm_engine import (
+    EngineSize,
+    Speculation,
+    Started,
+    engine_arguments,
+    sampling_options,
+    start_vllm,
+)
+from foresail.rollout.vllm_loader import VllmLoader
 from foresail.rollout.worker import hidden_main
 
 PATIENCE = 600.0  # seconds for vLLM to start, to take weights, or to answer between two steps
@@ -65,8 +75,8 @@ class VllmInstance:
     def __init__(
         self,
         name: str,
-        model: Decoder,
-        start: Callable[[Path], Coroutine[Any, Any, Started]],
+        shape: ModelShape,
+        start: Callable[[], Coroutine[Any, Any, Started]],
         size: EngineSize,
         *,
         vocabulary: Sequence[bytes] = (),
@@ -74,38 +84,29 @@ class VllmInstance:
         cache_bytes: int = 0,
         patience: float = PATIENCE,
     ) -> None:
-        """`start` gets a Hugging Face folder that is gone afterwards. `vocabulary` is for stop strings.
-
-        `patience`: seconds for its answers, once it has started.
-        """
-        self.name, self.model, self.size = name, model, size
+        """`vocabulary` is for stop strings. `patience`: seconds for its answers, once it has started."""
+        self.name, self.size = name, size
         self.speculation, self.cache_bytes, self.patience = speculation, cache_bytes, patience
         self.state = InstanceState(
             name=name, kv_tokens=size.kv_tokens, max_running=size.max_running, shares_prompts=True
         )
-        self.shape = model.shape.model_copy(update={"max_context": size.max_length})
-        unnamed = (b"",) * (model.shape.vocab_size - len(vocabulary)) if vocabulary else ()
+        self.shape = shape.model_copy(update={"max_context": size.max_length})
+        unnamed = (b"",) * (shape.vocab_size - len(vocabulary)) if vocabulary else ()
         self.stop_strings = StopStrings((*vocabulary, *unnamed))
         self.running: dict[str, Running] = {}
         self.ended: SimpleQueue[tuple[Running, Completion | BaseException]] = SimpleQueue()
         self.tasks: set[asyncio.Task[Any]] = set()  # of the loop: chunks that it has not left yet
         self.numbers = itertools.count()
         self.version = 0
-        self.sync_seconds: list[float] = []
         self.silent = False  # whether it has left a question without an answer
         self.closed = False
         self.thread = LoopThread(f"vllm {name}")
-        self.held: Checksums = {}  # of the weights that it has proved to have
-        ours = trainer_checksums(model)
-        with saved(model) as folder, hidden_main():
+        with hidden_main():
             try:
-                self.started = self.thread.call(start(folder), PATIENCE)
-                theirs = self._ask("foresail_checksums", folder, PATIENCE)
-                check_same(name, self.version, ours, theirs)
+                self.started = self.thread.call(start(), PATIENCE)
             except BaseException:
                 self.close()
                 raise
-        self.held = ours
         self.watch = self.thread.begin(self._watch())
 
     @property
@@ -167,23 +168,18 @@ class VllmInstance:
         return nullcontext()
 
     def take_figures(self) -> dict[str, float]:
-        seconds, self.sync_seconds = self.sync_seconds, []
-        return {"timing_s/weight_sync": sum(seconds)} if seconds else {}
+        return {}
 
     def update_weights(self, version: int) -> None:
+        """Keys and values of other weights are forgotten; see `VllmLoader` for the weights themselves."""
         assert not self.running, "chunks under way belong to the old weights"
-        began = time.monotonic()
-        ours = trainer_checksums(self.model)
-        self._within(self._all_left(), "chunks that were cancelled to end", self.patience)
-        if ours != self.held:
-            self.held = {}
-            with saved(self.model) as folder:
-                theirs = self._ask("foresail_load", folder, self.patience)
-            check_same(self.name, version, ours, theirs)
-            self._within(self._forget_prefixes(), "the prefix cache to be emptied", self.patience)
-            self.held = ours
+        self._within(self._forget_prefixes(), "the prefix cache to be emptied")
         self.version = version
-        self.sync_seconds.append(time.monotonic() - began)
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        """What a method of vLLM's worker answers, when no request is under way."""
+        self._within(self._all_left(), "chunks that were cancelled to end")
+        return self._within(self._call(method, arguments), "its weights")
 
     def close(self) -> None:
         if self.closed:
@@ -258,9 +254,9 @@ class VllmInstance:
             )
         return ids, logprobs, "length"
 
-    async def _load(self, method: str, folder: Path) -> dict[str, int]:
-        (checksums,) = await self.started.engine.collective_rpc(method, args=(str(folder),))
-        return dict(checksums)
+    async def _call(self, method: str, arguments: tuple[Any, ...]) -> Any:
+        (answer,) = await self.started.engine.collective_rpc(method, args=arguments)
+        return answer
 
     async def _all_left(self) -> None:
         while self.tasks:
@@ -303,14 +299,11 @@ class VllmInstance:
             raise InstanceLost(self.name) from error
         raise error
 
-    def _ask(self, method: str, folder: Path, seconds: float) -> dict[str, int]:
-        return self._within(self._load(method, folder), "its weights", seconds)
-
-    def _within(self, work: Coroutine[Any, Any, Any], waits_for: str, seconds: float) -> Any:
+    def _within(self, work: Coroutine[Any, Any, Any], waits_for: str) -> Any:
         try:
-            return self.thread.call(work, seconds)
+            return self.thread.call(work, self.patience)
         except TimeoutError as late:
-            why = f"it was waited {seconds:g} seconds for {waits_for}"
+            why = f"it was waited {self.patience:g} seconds for {waits_for}"
             raise InstanceLost(self.name, why) from late
         except Exception as error:
             self._raise(error)
@@ -339,10 +332,38 @@ def finite(logprob: float, request: Request) -> float:
     return logprob
 
 
-@contextmanager
-def saved(model: Decoder) -> Iterator[Path]:
-    """The weights as a Hugging Face folder, for a moment; TMPDIR says on which disk."""
-    with tempfile.TemporaryDirectory(prefix="foresail-weights-") as folder:
-        path = Path(folder) / "policy"
-        save_model(model, path)
-        yield path
+@dataclass(frozen=True, kw_only=True)
+class VllmSpec:
+    """How to build one where it will run; see `engine_loop.Spec`."""
+
+    name: str
+    shape: ModelShape
+    dtype: str
+    value_bytes: int
+    size: EngineSize
+    device: str
+    vocabulary: Sequence[bytes]
+    speculation: Speculation
+
+    def build(self) -> tuple[VllmInstance, VllmLoader]:
+        with tempfile.TemporaryDirectory(prefix="foresail-") as folder:
+            config = config_from_shape(self.shape, dtype=self.dtype)
+            Path(folder, "config.json").write_text(json.dumps(config))
+            arguments = engine_arguments(
+                Path(folder),
+                self.size,
+                self.shape,
+                dtype=self.dtype,
+                value_bytes=self.value_bytes,
+                device=self.device,
+                speculation=self.speculation,
+            )
+            instance = VllmInstance(
+                self.name,
+                self.shape,
+                lambda: start_vllm(arguments),
+                self.size,
+                vocabulary=self.vocabulary,
+                speculation=self.speculation,
+            )
+        return instance, VllmLoader(self.name, self.shape, instance.ask)

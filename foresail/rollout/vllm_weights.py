@@ -1,32 +1,32 @@
-"""The policy's weights in vLLM: saved, loaded there, and proved by a checksum of each tensor.
+"""The policy's weights in vLLM: loaded there bucket by bucket, and proved by a checksum of each tensor.
 
-The trainer writes a Hugging Face folder; `WorkerWeights`, which vLLM mixes into its worker, loads it and then
-reads back what the layers really compute with. On a GPU that is the parameter. On a CPU vLLM keeps a packed copy
-and drops the parameter, so it is read through the layer: what comes out for the identity matrix is the weight. So
-a layer that a reload has forgotten is found; vLLM 0.32 forgets a head that shares the embedding.
+The trainer sends tensors by their Hugging Face names (`saved_weights`); `WorkerWeights`, which vLLM mixes into its
+worker, puts them together and hands them to vLLM's own layer-wise reload, so that no more than a layer is held
+twice. A layer of vLLM's is loaded whole or not at all: of one that gets only some of its tensors, the rest would be
+memory that nobody has written. So tensors of one layer are sent together (`layer_of`).
 
-Names are those of Hugging Face. Legend: N outputs, K inputs.
+After that the worker reads back what the layers really compute with. On a GPU that is the parameter. On a CPU vLLM
+keeps a packed copy and drops the parameter, so it is read through the layer: what comes out for the identity matrix
+is the weight. So a layer that a reload has forgotten is found; vLLM 0.32 forgets a head that shares the embedding.
+
+Legend: N outputs, K inputs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from foresail.model.decoder import Decoder
-from foresail.model.hf import some, whole_rows
+from foresail.model.hf import gather_rows
 from foresail.model.hf_names import Part, weight_parts
-from foresail.model.weights import tensor_checksum
-from foresail.recipe.hf_config import read_shape
+from foresail.model.weights import as_bytes, tensor_checksum
 from foresail.recipe.shape import ModelShape
-from foresail.rollout.weight_sync import WeightsDiffer
-
-Checksums = Mapping[str, int]  # by Hugging Face name
 
 HEAD = "lm_head.weight"
 EMBEDDING = "model.embed_tokens.weight"
@@ -37,49 +37,87 @@ STACKED = (
 )
 MOST_ROWS = 1024  # of the identity matrix, at once
 
+Span = tuple[str, int, int]  # of a bucket: tensor, from which of its bytes on, how many
+
 
 @torch.no_grad()
-def trainer_checksums(model: Decoder) -> dict[str, int]:
-    """Of every tensor as it is saved, low-rank pairs merged, and of the head also where it is the embedding."""
-    found = {part.hf_name: content(saved_rows(model, part)) for part in weight_parts(model.shape)}
-    return found | ({HEAD: found[EMBEDDING]} if model.shape.tied else {})
+def saved_weights(model: Decoder) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor as it is saved, low-rank pairs merged; of sharded weights rank 0 gets them, and others nothing.
+
+    -0 becomes 0: read through a layer, the sign of a zero is lost.
+    """
+    for parameter, parts in groupby(weight_parts(model.shape), key=lambda part: part.parameter):
+        if (rows_of := gather_rows(model, parameter, to=0)) is not None:
+            yield from ((part.hf_name, rows_of(part) + 0.0) for part in parts)
 
 
-def saved_rows(model: Decoder, part: Part) -> Tensor:
-    rows = whole_rows(model, part, to=0)
-    assert rows is not None, "engines have whole weights"
-    return rows
+def layer_of(hf_name: str) -> str:
+    """vLLM's layer: layer_of("model.layers.0.self_attn.k_proj.bias") -> "model.layers.0.self_attn.qkv_proj"."""
+    return stacked_name(hf_name).rpartition(".")[0]
 
 
-def check_same(name: str, version: int, ours: Checksums, theirs: Checksums) -> None:
-    """An instance that has other weights than the trainer stops the run."""
-    if differing := [tensor for tensor in ours if theirs.get(tensor) != ours[tensor]]:
-        raise WeightsDiffer(
-            f"instance {name} was given version {version} of the weights, and {len(differing)} of {len(ours)} "
-            f"tensors there are others than the trainer's: {some(differing)}; samples would not be the policy's. "
-            'Resume the run with rollout.backend = "native", and report this with the versions of vLLM and PyTorch'
-        )
+def stacked_name(hf_name: str) -> str:
+    for pattern, stacked in STACKED:
+        hf_name = pattern.sub(stacked, hf_name)
+    return hf_name
 
 
-def content(tensor: Tensor) -> int:
-    """Its checksum, in which -0 counts as 0: read through a layer, the sign of a zero is lost."""
-    return tensor_checksum(tensor + 0.0)
+class Assembly:
+    """Tensors that are put together from buckets."""
+
+    def __init__(self, shape: ModelShape, dtype: torch.dtype) -> None:
+        self.sizes, self.dtype = {part.hf_name: part.sizes for part in weight_parts(shape)}, dtype
+        self.started: dict[str, Tensor] = {}
+        self.filled: dict[str, int] = {}
+
+    def add(self, spans: Sequence[Span], octets: Tensor) -> Iterator[tuple[str, Tensor]]:
+        """Those of which the last byte has come. They are copies: the bucket's memory is used again."""
+        begin = 0
+        for name, start, size in spans:
+            if name not in self.started:
+                self.started[name] = torch.empty(self.sizes[name], dtype=self.dtype)
+                self.filled[name] = 0
+            tensor = self.started[name]
+            as_bytes(tensor)[start : start + size] = octets[begin : begin + size]
+            begin, self.filled[name] = begin + size, self.filled[name] + size
+            if self.filled[name] == tensor.nbytes:
+                yield name, self.started.pop(name)
 
 
 class WorkerWeights:
     """Methods of vLLM's worker: `worker_extension_cls` names this class, `collective_rpc` calls them."""
 
     get_model: Any
-    reload_weights: Any
+    model_config: Any
+    vllm_config: Any
+    foresail_update: Assembly | None = None  # while there is an update under way
 
-    def foresail_load(self, folder: str) -> dict[str, int]:
-        """Take the weights in `folder`; the checksums of what the layers have after that."""
-        self.reload_weights(weights_path=folder)
-        pack_head(self.get_model())
-        return self.foresail_checksums(folder)
+    def foresail_load(self, shape: dict[str, Any], file: str, spans: list[Span]) -> None:
+        """A bucket, which lies in a file; the first one begins an update."""
+        from vllm.config import set_current_vllm_config
+        from vllm.model_executor.model_loader.reload import initialize_layerwise_reload
 
-    def foresail_checksums(self, folder: str) -> dict[str, int]:
-        return held_checksums(self.get_model(), read_shape(Path(folder)))
+        model = self.get_model()
+        if self.foresail_update is None:
+            self.foresail_update = Assembly(ModelShape(**shape), self.model_config.dtype)
+            initialize_layerwise_reload(model)
+        octets = torch.from_file(file, size=sum(size for *_, size in spans), dtype=torch.uint8)
+        with set_current_vllm_config(self.vllm_config):
+            model.load_weights(self.foresail_update.add(spans, octets))
+
+    def foresail_finish(self) -> None:
+        """The layers have what was loaded from now on; others have what they had."""
+        from vllm.config import set_current_vllm_config
+        from vllm.model_executor.model_loader.reload import finalize_layerwise_reload
+
+        if self.foresail_update is not None:
+            with set_current_vllm_config(self.vllm_config):
+                finalize_layerwise_reload(self.get_model(), self.model_config)
+            pack_head(self.get_model())
+            self.foresail_update = None
+
+    def foresail_checksums(self, shape: dict[str, Any], names: list[str]) -> dict[str, int]:
+        return held_checksums(self.get_model(), ModelShape(**shape), names)
 
 
 def pack_head(model: Any) -> None:
@@ -90,26 +128,31 @@ def pack_head(model: Any) -> None:
 
 
 @torch.no_grad()
-def held_checksums(model: nn.Module, shape: ModelShape) -> dict[str, int]:
-    read: dict[str, Tensor] = {}  # of layers that several tensors stand in
-    found = {part.hf_name: content(held_rows(model, part, read)) for part in weight_parts(shape)}
-    if shape.tied:
-        rows = computed_weight(model.get_submodule("lm_head"))[: shape.vocab_size]
-        found[HEAD] = content(rows)
+def held_checksums(model: nn.Module, shape: ModelShape, names: Sequence[str]) -> dict[str, int]:
+    """Of these tensors, and of the head where it must be the embedding, which is one of them."""
+    wanted = [part for part in weight_parts(shape) if part.hf_name in {*names}]
+    found: dict[str, int] = {}
+    for layer, parts in groupby(wanted, key=lambda part: stacked_name(part.hf_name)):
+        whole = held_weight(model, layer)
+        found |= {part.hf_name: held_checksum(whole, part) for part in parts}
+    if shape.tied and EMBEDDING in found:
+        head = computed_weight(model.get_submodule("lm_head"))
+        found[HEAD] = tensor_checksum(head[: shape.vocab_size] + 0.0)
     return found
 
 
-def held_rows(model: nn.Module, part: Part, read: dict[str, Tensor]) -> Tensor:
-    """The rows of vLLM's layer that a Hugging Face tensor is: those of k_proj begin behind those of q_proj."""
-    name = part.hf_name
-    for pattern, stacked in STACKED:
-        name = pattern.sub(stacked, name)
-    if name not in read:
-        owner, _, leaf = name.rpartition(".")
-        layer = model.get_submodule(owner)
-        looked_up = leaf != "weight" or name == EMBEDDING
-        read[name] = getattr(layer, leaf) if looked_up else computed_weight(layer)
-    return read[name].narrow(0, part.start, part.sizes[0])
+def held_checksum(whole: Tensor, part: Part) -> int:
+    """Of the rows of a layer that a Hugging Face tensor is: those of k_proj begin behind those of q_proj."""
+    return tensor_checksum(whole.narrow(0, part.start, part.sizes[0]) + 0.0)
+
+
+def held_weight(model: nn.Module, name: str) -> Tensor:
+    owner, _, leaf = name.rpartition(".")
+    layer = model.get_submodule(owner)
+    if leaf != "weight" or name == EMBEDDING:  # looked up, or added
+        found: Tensor = getattr(layer, leaf)
+        return found
+    return computed_weight(layer)
 
 
 def computed_weight(layer: Any) -> Tensor:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
+from foresail.model.shards import gather_whole
 from foresail.model.weights import as_bytes, tensor_checksum
 
 Named = Iterable[tuple[str, Tensor]]  # the source: whole tensors by the names of `named_parameters`
@@ -32,10 +33,23 @@ class Piece:
 Content = Sequence[tuple[Piece, Tensor]]  # bytes
 
 
+@torch.no_grad()
+def whole_weights(model: Decoder) -> Iterator[tuple[str, Tensor]]:
+    """Every parameter; of sharded ones all ranks iterate, rank 0 gets them one at a time, and others nothing."""
+    for name, weight in model.named_parameters():
+        if (whole := gather_whole(weight, to=0)) is not None:
+            yield name, whole
+
+
+class NotArrived(Exception):
+    """What carries buckets between processes is broken: they must be sent again, or by others."""
+
+
 class Bucket(Protocol):
     """What travels: pieces, or where to find them."""
 
-    def open(self) -> Content: ...
+    def open(self) -> Content:
+        """May be `NotArrived`."""
 
 
 def fill(named: Named, limit: int) -> Iterator[Content]:
@@ -65,6 +79,9 @@ class WeightLoader:
 
     def __init__(self, model: Decoder) -> None:
         self.parameters = dict(model.named_parameters())
+
+    def begin(self) -> None:
+        """Each piece is where it belongs at once: nothing is left of an update that was given up."""
 
     @torch.no_grad()
     def load(self, content: Content) -> None:

@@ -2,8 +2,9 @@
 
     same memory     an engine in the trainer's process: nothing to do (`native.py`)
     shared memory   engines on this machine read the trainer's own tensors: nothing to copy (`SharedWeights`)
-    copies          engines with weights of their own get those that changed, in buckets (`CopiedWeights`), through
-                    Ray's object store (`ObjectTransport`)
+    copies          engines with weights of their own get those that changed, in buckets (`CopiedWeights`): in the
+                    same process as they are (`HandedOver`), else through Ray's object store (`ObjectTransport`) or
+                    by a broadcast (`Broadcast`)
 
 Either way every engine answers with checksums of what lies in its memory, and the trainer compares them with its
 own: another tensor, or none in time, stops the run with an error that names it. The source is an iterator over
@@ -16,7 +17,11 @@ while requests are under way, for they belong to the old weights.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -24,7 +29,7 @@ from torch import Tensor
 from foresail.model.weights import tensor_checksum
 from foresail.records import RunStopped
 from foresail.rollout.instance import InstanceLost, NoAnswer
-from foresail.rollout.weight_buckets import Bucket, Content, Named, fill, num_bytes
+from foresail.rollout.weight_buckets import Bucket, Content, Named, NotArrived, fill, num_bytes
 
 SYNC_SECONDS = 600.0  # for an engine to load a bucket, or to read its weights
 BUCKET_BYTES = 64 * 2**20
@@ -52,10 +57,33 @@ class Member(Protocol):
 
 
 class Transport(Protocol):
-    """Puts a bucket where all members can open it."""
+    """Puts a bucket where all members can open it. Where it breaks: `NotArrived`."""
+
+    def meet(self, crew: Crew) -> None:
+        """Before the first bucket: these are the members."""
 
     def pack(self, content: Content, slot: int) -> Bucket:
         """The slot's last bucket was loaded by all, and may be overwritten."""
+
+    def leave(self) -> None:
+        """It broke, or will not be used any more."""
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """A bucket, and the transport of it, in one process."""
+
+    content: Content = ()
+
+    def meet(self, crew: Crew) -> None: ...
+
+    def pack(self, content: Content, slot: int) -> HandedOver:
+        return HandedOver(content)
+
+    def leave(self) -> None: ...
+
+    def open(self) -> Content:
+        return self.content
 
 
 class WeightSync(Protocol):
@@ -84,42 +112,83 @@ class SharedWeights:
 
 
 class CopiedWeights:
-    """Members have copies: each tensor that one of them lacks is sent to all."""
+    """Members have copies: each tensor that one of them lacks is sent to all.
+
+    Tensors, one after the other, of which `unit` is the same are sent together, or not at all.
+    """
 
     def __init__(
-        self, source: Callable[[], Named], transport: Transport, *, bucket_bytes: int = BUCKET_BYTES
+        self,
+        source: Callable[[], Named],
+        transport: Transport,
+        *,
+        unit: Callable[[str], str] = str,
+        bucket_bytes: int = BUCKET_BYTES,
     ) -> None:
-        self.source, self.transport, self.bucket_bytes = source, transport, bucket_bytes
+        self.source, self.transport, self.unit, self.bucket_bytes = source, transport, unit, bucket_bytes
         self.loaded: dict[str, dict[str, int]] = {}  # member -> checksums of what it has, as it said itself
         self.tally = Tally()
 
     def push(self, version: int, members: Sequence[Member]) -> list[str]:
         with self.tally:
-            crew = Crew(members)
-            sums, changed, under_way = dict[str, int](), list[str](), list[str]()
-            for number, content in enumerate(fill(self._missing(crew, sums, changed), self.bucket_bytes)):
-                if len(under_way) == SLOTS:
-                    crew.answers(under_way.pop(0))
-                crew.order("bucket", self.transport.pack(content, number % SLOTS))
-                under_way.append(content[-1][0].name)
-                self.tally.sent += num_bytes(content)
-            for last_tensor in under_way:
-                crew.answers(last_tensor)
-            crew.order("weights", (version, changed))
-            compare(crew, version, {name: sums[name] for name in changed})
+            crew, sums = Crew(members), None
+            while sums is None and crew.alive:
+                sums = self._attempt(version, crew)
         for member in crew.alive:
-            self.loaded[member.name] = sums
+            self.loaded[member.name] = sums or {}
         for name in crew.lost:
             self.loaded.pop(name, None)
         return crew.lost
 
-    def _missing(self, crew: Crew, sums: dict[str, int], changed: list[str]) -> Iterator[tuple[str, Tensor]]:
+    def _attempt(self, version: int, crew: Crew) -> dict[str, int] | None:
+        """The checksums of what all have; None where a loss broke the transport: then again, for the others."""
+        lost, under_way = len(crew.lost), deque[str]()
+        try:
+            sums = self._send(version, crew, under_way)
+        except NotArrived as broken:
+            self.transport.leave()
+            for last_tensor in under_way:
+                crew.answers(last_tensor)
+            if len(crew.lost) == lost:
+                raise WeightsLate(
+                    f"weights did not reach all of {', '.join(crew.names)} though none of them is gone: {broken}; "
+                    "see whether they reach the trainer's host on all ports, and resume the run with "
+                    'cluster.transport = "objects"'
+                ) from broken
+            for member in crew.alive:
+                self.loaded.pop(member.name, None)  # of some tensors it may have half
+            return None
+        return sums
+
+    def _send(self, version: int, crew: Crew, under_way: deque[str]) -> dict[str, int]:
+        sums, changed = dict[str, int](), list[str]()
+        crew.order("begin", None)
+        crew.answers("the first")
+        self.transport.meet(crew)
+        with closing(self._missing(crew, sums, changed)) as missing:
+            for number, content in enumerate(fill(missing, self.bucket_bytes)):
+                if len(under_way) == SLOTS:
+                    crew.arrived(under_way.popleft())
+                crew.order("bucket", self.transport.pack(content, number % SLOTS))
+                under_way.append(content[-1][0].name)
+                self.tally.sent += num_bytes(content)
+        while under_way:
+            crew.arrived(under_way.popleft())
+        crew.order("weights", (version, changed))
+        compare(crew, version, {name: sums[name] for name in changed})
+        return sums
+
+    def _missing(
+        self, crew: Crew, sums: dict[str, int], changed: list[str]
+    ) -> Generator[tuple[str, Tensor], None, None]:
         known = [self.loaded.get(member.name, {}) for member in crew.alive]
-        for name, tensor in self.source():
-            sums[name] = tensor_checksum(tensor)
-            if any(loaded.get(name) != sums[name] for loaded in known):
-                changed.append(name)
-                yield name, tensor
+        for _, found in groupby(self.source(), key=lambda named: self.unit(named[0])):
+            tensors = dict(found)
+            ours = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
+            sums |= ours
+            if any(loaded.get(name) != ours[name] for loaded in known for name in ours):
+                changed.extend(ours)
+                yield from tensors.items()
 
     def take_figures(self) -> dict[str, float]:
         return self.tally.take()
@@ -152,6 +221,16 @@ class Crew:
             except InstanceLost:
                 self._drop(member)
         return found
+
+    def arrived(self, tensor: str) -> None:
+        """All that are alive have it, else `NotArrived`, once each has answered."""
+        for _, answer in self.answers(tensor):
+            if isinstance(answer, NotArrived):
+                raise answer
+
+    @property
+    def names(self) -> list[str]:
+        return [member.name for member in self.alive]
 
     def _drop(self, member: Member) -> None:
         self.alive.remove(member)

@@ -123,8 +123,8 @@ class PipeMailbox:
     def __init__(self, pipe: Connection) -> None:
         self.pipe = pipe
 
-    def take(self, *, wait: bool) -> Order | None:
-        if not self.pipe.poll(None if wait else 0):
+    def take(self, seconds: float | None) -> Order | None:
+        if not self.pipe.poll(seconds):
             return None
         try:
             order: Order = self.pipe.recv()

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from foresail.agents.build import Episodes, open_episodes, turn_sampling
@@ -56,7 +57,14 @@ from foresail.runlog.samples import sample_lines
 from foresail.train.ahead import InTurns, OneAhead, Rollouts
 from foresail.train.checkpoint import Progress
 from foresail.train.critic import open_critic
-from foresail.train.engine_copy import engine_model, open_copy, refresh_copy
+from foresail.train.engine_copy import (
+    engine_model,
+    first_layer,
+    is_streamed,
+    open_copy,
+    refresh_copy,
+    stream_weights,
+)
 from foresail.train.fingerprints import describe_problem, same_data, same_reference
 from foresail.train.flops import PeakMemory, describe_pace
 from foresail.train.held_out import HeldOutSet, held_out_accuracy, load_held_out
@@ -66,7 +74,7 @@ from foresail.train.policy_update import update_policy
 from foresail.train.rl_metrics import describe_collected, rollout_rows
 from foresail.train.rolled_out import NEXT_STEP, RolledOut, read_rolled_out
 from foresail.train.run_rewards import Gradings, keep_rewards, open_rewards, tell_of_prints
-from foresail.train.selftest import check_logprobs, self_test
+from foresail.train.selftest import check_logprobs, check_save, self_test
 from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import open_model
 from foresail.train.stopwatch import Stopwatch
@@ -183,6 +191,7 @@ def prepare(
         vocabulary=tokenizer.token_bytes() if sampling.stop or (episodes and episodes.names_stops) else (),
         cluster=recipe.cluster,
         logs=(session.run.path / "logs").absolute(),
+        stream=partial(stream_weights, session) if is_streamed(session) else None,
     )
     require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
     return Setup(
@@ -216,14 +225,16 @@ def prepare(
 def check_start(session: Session[Rl], setup: Setup) -> None:
     """Self-tests at every start; a fresh run also logs, as step 0, how good the model is before."""
     session.display.begin("self-test")
+    folder, streamed = session.run.path, is_streamed(session)
     found = self_test(
-        engine_model(session),
+        session.everywhere(first_layer) if streamed else engine_model(session),
         session.tokenizer,
         setup.fleet,
         setup.problems,
         setup.group_spec,
-        session.run.path,
+        folder,
         trained=lambda sequences, temperature: session.everywhere(check_policy, sequences, temperature),
+        saved=(lambda sequences: session.everywhere(check_saved, sequences, folder)) if streamed else None,
     )
     session.display.note("self-tests passed: " + ", ".join(f"{name} {found[name]:.1e}" for name in found))
     if session.saved is None:
@@ -239,6 +250,10 @@ def check_start(session: Session[Rl], setup: Setup) -> None:
 def check_policy(trainer: Trainer[Rl], sequences: list[TrainSequence], temperature: float) -> float:
     """Engines against the model that is trained, which several ranks may have together."""
     return check_logprobs(trainer.policy.model, sequences, temperature)
+
+
+def check_saved(trainer: Trainer[Rl], sequences: list[TrainSequence], folder: Path) -> float:
+    return check_save(trainer.policy.model, trainer.tokenizer, sequences, folder, trainer.world)
 
 
 def open_other_models(trainer: Trainer[Rl]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +27,9 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec, requests, to_sample
 from foresail.runlog.atomic import ASIDE, explained
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.learner import save_weights
+from foresail.train.learner import arrangement, save_weights
 from foresail.train.step import run_packed, token_logprobs
+from foresail.world import ONE_PROCESS, World
 
 NUM_PROMPTS = 4
 MAX_NEW_TOKENS = 64
@@ -45,10 +47,12 @@ def self_test(
     group_spec: GroupSpec,
     folder: Path,
     trained: Callable[[list[TrainSequence], float], float] | None = None,
+    saved: Callable[[list[TrainSequence]], float] | None = None,
 ) -> dict[str, float]:
     """Raises at the first failed check; else the differences that were found.
 
-    `model` is what the engines read; where that is a copy of what is trained, `trained` checks the latter.
+    `model` is what the engines read; where that is a copy of what is trained, `trained` checks the latter. Where
+    it is only a part of it, `saved` saves the whole.
     """
     sequences = sample_sequences(fleet, problems[:NUM_PROMPTS], group_spec)
     temperature = group_spec.sampling.temperature
@@ -56,7 +60,9 @@ def self_test(
         "selftest/logprob_diff": check_logprobs(model, sequences, temperature)
         if trained is None
         else trained(sequences, temperature),
-        "selftest/saved_logits_diff": check_save(model, tokenizer, sequences, folder),
+        "selftest/saved_logits_diff": check_save(model, tokenizer, sequences, folder)
+        if saved is None
+        else saved(sequences),
         "selftest/micro_batch_diff": check_micro_batches(model, sequences),
     }
 
@@ -99,11 +105,22 @@ def check_logprobs(model: Decoder, sequences: list[TrainSequence], temperature: 
 
 
 @torch.no_grad()
-def check_save(model: Decoder, tokenizer: Tokenizer, sequences: list[TrainSequence], folder: Path) -> float:
+def check_save(
+    model: Decoder,
+    tokenizer: Tokenizer,
+    sequences: list[TrainSequence],
+    folder: Path,
+    world: World = ONE_PROCESS,
+) -> float:
+    """Of a model that ranks have together all call it: each saves and loads what it has."""
     batch = whole_batch(model, sequences)
-    with explained(folder), aside(folder) as saved:
-        save_weights(model, tokenizer, Path(saved))
-        loaded = load_model(saved, dtype=model.dtype, device=model.device)
+    with explained(folder), aside(folder) if world.rank == 0 else nullcontext("") as mine:
+        saved = world.share(mine)
+        save_weights(model, tokenizer, Path(saved), None, world)
+        world.gather(None)  # all files are there
+        shared = arrangement(None, world)
+        loaded = load_model(saved, dtype=model.dtype, device=model.device, arrange=shared)
+        world.gather(None)  # and were read
     differences = (logits(model, batch) - logits(loaded, batch)).abs()
     difference, limit = differences.max().item(), 0.0
     if any(isinstance(module, LowRankLinear) for module in model.modules()):

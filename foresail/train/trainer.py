@@ -97,12 +97,18 @@ class Trainer(Generic[Recipe]):
         self, function: Callable[Concatenate[Any, P], R], *arguments: P.args, **keywords: P.kwargs
     ) -> R:
         """What this rank makes of it. Other ranks import the function, so it is one of a module."""
+        self.elsewhere(function, *arguments, **keywords)
+        return function(self, *arguments, **keywords)
+
+    def elsewhere(
+        self, function: Callable[Concatenate[Any, P], Any], *arguments: P.args, **keywords: P.kwargs
+    ) -> None:
+        """On the other ranks, while this one does its own part of it."""
         if self.world.size > 1:
             order = Order(
                 function=function, arguments=arguments, keywords=dict(keywords), progress=self.progress
             )
             self.world.share(order)
-        return function(self, *arguments, **keywords)
 
 
 def obey(world: World, device: torch.device, opening: Opening[Stage]) -> None:

@@ -88,9 +88,11 @@ def test_heads_are_refused_where_queries_and_their_keys_cannot_be_dealt_alike(
         assert not [*head_mistakes(int(size), heads, kv_heads)], "what it names goes"
 
 
-def test_ray_places_native_rollout_workers_only() -> None:
-    with pytest.raises(ValueError, match=r'set rollout\.backend = "native"'):
-        make("cluster.kind=ray", "rollout.workers=2", "rollout.backend=vllm", "run.deterministic=false")
+def test_ray_places_vllm_apart_from_the_trainer_only() -> None:
+    on_vllm = ("cluster.kind=ray", "rollout.workers=2", "rollout.backend=vllm", "run.deterministic=false")
+    with pytest.raises(ValueError, match=r'set cluster\.placement = "separate"'):
+        make(*on_vllm)
+    assert make(*on_vllm, "cluster.placement=separate").cluster.placement == "separate"
 
 
 def test_hosts_that_would_have_nothing_to_grade_are_a_mistake() -> None:

@@ -7,25 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from tiny_rollouts import small_model
+from torch import Tensor
 
 from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
-from foresail.model.hf import load_model
+from foresail.model.weights import tensor_checksum
 from foresail.recipe.parts import Sampling
+from foresail.recipe.shape import ModelShape
+from foresail.rollout.thread_channel import ThreadInstance
 from foresail.rollout.vllm_engine import EngineSize, Started
 from foresail.rollout.vllm_instance import VllmInstance
-from foresail.rollout.vllm_weights import trainer_checksums
+from foresail.rollout.vllm_loader import VllmLoader
+from foresail.rollout.vllm_weights import EMBEDDING, HEAD, Assembly, Span, layer_of, saved_weights
+from foresail.rollout.weight_sync import CopiedWeights, HandedOver
 
 VOCAB = 29
 SIZE = EngineSize(kv_tokens=2000, block=16, max_running=8, max_length=64, prefill_tokens=64)
+SHAPE = small_model().shape
 LETTERS = [bytes([97 + token % 26]) for token in range(VOCAB)]
 
 
@@ -61,6 +67,8 @@ class FakeVllm:
         self.aborted: list[str] = []
         self.busy_resets = 0  # so many times the cache cannot be emptied yet
         self.changed: list[str] = []  # tensors that it does not take over
+        self.held: dict[str, Tensor] = {}  # what it computes with
+        self.update: tuple[Assembly, dict[str, Tensor]] | None = None
         self.hangs: set[str] = set()  # methods that never answer
         self.silenced = False  # whether requests wait for ever
         self.logprob = logprob_of
@@ -95,8 +103,28 @@ class FakeVllm:
     async def collective_rpc(self, method: str, *, args: tuple[Any, ...] = ()) -> list[Any]:
         self.calls.append(method)
         await self._perhaps_hang(method)
-        found = trainer_checksums(load_model(Path(*args), dtype=torch.float32, device="cpu"))
-        return [found | dict.fromkeys(self.changed, 0)]
+        return [getattr(self, f"_{method}")(*args)]
+
+    def _foresail_load(self, shape: dict[str, Any], file: str, spans: list[Span]) -> None:
+        if self.update is None:
+            self.update = Assembly(ModelShape(**shape), torch.float32), {}
+        assembly, loaded = self.update
+        octets = torch.from_file(file, size=sum(size for *_, size in spans), dtype=torch.uint8)
+        loaded.update(assembly.add(spans, octets))
+
+    def _foresail_finish(self) -> None:
+        """Of a layer that gets only some of its tensors, the others are lost, as in vLLM."""
+        assert self.update is not None
+        loaded, self.update = self.update[1], None
+        touched = {layer_of(name) for name in loaded}
+        self.held = {name: held for name, held in self.held.items() if layer_of(name) not in touched}
+        self.held |= {name: tensor for name, tensor in loaded.items() if name not in self.changed}
+
+    def _foresail_checksums(self, shape: dict[str, Any], names: list[str]) -> dict[str, int]:
+        found = {name: tensor_checksum(self.held.get(name, torch.zeros(1))) for name in names}
+        if ModelShape(**shape).tied and EMBEDDING in found:
+            found[HEAD] = 0 if HEAD in self.changed else found[EMBEDDING]
+        return found
 
     async def reset_prefix_cache(self) -> bool:
         self.calls.append("reset_prefix_cache")
@@ -118,16 +146,45 @@ class FakeVllm:
             await asyncio.Event().wait()
 
 
-def fake_instance(
-    name: str = "vllm 0", model: Decoder | None = None, fake: FakeVllm | None = None, **options: Any
-) -> VllmInstance:
+def fake_instance(name: str = "vllm 0", fake: FakeVllm | None = None, **options: Any) -> VllmInstance:
     """`fake_instance().started.engine` is the fake; its parameters are plain dicts."""
 
-    async def start(_: Path) -> Started:
+    async def start() -> Started:
         return Started(engine=fake or FakeVllm(), to_params=dict)
 
-    settings = {"vocabulary": LETTERS} | options
-    return VllmInstance(name, small_model() if model is None else model, start, SIZE, **settings)
+    return VllmInstance(name, SHAPE, start, SIZE, **{"vocabulary": LETTERS} | options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeSpec:
+    """See `engine_loop.Spec`."""
+
+    name: str
+    fake: FakeVllm = field(default_factory=FakeVllm)
+    patience: float = 600.0
+
+    def build(self) -> tuple[VllmInstance, VllmLoader]:
+        instance = fake_instance(self.name, self.fake, patience=self.patience)
+        return instance, VllmLoader(self.name, SHAPE, instance.ask)
+
+
+def copied(model: Decoder, bucket_bytes: int = 5000) -> CopiedWeights:
+    return CopiedWeights(lambda: saved_weights(model), HandedOver(), unit=layer_of, bucket_bytes=bucket_bytes)
+
+
+@contextmanager
+def far_fakes(
+    model: Decoder, names: Sequence[str] = ("vllm 0",), **options: Any
+) -> Iterator[list[tuple[ThreadInstance, FakeVllm]]]:
+    """As the trainer sees them: behind a thread, with weights that are sent to all."""
+    specs, weights = [FakeSpec(name=name, **options) for name in names], copied(model)
+    found = [(ThreadInstance(spec, weights), spec.fake) for spec in specs]
+    try:
+        yield found
+    finally:
+        for instance, fake in found:
+            fake.hangs.clear()
+            instance.close()
 
 
 @contextmanager

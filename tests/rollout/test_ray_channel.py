@@ -15,9 +15,10 @@ from tiny_rollouts import small_engine, small_model, specs, whole_requests
 from foresail import actors
 from foresail.recipe.parts import Rollout
 from foresail.rollout.build import gather
+from foresail.rollout.engine_loop import EngineSpec
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import EngineFailed, InstanceLost
-from foresail.rollout.ray_instance import EnginePlan, RayInstance
+from foresail.rollout.ray_instance import ActorPlan, RayInstance
 from foresail.rollout.replacements import Restarts
 from foresail.rollout.weight_sync import SharedWeights
 from foresail.runlog.actor_log import LogFile, OpenLog
@@ -43,9 +44,14 @@ def ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeRay]:
         handle.die()
 
 
-def plan(folder: Path, **changes: Any) -> EnginePlan:
-    given: dict[str, Any] = {"model": small_model, "options": OPTIONS, "drafts": False, "actor": {}}
-    return EnginePlan(**given | {"home": "home", "logs": folder / "logs"} | changes)
+def plan(folder: Path, **changes: Any) -> ActorPlan:
+    given: dict[str, Any] = {"model": small_model, "options": OPTIONS, "drafts": False} | changes
+    spec = partial(make_spec, given)
+    return ActorPlan(spec=spec, actor={}, home="home", logs=folder / "logs")
+
+
+def make_spec(given: dict[str, Any], name: str) -> EngineSpec:
+    return EngineSpec(name=name, **given)
 
 
 def start(folder: Path, **changes: Any) -> Any:

@@ -25,7 +25,7 @@ from foresail.records import RunStopped
 from foresail.rollout.build import build_fleet, gather
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import continue_request
-from foresail.rollout.instance import ChunkOrder, InstanceLost, Report
+from foresail.rollout.instance import ChunkOrder, EngineFailed, InstanceLost, Report
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.requirements import require
 from foresail.rollout.vllm_engine import (
@@ -198,8 +198,7 @@ def test_no_chunk_death_or_cancel_changes_what_is_said(
         for group in range(4)
         for sample in range(2)
     }
-    model = small_model()
-    instances = [fake_instance(f"{n}", model) for n in range(2)]
+    instances = [fake_instance(f"{n}") for n in range(2)]
     fleet = gather(instances, Rollout(chunk_tokens=chunk, policy="context"), max_length=64)
     try:
         for group in range(4):
@@ -300,5 +299,5 @@ def test_what_vllm_cannot_is_refused_by_name() -> None:
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
 def test_a_fleet_without_vllm_names_the_extra() -> None:
-    with pytest.raises(ImportError, match=r"pip install 'foresail\[vllm\]'"):
+    with pytest.raises(EngineFailed, match=r"pip install 'foresail\[vllm\]'"):
         build_fleet(small_model(), Engine(max_running=2), Rollout(backend="vllm"), max_length=32)

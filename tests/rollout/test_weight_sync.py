@@ -110,6 +110,8 @@ class FakeMember:
         content = self.fault(kind, content.open() if kind == "bucket" else content)
         if kind == "bucket":
             return self.loader.load(content)
+        if kind == "begin":
+            return self.loader.begin()
         self.version, names = content
         return self.loader.checksums(names)
 

@@ -18,9 +18,13 @@ from random_kills import attack
 from small_runs import train, weights
 from test_ahead import ahead
 
+from foresail.model.hf import empty_model
 from foresail.recipe.cluster import Cluster
+from foresail.recipe.hf_config import read_shape as load_shape
 from foresail.recipe.parts import Engine, Rollout
+from foresail.recipe.ray_cluster import Room, open_cluster
 from foresail.rollout.instance import EngineFailed
+from foresail.train import engine_copy
 from foresail.train.rl import run_rl
 
 EXACT = {"engine": Engine(batch_invariant=True)}
@@ -54,6 +58,33 @@ def test_separate_actors_draw_one_step_ahead_what_one_process_would(
     there = run_rl(ahead(tiny_checkpoint, tmp_path / "there", workers=2, cluster=apart))
     assert drawn(there.run) == drawn(here.run)
     assert torch.equal(weights(there.checkpoint), weights(here.checkpoint))
+
+
+def test_ranks_send_their_shards_to_actors_by_a_broadcast_and_no_rank_has_the_whole_model(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the group of the ranks; the self-test has a copy of one layer."""
+    copied = []
+
+    def record(shape: Any, **options: Any) -> Any:
+        copied.append(shape.num_layers)
+        return empty_model(shape, **options)
+
+    monkeypatch.setattr(engine_copy, "empty_model", record)
+    here, _ = train(tiny_checkpoint, tmp_path / "here", **EXACT)
+    with open_cluster(Cluster(kind="ray"), Room(cpus=0, gpus=0)):  # ranks need no CPU of their own here
+        there, records = train(
+            tiny_checkpoint,
+            tmp_path / "there",
+            rollout=Rollout(workers=2, chunk_tokens=4),
+            cluster=Cluster(
+                kind="ray", placement="separate", ranks=2, transport="broadcast", worker_cpus=0.4
+            ),
+            **EXACT,
+        )
+    torch.testing.assert_close(weights(there.checkpoint), weights(here.checkpoint), rtol=1e-3, atol=1e-4)
+    assert all(record["perf/weight_sync_gb"] > 0 for record in records)
+    assert copied == [1] and load_shape(tiny_checkpoint).num_layers > 1
 
 
 def test_killed_actors_and_graders_change_no_sample_and_no_weight(

@@ -20,11 +20,11 @@ from foresail.recipe.parts import Engine as EngineSettings
 from foresail.recipe.parts import Rollout, Sampling
 from foresail.recipe.shape import ModelShape
 from foresail.records import TrainSequence
-from foresail.rollout.build import start_vllm_instances
+from foresail.rollout.build import vllm_starter
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import ChunkOrder, Report
 from foresail.rollout.plan import Dispatch, SampleSpec
-from foresail.rollout.vllm_instance import VllmInstance
+from foresail.rollout.remote import RemoteInstance
 from foresail.train.step import run_packed
 
 LONGEST = 96
@@ -43,13 +43,19 @@ def model_of(shape: ModelShape, seed: int = 0) -> Decoder:
 
 
 @contextmanager
-def vllm_of(model: Decoder, *, max_running: int = 16, **rollout: Any) -> Iterator[VllmInstance]:
+def vllm_of(model: Decoder, *, max_running: int = 16, **rollout: Any) -> Iterator[RemoteInstance]:
     settings = Rollout(backend="vllm", **rollout)
-    (instance,) = start_vllm_instances(
-        model, EngineSettings(max_running=max_running), settings, LONGEST, VOCABULARY
+    start = vllm_starter(
+        model,
+        EngineSettings(max_running=max_running),
+        settings,
+        LONGEST,
+        VOCABULARY,
+        lambda read: read(model),
     )
-    assert isinstance(instance, VllmInstance)
+    instance = start("vllm 0")
     try:
+        instance.update_weights(0)
         yield instance
     finally:
         instance.close()
@@ -86,14 +92,14 @@ def spec_of(request: Request, group: int) -> SampleSpec:
     )
 
 
-def order(instance: VllmInstance, request: Request, group: int = 0) -> ChunkOrder:
+def order(instance: RemoteInstance, request: Request, group: int = 0) -> ChunkOrder:
     """All of it as one chunk."""
     spec = spec_of(request, group)
     dispatch = Dispatch(spec=spec, instance=instance.name, generated=0, max_tokens=spec.max_tokens)
     return ChunkOrder(dispatch=dispatch, work=request)
 
 
-def wait_until(instance: VllmInstance, enough: Callable[[list[Report]], bool]) -> list[Report]:
+def wait_until(instance: RemoteInstance, enough: Callable[[list[Report]], bool]) -> list[Report]:
     """Poll until the reports suffice."""
     reports: list[Report] = []
     deadline = time.monotonic() + BACKSTOP

@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 import torch
 from real_vllm import (
-    BACKSTOP,
     LLAMA,
     LONGEST,
     QWEN3,
@@ -30,30 +29,28 @@ from real_vllm import (
 from foresail.engine.request import Completion, Request
 from foresail.model.decoder import Decoder
 from foresail.recipe.parts import Rollout
-from foresail.rollout import vllm_instance
 from foresail.rollout.build import gather
 from foresail.rollout.groups import continue_request
-from foresail.rollout.vllm_instance import VllmInstance, saved
-from foresail.rollout.vllm_weights import trainer_checksums
-from foresail.rollout.weight_sync import WeightsDiffer
+from foresail.rollout.remote import RemoteInstance
+from foresail.rollout.weight_buckets import Content
+from foresail.rollout.weight_sync import HandedOver, WeightsDiffer
 
 A, B = 0, 1  # seeds of weights
 
 
 @pytest.fixture(scope="module", params=[LLAMA, QWEN3], ids=["llama, tied", "qwen3"])
-def vllm(request: pytest.FixtureRequest) -> Iterator[VllmInstance]:
+def model(request: pytest.FixtureRequest) -> Decoder:
+    return model_of(request.param)
+
+
+@pytest.fixture(scope="module")
+def vllm(model: Decoder) -> Iterator[RemoteInstance]:
     """One engine for all tests of this file: starting takes half a minute. Each finds and leaves weights A."""
-    with vllm_of(model_of(request.param)) as instance:
+    with vllm_of(model) as instance:
         yield instance
 
 
-@pytest.fixture
-def model(vllm: VllmInstance) -> Decoder:
-    assert isinstance(vllm.model, Decoder)
-    return vllm.model
-
-
-def same_as_native(vllm: VllmInstance, model: Decoder, wanted: list[Request]) -> list[Completion]:
+def same_as_native(vllm: RemoteInstance, model: Decoder, wanted: list[Request]) -> list[Completion]:
     drawn = vllm.generate(wanted)
     expected = native(model, wanted)
     for done in drawn:
@@ -67,7 +64,7 @@ def same_as_native(vllm: VllmInstance, model: Decoder, wanted: list[Request]) ->
 def test_greedy_tokens_and_their_log_probabilities_are_the_native_engines(vllm, model) -> None:
     drawn = same_as_native(vllm, model, requests(5))
     assert {done.finish for done in drawn} == {"length"}
-    assert all(set(done.versions) == {vllm.version} for done in drawn)
+    assert all(set(done.versions) == {0} for done in drawn)
 
 
 def test_stop_ids_and_stop_strings_end_with_the_same_token(vllm, model) -> None:
@@ -129,41 +126,44 @@ def test_weights_go_from_a_to_b_and_back_and_no_stale_prefix_shows(vllm, model) 
     assert max(map(furthest, after, before)) < 1e-6
 
 
-def test_every_tensor_that_changes_is_noticed(vllm, model) -> None:
-    """One number of one tensor at a time, drawn at random: the worker's checksums say which."""
+def test_every_tensor_that_changes_is_sent_with_its_layer_and_proved(vllm, model) -> None:
+    """One number of one tensor at a time, drawn at random."""
     numbers = random.Random(0)
-    before = trainer_checksums(model)
     parameters = dict(model.named_parameters())
     for name in numbers.sample(sorted(parameters), 4):
         values = parameters[name].data.view(-1)
         place = numbers.randrange(len(values))
         kept = values[place].clone()
         values[place] = torch.nextafter(kept, torch.tensor(9.0))
+        vllm.weights.take_figures()
         try:
-            with saved(model) as folder:
-                theirs = vllm._ask("foresail_load", folder, BACKSTOP)
-            assert theirs == trainer_checksums(model) != before
+            vllm.update_weights(3)
+            assert vllm.weights.take_figures()["perf/weight_sync_gb"] == parameters[name].nbytes / 1e9
+            same_as_native(vllm, model, requests(2))
         finally:
             values[place] = kept
-    vllm.held = {}
-    vllm.update_weights(3)
+            vllm.update_weights(3)
 
 
-def test_weights_that_were_not_taken_stop_the_run(vllm, model, monkeypatch: pytest.MonkeyPatch) -> None:
-    """vLLM is told to load other weights than the trainer has by then."""
-    honest = vllm_instance.saved
+class Corrupting(HandedOver):
+    """Changes a bit on the way."""
 
-    def behind_the_times(_: Decoder):
-        return honest(model_of(model.shape, B))
+    def pack(self, content: Content, slot: int) -> HandedOver:
+        octets = [(piece, octets.clone()) for piece, octets in content]
+        octets[0][1][7] ^= 1
+        return HandedOver(octets)
 
+
+def test_weights_that_did_not_arrive_stop_the_run(vllm, model) -> None:
+    """Every tensor in turn would do; the last norm is one that vLLM does not pack."""
     with torch.no_grad():
         model.norm.weight.mul_(1.25)
+    vllm.weights.transport = Corrupting()
     try:
-        monkeypatch.setattr(vllm_instance, "saved", behind_the_times)
-        with pytest.raises(WeightsDiffer, match=r"version 7 of the weights, and .* tensors there are others"):
+        with pytest.raises(WeightsDiffer, match=r"model\.norm\.weight has checksum .* version 7"):
             vllm.update_weights(7)
     finally:
-        monkeypatch.undo()
+        vllm.weights.transport = HandedOver()
         become(model, model_of(model.shape, A))
         vllm.update_weights(8)
     same_as_native(vllm, model, requests(2))
@@ -211,7 +211,6 @@ def test_what_is_cancelled_does_not_come_back_and_frees_its_place(vllm) -> None:
     reports = wait_until(vllm, lambda reports: bool(reports))
     assert [report.event.spec.id for report in reports] == [other.id]
     assert vllm.load == 0
-    vllm.held = {}
     vllm.update_weights(9)  # which waits until nobody holds a page
     vllm.submit(order(vllm, long))
     again = wait_until(vllm, lambda reports: bool(reports))

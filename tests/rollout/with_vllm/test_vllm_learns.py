@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from tiny_world import rl_recipe, sft_recipe, tiny_shape
 
+from foresail.recipe.cluster import Cluster
 from foresail.recipe.parts import Checkpoints, Model, Optimizer, Rollout, Run
 from foresail.recipe.reward import Reward
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -44,13 +45,23 @@ def start(tiny_tokenizer: Path, tiny_conversations: Path, tmp_path_factory: pyte
     return run / "checkpoints" / "step_60"
 
 
-def learn(start: Path, root: Path, *, seed: int, lr: float = 2e-3, **rollout: Any) -> list[dict[str, float]]:
+def learn(
+    start: Path,
+    root: Path,
+    *,
+    seed: int,
+    lr: float = 2e-3,
+    steps: int = STEPS,
+    cluster: Cluster | None = None,
+    **rollout: Any,
+) -> list[dict[str, float]]:
     """The metrics of every step."""
     recipe = rl_recipe(
         start,
         root,
         run=Run(name=f"rl-{len([*root.iterdir()])}", root=str(root), device="cpu", seed=seed),
-        steps=STEPS,
+        steps=steps,
+        cluster=cluster or Cluster(),
         prompts_per_step=8,
         reward=Reward(grader=f"{start.parents[2] / 'reward.py'}:even"),
         optimizer=Optimizer(lr=lr),

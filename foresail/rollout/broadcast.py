@@ -1,0 +1,187 @@
+"""Buckets of weights from the trainer to all engines at once: a broadcast of torch.distributed.
+
+    transport = Broadcast("10.0.0.1", "gloo")   # on CPUs; "nccl" between GPUs
+
+The group is this transport's own, beside that of the trainer's ranks: rank 0 is the trainer, the others are the
+members of a push. When one is lost or joins, a group with another number is formed. Every collective has a time
+limit; what fails on one side is `NotArrived` there, and the sync says who did not come.
+
+NCCL was not tried: there was no machine with two GPUs.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from foresail.rollout.weight_buckets import Content, NotArrived, Piece
+from foresail.rollout.weight_sync import Crew
+
+Kind = Literal["gloo", "nccl"]
+SECONDS = 300.0  # for a group to meet and for a bucket to arrive; less than an answer is waited for
+
+# In an engine's process: the group it is in, by its number.
+joined: dict[int, Group] = {}
+
+
+class Group:
+    """A process group that is nobody's default."""
+
+    def __init__(
+        self, kind: Kind, store: dist.Store, rank: int, size: int, host: str, seconds: float
+    ) -> None:
+        self.limit, self.kind = timedelta(seconds=seconds), kind
+        self.device = (
+            torch.device("cuda", torch.cuda.current_device()) if kind == "nccl" else torch.device("cpu")
+        )
+        self.group: Any = make_group(kind, store, rank, size, host, self.limit)
+
+    def broadcast(self, octets: Tensor) -> Any:
+        """From rank 0; what is returned can be waited for."""
+        options = dist.BroadcastOptions()
+        options.rootRank = options.rootTensor = 0
+        options.timeout = self.limit
+        return self.group.broadcast([octets], options)
+
+    def wait(self, work: Any) -> None:
+        try:
+            work.wait(self.limit)
+            if self.kind == "nccl":
+                torch.cuda.synchronize(self.device)  # waiting only lines up the streams
+        except RuntimeError as error:
+            raise NotArrived(str(error).splitlines()[0]) from error
+
+    def close(self) -> None:
+        """Others that wait for this rank are told at once."""
+        self.group.abort()
+        self.group = None
+
+
+def make_group(kind: Kind, store: dist.Store, rank: int, size: int, host: str, limit: timedelta) -> Any:
+    if kind == "nccl":
+        options = dist.ProcessGroupNCCL.Options()
+        options._timeout = limit
+        return dist.ProcessGroupNCCL(store, rank, size, options)
+    options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
+    options._timeout = limit
+    options._devices = [dist.ProcessGroupGloo.create_device(hostname=host)]
+    return dist.ProcessGroupGloo(store, rank, size, options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invitation:
+    """To a member: which group there will be, and where it meets."""
+
+    kind: Kind
+    number: int
+    host: str
+    port: int
+    ranks: Mapping[str, int]  # by the member's name
+    seconds: float
+
+    def accept(self, name: str) -> None:
+        """In the member's process: join the group, and leave the one before."""
+        while joined:
+            joined.popitem()[1].close()
+        try:
+            store = dist.TCPStore(
+                self.host, self.port, is_master=False, timeout=timedelta(seconds=self.seconds)
+            )
+            joined[self.number] = self.join(store, self.ranks[name])
+        except (RuntimeError, OSError) as error:
+            raise NotArrived(str(error).splitlines()[0]) from error
+
+    def join(self, store: dist.Store, rank: int) -> Group:
+        own = dist.PrefixStore(f"weights {self.number}", store)
+        size = len(self.ranks) + 1
+        return Group(self.kind, own, rank, size, own_address(self.host), self.seconds)
+
+
+def own_address(other: str) -> str:
+    """Of this host, as `other` sees it. Nothing is sent: a datagram socket only looks up the way."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        way.connect((other, 9))
+        address: str = way.getsockname()[0]
+        return address
+
+
+class Broadcast:
+    """See `weight_sync.Transport`. A bucket is one collective, under way until its slot is used again."""
+
+    def __init__(self, host: str, kind: Kind, *, seconds: float = SECONDS) -> None:
+        """`host` is where members reach this process."""
+        self.host, self.kind, self.seconds = host, kind, seconds
+        self.store: dist.TCPStore | None = None
+        self.names: Sequence[str] = ()
+        self.group: Group | None = None
+        self.number = 0
+        self.slots: dict[int, tuple[Tensor, Any]] = {}
+
+    def meet(self, crew: Crew) -> None:
+        names = [member.name for member in crew.alive]
+        if self.group is not None and names == self.names:
+            return
+        self.leave()
+        if self.store is None:
+            self.store = dist.TCPStore(self.host, 0, is_master=True, wait_for_workers=False)
+        self.number += 1
+        invitation = Invitation(
+            kind=self.kind,
+            number=self.number,
+            host=self.host,
+            port=self.store.port,
+            ranks={name: rank for rank, name in enumerate(names, start=1)},
+            seconds=self.seconds,
+        )
+        crew.order("join", invitation)
+        try:
+            self.group = invitation.join(self.store, rank=0)
+        except RuntimeError:
+            self.group = None  # who did not come is told by the answers
+        crew.arrived("the first, since the group was not formed,")
+        if self.group is None:
+            raise NotArrived("the group was not formed")
+        self.names = names
+
+    def pack(self, content: Content, slot: int) -> BroadcastBucket:
+        assert self.group is not None, "members have met"
+        octets, before = self.slots.pop(slot, (None, None))
+        if before is not None:
+            self.group.wait(before)
+        size = sum(len(piece) for _, piece in content)
+        if octets is None or len(octets) < size:
+            octets = torch.empty(size, dtype=torch.uint8, device=self.group.device)
+        torch.cat([piece.to(octets.device) for _, piece in content], out=octets[:size])
+        self.slots[slot] = octets, self.group.broadcast(octets[:size])
+        pieces = [(piece, len(found)) for piece, found in content]
+        return BroadcastBucket(number=self.number, pieces=pieces)
+
+    def leave(self) -> None:
+        """The next push meets anew."""
+        if self.group is not None:
+            self.group.close()
+        self.group, self.names, self.slots = None, (), {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BroadcastBucket:
+    """What to expect from the next broadcast."""
+
+    number: int
+    pieces: Sequence[tuple[Piece, int]]
+
+    def open(self) -> Content:
+        group = joined.get(self.number)
+        if group is None:
+            raise NotArrived("this engine is not in the group")
+        sizes = [size for _, size in self.pieces]
+        octets = torch.empty(sum(sizes), dtype=torch.uint8, device=group.device)
+        group.wait(group.broadcast(octets))
+        return [*zip((piece for piece, _ in self.pieces), octets.split(sizes), strict=True)]

@@ -1,0 +1,72 @@
+"""The engine's loop in a thread of this process: for vLLM, whose engine has processes of its own.
+
+What orders and messages go through inside one process, `QueueMailbox`, is the Ray actor's too.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from foresail.rollout.engine_loop import Message, Order, Spec, serve
+from foresail.rollout.remote import RemoteInstance
+from foresail.rollout.weight_sync import WeightSync
+
+GOODBYE = 60.0  # seconds for an engine to end its work when it is told to
+
+
+@dataclass
+class QueueMailbox:
+    """The engine's end; see `engine_loop.Mailbox`."""
+
+    orders: queue.SimpleQueue[Order] = field(default_factory=queue.SimpleQueue)
+    messages: queue.SimpleQueue[Message] = field(default_factory=queue.SimpleQueue)
+
+    def take(self, seconds: float | None) -> Order | None:
+        try:
+            return self.orders.get(timeout=seconds) if seconds != 0 else self.orders.get_nowait()
+        except queue.Empty:
+            return None
+
+    def send(self, message: Message) -> None:
+        self.messages.put(message)
+
+    def wait(self, seconds: float) -> list[Message]:
+        """All messages there are; where there is none, after so long, nothing."""
+        found: list[Message] = []
+        with suppress(queue.Empty):
+            found.append(self.messages.get(timeout=seconds) if seconds > 0 else self.messages.get_nowait())
+            while True:
+                found.append(self.messages.get_nowait())
+        return found
+
+
+class ThreadChannel:
+    """A thread behind two queues; see `remote.Channel`."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.mailbox = QueueMailbox()
+        self.thread = threading.Thread(
+            target=serve, args=(spec, self.mailbox), name=f"engine {spec.name}", daemon=True
+        )
+        self.thread.start()
+
+    def send(self, order: str, content: Any) -> None:
+        self.mailbox.orders.put((order, content))
+
+    def receive(self, seconds: float) -> list[Message]:
+        return self.mailbox.wait(seconds)
+
+    def close(self) -> None:
+        """One that is stuck is left to the end of the process."""
+        self.thread.join(GOODBYE)
+
+
+class ThreadInstance(RemoteInstance):
+    """`ThreadInstance(spec, weights)` starts the engine; its first answer is awaited when needed."""
+
+    def __init__(self, spec: Spec, weights: WeightSync) -> None:
+        super().__init__(spec.name, ThreadChannel(spec), weights)

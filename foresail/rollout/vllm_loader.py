@@ -1,0 +1,62 @@
+"""Weights on their way from the trainer into vLLM's process: buckets go there through a file in memory.
+
+No folder that trainer and engine share is needed: the file is on the engine's own host, as large as one bucket.
+What vLLM's process does with a bucket is `vllm_weights.WorkerWeights`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from foresail.recipe.shape import ModelShape
+from foresail.rollout.vllm_weights import EMBEDDING, HEAD
+from foresail.rollout.weight_buckets import Content
+from foresail.rollout.weight_sync import WeightsDiffer
+
+IN_MEMORY = Path("/dev/shm")  # where it is there: a disk in memory
+
+
+class Ask(Protocol):
+    def __call__(self, method: str, *arguments: Any) -> Any:
+        """What a method of `WorkerWeights` answers."""
+
+
+class VllmLoader:
+    """See `engine_loop.Loader`."""
+
+    def __init__(self, name: str, shape: ModelShape, ask: Ask) -> None:
+        self.name, self.shape, self.ask = name, shape, ask
+        self.told_shape = shape.model_dump(mode="json")
+        self.updating = False  # whether vLLM was given weights that it does not compute with yet
+
+    def begin(self) -> None:
+        self._finish()
+
+    def load(self, content: Content) -> None:
+        self.updating = True
+        spans = [(piece.name, piece.start, len(octets)) for piece, octets in content]
+        with tempfile.NamedTemporaryFile(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as bucket:
+            for _, octets in content:
+                bucket.write(octets.cpu().numpy().data)
+            bucket.flush()
+            self.ask("foresail_load", self.told_shape, bucket.name, spans)
+
+    def checksums(self, names: Sequence[str] | None) -> dict[str, int]:
+        assert names is not None, "vLLM has weights of its own, of which some were sent"
+        self._finish()
+        found: dict[str, int] = self.ask("foresail_checksums", self.told_shape, [*names])
+        if self.shape.tied and EMBEDDING in found and found.pop(HEAD) != found[EMBEDDING]:
+            raise WeightsDiffer(
+                f"instance {self.name} has another {HEAD} than {EMBEDDING}, though they are one: vLLM has not "
+                'taken over all weights. Resume the run with rollout.backend = "native", and report this with the '
+                "versions of vLLM and PyTorch"
+            )
+        return found
+
+    def _finish(self) -> None:
+        if self.updating:
+            self.ask("foresail_finish")
+            self.updating = False
