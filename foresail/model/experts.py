@@ -1,0 +1,53 @@
+"""The routed experts: each token through its own few of many small gated MLPs, none dropped.
+
+    out_TD = experts(normed_TD, router(normed_TD))
+
+Tokens are sorted by expert, so that every expert multiplies one block of rows; nothing waits for the host on a GPU.
+All experts' matrices of one kind stand in one parameter, one below the other.
+
+Legend: T tokens, A experts of a token, P = T A pairs of both, E experts, D hidden size, I inner width.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from foresail.model.linear import is_batch_invariant, linear
+from foresail.model.mlp import silu_mul
+from foresail.model.router import Choice
+from foresail.recipe.shape import Experts as ExpertShape
+
+
+class Experts(nn.Module):
+    def __init__(self, hidden_size: int, shape: ExpertShape) -> None:
+        super().__init__()
+        self.num_experts = shape.routed
+        self.gate_up = nn.Parameter(torch.empty(shape.routed * 2 * shape.inner_size, hidden_size))
+        self.down = nn.Parameter(torch.empty(shape.routed * hidden_size, shape.inner_size))
+
+    def forward(self, normed_TD: Tensor, choice: Choice) -> Tensor:
+        """The weighted sum of what a token's experts make of it, float32."""
+        num_active = choice.experts_TA.shape[1]
+        experts_P, order_P = choice.experts_TA.flatten().sort(stable=True)
+        ends_E = torch.searchsorted(
+            experts_P, torch.arange(self.num_experts, device=experts_P.device), right=True
+        )
+        inner_PI = silu_mul(grouped_linear(normed_TD[order_P // num_active], self._each(self.gate_up), ends_E))
+        out_PD = grouped_linear(inner_PI, self._each(self.down), ends_E)
+        place_P = torch.empty_like(order_P).scatter_(0, order_P, torch.arange(len(order_P), device=order_P.device))
+        out_TAD = out_PD[place_P].unflatten(0, (-1, num_active)).float()
+        return (out_TAD * choice.weights_TA.unsqueeze(-1)).sum(1)
+
+    def _each(self, weight: Tensor) -> Tensor:
+        return weight.unflatten(0, (self.num_experts, -1))
+
+
+def grouped_linear(x_PK: Tensor, weight_ENK: Tensor, ends_E: Tensor) -> Tensor:
+    """Rows up to ends[0] times the first matrix, from there to ends[1] times the second, and so on."""
+    if x_PK.is_cuda and not is_batch_invariant():
+        return F.grouped_mm(x_PK, weight_ENK.transpose(1, 2), offs=ends_E.to(torch.int32))
+    counts = ends_E.diff(prepend=ends_E.new_zeros(1)).tolist()
+    groups = zip(x_PK.split(counts), weight_ENK.unbind(0), strict=True)
+    return torch.cat([linear(x_nK, weight_NK) for x_nK, weight_NK in groups if len(x_nK)])
