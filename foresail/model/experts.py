@@ -1,6 +1,6 @@
 """The routed experts: each token through its own few of many small gated MLPs, none dropped.
 
-    out_TD = experts(normed_TD, router(normed_TD))
+    out_TD = experts(normed_TD, router(normed_TD), recomputed)
 
 Tokens are sorted by expert, so that every expert multiplies one block of rows; nothing waits for the host on a GPU.
 All experts' matrices of one kind stand in one parameter, one below the other.
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from foresail.model.linear import is_batch_invariant, linear
 from foresail.model.mlp import silu_mul
+from foresail.model.recomputed import Recompute
 from foresail.model.router import Choice
 from foresail.recipe.shape import Experts as ExpertShape
 
@@ -27,15 +28,17 @@ class Experts(nn.Module):
         self.gate_up = nn.Parameter(torch.empty(shape.routed * 2 * shape.inner_size, hidden_size))
         self.down = nn.Parameter(torch.empty(shape.routed * hidden_size, shape.inner_size))
 
-    def forward(self, normed_TD: Tensor, choice: Choice) -> Tensor:
+    def forward(self, normed_TD: Tensor, choice: Choice, recomputed: Recompute) -> Tensor:
         """The weighted sum of what a token's experts make of it, float32."""
         num_active = choice.experts_TA.shape[1]
         experts_P, order_P = choice.experts_TA.flatten().sort(stable=True)
         ends_E = torch.searchsorted(
             experts_P, torch.arange(self.num_experts, device=experts_P.device), right=True
         )
-        inner_PI = silu_mul(grouped_linear(normed_TD[order_P // num_active], self._each(self.gate_up), ends_E))
-        out_PD = grouped_linear(inner_PI, self._each(self.down), ends_E)
+        gate_up_P2I = grouped_linear(normed_TD[order_P // num_active], self._each(self.gate_up), ends_E)
+        inner_PI = silu_mul(gate_up_P2I)
+        with recomputed(inner_PI, silu_mul, gate_up_P2I):
+            out_PD = grouped_linear(inner_PI, self._each(self.down), ends_E)
         place_P = torch.empty_like(order_P).scatter_(0, order_P, torch.arange(len(order_P), device=order_P.device))
         out_TAD = out_PD[place_P].unflatten(0, (-1, num_active)).float()
         return (out_TAD * choice.weights_TA.unsqueeze(-1)).sum(1)

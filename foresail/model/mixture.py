@@ -23,7 +23,7 @@ class MixtureOfExperts(nn.Module):
         self.shared = MLP(hidden_size, shape.shared * shape.inner_size) if shape.shared else None
 
     def forward(self, x_TD: Tensor, normed_TD: Tensor, recomputed: Recompute) -> Output[Tensor]:
-        routed_TD = self.experts(normed_TD, self.router(normed_TD))
+        routed_TD = self.experts(normed_TD, self.router(normed_TD), recomputed)
         if self.shared is not None:
             x_TD = self.shared(x_TD, normed_TD, recomputed).value
         return Output(x_TD + routed_TD)
