@@ -39,7 +39,9 @@ class Experts(nn.Module):
         inner_PI = silu_mul(gate_up_P2I)
         with recomputed(inner_PI, silu_mul, gate_up_P2I):
             out_PD = grouped_linear(inner_PI, self._each(self.down), ends_E)
-        place_P = torch.empty_like(order_P).scatter_(0, order_P, torch.arange(len(order_P), device=order_P.device))
+        place_P = torch.empty_like(order_P).scatter_(
+            0, order_P, torch.arange(len(order_P), device=order_P.device)
+        )
         out_TAD = out_PD[place_P].unflatten(0, (-1, num_active)).float()
         return (out_TAD * choice.weights_TA.unsqueeze(-1)).sum(1)
 

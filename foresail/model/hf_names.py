@@ -1,7 +1,8 @@
 """Which Hugging Face tensors make up each of our parameters.
 
-Query, key and value are one matrix here and three there, gate and up one here and two there, all experts of a layer
-one here and each its own there; all others correspond one to one. Loading, saving and GGUF import read this one table.
+Query, key and value are one matrix here and three there, gate and up one here and two there, all experts of a
+layer one here and each its own there; all others correspond one to one. Loading, saving and GGUF import read this one
+table.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Part:
     hf_name: str
     start: int
     sizes: tuple[int, ...]
-    paired: int | None = None  # width of a head whose numbers are turned by position in pairs (0, 1), (2, 3), … there
+    paired: int | None = None  # width of a head that is turned by position in pairs (0, 1), (2, 3), … there
     wide: bool = False  # float32 whatever the others are
 
     def from_hf(self, rows: Tensor) -> Tensor:
@@ -62,7 +63,9 @@ def attention_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]
 
     yield from stack(f"{ours}.attention_norm.weight", (f"{theirs}.input_layernorm.weight",), (hidden,))
     names, widths = [f"{attention}.{x}_proj" for x in "qkv"], (q_width, kv_width, kv_width)
-    *turned, value = stack(f"{ours}.attention.qkv.weight", [f"{name}.weight" for name in names], widths, hidden)
+    *turned, value = stack(
+        f"{ours}.attention.qkv.weight", [f"{name}.weight" for name in names], widths, hidden
+    )
     paired = shape.head_dim if shape.family == "ernie4_5_moe" else None
     yield from (replace(part, paired=paired) for part in turned)
     yield value

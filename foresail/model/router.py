@@ -11,10 +11,9 @@ Legend: T tokens, D hidden size, E routed experts, A active ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from foresail.model.linear import linear

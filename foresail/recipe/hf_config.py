@@ -137,7 +137,9 @@ def refuse_unsupported(config: ModelConfig, family: Family) -> None:
     if config.attention_bias and family != "qwen2":
         raise ValueError(f"attention_bias is not supported for {family}; only qwen2 has biases (q, k and v)")
     if config.mlp_bias or config.use_bias:
-        raise ValueError(f"{'mlp' if config.mlp_bias else 'use'}_bias is not supported; choose a model without it")
+        raise ValueError(
+            f"{'mlp' if config.mlp_bias else 'use'}_bias is not supported; choose a model without it"
+        )
     if config.hidden_act not in ("silu", "swish"):
         raise ValueError(f"hidden_act {config.hidden_act!r} is not supported; choose a model with silu")
 

@@ -1,7 +1,7 @@
 """The experts of a `config.json`: three families, three ways to say the same. No torch here.
 
-    read_experts(config, "mixtral") -> Experts(routed=8, active=2, inner_size=14336, …)
-    expert_keys(shape)              -> {"num_local_experts": 8, "num_experts_per_tok": 2}
+read_experts(config, "mixtral") -> Experts(routed=8, active=2, inner_size=14336, …)
+expert_keys(shape)              -> {"num_local_experts": 8, "num_experts_per_tok": 2}
 """
 
 from __future__ import annotations

@@ -28,15 +28,21 @@ class Experts(BaseModel):
     routed: int = Field(gt=0, description="experts that the router chooses from")
     active: int = Field(gt=0, description="of them, those that a token passes through")
     inner_size: int = Field(gt=0, description="width inside each expert")
-    shared: int = Field(0, ge=0, description="experts that every token passes through, beside the routed ones")
+    shared: int = Field(
+        0, ge=0, description="experts that every token passes through, beside the routed ones"
+    )
     normalized: bool = Field(True, description="weights of a token's routed experts sum to 1")
-    correction: bool = Field(False, description="a bias per expert that counts for the choice, not for the weight")
+    correction: bool = Field(
+        False, description="a bias per expert that counts for the choice, not for the weight"
+    )
     dense_layers: int = Field(0, ge=0, description="first layers, which have an MLP instead")
 
     @model_validator(mode="after")
     def check(self) -> Self:
         if self.active > self.routed:
-            raise ValueError(f"active {self.active} exceeds routed {self.routed}; a token passes each expert once")
+            raise ValueError(
+                f"active {self.active} exceeds routed {self.routed}; a token passes each expert once"
+            )
         return self
 
 

@@ -67,11 +67,15 @@ CONFIGS = {
     "qwen3": lambda: Qwen3Config(**SIZES, head_dim=16),
     "qwen3 tied": lambda: Qwen3Config(**SIZES, head_dim=8, tie_word_embeddings=True),
     "qwen3_moe": lambda: Qwen3MoeConfig(**SIZES, **QWEN3_EXPERTS, head_dim=16, norm_topk_prob=True),
-    "qwen3_moe dense first": lambda: Qwen3MoeConfig(**SIZES, **QWEN3_EXPERTS, head_dim=8, mlp_only_layers=[0]),
+    "qwen3_moe dense first": lambda: Qwen3MoeConfig(
+        **SIZES, **QWEN3_EXPERTS, head_dim=8, mlp_only_layers=[0]
+    ),
     "mixtral": lambda: MixtralConfig(**SIZES, num_local_experts=5, num_experts_per_tok=2),
     "ernie4_5_moe": lambda: Ernie4_5_MoeConfig(**SIZES, **ERNIE_EXPERTS),
     "ernie4_5_moe dense first": lambda: Ernie4_5_MoeConfig(
-        **SIZES | {"num_hidden_layers": 3}, **ERNIE_EXPERTS | {"moe_layer_start_index": 1}, tie_word_embeddings=False
+        **SIZES | {"num_hidden_layers": 3},
+        **ERNIE_EXPERTS | {"moe_layer_start_index": 1},
+        tie_word_embeddings=False,
     ),
 }
 

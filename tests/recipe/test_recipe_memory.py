@@ -43,10 +43,16 @@ SHAPES = {
     "qwen2": SMALL | {"family": "qwen2", "qkv_bias": True, "tied": False},
     "qwen3": SMALL | {"family": "qwen3", "qk_norm": True, "num_kv_heads": 4},
     "wide": SMALL | {"hidden_size": 128, "intermediate_size": 512, "num_layers": 6},
-    "experts": SMALL | {
+    "experts": SMALL
+    | {
         "family": "ernie4_5_moe",
         "experts": {
-            "routed": 12, "active": 3, "inner_size": 48, "shared": 2, "correction": True, "dense_layers": 1
+            "routed": 12,
+            "active": 3,
+            "inner_size": 48,
+            "shared": 2,
+            "correction": True,
+            "dense_layers": 1,
         },
     },
 }
