@@ -1,8 +1,8 @@
 """Which Hugging Face tensors make up each of our parameters.
 
 Query, key and value are one matrix here and three there, gate and up one here and two there, all experts of a
-layer one here and each its own there; all others correspond one to one. Loading, saving and GGUF import read this one
-table.
+layer one here and each its own there; all others correspond one to one. Loading, saving and GGUF import read this
+one table.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ def read_experts(config: ModelConfig, family: Family) -> Experts | None:
             last = required("num_hidden_layers", config.num_hidden_layers) - 1
             if config.moe_layer_interval != 1 or config.moe_layer_end_index not in (-1, last):
                 raise ValueError(
-                    "moe_layer_interval and moe_layer_end_index leave layers without experts after the first one with "
-                    "some, which is not supported; choose a model where all later layers have them"
+                    "moe_layer_interval and moe_layer_end_index leave layers without experts after the first one "
+                    "with some, which is not supported; choose a model where all later layers have them"
                 )
             return Experts(
                 routed=required("moe_num_experts", config.moe_num_experts),
@@ -52,8 +52,8 @@ def leading(dense: list[int], every: int) -> int:
     """leading([0, 1], 1) -> 2: so many layers are dense, and then none."""
     if every != 1 or sorted(dense) != [*range(len(dense))]:
         raise ValueError(
-            "mlp_only_layers and decoder_sparse_step leave layers without experts after the first one with some, which "
-            "is not supported; choose a model where all later layers have them"
+            "mlp_only_layers and decoder_sparse_step leave layers without experts after the first one with some, "
+            "which is not supported; choose a model where all later layers have them"
         )
     return len(dense)
 
@@ -92,12 +92,12 @@ def check_experts(shape: ModelShape) -> None:
     family, experts = shape.family, shape.experts
     if (experts is not None) != (family in WITH_EXPERTS):
         raise ValueError(
-            f"family {family} has {'no' if experts else ''} experts; choose the family: {', '.join(WITH_EXPERTS)} have "
-            "experts, the others none"
+            f"family {family} has {'no ' if experts else ''}experts; choose the family: "
+            f"{', '.join(WITH_EXPERTS)} have experts, the others none"
         )
     if experts is None:
         return
-    has = {
+    has: dict[Family, dict[str, int]] = {
         "qwen3_moe": {"shared": 0, "correction": False},
         "mixtral": {
             "shared": 0,
@@ -111,6 +111,6 @@ def check_experts(shape: ModelShape) -> None:
     for option, needed in has[family].items():
         if getattr(experts, option) != needed:
             raise ValueError(
-                f"family {family} has experts.{option} = {str(needed).lower()}; set it so, or choose another family: "
+                f"family {family} has experts.{option} = {str(needed).lower()}; set it so, or choose another: "
                 "ernie4_5_moe has shared experts and a correction, qwen3_moe may leave weights as they are"
             )

@@ -150,7 +150,7 @@ def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Devic
 
 
 def block_bytes(shape: ModelShape, layer: int, value_bytes: int, device: Device) -> int:
-    """One block's share: inputs of its two norms, of its matrices, of the attention and of the MLP or the experts."""
+    """One block's share: inputs of its two norms, of its matrices, attention, and the MLP or experts."""
     queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
     norms = 2 * norm_bytes(shape.hidden_size, device)
     softmax = shape.num_heads * FLOAT32  # the log-sum of every head

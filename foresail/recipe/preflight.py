@@ -96,8 +96,8 @@ def input_refusals(recipe: Stage, shape: ModelShape | None) -> Iterator[str]:
 
 
 def rank_refusals(lora: parts.Lora | None, shape: ModelShape | None) -> Iterator[str]:
-    """A pair wider than its matrix has more numbers than the matrix itself, and can do no more. Experts have none: a
-    pair for each would be more than most learn, and one for all is not what others load.
+    """A pair wider than its matrix has more numbers than the matrix itself, and can do no more. Experts have none:
+    a pair for each would be more than most learn, and one for all is not what others load.
     """
     if shape is None or lora is None:
         return

@@ -37,7 +37,7 @@ def projections_of(targets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def beside_experts(targets: tuple[str, ...]) -> list[str]:
-    """Of the targets those that experts have in the place of one matrix: beside_experts(("q", "mlp")) -> gate, up, down."""
+    """Of the targets those that experts stand in the place of: ("q", "mlp") -> ["gate", "up", "down"]."""
     return [name for name in projections_of(targets) if name in GROUPS["mlp"]]
 
 

@@ -79,8 +79,8 @@ class ModelShape(BaseModel):
             raise ValueError(f"head_dim {self.head_dim} is odd; rotary positions need pairs")
         if self.experts is not None and self.experts.dense_layers >= self.num_layers:
             raise ValueError(
-                f"experts.dense_layers {self.experts.dense_layers} leaves none of {self.num_layers} layers with experts; "
-                "set it lower, or remove experts"
+                f"experts.dense_layers {self.experts.dense_layers} leaves none of {self.num_layers} layers with "
+                "experts; set it lower, or remove experts"
             )
         return self
 
