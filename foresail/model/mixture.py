@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from foresail.model.experts import Experts
+from foresail.model.experts import Experts, sort_by_expert
 from foresail.model.mlp import MLP
 from foresail.model.output import Output
 from foresail.model.recomputed import Recompute
@@ -23,7 +23,9 @@ class MixtureOfExperts(nn.Module):
         self.shared = MLP(hidden_size, shape.shared * shape.inner_size) if shape.shared else None
 
     def forward(self, x_TD: Tensor, normed_TD: Tensor, recomputed: Recompute) -> Output[Tensor]:
-        routed_TD = self.experts(normed_TD, self.router(normed_TD), recomputed)
+        choice = self.router(normed_TD)
+        by_expert = sort_by_expert(choice.experts_TA, self.experts.num_experts)
+        routed_TD = self.experts(normed_TD, choice.weights_TA, by_expert, recomputed)
         if self.shared is not None:
             x_TD = self.shared(x_TD, normed_TD, recomputed).value
-        return Output(x_TD + routed_TD)
+        return Output(x_TD + routed_TD, self.router.side_losses(choice, by_expert.counts_E))

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from foresail.model.decoder import Decoder
-from foresail.model.router import Router
+from foresail.model.router import routers_of
 
 
 def shard(model: Decoder, mesh: Any) -> None:
@@ -51,8 +51,7 @@ def shard_module(module: nn.Module, mesh: Any) -> None:
 
 def corrections_of(module: nn.Module) -> set[nn.Parameter]:
     """Routers' few numbers in another dtype than the weights beside them: every rank has them whole."""
-    routers = [router for router in module.modules() if isinstance(router, Router)]
-    return {router.correction for router in routers if router.correction is not None}
+    return {router.correction for router in routers_of(module) if router.correction is not None}
 
 
 def is_sharded(tensor: Any) -> bool:
