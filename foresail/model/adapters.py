@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.hf_names import weight_parts
+from foresail.model.hf_names import Part, weight_parts
 from foresail.model.lora import LowRankLinear, add_pairs, base_of, init_pairs, pairs_of
 from foresail.model.shards import gather_whole, put_rows
 from foresail.model.weights import checksum
@@ -49,9 +49,10 @@ class Adapters:
         """All ranks call it, and the first writes."""
         folder, metadata = trainer / FOLDER, {"format": "pt", "base_checksum": self.base_checksum}
         tensors = {}
-        for name, (weight, rows) in self.places().items():
+        for name, (weight, rows, part) in self.places().items():
             if (whole := gather_whole(weight, to=0)) is not None:
-                tensors[name] = whole[rows.start : rows.stop].to("cpu", copy=True)
+                mine = whole[rows.start : rows.stop]
+                tensors[name] = (mine if part is None else part.to_hf(mine)).to("cpu", copy=True).contiguous()
         if not tensors:
             return
         folder.mkdir()
@@ -71,7 +72,7 @@ class Adapters:
                 f"{file.parent} cannot be read ({error}); remove {trainer.parent} to resume from the checkpoint "
                 "before it"
             ) from error
-        wanted = {name: (len(rows), *weight.shape[1:]) for name, (weight, rows) in ours.items()}
+        wanted = {name: (len(rows), *weight.shape[1:]) for name, (weight, rows, _) in ours.items()}
         sizes = {name: tensor.shape for name, tensor in theirs.items()}
         if sizes != wanted or config.lora_alpha != self.settings.alpha:
             raise ValueError(
@@ -83,12 +84,12 @@ class Adapters:
                 f"{self.base_checksum}, not {expected}); bring back the weights the run began with, in the same "
                 f"model.dtype, or start a new run from the merged ones in {trainer.parent}"
             )
-        for name, (weight, rows) in ours.items():
-            put_rows(weight, rows.start, theirs[name])
+        for name, (weight, rows, part) in ours.items():
+            put_rows(weight, rows.start, theirs[name] if part is None else part.from_hf(theirs[name]))
 
-    def places(self) -> dict[str, tuple[Tensor, range]]:
-        """Of every A and B, by PEFT's name for it, the parameter and its rows there."""
-        found: dict[str, tuple[Tensor, range]] = {}
+    def places(self) -> dict[str, tuple[Tensor, range, Part | None]]:
+        """Of every A and B, by PEFT's name for it, the parameter, its rows there, and for B its outputs."""
+        found: dict[str, tuple[Tensor, range, Part | None]] = {}
         for part in weight_parts(self.model.shape):
             owner, _, leaf = part.parameter.rpartition(".")
             matrix = self.model.get_submodule(owner)
@@ -96,8 +97,8 @@ class Adapters:
                 continue
             if (pair := matrix.pair(part.start)) is not None:
                 name = f"base_model.model.{part.hf_name.removesuffix('.weight')}"
-                found[f"{name}.lora_A.weight"] = matrix.A, pair[0]
-                found[f"{name}.lora_B.weight"] = matrix.B, pair[1]
+                found[f"{name}.lora_A.weight"] = matrix.A, pair[0], None
+                found[f"{name}.lora_B.weight"] = matrix.B, pair[1], part
         return found
 
     def config(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The dense decoder: what the trainer differentiates is what the engine runs.
+"""The decoder: what the trainer differentiates is what the engine runs.
 
     output = model(ids_T, positions_T, attend, logits)   # output.value is what the readout made
     model(ids_T, positions_T, attend, None)              # fills a cache with keys and values, reads nothing
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from foresail.model.linear import Linear
+from foresail.model.mixture import MixtureOfExperts
 from foresail.model.mlp import MLP
 from foresail.model.norm import RMSNorm
 from foresail.model.output import Output, add_up
@@ -89,6 +90,12 @@ class Attention(nn.Module):
         return q_THd, k_TKd, v_TKd
 
 
+def build_mlp(shape: ModelShape, layer: int) -> MLP | MixtureOfExperts:
+    if (experts := shape.experts_in(layer)) is not None:
+        return MixtureOfExperts(shape.hidden_size, experts)
+    return MLP(shape.hidden_size, shape.intermediate_size)
+
+
 class Block(nn.Module):
     def __init__(self, shape: ModelShape, layer: int) -> None:
         super().__init__()
@@ -96,7 +103,7 @@ class Block(nn.Module):
         self.attention_norm = RMSNorm(shape.hidden_size, shape.norm_eps)
         self.attention = Attention(shape, layer)
         self.mlp_norm = RMSNorm(shape.hidden_size, shape.norm_eps)
-        self.mlp = MLP(shape)
+        self.mlp = build_mlp(shape, layer)
 
     def forward(
         self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend, fill: bool = False

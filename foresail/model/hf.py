@@ -187,13 +187,15 @@ def check_sizes(part: Part, sizes: Sequence[int], source: Path) -> None:
 def fill(model: Decoder, part: Part, tensor: Tensor, source: Path) -> None:
     """Copy one Hugging Face tensor to its rows of our parameter."""
     check_sizes(part, tensor.shape, source)
-    put_rows(model.get_parameter(part.parameter), part.start, tensor)
+    put_rows(model.get_parameter(part.parameter), part.start, part.from_hf(tensor))
 
 
 def fill_rows(model: Decoder, part: Part, saved: Any) -> None:
     """Copy those rows of a tensor in a file that this rank has."""
     weight = model.get_parameter(part.parameter)
-    if own := own_rows(weight, part.start, part.sizes[0]):
+    if part.paired is not None:  # rows that this rank has are no block there
+        put_rows(weight, part.start, part.from_hf(saved[:]))
+    elif own := own_rows(weight, part.start, part.sizes[0]):
         put_rows(weight, own.start, saved[own.start - part.start : own.stop - part.start])
 
 
@@ -247,7 +249,8 @@ def save_tensors(
     for number, (file, parts) in enumerate(zip(files, shards, strict=True), start=1):
         for part in parts:
             if (rows := whole_rows(model, part, to=(number - 1) % world.size)) is not None:
-                tensors[part.hf_name], mine = rows.to("cpu", dtype, copy=True), directory / file
+                saved = part.to_hf(rows).to("cpu", dtype_of(part, dtype), copy=True).contiguous()
+                tensors[part.hf_name], mine = saved, directory / file
         if tensors and (number % world.size == 0 or number == len(files)):  # every rank writes its file now
             save_file(tensors, mine, metadata={"format": "pt"})
             # safetensors leaves files only their owner can read; give them the mode other files get here.
@@ -291,7 +294,11 @@ def gather_rows(model: Decoder, parameter: str, *, to: int) -> Callable[[Part], 
 
 
 def num_bytes(part: Part, dtype: torch.dtype) -> int:
-    return math.prod(part.sizes) * dtype.itemsize
+    return math.prod(part.sizes) * dtype_of(part, dtype).itemsize
+
+
+def dtype_of(part: Part, dtype: torch.dtype) -> torch.dtype:
+    return torch.float32 if part.wide else dtype
 
 
 def write_json(content: Mapping[str, Any], file: Path) -> None:

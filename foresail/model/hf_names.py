@@ -1,15 +1,18 @@
 """Which Hugging Face tensors make up each of our parameters.
 
-Query, key and value are one matrix here and three there, gate and up one here and two there; all others
-correspond one to one. Loading, saving and GGUF import read this one table.
+Query, key and value are one matrix here and three there, gate and up one here and two there, all experts of a
+layer one here and each its own there; all others correspond one to one. Loading, saving and GGUF import read this
+one table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from foresail.recipe.shape import ModelShape
+from torch import Tensor
+
+from foresail.recipe.shape import Experts, ModelShape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +23,19 @@ class Part:
     hf_name: str
     start: int
     sizes: tuple[int, ...]
+    paired: int | None = None  # width of a head that is turned by position in pairs (0, 1), (2, 3), … there
+    wide: bool = False  # float32 whatever the others are
+
+    def from_hf(self, rows: Tensor) -> Tensor:
+        """Here the first half of a head is turned with the second: (0, 2), (1, 3) of four."""
+        if self.paired is None:
+            return rows
+        return rows.unflatten(0, (-1, self.paired // 2, 2)).transpose(1, 2).flatten(0, 2)
+
+    def to_hf(self, rows: Tensor) -> Tensor:
+        if self.paired is None:
+            return rows
+        return rows.unflatten(0, (-1, 2, self.paired // 2)).transpose(1, 2).flatten(0, 2)
 
 
 def weight_parts(shape: ModelShape) -> list[Part]:
@@ -27,21 +43,32 @@ def weight_parts(shape: ModelShape) -> list[Part]:
     hidden = shape.hidden_size
     parts = list(stack("embed.weight", ("model.embed_tokens.weight",), (shape.vocab_size,), hidden))
     for layer in range(shape.num_layers):
-        parts += block_parts(shape, f"blocks.{layer}", f"model.layers.{layer}")
+        ours, theirs, experts = f"blocks.{layer}", f"model.layers.{layer}", shape.experts_in(layer)
+        parts += attention_parts(shape, ours, theirs)
+        parts += stack(f"{ours}.mlp_norm.weight", (f"{theirs}.post_attention_layernorm.weight",), (hidden,))
+        if experts is None:
+            parts += mlp_parts(hidden, shape.intermediate_size, f"{ours}.mlp", f"{theirs}.mlp")
+        else:
+            parts += expert_parts(shape, experts, f"{ours}.mlp", theirs)
     parts += stack("norm.weight", ("model.norm.weight",), (hidden,))
     if not shape.tied:
         parts += stack("head.weight", ("lm_head.weight",), (shape.vocab_size,), hidden)
     return parts
 
 
-def block_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]:
-    hidden, inner = shape.hidden_size, shape.intermediate_size
+def attention_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]:
+    hidden = shape.hidden_size
     q_width, kv_width = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
     attention = f"{theirs}.self_attn"
 
     yield from stack(f"{ours}.attention_norm.weight", (f"{theirs}.input_layernorm.weight",), (hidden,))
     names, widths = [f"{attention}.{x}_proj" for x in "qkv"], (q_width, kv_width, kv_width)
-    yield from stack(f"{ours}.attention.qkv.weight", [f"{name}.weight" for name in names], widths, hidden)
+    *turned, value = stack(
+        f"{ours}.attention.qkv.weight", [f"{name}.weight" for name in names], widths, hidden
+    )
+    paired = shape.head_dim if shape.family == "ernie4_5_moe" else None
+    yield from (replace(part, paired=paired) for part in turned)
+    yield value
     if shape.qkv_bias:
         yield from stack(f"{ours}.attention.qkv.bias", [f"{name}.bias" for name in names], widths)
     yield from stack(f"{ours}.attention.out.weight", (f"{attention}.o_proj.weight",), (hidden,), q_width)
@@ -51,10 +78,33 @@ def block_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]:
                 f"{ours}.attention.{norm}.weight", (f"{attention}.{norm}.weight",), (shape.head_dim,)
             )
 
-    yield from stack(f"{ours}.mlp_norm.weight", (f"{theirs}.post_attention_layernorm.weight",), (hidden,))
-    names = [f"{theirs}.mlp.{x}_proj.weight" for x in ("gate", "up")]
-    yield from stack(f"{ours}.mlp.gate_up.weight", names, (inner, inner), hidden)
-    yield from stack(f"{ours}.mlp.down.weight", (f"{theirs}.mlp.down_proj.weight",), (hidden,), inner)
+
+def mlp_parts(hidden: int, inner: int, ours: str, theirs: str) -> Iterator[Part]:
+    names = [f"{theirs}.{x}_proj.weight" for x in ("gate", "up")]
+    yield from stack(f"{ours}.gate_up.weight", names, (inner, inner), hidden)
+    yield from stack(f"{ours}.down.weight", (f"{theirs}.down_proj.weight",), (hidden,), inner)
+
+
+def expert_parts(shape: ModelShape, experts: Experts, ours: str, theirs: str) -> Iterator[Part]:
+    mixtral = shape.family == "mixtral"
+    theirs = f"{theirs}.{'block_sparse_moe' if mixtral else 'mlp'}"
+    gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+    routed, hidden, inner = experts.routed, shape.hidden_size, experts.inner_size
+
+    yield from stack(f"{ours}.router.weight", (f"{theirs}.gate.weight",), (routed,), hidden)
+    if experts.correction:
+        [part] = stack(
+            f"{ours}.router.correction", (f"{theirs}.moe_statics.e_score_correction_bias",), (1,), routed
+        )
+        yield replace(part, wide=True)
+    each = [f"{theirs}.experts.{number}" for number in range(routed)]
+    names = [f"{name}.{matrix}.weight" for name in each for matrix in (gate, up)]
+    yield from stack(f"{ours}.experts.gate_up", names, (inner,) * len(names), hidden)
+    yield from stack(
+        f"{ours}.experts.down", [f"{name}.{down}.weight" for name in each], (hidden,) * routed, inner
+    )
+    if experts.shared:
+        yield from mlp_parts(hidden, experts.shared * inner, f"{ours}.shared", f"{theirs}.shared_experts")
 
 
 def stack(

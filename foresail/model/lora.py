@@ -23,7 +23,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.linear import Linear, add_linear, linear
 from foresail.model.shards import local, put_rows
 from foresail.recipe.parts import Lora
-from foresail.recipe.projections import STACKS, projection_sizes, projections_of
+from foresail.recipe.projections import STACKS, beside_experts, projection_sizes, projections_of
 
 
 class LowRankLinear(Linear):
@@ -103,6 +103,10 @@ def pairs_of(model: Decoder) -> list[LowRankLinear]:
 
 def add_pairs(model: Decoder, settings: Lora) -> None:
     """Their places in the model, which may have no memory yet."""
+    if model.shape.experts is not None and (beside := beside_experts(settings.targets)):
+        raise ValueError(
+            f"experts have no low-rank pairs, and lora.targets has {', '.join(beside)}; name attention alone"
+        )
     model.requires_grad_(False)
     sizes, targets = projection_sizes(model.shape), projections_of(settings.targets)
     for block in model.blocks:

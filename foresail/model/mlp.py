@@ -12,16 +12,15 @@ from foresail.model.kernels import available
 from foresail.model.linear import Linear
 from foresail.model.output import Output
 from foresail.model.recomputed import Recompute
-from foresail.recipe.shape import ModelShape
 
 
 class MLP(nn.Module):
     """x + what each token makes of itself; the sum may take the place of x."""
 
-    def __init__(self, shape: ModelShape) -> None:
+    def __init__(self, hidden_size: int, inner_size: int) -> None:
         super().__init__()
-        self.gate_up = Linear(shape.hidden_size, 2 * shape.intermediate_size, bias=False)
-        self.down = Linear(shape.intermediate_size, shape.hidden_size, bias=False)
+        self.gate_up = Linear(hidden_size, 2 * inner_size, bias=False)
+        self.down = Linear(inner_size, hidden_size, bias=False)
 
     def forward(self, x_TD: Tensor, normed_TD: Tensor, recomputed: Recompute) -> Output[Tensor]:
         gate_up_T2I = self.gate_up(normed_TD)

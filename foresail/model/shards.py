@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from foresail.model.decoder import Decoder
+from foresail.model.router import routers_of
 
 
 def shard(model: Decoder, mesh: Any) -> None:
@@ -37,6 +38,7 @@ def shard_module(module: nn.Module, mesh: Any) -> None:
     fully_shard(
         module,
         mesh=mesh,
+        ignored_params=corrections_of(module),
         reshard_after_forward=True,  # the root's too: between passes every weight is a shard
         mp_policy=MixedPrecisionPolicy(reduce_dtype=wide, cast_forward_inputs=False),
     )
@@ -45,6 +47,11 @@ def shard_module(module: nn.Module, mesh: Any) -> None:
     assert isinstance(module, FSDPModule)
     module.set_gradient_divide_factor(1.0)
     module.set_force_sum_reduction_for_comms(True)
+
+
+def corrections_of(module: nn.Module) -> set[nn.Parameter]:
+    """Routers' few numbers in another dtype than the weights beside them: every rank has them whole."""
+    return {router.correction for router in routers_of(module) if router.correction is not None}
 
 
 def is_sharded(tensor: Any) -> bool:

@@ -24,11 +24,11 @@ def init_weights(model: Decoder, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     depth_scale = (2 * model.shape.num_layers) ** -0.5
     for name, parameter in model.named_parameters():
-        if parameter.ndim == 1:
-            local(parameter).fill_(0.0 if name.endswith("bias") else 1.0)
+        if parameter.ndim == 1 or name.endswith("correction"):
+            local(parameter).fill_(0.0 if name.endswith(("bias", "correction")) else 1.0)
             continue
         std = parameter.shape[1] ** -0.5
-        if name.endswith(("attention.out.weight", "mlp.down.weight")):
+        if name.endswith(("attention.out.weight", "down.weight", "experts.down")):
             std *= depth_scale
         put_rows(parameter, 0, torch.randn(parameter.shape, generator=generator) * std)
 

@@ -1,6 +1,7 @@
 """Hugging Face's `config.json` read into a ModelShape, and a ModelShape written as one. No torch here.
 
-Covers dense Llama, Mistral, Qwen2/2.5 and Qwen3, and MiMo without its MTP layers. What these families can say but
+Covers dense Llama, Mistral, Qwen2/2.5 and Qwen3, MiMo without its MTP layers, and with experts Qwen3-MoE, Mixtral
+and ERNIE 4.5 (`hf_experts`). What these families can say but
 the decoder cannot do (biases elsewhere, sliding windows, other rotary scalings, quantised weights) is refused,
 never ignored.
 """
@@ -10,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
-from foresail.recipe.hf_files import GenerationConfig, ModelConfig, Rope, parse, read_typed
+from foresail.recipe.hf_experts import check_experts, expert_keys, read_experts
+from foresail.recipe.hf_files import GenerationConfig, ModelConfig, Rope, parse, read_typed, required
 from foresail.recipe.shape import Family, ModelShape, RopeScaling
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -21,10 +23,13 @@ ARCHITECTURES: dict[Family, str] = {
     "mistral": "MistralForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
+    "qwen3_moe": "Qwen3MoeForCausalLM",
+    "mixtral": "MixtralForCausalLM",
+    "ernie4_5_moe": "Ernie4_5_MoeForCausalLM",
 }
 RELATIVES: dict[str, Family] = {"mimo": "qwen2"}  # the same blocks, and layers beside them that are not read
+QK_NORM: tuple[Family, ...] = ("qwen3", "qwen3_moe")
 DEFAULT_QWEN3_HEAD_DIM = 128  # what transformers assumes where the file is silent
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +116,10 @@ def build_shape(config: ModelConfig, *, context: int | None) -> ModelShape:
         rope_theta=theta,
         rope_scaling=scaling,
         qkv_bias=family == "qwen2",
-        qk_norm=family == "qwen3",
-        tied=config.tie_word_embeddings,
+        qk_norm=family in QK_NORM,
+        tied=family == "ernie4_5_moe" if config.tie_word_embeddings is None else config.tie_word_embeddings,
+        experts=read_experts(config, family),
     )
-
-
-def required(key: str, value: Value | None) -> Value:
-    if value is None:
-        raise ValueError(f"{key} is missing; add it, or use the config.json that came with the weights")
-    return value
 
 
 def read_family(model_type: str | None) -> Family:
@@ -127,7 +127,7 @@ def read_family(model_type: str | None) -> Family:
     for family in FAMILIES:
         if name == family:
             return family
-    raise ValueError(f"model_type {name!r} is not supported; use one of {', '.join(FAMILIES)} (dense)")
+    raise ValueError(f"model_type {name!r} is not supported; use one of {', '.join(FAMILIES)}")
 
 
 def refuse_unsupported(config: ModelConfig, family: Family) -> None:
@@ -136,8 +136,10 @@ def refuse_unsupported(config: ModelConfig, family: Family) -> None:
         raise ValueError("the weights are quantised; start from the original bf16 or fp32 checkpoint")
     if config.attention_bias and family != "qwen2":
         raise ValueError(f"attention_bias is not supported for {family}; only qwen2 has biases (q, k and v)")
-    if config.mlp_bias:
-        raise ValueError("mlp_bias is not supported; choose a model without it")
+    if config.mlp_bias or config.use_bias:
+        raise ValueError(
+            f"{'mlp' if config.mlp_bias else 'use'}_bias is not supported; choose a model without it"
+        )
     if config.hidden_act not in ("silu", "swish"):
         raise ValueError(f"hidden_act {config.hidden_act!r} is not supported; choose a model with silu")
 
@@ -192,9 +194,11 @@ def usable_context(config: ModelConfig, family: Family, context: int | None) -> 
 
 def sliding_window(config: ModelConfig, family: Family) -> int | None:
     """The window in tokens, or None if every layer sees the whole past."""
-    if family == "llama":
+    if family in ("llama", "ernie4_5_moe"):
         return None
-    if family == "mistral":
+    if family == "mixtral" and "sliding_window" not in config.model_fields_set:
+        return None
+    if family in ("mistral", "mixtral"):
         return config.sliding_window
     if not config.use_sliding_window:
         return None
@@ -238,13 +242,13 @@ def config_from_shape(
         "use_cache": True,
     }
     # Spelled out where transformers' default would be another model.
-    if shape.family in ("llama", "qwen3"):
+    if shape.family in ("llama", "qwen3", "qwen3_moe"):
         config["attention_bias"] = False
-    if shape.family == "mistral":
+    if shape.family in ("mistral", "mixtral"):
         config["sliding_window"] = None
-    if shape.family in ("qwen2", "qwen3"):
+    if shape.family in ("qwen2", "qwen3", "qwen3_moe"):
         config["use_sliding_window"] = False
-    return config | special_keys(special)
+    return config | expert_keys(shape) | special_keys(special)
 
 
 def generation_config(special: SpecialIds) -> dict[str, Any]:
@@ -261,12 +265,13 @@ def special_keys(special: SpecialIds) -> dict[str, Any]:
 def check_family(shape: ModelShape) -> None:
     """Refuse shapes no Hugging Face family has: they would train, but nothing else could load them."""
     family = shape.family
-    for option, needed in (("qkv_bias", family == "qwen2"), ("qk_norm", family == "qwen3")):
+    for option, needed in (("qkv_bias", family == "qwen2"), ("qk_norm", family in QK_NORM)):
         if getattr(shape, option) != needed:
             raise ValueError(
                 f"family {family} has {option} = {str(needed).lower()}; set it so, or choose the family: "
-                "qwen2 has qkv_bias, qwen3 has qk_norm, llama and mistral have neither"
+                "qwen2 has qkv_bias, qwen3 and qwen3_moe have qk_norm, the others have neither"
             )
+    check_experts(shape)
     if family == "llama" and shape.hidden_size % shape.num_heads:
         raise ValueError(
             f"hidden_size {shape.hidden_size} is not a multiple of num_heads {shape.num_heads}, which "

@@ -92,7 +92,7 @@ class ModelConfig(HfFile):
     head_dim: int | None = Field(None, ge=0, le=WIDEST)
     max_position_embeddings: int | None = Field(None, gt=0, le=LONGEST)
     rms_norm_eps: float = Field(1e-6, gt=0)
-    tie_word_embeddings: bool = False
+    tie_word_embeddings: bool | None = None
     hidden_act: str = "silu"
     attention_bias: bool | None = None
     mlp_bias: bool | None = None
@@ -105,6 +105,20 @@ class ModelConfig(HfFile):
     use_sliding_window: bool | None = None
     max_window_layers: int = DEFAULT_FIRST_WINDOW_LAYER
     layer_types: list[str] | None = None
+    num_experts: Width | None = None  # Qwen3-MoE's, and the next five
+    num_experts_per_tok: Width | None = None
+    moe_intermediate_size: Width | None = None
+    norm_topk_prob: bool = False
+    decoder_sparse_step: int = 1
+    mlp_only_layers: list[int] | None = None
+    num_local_experts: Width | None = None  # Mixtral's
+    moe_num_experts: Width | None = None  # ERNIE's, and the next six
+    moe_k: Width | None = None
+    moe_num_shared_experts: int | None = Field(2, ge=0)
+    moe_layer_start_index: int = 1
+    moe_layer_end_index: int = -1
+    moe_layer_interval: int = 1
+    use_bias: bool | None = None
     bos_token_id: int | None = None
     eos_token_id: TokenIds = ()
     pad_token_id: int | None = None
@@ -141,6 +155,7 @@ class AdapterConfig(HfFile):
 
 
 Kind = TypeVar("Kind", bound=HfFile)
+Value = TypeVar("Value")
 
 
 def read_typed(file: Path, kind: type[Kind]) -> Kind:
@@ -158,6 +173,12 @@ def parse(content: Mapping[str, Any], kind: type[Kind]) -> Kind:
     except ValidationError as error:
         wrong = "; ".join(explain_errors(error, kind, content, told=()))
         raise ValueError(f"{wrong}. Restore the file or download it again") from None
+
+
+def required(key: str, value: Value | None) -> Value:
+    if value is None:
+        raise ValueError(f"{key} is missing; add it, or use the config.json that came with the weights")
+    return value
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from foresail.recipe import parts
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape import Experts, ModelShape
 
 Device = Literal["cpu", "cuda"]
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -38,6 +38,7 @@ FLOAT32 = 4
 VALUE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # logits of one chunk of tokens: enough for fast products, little beside a model
 MOST_LOGITS: dict[Device, int] = {"cuda": 2**28, "cpu": 2**24}
+CHOICE_BYTES = 36  # three places and three weights of one token in one expert
 STATE_BLOCK = 256  # numbers that share a scale, in 8-bit states
 
 
@@ -132,9 +133,9 @@ def token_bytes(shape: ModelShape, value_bytes: int, device: Device, *, recomput
     """What the forward pass keeps of one token for the backward pass, logits aside."""
     last_norm = norm_bytes(shape.hidden_size, device) + shape.hidden_size * value_bytes
     rotary = 2 * shape.head_dim * value_bytes
-    block = block_bytes(shape, value_bytes, device)
+    blocks = [block_bytes(shape, layer, value_bytes, device) for layer in range(shape.num_layers)]
     entrances = shape.num_layers * shape.hidden_size * FLOAT32
-    return (entrances + block if recompute else shape.num_layers * block) + last_norm + rotary
+    return (entrances + max(blocks) if recompute else sum(blocks)) + last_norm + rotary
 
 
 def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Device) -> int:
@@ -149,21 +150,39 @@ def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Devic
     return states + max(forward, backward + head)
 
 
-def block_bytes(shape: ModelShape, value_bytes: int, device: Device) -> int:
-    """One block's share: inputs of its two norms, of its four matrices, of the attention and of SwiGLU."""
+def block_bytes(shape: ModelShape, layer: int, value_bytes: int, device: Device) -> int:
+    """One block's share: inputs of its two norms, of its matrices, attention, and the MLP or experts."""
     queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
     norms = 2 * norm_bytes(shape.hidden_size, device)
-    matrix_inputs, swiglu = queries, 2 * shape.intermediate_size  # gate and up as one
     softmax = shape.num_heads * FLOAT32  # the log-sum of every head
     # q, k, v as projected, of which v is a part, and q and k as turned; the output is the next matrix's input.
-    attention = (queries + 2 * keys) + (queries + keys)
+    attention = queries + (queries + 2 * keys) + (queries + keys)
     if device == "cpu":
         attention += (queries + 2 * keys) + queries  # all three spread to a rectangle, and the output there
-        # What CUDA computes anew: normed rows, silu(gate) and its product with up.
-        matrix_inputs += 2 * shape.hidden_size + shape.intermediate_size
-        swiglu += shape.intermediate_size
+        attention += 2 * shape.hidden_size  # what CUDA computes anew: normed rows
+    experts = shape.experts_in(layer)
+    if experts is None:
+        mlp = value_bytes * mlp_values(shape.intermediate_size, device)
+    else:
+        mlp = expert_bytes(experts, shape.hidden_size, value_bytes, device)
     qk_norms = qk_norm_bytes(queries + keys, value_bytes, device) if shape.qk_norm else 0
-    return norms + qk_norms + softmax + value_bytes * (matrix_inputs + attention + swiglu)
+    return norms + qk_norms + softmax + value_bytes * attention + mlp
+
+
+def mlp_values(inner: int, device: Device) -> int:
+    """Gate and up; on a CPU also silu(gate) and its product with up, which CUDA computes anew."""
+    return (2 if device == "cuda" else 4) * inner
+
+
+def expert_bytes(experts: Experts, hidden: int, value_bytes: int, device: Device) -> int:
+    """For each of a token's experts its row, gate and up, what comes out, in float32, and a few numbers: places and
+    weights. Besides, scores of all experts, and a float32 copy of what they are of.
+    """
+    values = hidden + mlp_values(experts.inner_size, device)
+    routed = experts.active * (value_bytes * values + FLOAT32 * hidden + CHOICE_BYTES)
+    shared = value_bytes * mlp_values(experts.shared * experts.inner_size, device)
+    copy = FLOAT32 * hidden if value_bytes != FLOAT32 else 0
+    return routed + shared + FLOAT32 * experts.routed + copy
 
 
 def norm_bytes(width: int, device: Device) -> int:

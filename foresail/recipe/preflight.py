@@ -13,7 +13,7 @@ from foresail.recipe.disk import CheckpointSize, peak_bytes
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.machine import device_memory, free_disk, guess_device
 from foresail.recipe.memory import Device, Memory, gigabytes
-from foresail.recipe.projections import narrowest
+from foresail.recipe.projections import beside_experts, narrowest
 from foresail.recipe.run_folder import check_new_run
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stage import Stage
@@ -98,9 +98,16 @@ def input_refusals(recipe: Stage, shape: ModelShape | None) -> Iterator[str]:
 
 
 def rank_refusals(lora: parts.Lora | None, shape: ModelShape | None) -> Iterator[str]:
-    """A pair wider than its matrix has more numbers than the matrix itself, and can do no more."""
+    """A pair wider than its matrix has more numbers than the matrix itself, and can do no more. Experts have none:
+    a pair for each would be more than most learn, and one for all is not what others load.
+    """
     if shape is None or lora is None:
         return
+    if shape.experts is not None and (beside := beside_experts(lora.targets)):
+        yield (
+            f"lora.targets {', '.join(beside)} are experts' here, which have no low-rank pairs; "
+            'set lora.targets = ["attention"]'
+        )
     name, side = narrowest(shape, lora.targets)
     if lora.rank > side:
         yield (

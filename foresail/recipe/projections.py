@@ -36,6 +36,11 @@ def projections_of(targets: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(one for one in PROJECTIONS if one in named)
 
 
+def beside_experts(targets: tuple[str, ...]) -> list[str]:
+    """Of the targets those that experts stand in the place of: ("q", "mlp") -> ["gate", "up", "down"]."""
+    return [name for name in projections_of(targets) if name in GROUPS["mlp"]]
+
+
 def projection_sizes(shape: ModelShape) -> dict[str, tuple[int, int]]:
     """Outputs and inputs of each."""
     hidden, inner = shape.hidden_size, shape.intermediate_size

@@ -1,4 +1,4 @@
-"""The shape of a dense decoder: all that is needed to build it, or to reckon its memory without torch."""
+"""The shape of a decoder: all that is needed to build it, or to reckon its memory without torch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Family = Literal["llama", "mistral", "qwen2", "qwen3"]
+Family = Literal["llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral", "ernie4_5_moe"]
 
 
 class RopeScaling(BaseModel):
@@ -20,8 +20,34 @@ class RopeScaling(BaseModel):
     original_context: int = Field(gt=0, description="context before the stretching")
 
 
+class Experts(BaseModel):
+    """A mixture of experts in the MLP's place: of many small MLPs, a router gives each token a few."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    routed: int = Field(gt=0, description="experts that the router chooses from")
+    active: int = Field(gt=0, description="of them, those that a token passes through")
+    inner_size: int = Field(gt=0, description="width inside each expert")
+    shared: int = Field(
+        0, ge=0, description="experts that every token passes through, beside the routed ones"
+    )
+    normalized: bool = Field(True, description="weights of a token's routed experts sum to 1")
+    correction: bool = Field(
+        False, description="a bias per expert that counts for the choice, not for the weight"
+    )
+    dense_layers: int = Field(0, ge=0, description="first layers, which have an MLP instead")
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.active > self.routed:
+            raise ValueError(
+                f"active {self.active} exceeds routed {self.routed}; a token passes each expert once"
+            )
+        return self
+
+
 class ModelShape(BaseModel):
-    """Widths, depths and options of one dense decoder of the Llama, Mistral, Qwen2 or Qwen3 family."""
+    """Widths, depths and options of one decoder, dense or with experts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,6 +66,7 @@ class ModelShape(BaseModel):
     qkv_bias: bool = Field(False, description="bias on query, key and value, as in Qwen2")
     qk_norm: bool = Field(False, description="norm on queries and keys, as in Qwen3")
     tied: bool = Field(True, description="the head is the embedding")
+    experts: Experts | None = Field(None, description="a mixture of experts in the place of the MLP")
 
     @model_validator(mode="after")
     def check(self) -> Self:
@@ -50,18 +77,43 @@ class ModelShape(BaseModel):
             )
         if self.head_dim % 2:
             raise ValueError(f"head_dim {self.head_dim} is odd; rotary positions need pairs")
+        if self.experts is not None and self.experts.dense_layers >= self.num_layers:
+            raise ValueError(
+                f"experts.dense_layers {self.experts.dense_layers} leaves none of {self.num_layers} layers with "
+                "experts; set it lower, or remove experts"
+            )
         return self
+
+    def experts_in(self, layer: int) -> Experts | None:
+        """None: that layer has an MLP."""
+        return self.experts if self.experts is not None and layer >= self.experts.dense_layers else None
 
     @property
     def num_parameters(self) -> int:
         """Exact count, for memory estimates and for the closing lines of a run."""
+        routed = 0 if self.experts is None else self.experts.routed
+        return self._count(routed)
+
+    @property
+    def active_parameters(self) -> int:
+        """Those that compute something for one token: of routed experts only its own."""
+        active = 0 if self.experts is None else self.experts.active
+        return self._count(active)
+
+    def _count(self, routed_per_layer: int) -> int:
         qkv_width = (self.num_heads + 2 * self.num_kv_heads) * self.head_dim
         attention = self.hidden_size * qkv_width + self.num_heads * self.head_dim * self.hidden_size
         attention += qkv_width if self.qkv_bias else 0
         attention += 2 * self.head_dim if self.qk_norm else 0
-        mlp = 3 * self.hidden_size * self.intermediate_size
         embeddings = self.vocab_size * self.hidden_size * (1 if self.tied else 2)
-        return self.num_layers * (attention + mlp + 2 * self.hidden_size) + embeddings + self.hidden_size
+        mlps = sum(self._count_mlp(layer, routed_per_layer) for layer in range(self.num_layers))
+        return self.num_layers * (attention + 2 * self.hidden_size) + mlps + embeddings + self.hidden_size
+
+    def _count_mlp(self, layer: int, routed: int) -> int:
+        if (experts := self.experts_in(layer)) is None:
+            return 3 * self.hidden_size * self.intermediate_size
+        router = experts.routed * (self.hidden_size + (1 if experts.correction else 0))
+        return router + 3 * self.hidden_size * experts.inner_size * (routed + experts.shared)
 
     @property
     def kv_values_per_token(self) -> int:

@@ -21,11 +21,12 @@ PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "L
 def count_flops(shape: ModelShape, batch: PackedBatch, *, frozen: bool = False) -> float:
     """Of a forward and a backward pass: 6 for every weight of a product and token, and causal attention.
 
-    Looking up an embedding computes nothing, the head sees tokens with a loss only, and what is computed anew to
-    save memory is no gain. Frozen weights have no gradient, which saves a third; pairs beside them are left out.
+    Of routed experts a token's own count. Looking up an embedding computes nothing, the head sees tokens with a
+    loss only, and what is computed anew to save memory is no gain. Frozen weights have no gradient, which saves a
+    third; pairs beside them are left out.
     """
     head = shape.vocab_size * shape.hidden_size
-    body = shape.num_parameters - head * (1 if shape.tied else 2)
+    body = shape.active_parameters - head * (1 if shape.tied else 2)
     attention = 12 * shape.num_layers * shape.num_heads * shape.head_dim * count_pairs(batch)
     each = 4 if frozen else 6
     return each * (body * batch.ids_T.numel() + head * batch.targets_M.numel()) + attention

@@ -38,6 +38,11 @@ SHAPES = {
     "mistral": PLAIN | {"family": "mistral", "num_kv_heads": 2, "tied": False},
     "qwen2": PLAIN | {"family": "qwen2", "num_kv_heads": 1, "qkv_bias": True},
     "qwen3": PLAIN | {"family": "qwen3", "num_kv_heads": 2, "qk_norm": True, "head_dim": 8, "tied": False},
+    "ernie4_5_moe": PLAIN
+    | {
+        "family": "ernie4_5_moe",
+        "experts": {"routed": 9, "active": 3, "inner_size": 16, "shared": 1, "correction": True},
+    },
 }
 
 

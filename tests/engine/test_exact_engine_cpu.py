@@ -28,7 +28,7 @@ REQUESTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["llama", "qwen3"])
+@pytest.fixture(scope="module", params=["llama", "qwen3", "ernie4_5_moe"])
 def model(request: pytest.FixtureRequest) -> Decoder:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(small_engines.SHAPES, "wide", small_engines.SHAPES[request.param] | WIDE)

@@ -46,7 +46,7 @@ def learn(model: Decoder, seed: int = 0) -> None:
 
 
 @pytest.mark.parametrize("targets", [("attention", "mlp"), ("q", "v"), ("k", "down")])
-@pytest.mark.parametrize("family", SHAPES)
+@pytest.mark.parametrize("family", [name for name in SHAPES if "experts" not in SHAPES[name]])
 def test_cached_decode_matches_full_forward(family: str, targets: tuple[str, ...]) -> None:
     model = adapted(family, targets)
     requests = [ask(f"{n}", random_prompt(n), stop_ids=()) for n in (1, 4, 5, 11)]

@@ -6,7 +6,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+from transformers import (
+    AutoModelForCausalLM,
+    Ernie4_5_MoeConfig,
+    LlamaConfig,
+    MistralConfig,
+    MixtralConfig,
+    Qwen2Config,
+    Qwen3Config,
+    Qwen3MoeConfig,
+)
 
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
@@ -36,6 +45,15 @@ LLAMA3_ROPE = {
 }
 PLAIN_ROPE = {"rope_type": "default", "rope_theta": 50_000.0}
 
+QWEN3_EXPERTS = {"num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 24}
+ERNIE_EXPERTS = {
+    "moe_num_experts": 6,
+    "moe_k": 2,
+    "moe_intermediate_size": 20,
+    "moe_num_shared_experts": 2,
+    "moe_layer_start_index": 0,
+}
+
 CONFIGS = {
     "llama": lambda: LlamaConfig(**SIZES, rope_parameters=PLAIN_ROPE, rms_norm_eps=1e-5),
     "llama tied": lambda: LlamaConfig(**SIZES, tie_word_embeddings=True),
@@ -48,6 +66,17 @@ CONFIGS = {
     "qwen2 tied": lambda: Qwen2Config(**SIZES, tie_word_embeddings=True),
     "qwen3": lambda: Qwen3Config(**SIZES, head_dim=16),
     "qwen3 tied": lambda: Qwen3Config(**SIZES, head_dim=8, tie_word_embeddings=True),
+    "qwen3_moe": lambda: Qwen3MoeConfig(**SIZES, **QWEN3_EXPERTS, head_dim=16, norm_topk_prob=True),
+    "qwen3_moe dense first": lambda: Qwen3MoeConfig(
+        **SIZES, **QWEN3_EXPERTS, head_dim=8, mlp_only_layers=[0]
+    ),
+    "mixtral": lambda: MixtralConfig(**SIZES, num_local_experts=5, num_experts_per_tok=2),
+    "ernie4_5_moe": lambda: Ernie4_5_MoeConfig(**SIZES, **ERNIE_EXPERTS),
+    "ernie4_5_moe dense first": lambda: Ernie4_5_MoeConfig(
+        **SIZES | {"num_hidden_layers": 3},
+        **ERNIE_EXPERTS | {"moe_layer_start_index": 1},
+        tie_word_embeddings=False,
+    ),
 }
 
 

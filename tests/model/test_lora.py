@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from small_models import packed_logits, random_ids, random_model
 from torch import Tensor
 from transformers import AutoModelForCausalLM
@@ -33,7 +34,7 @@ def adapt(model: Decoder, targets: tuple[str, ...] = TARGETS[0], rank: int = RAN
 
 def tensors_of(adapters: Adapters) -> list[tuple[str, torch.Tensor]]:
     """Every A and B, in place, by PEFT's name for it."""
-    return [(name, weight[rows.start : rows.stop]) for name, (weight, rows) in adapters.places().items()]
+    return [(name, weight[rows.start : rows.stop]) for name, (weight, rows, _) in adapters.places().items()]
 
 
 @torch.no_grad()
@@ -61,14 +62,17 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def merge_by_hand(folder: Path, adapters: Adapters) -> torch.nn.Module:
     """transformers' model with scale B A added to each of its own matrices."""
     theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    tensors = dict(tensors_of(adapters))
-    with torch.no_grad():
-        for name, a in tensors.items():
-            if name.endswith("lora_A.weight"):
-                path = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
-                b = tensors[name.replace("lora_A", "lora_B")]
-                theirs.get_parameter(f"{path}.weight").add_(b @ a, alpha=ALPHA / RANK)
+    add_pairs_by_hand(theirs, dict(tensors_of(adapters)))
     return theirs
+
+
+@torch.no_grad()
+def add_pairs_by_hand(theirs: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
+    for name, a in tensors.items():
+        if name.endswith("lora_A.weight"):
+            path = name.removeprefix("base_model.model.").removesuffix(".lora_A.weight")
+            b = tensors[name.replace("lora_A", "lora_B")]
+            theirs.get_parameter(f"{path}.weight").add_(b @ a, alpha=ALPHA / RANK)
 
 
 # The forward pass.
@@ -105,6 +109,30 @@ def test_a_row_does_not_know_the_rows_beside_it(llama: Path) -> None:
         together = matrix(x_MK)
         alone = torch.cat([matrix(row) for row in x_MK.split(1)])
     assert torch.equal(together, alone)
+
+
+@pytest.mark.parametrize("name", ["qwen3_moe", "ernie4_5_moe"])
+def test_beside_experts_attention_has_pairs_and_their_file_is_what_transformers_merges(
+    name: str, tmp_path: Path
+) -> None:
+    """ERNIE's heads are turned in other pairs than ours: the file has its order."""
+    random_model(name).save_pretrained(tmp_path / "base")
+    model = load(tmp_path / "base")
+    adapters = adapt(model, ("attention",))
+    learn(adapters)
+    (tmp_path / "trainer").mkdir()
+    adapters.save(tmp_path / "trainer")
+    saved = load_file(tmp_path / "trainer/adapter/adapter_model.safetensors")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "base", dtype=torch.float32)
+    with torch.no_grad():
+        add_pairs_by_hand(theirs, saved)
+        expected = torch.cat([theirs(ids[None]).logits[0] for ids in IDS])
+    torch.testing.assert_close(packed_logits(model, IDS), expected, rtol=0, atol=1e-4)
+    again = load(tmp_path / "base")
+    adapt(again, ("attention",)).load(tmp_path / "trainer")
+    assert torch.equal(packed_logits(again, IDS), packed_logits(model, IDS))
+    with pytest.raises(ValueError, match="experts have no low-rank pairs"):
+        adapt(load(tmp_path / "base"), ("q", "mlp"))
 
 
 # What learns.

@@ -1,0 +1,76 @@
+"""The routed experts: each token through its own few of many small gated MLPs, none dropped.
+
+    choice = router(normed_TD)
+    out_TD = experts(normed_TD, choice.weights_TA, sort_by_expert(choice.experts_TA, 48), recomputed)
+
+Tokens are sorted by expert, so that every expert multiplies one block of rows; nothing waits for the host on a GPU.
+All experts' matrices of one kind stand in one parameter, one below the other.
+
+Legend: T tokens, A experts of a token, P = T A pairs of both, E experts, D hidden size, I inner width.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from foresail.model.linear import is_batch_invariant, linear
+from foresail.model.mlp import silu_mul
+from foresail.model.recomputed import Recompute
+from foresail.recipe.shape import Experts as ExpertShape
+
+
+class ByExpert(NamedTuple):
+    """Pairs of token and expert, those of the first expert first."""
+
+    order_P: Tensor  # which pair stands there
+    place_P: Tensor  # where a pair stands
+    ends_E: Tensor  # where those of each expert end
+
+    @property
+    def counts_E(self) -> Tensor:
+        return self.ends_E.diff(prepend=self.ends_E.new_zeros(1))
+
+
+def sort_by_expert(experts_TA: Tensor, num_experts: int) -> ByExpert:
+    """[[1, 0], [1, 2]] -> order 1, 0, 2, 3; ends 1, 3, 4."""
+    experts_P, order_P = experts_TA.flatten().sort(stable=True)
+    each_E = torch.arange(num_experts, device=experts_P.device)
+    every_P = torch.arange(len(order_P), device=order_P.device)
+    place_P = torch.empty_like(order_P).scatter_(0, order_P, every_P)
+    return ByExpert(order_P, place_P, torch.searchsorted(experts_P, each_E, right=True))
+
+
+class Experts(nn.Module):
+    def __init__(self, hidden_size: int, shape: ExpertShape) -> None:
+        super().__init__()
+        self.num_experts, self.num_active = shape.routed, shape.active
+        self.gate_up = nn.Parameter(torch.empty(shape.routed * 2 * shape.inner_size, hidden_size))
+        self.down = nn.Parameter(torch.empty(shape.routed * hidden_size, shape.inner_size))
+
+    def forward(
+        self, normed_TD: Tensor, weights_TA: Tensor, by_expert: ByExpert, recomputed: Recompute
+    ) -> Tensor:
+        """The weighted sum of what a token's experts make of it, float32."""
+        normed_PD = normed_TD[by_expert.order_P // self.num_active]
+        gate_up_P2I = grouped_linear(normed_PD, self._each(self.gate_up), by_expert.ends_E)
+        inner_PI = silu_mul(gate_up_P2I)
+        with recomputed(inner_PI, silu_mul, gate_up_P2I):
+            out_PD = grouped_linear(inner_PI, self._each(self.down), by_expert.ends_E)
+        out_TAD = out_PD[by_expert.place_P].unflatten(0, (-1, self.num_active)).float()
+        return (out_TAD * weights_TA.unsqueeze(-1)).sum(1)
+
+    def _each(self, weight: Tensor) -> Tensor:
+        return weight.unflatten(0, (self.num_experts, -1))
+
+
+def grouped_linear(x_PK: Tensor, weight_ENK: Tensor, ends_E: Tensor) -> Tensor:
+    """Rows up to ends[0] times the first matrix, from there to ends[1] times the second, and so on."""
+    if x_PK.is_cuda and not is_batch_invariant():
+        return F.grouped_mm(x_PK, weight_ENK.transpose(1, 2), offs=ends_E.to(torch.int32))
+    counts = ends_E.diff(prepend=ends_E.new_zeros(1)).tolist()
+    groups = zip(x_PK.split(counts), weight_ENK.unbind(0), strict=True)
+    return torch.cat([linear(x_nK, weight_NK) for x_nK, weight_NK in groups if len(x_nK)])

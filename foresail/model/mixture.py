@@ -1,0 +1,31 @@
+"""A mixture of experts in the place of an MLP: the routed ones, and those that every token passes through."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from foresail.model.experts import Experts, sort_by_expert
+from foresail.model.mlp import MLP
+from foresail.model.output import Output
+from foresail.model.recomputed import Recompute
+from foresail.model.router import Router
+from foresail.recipe.shape import Experts as ExpertShape
+
+
+class MixtureOfExperts(nn.Module):
+    """x + what each token's experts make of it; the sum may take the place of x."""
+
+    def __init__(self, hidden_size: int, shape: ExpertShape) -> None:
+        super().__init__()
+        self.router = Router(hidden_size, shape)
+        self.experts = Experts(hidden_size, shape)
+        # several shared experts are one, as wide as all of them
+        self.shared = MLP(hidden_size, shape.shared * shape.inner_size) if shape.shared else None
+
+    def forward(self, x_TD: Tensor, normed_TD: Tensor, recomputed: Recompute) -> Output[Tensor]:
+        choice = self.router(normed_TD)
+        by_expert = sort_by_expert(choice.experts_TA, self.experts.num_experts)
+        routed_TD = self.experts(normed_TD, choice.weights_TA, by_expert, recomputed)
+        if self.shared is not None:
+            x_TD = self.shared(x_TD, normed_TD, recomputed).value
+        return Output(x_TD + routed_TD, self.router.side_losses(choice, by_expert.counts_E))

@@ -1,0 +1,95 @@
+"""Which experts a token passes through, and with what weight; and what keeps routers from favourites.
+
+    choice = router(normed_TD)     # choice.experts_TA: 4 of 48, say; choice.weights_TA: how much each counts
+    set_router_losses(model, RouterLosses(balance=0.01, z=0.001))   # for the updates from here on
+
+Scores are a softmax over all experts, in float32 whatever the weights are. A correction, where there is one, counts
+for who is chosen and not for the weight.
+
+Legend: T tokens, D hidden size, E routed experts, A active ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from foresail.model.linear import linear
+from foresail.recipe.shape import Experts
+
+LEAST_SUM = 1e-12  # of a token's scores, so that weights stay finite
+
+
+class Choice(NamedTuple):
+    experts_TA: Tensor
+    weights_TA: Tensor  # float32
+    logits_TE: Tensor
+
+
+class RouterLosses(NamedTuple):
+    """How much each counts beside the loss that is trained; 0: it is not computed."""
+
+    balance: float = 0.0
+    z: float = 0.0
+
+
+class Router(nn.Module):
+    def __init__(self, hidden_size: int, experts: Experts) -> None:
+        super().__init__()
+        self.active, self.normalized, self.losses = experts.active, experts.normalized, RouterLosses()
+        self.weight = nn.Parameter(torch.empty(experts.routed, hidden_size))
+        self.correction: nn.Parameter | None = None
+        if experts.correction:
+            self.correction = nn.Parameter(torch.zeros(1, experts.routed), requires_grad=False)
+
+    def forward(self, normed_TD: Tensor) -> Choice:
+        logits_TE = linear(normed_TD.float(), self.weight.float())
+        scores_TE = logits_TE.softmax(-1)
+        wanted_TE = scores_TE if self.correction is None else scores_TE + self.correction
+        experts_TA = wanted_TE.topk(self.active, dim=-1).indices
+        weights_TA = scores_TE.gather(-1, experts_TA)
+        if self.normalized:
+            weights_TA = weights_TA / weights_TA.sum(-1, keepdim=True).clamp(min=LEAST_SUM)
+        return Choice(experts_TA, weights_TA, logits_TE)
+
+    def side_losses(self, choice: Choice, counts_E: Tensor) -> dict[str, Tensor]:
+        """Means over the tokens, with their coefficients."""
+        found = {}
+        if self.losses.balance:
+            balance = balance_loss(choice.logits_TE.softmax(-1), counts_E)
+            found["router/balance_loss"] = self.losses.balance * balance
+        if self.losses.z:
+            found["router/z_loss"] = self.losses.z * z_loss(choice.logits_TE)
+        return found
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """The correction stays float32 where all else becomes 16 bits: it grows by less than those can hold."""
+        super()._apply(fn, recurse)
+        if self.correction is not None and self.correction.dtype != torch.float32:
+            self.correction = nn.Parameter(self.correction.detach().float(), requires_grad=False)
+        return self
+
+
+def balance_loss(scores_TE: Tensor, counts_E: Tensor) -> Tensor:
+    """E times the sum over experts of mean score and share of the places: 1 where all have as much, E where one has
+    everything. Its gradient goes by the scores alone.
+    """
+    share_E = counts_E / counts_E.sum()
+    return scores_TE.shape[1] * (scores_TE.mean(0) * share_E).sum()
+
+
+def z_loss(logits_TE: Tensor) -> Tensor:
+    """Keeps logits small, so that their softmax stays exact."""
+    return logits_TE.logsumexp(-1).square().mean()
+
+
+def routers_of(model: nn.Module) -> list[Router]:
+    return [module for module in model.modules() if isinstance(module, Router)]
+
+
+def set_router_losses(model: nn.Module, losses: RouterLosses) -> None:
+    for router in routers_of(model):
+        router.losses = losses
