@@ -2,6 +2,7 @@
 
 python tests/train/random_kills.py --kills 200              # engines are worker processes
 python tests/train/random_kills.py --kills 200 --kind ray   # engines are Ray actors
+python tests/train/random_kills.py --kills 200 --staleness 1   # that draw while the trainer updates
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from command_line import servers
 from small_runs import train, weights
 
 from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Engine, Rollout
+from foresail.recipe.parts import Engine, Loss, Rollout
 from foresail.recipe.reward import Reward
 from foresail.rewards import build as rewards_build
 from foresail.rewards.pool import GradingPool
@@ -149,11 +150,16 @@ def compare(calm: Outcome, disturbed: Outcome, steps: int) -> None:
     assert torch.equal(weights(disturbed.checkpoint), weights(calm.checkpoint)), "other weights"
 
 
-def attack(checkpoint: Path, folder: Path, *, steps: int, seed: int, **changes: Any) -> Killer:
-    """A calm run in one process and one with kills: the same samples, the same weights."""
-    calm, killer = run(checkpoint, folder / "calm", steps=steps), Killer(seed)
+def attack(
+    checkpoint: Path, folder: Path, *, steps: int, seed: int, staleness: int = 0, **changes: Any
+) -> Killer:
+    """A calm run, in one process if that goes, and one with kills: the same samples, the same weights."""
+    common = {"loss": Loss(old_logprobs="trainer", importance_cap=2.0)} if staleness else {}
+    alone = Rollout(workers=staleness, staleness=staleness)
+    calm, killer = run(checkpoint, folder / "calm", steps=steps, rollout=alone, **common), Killer(seed)
+    rollout = changes.pop("rollout").model_copy(update={"staleness": staleness})
     with killer.watching():
-        disturbed = run(checkpoint, folder / "disturbed", steps=steps, **changes)
+        disturbed = run(checkpoint, folder / "disturbed", steps=steps, rollout=rollout, **common, **changes)
     compare(calm, disturbed, steps)
     return killer
 
@@ -167,9 +173,12 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--kind", choices=["worker", "ray"], default="worker")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--staleness", type=int, default=0, choices=[0, 1])
     arguments = parser.parse_args()
     processes.get_context = lambda _method: servers()  # forks: a worker is there in a moment
-    cluster = Cluster(kind="ray") if arguments.kind == "ray" else Cluster()
+    placement = "separate" if arguments.staleness else "colocated"
+    on_ray = Cluster(kind="ray", placement=placement, worker_cpus=0.5)  # type: ignore[arg-type]
+    cluster = on_ray if arguments.kind == "ray" else Cluster()
     killed, rounds = Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -185,6 +194,7 @@ def main() -> None:
                 seed=arguments.seed + rounds,
                 rollout=Rollout(workers=2, chunk_tokens=4),
                 cluster=cluster,
+                staleness=arguments.staleness,
             )
             killed += found.killed
             rounds += 1
