@@ -20,7 +20,14 @@ from foresail.recipe.parts import Lora
 from foresail.rollout.instance import InstanceLost, NoAnswer
 from foresail.rollout.model_handle import EmptyModel
 from foresail.rollout.weight_buckets import Content, Piece, WeightLoader, fill, num_bytes
-from foresail.rollout.weight_sync import SLOTS, CopiedWeights, SharedWeights, WeightsDiffer, WeightsLate
+from foresail.rollout.weight_sync import (
+    SLOTS,
+    CopiedWeights,
+    Crew,
+    SharedWeights,
+    WeightsDiffer,
+    WeightsLate,
+)
 
 SIZES = st.lists(st.integers(0, 40), max_size=8)
 
@@ -87,6 +94,10 @@ class Packed:
 class Slots:
     def __init__(self) -> None:
         self.slots: dict[int, list[tuple[Piece, Tensor]]] = {}
+
+    def meet(self, crew: Crew) -> None: ...
+
+    def leave(self) -> None: ...
 
     def pack(self, content: Content, slot: int) -> Packed:
         self.slots[slot] = [(piece, octets.clone()) for piece, octets in content]

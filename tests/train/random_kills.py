@@ -3,6 +3,7 @@
 python tests/train/random_kills.py --kills 200              # engines are worker processes
 python tests/train/random_kills.py --kills 200 --kind ray   # engines are Ray actors
 python tests/train/random_kills.py --kills 200 --kind ray --grader-hosts 1   # and so is who holds the graders
+python tests/train/random_kills.py --kills 200 --staleness 1   # that draw while the trainer updates
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from command_line import servers
 from small_runs import train, weights
 
 from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Engine, Rollout
+from foresail.recipe.parts import Engine, Loss, Rollout
 from foresail.recipe.reward import Reward
 from foresail.rewards import build as rewards_build
 from foresail.rewards import ray_hosts
@@ -164,11 +165,16 @@ def compare(calm: Outcome, disturbed: Outcome, steps: int) -> None:
     assert torch.equal(weights(disturbed.checkpoint), weights(calm.checkpoint)), "other weights"
 
 
-def attack(checkpoint: Path, folder: Path, *, steps: int, seed: int, **changes: Any) -> Killer:
-    """A calm run in one process and one with kills: the same samples, the same weights."""
-    calm, killer = run(checkpoint, folder / "calm", steps=steps), Killer(seed)
+def attack(
+    checkpoint: Path, folder: Path, *, steps: int, seed: int, staleness: int = 0, **changes: Any
+) -> Killer:
+    """A calm run, in one process if that goes, and one with kills: the same samples, the same weights."""
+    common = {"loss": Loss(old_logprobs="trainer", importance_cap=2.0)} if staleness else {}
+    alone = Rollout(workers=staleness, staleness=staleness)
+    calm, killer = run(checkpoint, folder / "calm", steps=steps, rollout=alone, **common), Killer(seed)
+    rollout = changes.pop("rollout").model_copy(update={"staleness": staleness})
     with killer.watching():
-        disturbed = run(checkpoint, folder / "disturbed", steps=steps, **changes)
+        disturbed = run(checkpoint, folder / "disturbed", steps=steps, rollout=rollout, **common, **changes)
     compare(calm, disturbed, steps)
     return killer
 
@@ -184,9 +190,15 @@ def main() -> None:
     parser.add_argument("--grader-hosts", type=int, default=0, help="of Ray")
     parser.add_argument("--steps", type=int, default=20, help="of a run")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--staleness", type=int, default=0, choices=[0, 1])
     arguments = parser.parse_args()
     processes.get_context = lambda _method: servers()  # forks: a worker is there in a moment
-    cluster = Cluster(kind=arguments.kind, grader_hosts=arguments.grader_hosts, grader_cpus=1)
+    apart = (
+        {"placement": "separate", "worker_cpus": 0.5}
+        if arguments.staleness and arguments.kind == "ray"
+        else {}
+    )
+    cluster = Cluster(kind=arguments.kind, grader_hosts=arguments.grader_hosts, grader_cpus=1, **apart)
     killed, rounds = Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -202,6 +214,7 @@ def main() -> None:
                 seed=arguments.seed + rounds,
                 rollout=Rollout(workers=2, chunk_tokens=4),
                 cluster=cluster,
+                staleness=arguments.staleness,
             )
             killed += found.killed
             rounds += 1
