@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 import torch
 import torch.distributed as dist
-from small_training import SHAPE, VOCABULARY, small_model, small_sequences
+from small_training import SHAPE, VOCABULARY, WITH_EXPERTS, small_model, small_sequences
 from torch import Tensor
 
 from foresail.algorithms.advantages import ADVANTAGES
@@ -81,9 +81,11 @@ def make_groups(seed: int, count: int = 4, samples: int = 3) -> list[Group]:
 
 
 @cache
-def make_model(world: World, *, lora: bool = False, recompute: bool = False, seed: int = 0) -> Decoder:
+def make_model(
+    world: World, *, lora: bool = False, recompute: bool = False, experts: bool = False, seed: int = 0
+) -> Decoder:
     """Cases share it: gradients are looked at, and weights stay as they are."""
-    model = small_model(seed=seed)
+    model = small_model(seed=seed, shape=WITH_EXPERTS if experts else SHAPE)
     if lora:
         add_pairs(model, LORA)
     if world.mesh is not None:
@@ -236,6 +238,7 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
     yield "one sample", partial(policy_update, groups=1, samples=1, advantage="reinforce++")
     yield "SFT", sft_update
     yield "SFT with pairs", partial(sft_update, lora=True, recompute=True)
+    yield "SFT with experts", partial(sft_update, experts=True)
     yield "critic", partial(critic_update, kind="model")
     yield "critic's head", partial(critic_update, kind="head")
     yield "critic of few", partial(critic_update, kind="model", groups=1)
@@ -264,7 +267,17 @@ def shared_cases(size: int) -> list[str]:
     """Those that context groups compute as well: all but the other aggregations; on many ranks one of each kind."""
     names = [name for name, _ in cases()]
     if size > 2:
-        every = [*KINDS, "KL", "SFT with pairs", "critic", "one sample", "scores", "culprit", "random"]
+        every = [
+            *KINDS,
+            "KL",
+            "SFT with pairs",
+            "SFT with experts",
+            "critic",
+            "one sample",
+            "scores",
+            "culprit",
+            "random",
+        ]
         return [next(name for name in names if name.startswith(kind)) for kind in every]
     return [name for name in names if not name.endswith(get_args(Aggregation)[1:])]
 

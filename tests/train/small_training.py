@@ -11,7 +11,7 @@ from torch import Tensor
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
 from foresail.recipe.parts import Optimizer
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape import Experts, ModelShape
 from foresail.records import PackedBatch, TrainSequence
 from foresail.train.learner import Learner
 from foresail.train.optimizer import MasterAdamW
@@ -32,12 +32,19 @@ SHAPE = ModelShape(
     qkv_bias=True,
     tied=True,
 )
+WITH_EXPERTS = SHAPE.model_copy(
+    update={
+        "family": "ernie4_5_moe",
+        "qkv_bias": False,
+        "experts": Experts(routed=5, active=2, inner_size=12, shared=1, correction=True),
+    }
+)
 
 
 @torch.no_grad()
-def small_model(*, seed: int = 0, dtype: torch.dtype = torch.float32) -> Decoder:
+def small_model(*, seed: int = 0, dtype: torch.dtype = torch.float32, shape: ModelShape = SHAPE) -> Decoder:
     """Random weights, biases and norms, far enough from their usual values for mistakes to show."""
-    model = build_model(SHAPE, seed=seed)
+    model = build_model(shape, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         noise = torch.randn(parameter.shape, generator=generator)
