@@ -74,7 +74,7 @@ def leading(led: Led, device: torch.device) -> Iterator[World]:
                 raise cause from error
             raise
         finally:
-            watch.over.set()  # what others say from now on is because this rank leaves
+            watch.end()  # what others say from now on is because this rank leaves
     deadline = time.monotonic() + GOODBYE
     while not all(follower.ended for follower in led.followers) and time.monotonic() < deadline:
         time.sleep(LOOKING / 10)
@@ -103,13 +103,17 @@ def watching(led: Led) -> Iterator[Watch]:
     watch = Watch(led)
     if threading.current_thread() is not threading.main_thread():
         watch.start(lambda: None)
-        yield watch
+        try:
+            yield watch
+        finally:
+            watch.end()
         return
     before = signal.signal(SIGNAL, watch.tell)
     watch.start(watch.interrupt_main)
     try:
         yield watch
     finally:
+        watch.end()
         signal.signal(SIGNAL, before)
 
 
@@ -134,18 +138,26 @@ class Watch:
                 self.cause = first_failure(self.led.followers, seconds)
             return self.cause
 
+    def end(self) -> None:
+        """No signal is sent afterwards; there may be nobody to take it."""
+        with self.lock:
+            self.over.set()
+
     def tell(self, *_: object) -> None:
         if self.cause is not None and not self.over.is_set():
             raise self.cause
 
     def interrupt_main(self) -> None:
         """A main thread that is in a call of a library cannot be interrupted: it has a while to find out."""
-        if hasattr(signal, "pthread_kill"):  # which wakes it from a sleep, too
-            thread = threading.main_thread().ident
-            assert thread is not None
-            signal.pthread_kill(thread, SIGNAL)
-        else:
-            _thread.interrupt_main(SIGNAL)
+        thread = threading.main_thread().ident
+        assert thread is not None
+        with self.lock:
+            if self.over.is_set():
+                return
+            if hasattr(signal, "pthread_kill"):  # which wakes it from a sleep, too
+                signal.pthread_kill(thread, SIGNAL)
+            else:
+                _thread.interrupt_main(SIGNAL)
         if not self.over.wait(STUCK):
             print(f"error: {self.cause}", file=sys.stderr, flush=True)
             os._exit(1)

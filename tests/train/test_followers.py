@@ -83,7 +83,6 @@ def test_the_first_failure_ends_all_followers_and_stays_the_cause(monkeypatch: p
         ranks[3].failure, ranks[3].failed_at = RankFailed("a mistake of ours"), 5.0
         with pytest.raises(RankFailed, match="a mistake of ours"):
             time.sleep(PATIENCE)
-        watch.over.set()
     assert watch.find_cause(0.0) is ranks[3].failure
     assert all(isinstance(rank.failure, RankLost) for rank in ranks if rank is not ranks[3])
 
