@@ -156,11 +156,13 @@ def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> It
 def misfits(placement: Placement, room: Room) -> Iterator[str]:
     wanted = placement.total
     who = ["the trainer"] if placement.local else []
-    who += [f"{placed.count} {placed.what}" for placed in placement.by_ray]
+    who += [
+        f"{placed.count} {placed.what}"[: -1 if placed.count == 1 else None] for placed in placement.by_ray
+    ]
     for kind, needed, there in (("CPUs", wanted.cpus, room.cpus), ("GPUs", wanted.gpus, room.gpus)):
         if needed > there:
             mend = fewer(placement, kind, needed - there) or f"bring more {kind}"
-            yield f"{' and '.join(who)} need {needed:g} {kind} and the cluster has {there:g}; {mend}"
+            yield f"{', '.join(who)} need {needed:g} {kind} and the cluster has {there:g}; {mend}"
 
 
 def fewer(placement: Placement, kind: str, missing: float) -> str | None:

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -46,8 +46,8 @@ class Follower(Protocol):
     def ended(self) -> bool:
         """By itself, or else."""
 
-    def close(self) -> None:
-        """Whatever it does, it is gone afterwards."""
+    def kill(self) -> None:
+        """Whatever it does; nobody waits until it is gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +64,17 @@ class Led:
 def leading(led: Led, device: torch.device, context: int) -> Iterator[World]:
     """The world of rank 0. The followers are told to end when the block does; their first error is raised here."""
     size = len(led.followers) + 1
-    with interrupting(led), led.network, joined(0, size, led.store, device, context=context) as world:
+    with watching(led) as watch, led.network, joined(0, size, led.store, device, context=context) as world:
         try:
             yield world
             world.share(None)
         except Exception as error:  # before the others can find this rank gone
-            seconds = led.noticing if is_broken_connection(error) else 0.0
-            if (failure := first_failure(led.followers, seconds)) is not None and failure is not error:
-                raise failure from error
+            cause = watch.find_cause(led.noticing if is_broken_connection(error) else 0.0)
+            if cause is not None and cause is not error:
+                raise cause from error
             raise
+        finally:
+            watch.end()  # what others say from now on is because this rank leaves
     deadline = time.monotonic() + GOODBYE
     while not all(follower.ended for follower in led.followers) and time.monotonic() < deadline:
         time.sleep(LOOKING / 10)
@@ -93,35 +95,79 @@ def first_failure(followers: Sequence[Follower], seconds: float) -> Exception | 
 
 
 @contextlib.contextmanager
-def interrupting(led: Led) -> Iterator[None]:
-    """Inside, the death of a follower interrupts whatever the main thread is at, as Ctrl-C would.
+def watching(led: Led) -> Iterator[Watch]:
+    """Inside, the first failure of a follower interrupts whatever the main thread is at, as Ctrl-C would.
 
-    A thread that waits for the dead in a call of a library cannot be interrupted: it has a while to find out.
+    Another thread hears of it when it next wants something of the followers.
     """
-    over = threading.Event()
+    watch = Watch(led)
     if threading.current_thread() is not threading.main_thread():
-        yield
+        watch.start(lambda: None)
+        try:
+            yield watch
+        finally:
+            watch.end()
         return
-
-    def tell(*_: object) -> None:
-        if not over.is_set() and (failure := first_failure(led.followers, 0.0)) is not None:
-            raise failure
-
-    def watch() -> None:
-        while not over.wait(LOOKING):
-            if any(follower.failure is not None for follower in led.followers):
-                failure = first_failure(led.followers, led.noticing)
-                if over.is_set():
-                    return
-                _thread.interrupt_main(SIGNAL)
-                if not over.wait(STUCK):
-                    print(f"error: {failure}", file=sys.stderr, flush=True)
-                    os._exit(1)
-
-    before = signal.signal(SIGNAL, tell)
-    threading.Thread(target=watch, name="ranks", daemon=True).start()
+    before = signal.signal(SIGNAL, watch.tell)
+    watch.start(watch.interrupt_main)
     try:
-        yield
+        yield watch
     finally:
-        over.set()
+        watch.end()
         signal.signal(SIGNAL, before)
+
+
+class Watch:
+    """A thread that looks at the followers until it is `over`.
+
+    Where one has failed it ends them all: so their connections break, and nobody goes on waiting for them.
+    """
+
+    def __init__(self, led: Led) -> None:
+        self.led, self.over = led, threading.Event()
+        self.cause: Exception | None = None
+        self.lock = threading.RLock()  # a signal may come while the main thread has it
+
+    def start(self, interrupt: Callable[[], None]) -> None:
+        threading.Thread(target=self._look, args=(interrupt,), name="ranks", daemon=True).start()
+
+    def find_cause(self, seconds: float) -> Exception | None:
+        """See `first_failure`; of those that this rank has ended since, none is the cause."""
+        with self.lock:
+            if self.cause is None:
+                self.cause = first_failure(self.led.followers, seconds)
+            return self.cause
+
+    def end(self) -> None:
+        """No signal is sent afterwards; there may be nobody to take it."""
+        with self.lock:
+            self.over.set()
+
+    def tell(self, *_: object) -> None:
+        if self.cause is not None and not self.over.is_set():
+            raise self.cause
+
+    def interrupt_main(self) -> None:
+        """A main thread that is in a call of a library cannot be interrupted: it has a while to find out."""
+        thread = threading.main_thread().ident
+        assert thread is not None
+        with self.lock:
+            if self.over.is_set():
+                return
+            if hasattr(signal, "pthread_kill"):  # which wakes it from a sleep, too
+                signal.pthread_kill(thread, SIGNAL)
+            else:
+                _thread.interrupt_main(SIGNAL)
+        if not self.over.wait(STUCK):
+            print(f"error: {self.cause}", file=sys.stderr, flush=True)
+            os._exit(1)
+
+    def _look(self, interrupt: Callable[[], None]) -> None:
+        while not self.over.wait(LOOKING):
+            if any(follower.failure is not None for follower in self.led.followers):
+                self.find_cause(self.led.noticing)
+                if not self.over.is_set():
+                    for follower in self.led.followers:
+                        follower.kill()
+                    interrupt()
+                return

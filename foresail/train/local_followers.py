@@ -86,8 +86,11 @@ class LocalFollower:
         with self.lock:
             return not self.process.is_alive()
 
-    def close(self) -> None:
+    def kill(self) -> None:
         self.process.kill()
+
+    def close(self) -> None:
+        self.kill()
         self.process.join()
         self.pipe.close()
 

@@ -73,7 +73,7 @@ def ray_followers(size: int, room: Room, folder: Path, device: str) -> Iterator[
             yield Led(followers=followers, store=store, network=network, noticing=NOTICING)
         finally:
             for follower in followers:
-                follower.close()
+                follower.kill()
 
 
 def network_of(meeting: str, own: str) -> AbstractContextManager[None]:
@@ -113,7 +113,7 @@ class RayFollower:
     def ended(self) -> bool:
         return self.failure is not None or "done" in self.said
 
-    def close(self) -> None:
+    def kill(self) -> None:
         end_actor(self.actor)
 
     def _listen(self, seconds: float) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from foresail import actors
 from foresail.train import follow, network, ray_followers
 from foresail.train.follow import ConnectionBroken, Failure, RankFailed, RankLost, describe_failure
-from foresail.train.followers import first_failure
+from foresail.train.followers import first_failure, watching
 from foresail.train.ray_followers import RankActor, RayFollower
 
 PATIENCE = 300.0
@@ -64,6 +64,27 @@ def test_a_broken_connection_waits_for_the_death_that_broke_it() -> None:
     dying: Any = Dying()
     assert isinstance(first_failure([broken, dying], PATIENCE), RankLost)
     assert first_failure([broken], 0.0) is broken.failure, "nobody else has anything to say"
+
+
+def test_the_first_failure_ends_all_followers_and_stays_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that this rank ends say that they were killed, before anything that others say."""
+
+    class Played:
+        def __init__(self) -> None:
+            self.failure: Exception | None = None
+            self.failed_at = 0.0
+
+        def kill(self) -> None:
+            self.failure = self.failure or RankLost("killed")
+
+    ranks = [Played() for _ in range(5)]
+    led: Any = SimpleNamespace(followers=ranks, noticing=PATIENCE)
+    with watching(led) as watch:
+        ranks[3].failure, ranks[3].failed_at = RankFailed("a mistake of ours"), 5.0
+        with pytest.raises(RankFailed, match="a mistake of ours"):
+            time.sleep(PATIENCE)
+    assert watch.find_cause(0.0) is ranks[3].failure
+    assert all(isinstance(rank.failure, RankLost) for rank in ranks if rank is not ranks[3])
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,13 @@ def fail_on_rank_1(trainer: Trainer[Sft], *_: object) -> dict[str, float]:
     return {"loss": float(trainer.world.sum(1))}
 
 
+def fail_while_rank_2_hangs(trainer: Trainer[Sft], *_: object) -> dict[str, float]:
+    """Rank 0 waits for both, and would wait for ever for the second."""
+    if trainer.world.rank == 2:
+        time.sleep(10 * PATIENCE)
+    return fail_on_rank_1(trainer)
+
+
 def refuse_on_rank_1(trainer: Trainer[Sft], *_: object) -> dict[str, float]:
     if trainer.world.rank == 1:
         raise ValueError("the disk of rank 1 is full; free some space")
@@ -194,7 +201,7 @@ def fail_on_rank_0(trainer: Trainer[Sft], *_: object) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("update", "error", "words"),
     [
-        (fail_on_rank_1, RankFailed, "(?s)rank 1 failed.*in fail_on_rank_1.*a mistake of ours"),
+        (fail_while_rank_2_hangs, RankFailed, "(?s)rank 1 failed.*in fail_on_rank_1.*a mistake of ours"),
         (refuse_on_rank_1, ValueError, "rank 1: the disk of rank 1 is full; free some space"),
         (fail_on_rank_0, RuntimeError, "^of rank 0 itself$"),
     ],

@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("ray", reason="needs Ray: make test-ray")
 
 from ray_nodes import simulated
-from test_rank_runs import contents, curve, fail_on_rank_1, follower, kill_follower, refuse_on_rank_1
+from test_rank_runs import contents, curve, fail_while_rank_2_hangs, follower, kill_follower, refuse_on_rank_1
 from tiny_world import rl_recipe, sft_recipe
 
 from foresail.recipe.cluster import Cluster
@@ -77,7 +77,7 @@ def test_ranks_on_two_hosts_are_the_run_of_local_ranks_bit_for_bit(
 @pytest.mark.parametrize(
     ("update", "error", "words"),
     [
-        (fail_on_rank_1, RankFailed, "(?s)rank 1 failed.*in fail_on_rank_1.*a mistake of ours"),
+        (fail_while_rank_2_hangs, RankFailed, "(?s)rank 1 failed.*in fail_on_rank_1.*a mistake of ours"),
         (refuse_on_rank_1, ValueError, "rank 1: the disk of rank 1 is full; free some space"),
     ],
 )
