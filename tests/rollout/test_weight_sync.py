@@ -14,11 +14,11 @@ from tiny_rollouts import small_engine, small_model, whole_requests
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.lora import attach
+from foresail.model.lora import attach, pairs_of
 from foresail.model.weights import checksum, tensor_checksum
 from foresail.recipe.parts import Lora
 from foresail.rollout.instance import InstanceLost, NoAnswer
-from foresail.rollout.model_handle import EmptyModel
+from foresail.rollout.model_handle import EmptyModel, outline
 from foresail.rollout.weight_buckets import Content, Piece, WeightLoader, fill, num_bytes
 from foresail.rollout.weight_sync import SLOTS, CopiedWeights, SharedWeights, WeightsDiffer, WeightsLate
 
@@ -58,10 +58,13 @@ def test_a_tensors_checksum_is_what_one_sum_over_all_of_it_gives(
     assert tensor_checksum(tensor) == int((words ^ places).sum()) % 2**64
 
 
-def test_a_model_without_values_is_built_alike_pairs_and_shared_parameters_included() -> None:
+@pytest.mark.parametrize("like", [lambda model: model, outline], ids=["from the model", "from shards"])
+def test_a_model_without_values_is_built_alike_pairs_and_shared_parameters_included(like: Any) -> None:
     model = small_model()
     attach(model, Lora(rank=2), seed=0)
-    empty = EmptyModel.of(model)()
+    for pairs in pairs_of(model):
+        pairs.B.data.normal_(generator=torch.Generator().manual_seed(0))
+    empty = EmptyModel.of(like(model))()
     assert [*dict(empty.named_parameters())] == [*dict(model.named_parameters())]
     loader = WeightLoader(empty)
     for content in fill(model.named_parameters(), 100):
