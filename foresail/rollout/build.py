@@ -79,7 +79,11 @@ def build_fleet(
     else:
         start = vllm_starter(model, engine, rollout, max_length, vocabulary, stream)
     fleet = gather_remote(start, "ray" if by_ray else "vllm", rollout, max_length=max_length)
-    fleet.update_weights(0)  # engines may have none yet
+    try:
+        fleet.update_weights(0)  # engines may have none yet
+    except BaseException:
+        fleet.close()
+        raise
     return fleet
 
 

@@ -14,20 +14,13 @@ from tiny_rollouts import small_engine, small_model, whole_requests
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.lora import attach
+from foresail.model.lora import attach, pairs_of
 from foresail.model.weights import checksum, tensor_checksum
 from foresail.recipe.parts import Lora
 from foresail.rollout.instance import InstanceLost, NoAnswer
-from foresail.rollout.model_handle import EmptyModel
-from foresail.rollout.weight_buckets import Content, Piece, WeightLoader, fill, num_bytes
-from foresail.rollout.weight_sync import (
-    SLOTS,
-    CopiedWeights,
-    Crew,
-    SharedWeights,
-    WeightsDiffer,
-    WeightsLate,
-)
+from foresail.rollout.model_handle import EmptyModel, outline
+from foresail.rollout.weight_buckets import Content, NotArrived, Piece, WeightLoader, fill, num_bytes
+from foresail.rollout.weight_sync import SLOTS, CopiedWeights, Crew, SharedWeights, WeightsDiffer, WeightsLate
 
 SIZES = st.lists(st.integers(0, 40), max_size=8)
 
@@ -65,10 +58,13 @@ def test_a_tensors_checksum_is_what_one_sum_over_all_of_it_gives(
     assert tensor_checksum(tensor) == int((words ^ places).sum()) % 2**64
 
 
-def test_a_model_without_values_is_built_alike_pairs_and_shared_parameters_included() -> None:
+@pytest.mark.parametrize("like", [lambda model: model, outline], ids=["from the model", "from shards"])
+def test_a_model_without_values_is_built_alike_pairs_and_shared_parameters_included(like: Any) -> None:
     model = small_model()
     attach(model, Lora(rank=2), seed=0)
-    empty = EmptyModel.of(model)()
+    for pairs in pairs_of(model):
+        pairs.B.data.normal_(generator=torch.Generator().manual_seed(0))
+    empty = EmptyModel.of(like(model))()
     assert [*dict(empty.named_parameters())] == [*dict(model.named_parameters())]
     loader = WeightLoader(empty)
     for content in fill(model.named_parameters(), 100):
@@ -88,16 +84,21 @@ class Packed:
         self.transport, self.slot = transport, slot
 
     def open(self) -> Content:
+        if self.transport.broken:
+            raise NotArrived("somebody died")
         return self.transport.slots[self.slot]
 
 
 class Slots:
     def __init__(self) -> None:
         self.slots: dict[int, list[tuple[Piece, Tensor]]] = {}
+        self.broken = False
 
-    def meet(self, crew: Crew) -> None: ...
+    def meet(self, crew: Crew) -> None:
+        self.broken = False
 
-    def leave(self) -> None: ...
+    def leave(self) -> None:
+        self.slots.clear()
 
     def pack(self, content: Content, slot: int) -> Packed:
         self.slots[slot] = [(piece, octets.clone()) for piece, octets in content]
@@ -118,7 +119,10 @@ class FakeMember:
 
     def answer(self, seconds: float) -> Any:
         kind, content = self.waiting.popleft()
-        content = self.fault(kind, content.open() if kind == "bucket" else content)
+        try:
+            content = self.fault(kind, content.open() if kind == "bucket" else content)
+        except NotArrived as error:
+            return error
         if kind == "bucket":
             return self.loader.load(content)
         if kind == "begin":
@@ -154,7 +158,7 @@ def test_all_members_have_the_weights_and_only_what_changed_is_sent_again() -> N
 
 
 @settings(max_examples=40)
-@given(st.integers(0, 10**6), st.sampled_from(["flip", "drop", "swap", "die", "late", "none"]))
+@given(st.integers(0, 10**6), st.sampled_from(["flip", "drop", "swap", "die", "break", "late", "none"]))
 def test_whatever_happens_to_a_bucket_members_have_the_weights_or_an_error_names_the_tensor(
     seed: int, fault: str
 ) -> None:
@@ -178,6 +182,9 @@ def test_whatever_happens_to_a_bucket_members_have_the_weights_or_an_error_names
                 octets.copy_(octets.roll(1))
             case "die":
                 raise InstanceLost("spoilt")
+            case "break":  # its death breaks what carries buckets to others
+                weights.transport.broken = True
+                raise InstanceLost("spoilt")
             case "late":
                 raise NoAnswer("spoilt")
         return content
@@ -196,7 +203,7 @@ def test_whatever_happens_to_a_bucket_members_have_the_weights_or_an_error_names
         assert any(name in said for name in touched), f"{said} does not name one of {touched}"
         assert fault in ("flip", "drop", "swap", "late") and "spoilt" in said
         return
-    assert lost == (["spoilt"] if touched and fault == "die" else [])
+    assert lost == (["spoilt"] if touched and fault in ("die", "break") else [])
     alive = [sound] if lost else [sound, spoilt]
     assert {checksum(member.model) for member in alive} == {checksum(model)}
     assert weights.push(2, [*alive, FakeMember("spoilt", other_model(model))]) == []

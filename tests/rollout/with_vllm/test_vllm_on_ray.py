@@ -14,6 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 pytest.importorskip("ray", reason="needs Ray: make test-vllm")
@@ -96,12 +97,14 @@ def test_actors_draw_the_native_engines_tokens_whatever_the_weights_and_whoever_
             assert draws_as_native(fleet, model) != before
             become(model, model_of(LLAMA, 0))
             fleet.update_weights(2)
-            names = {*fleet.instances}
+            names, engines = {*fleet.instances}, list[psutil.Process]()
 
             def kill_once() -> None:
                 at_work = [instance for instance in fleet.instances.values() if instance.load]
                 if {*fleet.instances} == names and at_work:
-                    os.kill(process_of(at_work[0]), signal.SIGKILL)
+                    actor = process_of(at_work[0])
+                    engines.extend(psutil.Process(actor).children(recursive=True))
+                    os.kill(actor, signal.SIGKILL)
                     names.clear()
 
             assert draws_as_native(fleet, model, kill_once) == before
@@ -111,6 +114,7 @@ def test_actors_draw_the_native_engines_tokens_whatever_the_weights_and_whoever_
                 fleet.work()
                 time.sleep(0.01)
             assert draws_as_native(fleet, model) == before
+            assert engines and not psutil.wait_procs(engines, BACKSTOP)[1], "vLLM outlives its actor"
             figures = fleet.take_figures()
             assert figures["rollout/instances_lost"] == 1 and figures["perf/weight_sync_gb"] > 0
         finally:

@@ -21,7 +21,7 @@ from real_vllm import (
     wait_until,
 )
 
-from foresail.rollout.instance import InstanceLost
+from foresail.rollout.instance import EngineFailed, InstanceLost
 
 
 def test_groups_launched_first_run_first_ctrl_c_is_the_trainers_and_a_death_is_a_loss() -> None:
@@ -65,5 +65,5 @@ def test_speculation_changes_no_greedy_token_and_log_probabilities_stay_right(sp
         for done in vllm.generate(requests(3, temperature=1.0, max_new_tokens=40)):
             assert all(map(math.isfinite, done.logprobs))
             assert max(abs(a - b) for a, b in zip(done.logprobs, scored(model, done), strict=True)) < 1e-4
-        with pytest.raises(ValueError, match=r'rollout\.speculation = "none"'):
+        with pytest.raises(EngineFailed, match=r'rollout\.speculation = "none"'):
             vllm.generate(requests(1, temperature=0.7))
