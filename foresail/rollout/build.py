@@ -14,18 +14,17 @@ from foresail.recipe.cluster import Cluster, on_ray, transport_of
 from foresail.recipe.memory import kv_pages
 from foresail.recipe.placement import worker_gpus
 from foresail.recipe.ray_cluster import this_node
-from foresail.rollout.broadcast import Broadcast, Kind
 from foresail.rollout.drafts.compiled import numba
 from foresail.rollout.drafts.warm_up import compile_beside
-from foresail.rollout.engine_loop import EngineSpec, Spec
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import Instance
 from foresail.rollout.kv_pool import KVPool
-from foresail.rollout.model_handle import EmptyModel, ModelHandle, SharedModel
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.policies import build_policy
-from foresail.rollout.ray_instance import (
+from foresail.rollout.remote.engine_loop import EngineSpec, Spec
+from foresail.rollout.remote.instance import RemoteInstance
+from foresail.rollout.remote.ray_actor import (
     ActorPlan,
     ObjectTransport,
     RayInstance,
@@ -33,16 +32,17 @@ from foresail.rollout.ray_instance import (
     spread_out,
     this_address,
 )
-from foresail.rollout.remote import RemoteInstance
-from foresail.rollout.replacements import Replacements, Restarts
+from foresail.rollout.remote.replacements import Replacements, Restarts
+from foresail.rollout.remote.thread import ThreadInstance
+from foresail.rollout.remote.worker import WorkerInstance
 from foresail.rollout.requirements import choose_chunk
-from foresail.rollout.thread_channel import ThreadInstance
-from foresail.rollout.vllm_engine import engine_size
-from foresail.rollout.vllm_instance import VllmSpec
-from foresail.rollout.vllm_weights import layer_of, saved_weights
-from foresail.rollout.weight_buckets import Named, whole_weights
-from foresail.rollout.weight_sync import CopiedWeights, HandedOver, SharedWeights, Transport, WeightSync
-from foresail.rollout.worker import WorkerInstance
+from foresail.rollout.vllm.engine import engine_size
+from foresail.rollout.vllm.instance import VllmSpec
+from foresail.rollout.vllm.weights import layer_of, saved_weights
+from foresail.rollout.weights.broadcast import Broadcast, Kind
+from foresail.rollout.weights.buckets import Named, whole_weights
+from foresail.rollout.weights.model_handle import EmptyModel, ModelHandle, SharedModel
+from foresail.rollout.weights.sync import CopiedWeights, HandedOver, SharedWeights, Transport, WeightSync
 
 GB = 10**9
 Start = Callable[[str], RemoteInstance]  # an engine with this name

@@ -32,10 +32,10 @@ from foresail.rollout.instance import ChunkOrder, Instance, InstanceLost, Report
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.policies import Policy
-from foresail.rollout.replacements import NoReplacements, Replacements
+from foresail.rollout.remote.replacements import NoReplacements, Replacements
 from foresail.rollout.scheduler import Scheduler
 from foresail.rollout.sibling_text import SiblingText
-from foresail.rollout.weight_sync import Member, WeightSync
+from foresail.rollout.weights.sync import Member, WeightSync
 
 
 class Ended(NamedTuple):

@@ -1,7 +1,7 @@
 """An engine as the scheduler sees it: chunks go in, tokens come out, wherever it runs.
 
 Backends: `native` (an engine in this process), `vllm_instance` (vLLM), either of them elsewhere behind `remote`
-(`worker.py`, `ray_instance.py`, `thread_channel.py`), and simulated ones (simulate/). A new backend is one class
+(`remote/`), and simulated ones (simulate/). A new backend is one class
 with these methods that says in its `capabilities` what it can do.
 """
 

@@ -48,7 +48,7 @@ class LocalFollower:
     """See `followers.Follower`."""
 
     def __init__(self, rank: int, size: int, port: int, run: parts.Run) -> None:
-        from foresail.rollout.worker import hidden_main  # the engine comes with it
+        from foresail.rollout.remote.worker import hidden_main  # the engine comes with it
 
         self.rank, self.folder = rank, run.folder
         self.pipe, theirs = processes.Pipe(duplex=False)

@@ -31,8 +31,8 @@ from foresail.rewards.grading import settled
 from foresail.rollout.build import gather
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.native import NativeInstance
+from foresail.rollout.remote.worker import WorkerInstance
 from foresail.rollout.stream import Judge, sample_all
-from foresail.rollout.worker import WorkerInstance
 
 EPISODES = int(os.environ.get("FORESAIL_EPISODE_SOAK", "60"))
 SAMPLES, MAX_TURNS, CHUNK = 3, 5, 8

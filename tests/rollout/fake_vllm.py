@@ -22,12 +22,12 @@ from foresail.model.decoder import Decoder
 from foresail.model.weights import tensor_checksum
 from foresail.recipe.parts import Sampling
 from foresail.recipe.shape import ModelShape
-from foresail.rollout.thread_channel import ThreadInstance
-from foresail.rollout.vllm_engine import EngineSize, Started
-from foresail.rollout.vllm_instance import VllmInstance
-from foresail.rollout.vllm_loader import VllmLoader
-from foresail.rollout.vllm_weights import EMBEDDING, HEAD, Assembly, Span, layer_of, saved_weights
-from foresail.rollout.weight_sync import CopiedWeights, HandedOver
+from foresail.rollout.remote.thread import ThreadInstance
+from foresail.rollout.vllm.engine import EngineSize, Started
+from foresail.rollout.vllm.instance import VllmInstance
+from foresail.rollout.vllm.loader import VllmLoader
+from foresail.rollout.vllm.weights import EMBEDDING, HEAD, Assembly, Span, layer_of, saved_weights
+from foresail.rollout.weights.sync import CopiedWeights, HandedOver
 
 VOCAB = 29
 SIZE = EngineSize(kv_tokens=2000, block=16, max_running=8, max_length=64, prefill_tokens=64)

@@ -16,14 +16,14 @@ from tiny_rollouts import small_model
 
 from foresail.model.decoder import Decoder
 from foresail.model.weights import tensor_checksum
-from foresail.rollout.broadcast import Broadcast, Invitation
-from foresail.rollout.engine_loop import EngineSpec
 from foresail.rollout.instance import InstanceLost, NoAnswer
-from foresail.rollout.model_handle import EmptyModel
-from foresail.rollout.remote import RemoteInstance
-from foresail.rollout.weight_buckets import Content, NotArrived, whole_weights
-from foresail.rollout.weight_sync import CopiedWeights, WeightsLate
-from foresail.rollout.worker import PipeChannel
+from foresail.rollout.remote.engine_loop import EngineSpec
+from foresail.rollout.remote.instance import RemoteInstance
+from foresail.rollout.remote.worker import PipeChannel
+from foresail.rollout.weights.broadcast import Broadcast, Invitation
+from foresail.rollout.weights.buckets import Content, NotArrived, whole_weights
+from foresail.rollout.weights.model_handle import EmptyModel
+from foresail.rollout.weights.sync import CopiedWeights, WeightsLate
 
 HERE = "127.0.0.1"
 OPTIONS = {"num_pages": 40, "page_size": 4}

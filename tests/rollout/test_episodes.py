@@ -20,7 +20,7 @@ from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
 from foresail.rollout.plan import SampleSpec
 from foresail.rollout.policies import build_policy
-from foresail.rollout.worker import WorkerInstance
+from foresail.rollout.remote.worker import WorkerInstance
 
 MODEL = small_model()
 GROUPS = sorted({spec.group for spec in specs()})

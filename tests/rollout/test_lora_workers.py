@@ -13,7 +13,7 @@ from foresail.model.lora import attach
 from foresail.recipe.parts import Lora
 from foresail.rollout.instance import ChunkOrder
 from foresail.rollout.plan import Dispatch
-from foresail.rollout.worker import WorkerInstance
+from foresail.rollout.remote.worker import WorkerInstance
 
 
 def drawn_here(model: Decoder) -> dict[str, list[int]]:

@@ -15,12 +15,12 @@ from tiny_rollouts import small_engine, small_model, specs, whole_requests
 from foresail import actors
 from foresail.recipe.parts import Rollout
 from foresail.rollout.build import gather
-from foresail.rollout.engine_loop import EngineSpec
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import EngineFailed, InstanceLost
-from foresail.rollout.ray_instance import ActorPlan, RayInstance
-from foresail.rollout.replacements import Restarts
-from foresail.rollout.weight_sync import SharedWeights
+from foresail.rollout.remote.engine_loop import EngineSpec
+from foresail.rollout.remote.ray_actor import ActorPlan, RayInstance
+from foresail.rollout.remote.replacements import Restarts
+from foresail.rollout.weights.sync import SharedWeights
 from foresail.runlog.actor_log import LogFile, OpenLog
 
 OPTIONS = {"num_pages": 200, "page_size": 4, "max_running": 4}

@@ -12,7 +12,7 @@ from foresail.records import RunStopped
 from foresail.rollout.build import gather
 from foresail.rollout.instance import InstanceLost, Report
 from foresail.rollout.native import NativeInstance
-from foresail.rollout.replacements import MOST_IN_VAIN, Restarts
+from foresail.rollout.remote.replacements import MOST_IN_VAIN, Restarts
 
 
 class Mortal(NativeInstance):

@@ -28,7 +28,7 @@ from foresail.rollout.groups import continue_request
 from foresail.rollout.instance import ChunkOrder, EngineFailed, InstanceLost, Report
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.rollout.requirements import require
-from foresail.rollout.vllm_engine import (
+from foresail.rollout.vllm.engine import (
     chunk_seed,
     engine_arguments,
     engine_size,

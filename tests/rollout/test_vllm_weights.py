@@ -18,9 +18,9 @@ from foresail.model.weights import tensor_checksum
 from foresail.recipe.parts import Lora
 from foresail.recipe.shape import ModelShape
 from foresail.rollout.instance import EngineFailed, InstanceLost
-from foresail.rollout.vllm_weights import held_checksums, saved_weights
-from foresail.rollout.weight_buckets import fill
-from foresail.rollout.weight_sync import HandedOver, WeightsDiffer
+from foresail.rollout.vllm.weights import held_checksums, saved_weights
+from foresail.rollout.weights.buckets import fill
+from foresail.rollout.weights.sync import HandedOver, WeightsDiffer
 
 BACKSTOP = 120.0
 SHORT = 0.5  # seconds of patience, where running out of it is what is tried

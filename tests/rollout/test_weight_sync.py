@@ -18,9 +18,16 @@ from foresail.model.lora import attach, pairs_of
 from foresail.model.weights import checksum, tensor_checksum
 from foresail.recipe.parts import Lora
 from foresail.rollout.instance import InstanceLost, NoAnswer
-from foresail.rollout.model_handle import EmptyModel, outline
-from foresail.rollout.weight_buckets import Content, NotArrived, Piece, WeightLoader, fill, num_bytes
-from foresail.rollout.weight_sync import SLOTS, CopiedWeights, Crew, SharedWeights, WeightsDiffer, WeightsLate
+from foresail.rollout.weights.buckets import Content, NotArrived, Piece, WeightLoader, fill, num_bytes
+from foresail.rollout.weights.model_handle import EmptyModel, outline
+from foresail.rollout.weights.sync import (
+    SLOTS,
+    CopiedWeights,
+    Crew,
+    SharedWeights,
+    WeightsDiffer,
+    WeightsLate,
+)
 
 SIZES = st.lists(st.integers(0, 40), max_size=8)
 

@@ -32,8 +32,8 @@ from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.plan import Dispatch
 from foresail.rollout.policies import build_policy
-from foresail.rollout.weight_sync import WeightsDiffer
-from foresail.rollout.worker import PipeChannel, WorkerInstance
+from foresail.rollout.remote.worker import PipeChannel, WorkerInstance
+from foresail.rollout.weights.sync import WeightsDiffer
 
 OPTIONS = {"num_pages": 200, "page_size": 4}
 

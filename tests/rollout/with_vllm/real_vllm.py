@@ -24,7 +24,7 @@ from foresail.rollout.build import vllm_starter
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import ChunkOrder, Report
 from foresail.rollout.plan import Dispatch, SampleSpec
-from foresail.rollout.remote import RemoteInstance
+from foresail.rollout.remote.instance import RemoteInstance
 from foresail.train.step import run_packed
 
 LONGEST = 96

@@ -31,9 +31,9 @@ from foresail.model.decoder import Decoder
 from foresail.recipe.parts import Rollout
 from foresail.rollout.build import gather
 from foresail.rollout.groups import continue_request
-from foresail.rollout.remote import RemoteInstance
-from foresail.rollout.weight_buckets import Content
-from foresail.rollout.weight_sync import HandedOver, WeightsDiffer
+from foresail.rollout.remote.instance import RemoteInstance
+from foresail.rollout.weights.buckets import Content
+from foresail.rollout.weights.sync import HandedOver, WeightsDiffer
 
 A, B = 0, 1  # seeds of weights
 

@@ -8,7 +8,7 @@ When vLLM must choose whom to run or to preempt, groups that were launched earli
 the first of them.
 
 It starts with weights that mean nothing; those of a version come in buckets (`vllm_loader.py`). The trainer is
-elsewhere: its end is `remote.RemoteInstance`, whether this is in a thread of its process or in a Ray actor.
+elsewhere: its end is `remote.instance.RemoteInstance`, whether this is in a thread of its process or in a Ray actor.
 
 What is asked of vLLM runs in the loop of a thread. Every answer has a time limit, and an engine that does not
 answer a small question between two steps counts as lost.
@@ -37,9 +37,9 @@ from foresail.recipe.shape import ModelShape
 from foresail.records import Finish
 from foresail.rollout.fleet import to_parked
 from foresail.rollout.instance import Capabilities, ChunkOrder, InstanceLost, Report, Work
-from foresail.rollout.loop_thread import LoopThread
 from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
-from foresail.rollout.vllm_engine import (
+from foresail.rollout.remote.worker import hidden_main
+from foresail.rollout.vllm.engine import (
     EngineSize,
     Speculation,
     Started,
@@ -47,8 +47,8 @@ from foresail.rollout.vllm_engine import (
     sampling_options,
     start_vllm,
 )
-from foresail.rollout.vllm_loader import VllmLoader
-from foresail.rollout.worker import hidden_main
+from foresail.rollout.vllm.loader import VllmLoader
+from foresail.rollout.vllm.loop_thread import LoopThread
 
 PATIENCE = 600.0  # seconds for vLLM to start, to take weights, or to answer between two steps
 A_LOOK = 1.0  # seconds between two looks at whether it is still there, while an answer is waited for

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Protocol
 
 from foresail.rollout.instance import Instance, InstanceLost
-from foresail.rollout.remote import PATIENCE, RemoteInstance
+from foresail.rollout.remote.instance import PATIENCE, RemoteInstance
 
 MOST_IN_VAIN = 3  # engines in one place that end, one after the other, before they have reported anything
 

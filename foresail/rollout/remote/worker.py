@@ -17,10 +17,10 @@ from typing import Any
 import torch.multiprocessing as processes
 
 from foresail.model.decoder import Decoder
-from foresail.rollout.engine_loop import EngineSpec, Message, Order, serve
 from foresail.rollout.instance import InstanceLost
-from foresail.rollout.remote import RemoteInstance
-from foresail.rollout.weight_sync import SharedWeights
+from foresail.rollout.remote.engine_loop import EngineSpec, Message, Order, serve
+from foresail.rollout.remote.instance import RemoteInstance
+from foresail.rollout.weights.sync import SharedWeights
 
 A_MOMENT = 5.0  # seconds for a process whose pipe has ended to be gone
 GOODBYE = 60.0  # seconds for a process to end its work when it is told to
@@ -72,7 +72,7 @@ class SameModel:
 
 
 class PipeChannel:
-    """A process behind a pipe; see `remote.Channel`."""
+    """A process behind a pipe; see `instance.Channel`."""
 
     def __init__(self, name: str, spec: EngineSpec) -> None:
         self.name = name

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from foresail.recipe.shape import ModelShape
-from foresail.rollout.vllm_weights import EMBEDDING, HEAD
-from foresail.rollout.weight_buckets import Content
-from foresail.rollout.weight_sync import WeightsDiffer
+from foresail.rollout.vllm.weights import EMBEDDING, HEAD
+from foresail.rollout.weights.buckets import Content
+from foresail.rollout.weights.sync import WeightsDiffer
 
 IN_MEMORY = Path("/dev/shm")  # where it is there: a disk in memory
 

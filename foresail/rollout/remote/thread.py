@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from foresail.rollout.engine_loop import Message, Order, Spec, serve
-from foresail.rollout.remote import RemoteInstance
-from foresail.rollout.weight_sync import WeightSync
+from foresail.rollout.remote.engine_loop import Message, Order, Spec, serve
+from foresail.rollout.remote.instance import RemoteInstance
+from foresail.rollout.weights.sync import WeightSync
 
 GOODBYE = 60.0  # seconds for an engine to end its work when it is told to
 
@@ -45,7 +45,7 @@ class QueueMailbox:
 
 
 class ThreadChannel:
-    """A thread behind two queues; see `remote.Channel`."""
+    """A thread behind two queues; see `instance.Channel`."""
 
     def __init__(self, spec: Spec) -> None:
         self.mailbox = QueueMailbox()

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from foresail.engine.request import Completion, Parked, Request
-from foresail.rollout.engine_loop import Message
 from foresail.rollout.instance import Capabilities, ChunkOrder, EngineFailed, InstanceLost, NoAnswer, Report
 from foresail.rollout.plan import Dispatch, InstanceState, SampleSpec
-from foresail.rollout.weight_sync import WeightSync
+from foresail.rollout.remote.engine_loop import Message
+from foresail.rollout.weights.sync import WeightSync
 
 PATIENCE = 600.0  # seconds for an engine to start, to answer, or to give a sign of life while it works
 

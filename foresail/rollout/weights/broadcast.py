@@ -21,8 +21,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from foresail.rollout.weight_buckets import Content, NotArrived, Piece
-from foresail.rollout.weight_sync import Crew
+from foresail.rollout.weights.buckets import Content, NotArrived, Piece
+from foresail.rollout.weights.sync import Crew
 
 Kind = Literal["gloo", "nccl"]
 SECONDS = 300.0  # for a group to meet and for a bucket to arrive; less than an answer is waited for
@@ -113,7 +113,7 @@ def own_address(other: str) -> str:
 
 
 class Broadcast:
-    """See `weight_sync.Transport`. A bucket is one collective, under way until its slot is used again."""
+    """See `sync.Transport`. A bucket is one collective, under way until its slot is used again."""
 
     def __init__(self, host: str, kind: Kind, *, seconds: float = SECONDS) -> None:
         """`host` is where members reach this process."""

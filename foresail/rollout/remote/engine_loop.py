@@ -1,7 +1,7 @@
 """The life of an engine away from the trainer: take orders, step while there is work, report what ended.
 
-One loop serves behind a pipe (`worker.py`), in a Ray actor (`ray_instance.py`) and in a thread
-(`thread_channel.py`), for the native engine and for vLLM. The other end is `remote.py`.
+One loop serves behind a pipe (`worker.py`), in a Ray actor (`ray_actor.py`) and in a thread
+(`thread.py`), for the native engine and for vLLM. The other end is `instance.py`.
 
     order                          message
     submit, cancel, learn          reports, as chunks end; empty ones now and then as a sign of life
@@ -34,7 +34,7 @@ from foresail.records import RunStopped
 from foresail.rollout.instance import Instance, InstanceLost, Report
 from foresail.rollout.native import NativeInstance
 from foresail.rollout.native_drafting import DraftingInstance
-from foresail.rollout.weight_buckets import Content, NotArrived, WeightLoader
+from foresail.rollout.weights.buckets import Content, NotArrived, WeightLoader
 
 Order = tuple[str, Any]
 Message = tuple[Literal["ready", "reports", "answer", "failed", "lost"], Any]

@@ -136,7 +136,7 @@ def engine_arguments(
         "logprobs_mode": "processed_logprobs" if speculation == "none" else "raw_logprobs",
         "speculative_config": SPECULATION[speculation],
         "enforce_eager": device == "cpu",
-        "worker_extension_cls": "foresail.rollout.vllm_weights.WorkerWeights",
+        "worker_extension_cls": "foresail.rollout.vllm.weights.WorkerWeights",
         "disable_log_stats": True,
         "use_tqdm_on_load": False,
     }

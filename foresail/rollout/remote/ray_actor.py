@@ -21,12 +21,12 @@ import torch
 
 from foresail.actors import ActorFailed, ActorLost, Line, drain, end_actor, send_order, start_actor
 from foresail.recipe.ray_cluster import this_node
-from foresail.rollout.engine_loop import Message, Order, Spec, serve
 from foresail.rollout.instance import EngineFailed, InstanceLost
-from foresail.rollout.remote import RemoteInstance
-from foresail.rollout.thread_channel import QueueMailbox
-from foresail.rollout.weight_buckets import Content, Piece
-from foresail.rollout.weight_sync import Crew, WeightSync
+from foresail.rollout.remote.engine_loop import Message, Order, Spec, serve
+from foresail.rollout.remote.instance import RemoteInstance
+from foresail.rollout.remote.thread import QueueMailbox
+from foresail.rollout.weights.buckets import Content, Piece
+from foresail.rollout.weights.sync import Crew, WeightSync
 from foresail.runlog.actor_log import LogCopy, LogFile
 
 TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
@@ -48,7 +48,7 @@ class RayInstance(RemoteInstance):
 
 
 class RayChannel:
-    """An actor behind its handle; see `remote.Channel`."""
+    """An actor behind its handle; see `instance.Channel`."""
 
     def __init__(self, name: str, plan: ActorPlan) -> None:
         path = plan.logs / f"{name.replace(' ', '-')}.log"
@@ -129,7 +129,7 @@ def spread_out(cpus: float, gpus: float) -> dict[str, Any]:
 
 
 class ObjectTransport:
-    """See `weight_sync.Transport`. A bucket lives until its slot is used again."""
+    """See `weights.sync.Transport`. A bucket lives until its slot is used again."""
 
     def __init__(self) -> None:
         self.slots: dict[int, RayBucket] = {}

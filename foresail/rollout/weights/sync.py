@@ -29,7 +29,7 @@ from torch import Tensor
 from foresail.model.weights import tensor_checksum
 from foresail.records import RunStopped
 from foresail.rollout.instance import InstanceLost, NoAnswer
-from foresail.rollout.weight_buckets import Bucket, Content, Named, NotArrived, fill, num_bytes
+from foresail.rollout.weights.buckets import Bucket, Content, Named, NotArrived, fill, num_bytes
 
 SYNC_SECONDS = 600.0  # for an engine to load a bucket, or to read its weights
 BUCKET_BYTES = 64 * 2**20
