@@ -7,8 +7,8 @@ episode, begin where the last one ended. Between chunks nothing is kept for them
 When vLLM must choose whom to run or to preempt, groups that were launched earlier come first: the step closes on
 the first of them.
 
-It starts with weights that mean nothing; those of a version come in buckets (`vllm_loader.py`). The trainer is
-elsewhere: its end is `remote.instance.RemoteInstance`, whether this is in a thread of its process or in a Ray actor.
+It starts with weights that mean nothing; those of a version come in buckets (`loader.py`). The trainer is
+elsewhere: its end is a `RemoteInstance`, whether this is in a thread of its process or in a Ray actor.
 
 What is asked of vLLM runs in the loop of a thread. Every answer has a time limit, and an engine that does not
 answer a small question between two steps counts as lost.
