@@ -74,6 +74,5 @@ $(VLLM_BIN)/python:
 	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM_PIP) --constraint constraints.txt orjson tensorboard matplotlib rich typer sympy safetensors pytest hypothesis
 	$(VLLM_PIP) --constraint constraints.txt ray
-	-$(VLLM_PIP) arctic-inference  # built from source; without it suffix speculation is not tried
 	$(VLLM_PIP) --no-deps --editable .
 	touch $@
