@@ -1,6 +1,6 @@
 """An engine as the scheduler sees it: chunks go in, tokens come out, wherever it runs.
 
-Backends: `native` (an engine in this process), `vllm_instance` (vLLM), either of them elsewhere behind `remote`
+Backends: `native` (an engine in this process), `vllm/` (vLLM), either of them elsewhere behind `remote`
 (`remote/`), and simulated ones (simulate/). A new backend is one class
 with these methods that says in its `capabilities` what it can do.
 """

@@ -1,6 +1,6 @@
 """vLLM's asynchronous engine, started for rollouts, and how a request is put to it.
 
-Written for 0.32; only this file and, in vLLM's own process, `vllm_weights.py` import it. It runs in a process of
+Written for 0.32; only this file and, in vLLM's own process, `weights.py` import it. It runs in a process of
 its own, on its own copy of the weights, without a tokenizer: token ids go in and come out.
 
 - Log-probabilities are of the distribution that tokens are drawn from (`processed_logprobs`), as the native
@@ -121,7 +121,7 @@ def engine_arguments(
     tokens = size.kv_tokens + size.block  # one page is vLLM's own
     return {
         "model": str(folder),
-        "load_format": "dummy",  # the trainer sends the weights, see `vllm_weights`
+        "load_format": "dummy",  # the trainer sends the weights, see `weights.py`
         "skip_tokenizer_init": True,
         "generation_config": "vllm",  # requests say all of it
         "dtype": dtype,

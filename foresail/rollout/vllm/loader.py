@@ -1,7 +1,7 @@
 """Weights on their way from the trainer into vLLM's process: buckets go there through a file in memory.
 
 No folder that trainer and engine share is needed: the file is on the engine's own host, as large as one bucket.
-What vLLM's process does with a bucket is `vllm_weights.WorkerWeights`.
+What vLLM's process does with a bucket is `weights.WorkerWeights`.
 """
 
 from __future__ import annotations
