@@ -152,7 +152,7 @@ def go_on_until_the_end(recipe: Rl, weather: Weather) -> Outcome:
     while True:
         try:
             with weather.over():
-                outcome = run_rl(recipe, resume=bool(run.checkpoint_steps()))
+                outcome = run_rl(recipe, resume=run.has_begun())
         except (Broken, EngineFailed):
             continue
         if outcome.finished:
@@ -188,7 +188,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(
     code = None
     while code != 0:
         reached, deadline = last_step(run.path), time.monotonic() + PATIENCE
-        process = servers().Process(target=run_once, args=(recipe, bool(run.checkpoint_steps())))
+        process = servers().Process(target=run_once, args=(recipe, run.has_begun()))
         process.start()
         while killed < 2 and process.is_alive() and last_step(run.path) <= reached:
             assert time.monotonic() < deadline
