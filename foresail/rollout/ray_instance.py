@@ -30,6 +30,7 @@ from foresail.rollout.weight_buckets import Content, Piece
 from foresail.rollout.weight_sync import Crew, WeightSync
 
 LISTENING = 5.0  # seconds of one call to `listen`; nothing depends on it
+GOODBYE = 20.0  # seconds for an engine to end its work when it is told to
 TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
 
 
@@ -82,6 +83,9 @@ class RayChannel:
     def close(self) -> None:
         import ray
 
+        with suppress(Exception):  # it may be gone, or hang
+            ended = self.actor.ended.options(concurrency_group="orders").remote(GOODBYE)
+            ended.future().result(timeout=GOODBYE)
         with suppress(Exception):  # the cluster may be gone
             ray.kill(self.actor, no_restart=True)
 
@@ -115,11 +119,16 @@ class EngineActor:
 
         self.log = log.open(ray.get_runtime_context().get_node_id())
         self.mailbox = QueueMailbox()
-        threading.Thread(target=serve, args=(spec, self.mailbox), daemon=True).start()
+        self.engine = threading.Thread(target=serve, args=(spec, self.mailbox), daemon=True)
+        self.engine.start()
 
     def orders(self, orders: list[Order]) -> None:
         for order in orders:
             self.mailbox.orders.put(order)
+
+    def ended(self, seconds: float) -> None:
+        """Wait until the engine has ended: vLLM puts away shared memory, which would outlive a kill."""
+        self.engine.join(seconds)
 
     def listen(self, seconds: float) -> list[Message]:
         """All there are; where there is none, after so long, nothing."""
