@@ -89,10 +89,19 @@ def test_a_tensor_that_differs_stops_the_run_and_is_named() -> None:
         fake.changed = []
         vllm.update_weights(2)  # what was not proved is not taken for known
         assert same(fake, model)
+        at_first = model.norm.weight.data.clone()
+        model.norm.weight.data.mul_(2)
+        fake.changed = ["model.norm.weight"]
+        with pytest.raises(WeightsDiffer):
+            vllm.update_weights(3)
+        fake.changed = []
+        model.norm.weight.data.copy_(at_first)  # it has others by now
+        vllm.update_weights(4)
+        assert same(fake, model)
         nudge(model)
         fake.changed = ["lm_head.weight"]  # it is the embedding, and was not sent
         with pytest.raises(EngineFailed, match=r"another lm_head\.weight than model\.embed_tokens\.weight"):
-            vllm.update_weights(3)
+            vllm.update_weights(5)
         assert fake.calls[-1] == "shutdown"
 
 

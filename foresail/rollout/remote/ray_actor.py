@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from foresail.rollout.weights.buckets import Content, Piece
 from foresail.rollout.weights.sync import Crew, WeightSync
 from foresail.runlog.actor_log import LogCopy, LogFile
 
+GOODBYE = 20.0  # seconds for an engine to end its work when it is told to
 TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
 
 
@@ -67,6 +68,9 @@ class RayChannel:
             return [message for message in self.line.receive(seconds) if not self.log.takes(message)]
 
     def close(self) -> None:
+        with suppress(Exception):  # it may be gone, or hang
+            ended = self.actor.ended.options(concurrency_group="orders").remote(GOODBYE)
+            ended.future().result(timeout=GOODBYE)
         end_actor(self.actor)
 
     def _flush(self) -> None:
@@ -92,11 +96,16 @@ class EngineActor:
     def __init__(self, spec: Spec, log: LogFile) -> None:
         self.log = log.open(this_node())
         self.mailbox = QueueMailbox()
-        threading.Thread(target=serve, args=(spec, self.mailbox), daemon=True).start()
+        self.engine = threading.Thread(target=serve, args=(spec, self.mailbox), daemon=True)
+        self.engine.start()
 
     def orders(self, orders: list[Order]) -> None:
         for order in orders:
             self.mailbox.orders.put(order)
+
+    def ended(self, seconds: float) -> None:
+        """Wait until the engine has ended: vLLM puts away shared memory, which would outlive a kill."""
+        self.engine.join(seconds)
 
     def listen(self, seconds: float) -> list[Message]:
         messages = drain(self.mailbox.messages, seconds)

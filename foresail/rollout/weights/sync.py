@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -132,19 +132,18 @@ class CopiedWeights:
     def push(self, version: int, members: Sequence[Member]) -> list[str]:
         with self.tally:
             crew, sums = Crew(members), None
+            # until it is proved what they have, they count as having nothing
+            known = [self.loaded.pop(member.name, {}) for member in members]
             while sums is None and crew.alive:
-                sums = self._attempt(version, crew)
-        for member in crew.alive:
-            self.loaded[member.name] = sums or {}
-        for name in crew.lost:
-            self.loaded.pop(name, None)
+                sums, known = self._attempt(version, crew, known), [{}]
+        self.loaded |= {member.name: sums or {} for member in crew.alive}
         return crew.lost
 
-    def _attempt(self, version: int, crew: Crew) -> dict[str, int] | None:
+    def _attempt(self, version: int, crew: Crew, known: Sequence[Mapping[str, int]]) -> dict[str, int] | None:
         """The checksums of what all have; None where a loss broke the transport: then again, for the others."""
         lost, under_way = len(crew.lost), deque[str]()
         try:
-            sums = self._send(version, crew, under_way)
+            sums = self._send(version, crew, known, under_way)
         except NotArrived as broken:
             self.transport.leave()
             for last_tensor in under_way:
@@ -155,17 +154,17 @@ class CopiedWeights:
                     "see whether they reach the trainer's host on all ports, and resume the run with "
                     'cluster.transport = "objects"'
                 ) from broken
-            for member in crew.alive:
-                self.loaded.pop(member.name, None)  # of some tensors it may have half
             return None
         return sums
 
-    def _send(self, version: int, crew: Crew, under_way: deque[str]) -> dict[str, int]:
+    def _send(
+        self, version: int, crew: Crew, known: Sequence[Mapping[str, int]], under_way: deque[str]
+    ) -> dict[str, int]:
         sums, changed = dict[str, int](), list[str]()
         crew.order("begin", None)
         crew.answers("the first")
         self.transport.meet(crew)
-        with closing(self._missing(crew, sums, changed)) as missing:
+        with closing(self._missing(known, sums, changed)) as missing:
             for number, content in enumerate(fill(missing, self.bucket_bytes)):
                 if len(under_way) == SLOTS:
                     crew.arrived(under_way.popleft())
@@ -179,9 +178,8 @@ class CopiedWeights:
         return sums
 
     def _missing(
-        self, crew: Crew, sums: dict[str, int], changed: list[str]
+        self, known: Sequence[Mapping[str, int]], sums: dict[str, int], changed: list[str]
     ) -> Generator[tuple[str, Tensor], None, None]:
-        known = [self.loaded.get(member.name, {}) for member in crew.alive]
         for _, found in groupby(self.source(), key=lambda named: self.unit(named[0])):
             tensors = dict(found)
             ours = {name: tensor_checksum(tensor) for name, tensor in tensors.items()}
