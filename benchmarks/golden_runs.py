@@ -34,6 +34,8 @@ RUNS: dict[str, tuple[str, ...]] = {
     "rl_workers": ("rl", "steps=4", "run.deterministic=true", "rollout.workers=2"),
     "rl_chunks": ("rl", "steps=4", "run.deterministic=true", "rollout.chunk_tokens=8", "rollout.drafts=on",
                   "engine.kv_tokens=2048"),
+    "rl_ahead": ("rl", "steps=4", "run.deterministic=true", "rollout.workers=1", "rollout.staleness=1",
+                 "loss.old_logprobs=trainer", "loss.importance_cap=2"),
     "rl_pool": ("rl", "steps=6", "dynamic_sampling.easy_pool=0.2", "dynamic_sampling.window=[0.1,0.9]"),
     "rl_float16": ("rl", "steps=3", "model.dtype=float16", "loss.kind=gspo",
                    "loss.aggregation=seq-mean-token-mean"),

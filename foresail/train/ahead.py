@@ -26,9 +26,8 @@ from foresail.rollout.stream import nap
 from foresail.runlog.display import Display
 from foresail.runlog.phase import Phase
 from foresail.train.checkpoint import Progress
-from foresail.train.learner import TRAINER
 from foresail.train.policy_update import ROLLOUT_SHARE
-from foresail.train.rolled_out import NEXT_STEP, RolledOut, write_rolled_out
+from foresail.train.rolled_out import RolledOut, write_rolled_out
 from foresail.train.stopwatch import Stopwatch
 
 GOODBYE = 60.0  # seconds for a rollout to end when it is given up
@@ -77,7 +76,8 @@ class InTurns:
     def take_figures(self) -> dict[str, float]:
         return {}
 
-    def save(self, checkpoint: Path) -> None: ...
+    def save(self, checkpoint: Path) -> None:
+        """Nothing waits."""
 
 
 class GivenUp(Exception):
@@ -92,18 +92,9 @@ class OneAhead:
     step too, so that a resumed run repeats both; one that says there is nothing to learn waits for its own step.
     """
 
-    def __init__(
-        self,
-        roll_out: RollOut,
-        update_engines: Callable[[int], None],
-        display: Display,
-        *,
-        last_step: int,
-        drawn: RolledOut | None = None,
-    ) -> None:
-        """`drawn`: what a checkpoint holds of the next step."""
-        self.in_turns = InTurns(roll_out, update_engines, display)
-        self.last_step = last_step
+    def __init__(self, in_turns: InTurns, *, last_step: int, drawn: RolledOut | None = None) -> None:
+        """`in_turns` draws where nothing was drawn ahead; `drawn` is what a checkpoint holds of the next step."""
+        self.in_turns, self.last_step = in_turns, last_step
         self.next: RolledOut | NoSignal | None = drawn
         # one for the whole run: a judge's processes may end with the thread that started them
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="rollout")
@@ -151,7 +142,7 @@ class OneAhead:
 
     def save(self, checkpoint: Path) -> None:
         if isinstance(self.next, RolledOut):
-            write_rolled_out(checkpoint / TRAINER / NEXT_STEP, self.next)
+            write_rolled_out(checkpoint, self.next)
 
 
 def begin_aside(phases: list[Phase], total: int) -> Phase:

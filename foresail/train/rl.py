@@ -69,10 +69,10 @@ from foresail.train.fingerprints import describe_problem, same_data, same_refere
 from foresail.train.flops import PeakMemory, describe_pace
 from foresail.train.held_out import HeldOutSet, held_out_accuracy, load_held_out
 from foresail.train.launch import open_ranks, placed
-from foresail.train.learner import TRAINER, Learner, arrangement
+from foresail.train.learner import Learner, arrangement
 from foresail.train.policy_update import update_policy
 from foresail.train.rl_metrics import describe_collected, rollout_rows
-from foresail.train.rolled_out import NEXT_STEP, RolledOut, read_rolled_out
+from foresail.train.rolled_out import RolledOut, find_rolled_out
 from foresail.train.run_rewards import Gradings, keep_rewards, open_rewards, tell_of_prints
 from foresail.train.selftest import check_logprobs, check_save, self_test
 from foresail.train.session import Outcome, Session
@@ -291,19 +291,20 @@ def open_reference(trainer: Trainer[Rl]) -> Decoder | None:
 
 def open_rollouts(session: Session[Rl], setup: Setup, *, anew: bool) -> Rollouts:
     """`anew`: rewards are not as they were, so what a checkpoint holds of the next step is drawn again."""
-    own_parts = partial(roll_out, session.recipe, setup), partial(update_engines, session, setup.fleet)
+    in_turns = InTurns(
+        partial(roll_out, session.recipe, setup),
+        partial(update_engines, session, setup.fleet),
+        session.display,
+    )
     if not session.recipe.rollout.staleness:
-        return InTurns(*own_parts, session.display)
-    path = None if session.start is None else session.start / TRAINER / NEXT_STEP
-    drawn = None
-    if path is not None and path.is_file():
-        if anew:
-            session.display.note(f"the samples of step {session.progress.step + 1} are drawn and judged anew")
-        else:
-            drawn = read_rolled_out(path, {entry.problem.id: entry.problem for entry in setup.problems})
-    rollouts = OneAhead(*own_parts, session.display, last_step=session.recipe.steps, drawn=drawn)
-    session.also_save.append(rollouts.save)
-    return rollouts
+        return in_turns
+    drawn = find_rolled_out(session.start, {entry.problem.id: entry.problem for entry in setup.problems})
+    if drawn is not None and anew:
+        session.display.note(f"the samples of step {session.progress.step + 1} are drawn and judged anew")
+        drawn = None
+    ahead = OneAhead(in_turns, last_step=session.recipe.steps, drawn=drawn)
+    session.also_save.append(ahead.save)
+    return ahead
 
 
 def take_rollout(session: Session[Rl], rollouts: Rollouts, watch: Stopwatch) -> RolledOut:

@@ -2,8 +2,8 @@
 
 Where samples are drawn one step ahead, a checkpoint holds the next step's: the weights that drew them are gone.
 
-    write_rolled_out(path, rolled)          # trainer/next_step.jsonl.gz
-    read_rolled_out(path, problems)
+    write_rolled_out(checkpoint, rolled)              # trainer/next_step.jsonl.gz
+    rolled = find_rolled_out(checkpoint, problems)    # None: nothing was drawn ahead
 
 A line for the step, then one for each group. Problems go by their ids: a run that goes on has the same ones.
 """
@@ -19,6 +19,7 @@ from typing import Any
 
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rollout.collect import Collected
+from foresail.train.learner import TRAINER
 
 NEXT_STEP = "next_step.jsonl.gz"
 QUICKEST = 1  # of gzip's levels
@@ -36,7 +37,7 @@ class RolledOut:
     end: float
 
 
-def write_rolled_out(path: Path, rolled: RolledOut) -> None:
+def write_rolled_out(checkpoint: Path, rolled: RolledOut) -> None:
     collected = rolled.collected
     places = {id(group): place for place, group in enumerate(collected.launched)}
     step = {
@@ -51,6 +52,7 @@ def write_rolled_out(path: Path, rolled: RolledOut) -> None:
         "end": rolled.end,
     }
     groups = ({**vars(group), "problem": group.problem.id} for group in collected.launched)
+    path = checkpoint / TRAINER / NEXT_STEP
     with gzip.open(path, "wt", encoding="utf-8", compresslevel=QUICKEST) as file:
         for row in (step, *groups):
             file.write(json.dumps(row, default=to_json) + "\n")
@@ -61,7 +63,11 @@ def to_json(record: Any) -> dict[str, Any]:
     return dict(record) if isinstance(record, Mapping) else vars(record)
 
 
-def read_rolled_out(path: Path, problems: Mapping[str, Problem]) -> RolledOut:
+def find_rolled_out(checkpoint: Path | None, problems: Mapping[str, Problem]) -> RolledOut | None:
+    """Of the step after a checkpoint; `problems` by their ids."""
+    path = None if checkpoint is None else checkpoint / TRAINER / NEXT_STEP
+    if path is None or not path.is_file():
+        return None
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         step, *rows = map(json.loads, lines)
     launched = tuple(read_group(row, problems) for row in rows)

@@ -35,7 +35,7 @@ from foresail.rollout.instance import EngineFailed
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import Display
 from foresail.train import rl
-from foresail.train.ahead import OneAhead
+from foresail.train.ahead import InTurns, OneAhead
 from foresail.train.checkpoint import Progress
 from foresail.train.rl import run_rl
 from foresail.train.session import Outcome
@@ -270,7 +270,7 @@ def test_a_step_without_signal_ends_the_run_after_the_step_before_it(
 
 
 def make_ahead(roll_out: Callable[..., Any]) -> OneAhead:
-    return OneAhead(roll_out, lambda version: None, Display("rl", 9), last_step=9)
+    return OneAhead(InTurns(roll_out, lambda version: None, Display("rl", 9)), last_step=9)
 
 
 def test_an_update_that_fails_gives_up_the_rollout_beside_it() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rollout.collect import Collected
-from foresail.train.rolled_out import RolledOut, read_rolled_out, write_rolled_out
+from foresail.train.rolled_out import RolledOut, find_rolled_out, write_rolled_out
 
 PROBLEMS = {
     name: Problem(id=name, prompt=(), answer="4", extra={"raw": b"\x00"}) for name in ("a", "b", "7:c")
@@ -63,7 +63,8 @@ GROUPS = st.builds(
 def test_it_comes_back_as_it_was(
     tmp_path_factory, groups: list[Group], chosen: set[int], share: float
 ) -> None:
-    path: Path = tmp_path_factory.getbasetemp() / "next_step.jsonl.gz"
+    path: Path = tmp_path_factory.getbasetemp()
+    (path / "trainer").mkdir(exist_ok=True)
     launched = tuple(groups)
     rolled = RolledOut(
         collected=Collected(
@@ -80,8 +81,8 @@ def test_it_comes_back_as_it_was(
         end=1700000001.654321,
     )
     write_rolled_out(path, rolled)
-    found = read_rolled_out(path, PROBLEMS)
-    assert repr(found) == repr(rolled)  # 1 is not 1.0 in a log
+    found = find_rolled_out(path, PROBLEMS)
+    assert found is not None and repr(found) == repr(rolled)  # 1 is not 1.0 in a log
     ours = [id(group) for group in found.collected.launched]
     assert {id(group) for group in found.collected.chosen} <= {*ours}, (
         "a chosen group is one that was launched"
@@ -93,5 +94,7 @@ def test_what_is_not_finite_stays(tmp_path: Path) -> None:
     group = Group(problem=PROBLEMS["a"], samples=(), verdicts=(verdict,), rewards=(math.nan,))
     collected = Collected(launched=(group,), chosen=())
     rolled = RolledOut(collected=collected, changes={}, figures={}, events=[], start=0.0, end=1.0)
-    write_rolled_out(tmp_path / "file", rolled)
-    assert repr(read_rolled_out(tmp_path / "file", PROBLEMS)) == repr(rolled)
+    (tmp_path / "trainer").mkdir()
+    assert find_rolled_out(tmp_path, PROBLEMS) is None
+    write_rolled_out(tmp_path, rolled)
+    assert repr(find_rolled_out(tmp_path, PROBLEMS)) == repr(rolled)
