@@ -230,6 +230,10 @@ def vllm_spec(
     device: str,
 ) -> Callable[[str], Spec]:
     """On a CPU each engine has its share of the rows; a card's has them all."""
+    if model.shape.experts is not None:
+        raise ValueError(
+            'the weights of experts are not yet sent to vLLM as it keeps them; set rollout.backend = "native"'
+        )
     share = max(1, rollout.workers) if device == "cpu" else 1
     size = engine_size(engine, max_length, model.shape, device=device, share=share)
     return lambda name: VllmSpec(

@@ -301,3 +301,10 @@ def test_what_vllm_cannot_is_refused_by_name() -> None:
 def test_a_fleet_without_vllm_names_the_extra() -> None:
     with pytest.raises(EngineFailed, match=r"pip install 'foresail\[vllm\]'"):
         build_fleet(small_model(), Engine(max_running=2), Rollout(backend="vllm"), max_length=32)
+
+
+def test_a_model_with_experts_is_refused_before_vllm_starts() -> None:
+    with pytest.raises(ValueError, match=r'experts .* set rollout\.backend = "native"'):
+        build_fleet(
+            small_model("ernie4_5_moe"), Engine(max_running=2), Rollout(backend="vllm"), max_length=32
+        )
