@@ -20,7 +20,9 @@ from tiny_rollouts import small_model
 
 from foresail.engine.engine import NotANumber
 from foresail.engine.request import Request
+from foresail.model.hf import build_model
 from foresail.recipe.parts import Engine, Rollout
+from foresail.recipe.shape import Experts
 from foresail.records import RunStopped
 from foresail.rollout.build import build_fleet, gather
 from foresail.rollout.fleet import Fleet
@@ -304,7 +306,9 @@ def test_a_fleet_without_vllm_names_the_extra() -> None:
 
 
 def test_a_model_with_experts_is_refused_before_vllm_starts() -> None:
+    experts = Experts(routed=3, active=1, inner_size=8, correction=True)
+    shape = small_model().shape.model_copy(
+        update={"family": "ernie4_5_moe", "qkv_bias": False, "qk_norm": False, "experts": experts}
+    )
     with pytest.raises(ValueError, match=r'experts .* set rollout\.backend = "native"'):
-        build_fleet(
-            small_model("ernie4_5_moe"), Engine(max_running=2), Rollout(backend="vllm"), max_length=32
-        )
+        build_fleet(build_model(shape, seed=0), Engine(max_running=2), Rollout(backend="vllm"), max_length=32)
