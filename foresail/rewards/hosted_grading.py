@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from foresail.actors import ActorLost, ActorSilent, Message
-from foresail.records import Problem, RunStopped, Trajectory, Verdict
-from foresail.rewards.grading import Grading, Pair, Part, failure
-from foresail.rewards.pool import Job, PoolClosed, wants_verdict
+from foresail.records import RunStopped
+from foresail.rewards.grading import Pair, Part, failure
+from foresail.rewards.queued_grading import Job, PoolClosed, QueuedGrading, wants_verdict
 
 Task = tuple[int, Part, Sequence[Pair]]  # a job on its way, by its number
 AHEAD = 2  # jobs of each grading process: one that it does, and one that waits for it there
@@ -60,30 +59,18 @@ class Seat:
     in_vain: int = 0
 
 
-class HostedGrading(Grading):
+class HostedGrading(QueuedGrading):
     """`workers` are the grading processes of each host."""
 
     def __init__(self, start: Callable[[int], Host], *, num_hosts: int, workers: int) -> None:
+        super().__init__()
         self._start, self._most = start, workers * AHEAD
-        self._lock = (
-            threading.Lock()
-        )  # over the queue, `_closed` and `_woken`; seats belong to the thread alone
-        self._queue: deque[Job] = deque()
-        self._closed, self._next_number = False, 0
+        self._next_number = 0
         self._woken: Future[None] = Future()
         self._all_ready: Future[None] = Future()
         self._seats = [Seat(number) for number in range(num_hosts)]
         self._thread = threading.Thread(target=self._run, name="grading hosts", daemon=True)
         self._thread.start()
-
-    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
-        return self._enqueue(Job("whole", [(problem, trajectory)]))
-
-    def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
-        return self._enqueue(Job("early", [(problem, trajectory)]))
-
-    def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
-        return self._enqueue(Job("group", pairs))
 
     def check(self) -> None:
         """Wait until all hosts have loaded the grader; an error says which cannot."""
@@ -96,14 +83,6 @@ class HostedGrading(Grading):
         if threading.current_thread() is not self._thread:
             self._thread.join()
         super().close()
-
-    def _enqueue(self, job: Job) -> Future[Any]:
-        with self._lock:
-            if self._closed:
-                raise PoolClosed("the grading is closed; open a new one")
-            self._queue.append(job)
-            self._wake()
-        return job.future
 
     def _wake(self) -> None:
         if not self._woken.done():
@@ -151,16 +130,6 @@ class HostedGrading(Grading):
         except ActorLost as lost:
             self._handle_loss(seat, lost)
 
-    def _next_job(self) -> Job | None:
-        """The next one that still wants a verdict."""
-        while True:
-            with self._lock:
-                if not self._queue:
-                    return None
-                job = self._queue.popleft()
-            if wants_verdict(job.future):
-                return job
-
     def _wait(self) -> None:
         with self._lock:
             woken = self._woken
@@ -197,8 +166,7 @@ class HostedGrading(Grading):
         for job in reversed(jobs):
             job.deaths += 1
             if job.deaths < MOST_DEATHS:
-                with self._lock:
-                    self._queue.appendleft(job)
+                self._put_back(job)
             else:
                 job.settle([failure(f"{job.deaths} hosts died while they graded this")])
         seat.in_vain += 1

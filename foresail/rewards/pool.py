@@ -25,45 +25,20 @@ import socket
 import subprocess
 import sys
 import threading
-from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from typing import Any
 
-from foresail.records import Problem, Trajectory, Verdict
-from foresail.rewards.grading import Duties, Graded, Grader, Grading, Pair, Part, failure
+from foresail.records import Verdict
+from foresail.rewards.grading import Duties, Graded, Grader, failure
 from foresail.rewards.loading import LOADING_SECONDS
 from foresail.rewards.print_log import PrintLog
+from foresail.rewards.queued_grading import Job, PoolClosed, QueuedGrading, wants_verdict
 from foresail.rewards.time_limit import TimeLimit
 
 LOADING_GRACE = 30.0  # seconds beyond the worker's own limit: what holds Python's lock can only be killed
 LOADED = Verdict(status="correct", score=1.0, detail="the grader is loaded")
 BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
 BOOT += "from foresail.rewards.worker import serve; serve(int(sys.argv[2]), float(sys.argv[3]))"
-
-
-class PoolClosed(RuntimeError):
-    """The pool was closed before the verdict came."""
-
-
-@dataclass
-class Job:
-    """Responses to grade; without any the job only asks whether a worker can load the grader."""
-
-    part: Part
-    pairs: Sequence[Pair] = ()
-    future: Future[Any] = field(default_factory=Future)  # of a verdict; of a list of them for a group
-    deaths: int = 0  # of workers that had it
-
-    def settle(self, verdicts: Sequence[Verdict]) -> None:
-        """With fewer verdicts than responses there is one, a failure, which is that of all."""
-        if self.part == "group":
-            self.future.set_result([*verdicts] * (len(self.pairs) // len(verdicts)))
-        else:
-            self.future.set_result(verdicts[0])
 
 
 class Worker:
@@ -109,30 +84,19 @@ class Worker:
         return self.process.wait()
 
 
-class GradingPool(Grading):
-    """`submit` gives a future at once; `close` kills everything."""
+class GradingPool(QueuedGrading):
+    """`close` kills everything."""
 
     def __init__(
         self, grader: Grader, *, workers: int, seconds: float, prints: PrintLog | None = None
     ) -> None:
         if workers < 1:
             raise ValueError(f"a pool of {workers} workers grades nothing; give it at least 1")
+        super().__init__()
         self._grader, self.prints = pickle.dumps(grader), prints
         self._max_workers, self._seconds = workers, seconds
-        self._lock = threading.Lock()  # over the queue and `_closed`; workers belong to the thread alone
-        self._queue: deque[Job] = deque()
-        self._closed = False
         self._workers: list[Worker] = []
         self._thread: threading.Thread | None = None
-
-    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
-        return self._enqueue(Job("whole", [(problem, trajectory)]))
-
-    def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
-        return self._enqueue(Job("early", [(problem, trajectory)]))
-
-    def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
-        return self._enqueue(Job("group", pairs))
 
     def check(self) -> None:
         """Wait until a worker has loaded the grader; a ValueError says why it cannot be."""
@@ -150,20 +114,13 @@ class GradingPool(Grading):
             thread.join()
         super().close()
 
-    def _enqueue(self, job: Job) -> Future[Any]:
-        with self._lock:
-            if self._closed:
-                raise PoolClosed("the grading pool is closed; open a new one")
-            self._queue.append(job)
-            if self._thread is None:
-                self._waker, self._woken = socket.socketpair()
-                self._waker.setblocking(False)
-                self._thread = threading.Thread(target=self._run, name="grading", daemon=True)
-                self._thread.start()
-            self._wake()
-        return job.future
-
     def _wake(self) -> None:
+        """The first job starts the thread."""
+        if self._thread is None:
+            self._waker, self._woken = socket.socketpair()
+            self._waker.setblocking(False)
+            self._thread = threading.Thread(target=self._run, name="grading", daemon=True)
+            self._thread.start()
         with suppress(BlockingIOError):  # so many wake-ups wait to be read that one more is not needed
             self._waker.send(b"!")
 
@@ -197,16 +154,6 @@ class GradingPool(Grading):
         except BaseException:
             self._put_back(job)  # so that `_end` finds it
             raise
-
-    def _next_job(self) -> Job | None:
-        """The next one that still wants a verdict."""
-        while True:
-            with self._lock:
-                if not self._queue:
-                    return None
-                job = self._queue.popleft()
-            if wants_verdict(job.future):
-                return job
 
     def _send(self, worker: Worker, job: Job) -> None:
         worker.job = job
@@ -274,10 +221,6 @@ class GradingPool(Grading):
         else:
             self._settle(worker, Graded([failure(f"the grading process died twice; {how}")]))
 
-    def _put_back(self, job: Job) -> None:
-        with self._lock:
-            self._queue.appendleft(job)
-
     def _remove(self, worker: Worker) -> int:
         self._workers.remove(worker)
         return worker.end()
@@ -296,11 +239,6 @@ class GradingPool(Grading):
         for job in jobs:
             if wants_verdict(job.future):
                 job.future.set_exception(reason)
-
-
-def wants_verdict(future: Future[Any]) -> bool:
-    """Whether nobody cancelled it; from now on nobody can."""
-    return future.running() or future.set_running_or_notify_cancel()
 
 
 def describe_exit(code: int) -> str:

@@ -20,7 +20,8 @@ import pytest
 from graders_for_pools import Unloadable, obey
 
 from foresail.records import FAILURES, Problem, Verdict, single_turn
-from foresail.rewards.pool import GradingPool, PoolClosed, describe_exit
+from foresail.rewards.pool import GradingPool, describe_exit
+from foresail.rewards.queued_grading import PoolClosed
 
 PATIENCE = 300.0
 PROBLEM = Problem(id="p", prompt=(), answer="7")

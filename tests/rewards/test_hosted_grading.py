@@ -20,7 +20,7 @@ from foresail.records import Problem, RunStopped, Verdict, single_turn
 from foresail.rewards import hosted_grading
 from foresail.rewards.grading import Duties
 from foresail.rewards.hosted_grading import MOST_DEATHS, HostedGrading, Task
-from foresail.rewards.pool import PoolClosed
+from foresail.rewards.queued_grading import PoolClosed
 
 PATIENCE = 300.0
 PROBLEM = Problem(id="p", prompt=(), answer="7")

@@ -1,8 +1,8 @@
 """An engine elsewhere, as an instance: orders go out through a channel, messages come back.
 
 What the engine does with them is `engine_loop.py`; where it runs, and how it is started, is the channel's: a
-process on this machine (`worker.py`), a Ray actor anywhere (`ray_instance.py`), or, for vLLM, which has processes
-of its own, a thread (`thread_channel.py`).
+process on this machine (`worker.py`), a Ray actor anywhere (`ray_actor.py`), or, for vLLM, which has processes
+of its own, a thread (`thread.py`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Ask(Protocol):
 
 
 class VllmLoader:
-    """See `engine_loop.Loader`."""
+    """See `remote.engine_loop.Loader`."""
 
     def __init__(self, name: str, shape: ModelShape, ask: Ask) -> None:
         self.name, self.shape, self.ask = name, shape, ask

@@ -1,0 +1,84 @@
+"""Gradings that work through a queue of jobs in a thread of their own: pools of processes, and of hosts."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from foresail.records import Problem, Trajectory, Verdict
+from foresail.rewards.grading import Grading, Pair, Part
+
+
+class PoolClosed(RuntimeError):
+    """The pool was closed before the verdict came."""
+
+
+@dataclass
+class Job:
+    """Responses to grade; without any the job only asks whether the grader can be loaded."""
+
+    part: Part
+    pairs: Sequence[Pair] = ()
+    future: Future[Any] = field(default_factory=Future)  # of a verdict; of a list of them for a group
+    deaths: int = 0  # of those that had it
+
+    def settle(self, verdicts: Sequence[Verdict]) -> None:
+        """With fewer verdicts than responses there is one, a failure, which is that of all."""
+        if self.part == "group":
+            self.future.set_result([*verdicts] * (len(self.pairs) // len(verdicts)))
+        else:
+            self.future.set_result(verdicts[0])
+
+
+class QueuedGrading(Grading):
+    """`submit` gives a future at once; `close` ends everything."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # over all here, and what wakes the thread; the rest is the thread's
+        self._queue: deque[Job] = deque()
+        self._closed = False
+
+    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return self._enqueue(Job("whole", [(problem, trajectory)]))
+
+    def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return self._enqueue(Job("early", [(problem, trajectory)]))
+
+    def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
+        return self._enqueue(Job("group", pairs))
+
+    def _enqueue(self, job: Job) -> Future[Any]:
+        with self._lock:
+            if self._closed:
+                raise PoolClosed("the grading is closed; open a new one")
+            self._queue.append(job)
+            self._wake()
+        return job.future
+
+    @abstractmethod
+    def _wake(self) -> None:
+        """There is something to do for the thread; the lock is held."""
+
+    def _next_job(self) -> Job | None:
+        """The next one that still wants a verdict."""
+        while True:
+            with self._lock:
+                if not self._queue:
+                    return None
+                job = self._queue.popleft()
+            if wants_verdict(job.future):
+                return job
+
+    def _put_back(self, job: Job) -> None:
+        with self._lock:
+            self._queue.appendleft(job)
+
+
+def wants_verdict(future: Future[Any]) -> bool:
+    """Whether nobody cancelled it; from now on nobody can."""
+    return future.running() or future.set_running_or_notify_cancel()
