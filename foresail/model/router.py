@@ -17,7 +17,8 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from foresail.model.linear import linear
+from foresail.model.kernels import available
+from foresail.model.linear import is_batch_invariant, linear
 from foresail.recipe.shape import Experts
 
 LEAST_SUM = 1e-12  # of a token's scores, so that weights stay finite
@@ -46,6 +47,8 @@ class Router(nn.Module):
             self.correction = nn.Parameter(torch.zeros(1, experts.routed), requires_grad=False)
 
     def forward(self, normed_TD: Tensor) -> Choice:
+        if not torch.is_grad_enabled() and available.can_fuse(normed_TD) and not is_batch_invariant():
+            return self._decode(normed_TD)
         logits_TE = linear(normed_TD.float(), self.weight.float())
         scores_TE = logits_TE.softmax(-1)
         wanted_TE = scores_TE if self.correction is None else scores_TE + self.correction
@@ -54,6 +57,16 @@ class Router(nn.Module):
         if self.normalized:
             weights_TA = weights_TA / weights_TA.sum(-1, keepdim=True).clamp(min=LEAST_SUM)
         return Choice(experts_TA, weights_TA, logits_TE)
+
+    def _decode(self, normed_TD: Tensor) -> Choice:
+        """The same in one kernel."""
+        from foresail.model.kernels import routing
+
+        return Choice(
+            *routing.route(
+                normed_TD, self.weight, self.correction, self.active, self.normalized, least=LEAST_SUM
+            )
+        )
 
     def side_losses(self, choice: Choice, counts_E: Tensor) -> dict[str, Tensor]:
         """Means over the tokens, with their coefficients."""

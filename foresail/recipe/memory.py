@@ -175,11 +175,12 @@ def mlp_values(inner: int, device: Device) -> int:
 
 
 def expert_bytes(experts: Experts, hidden: int, value_bytes: int, device: Device) -> int:
-    """For each of a token's experts its row, gate and up, what comes out, in float32, and a few numbers: places and
-    weights. Besides, scores of all experts, and a float32 copy of what they are of.
+    """For each of a token's experts its row, gate and up, what comes out, on a CPU in float32, and a few numbers:
+    places and weights. Besides, scores of all experts, and a float32 copy of what they are of.
     """
-    values = hidden + mlp_values(experts.inner_size, device)
-    routed = experts.active * (value_bytes * values + FLOAT32 * hidden + CHOICE_BYTES)
+    values = value_bytes * (hidden + mlp_values(experts.inner_size, device))
+    out = hidden * (value_bytes if device == "cuda" else FLOAT32)
+    routed = experts.active * (values + out + CHOICE_BYTES)
     shared = value_bytes * mlp_values(experts.shared * experts.inner_size, device)
     copy = FLOAT32 * hidden if value_bytes != FLOAT32 else 0
     return routed + shared + FLOAT32 * experts.routed + copy
