@@ -1,6 +1,6 @@
 """Each expert's matrix times its own rows, few or many: for decoding, and for the same bits in any batch.
 
-A program multiplies one tile of one expert's rows. Which expert that is it finds on the device, so a grid is launched
+A program multiplies one tile of one expert's rows. Which expert that is it finds on the device: a grid is launched
 that is large enough for every division of the rows, and what is left over ends at once. Decoding is bound by the
 weights, which are read once as long as an expert's rows fill one tile.
 
