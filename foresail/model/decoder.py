@@ -27,7 +27,7 @@ from foresail.model.linear import Linear
 from foresail.model.mixture import MixtureOfExperts
 from foresail.model.mlp import MLP
 from foresail.model.norm import RMSNorm
-from foresail.model.output import Output, add_up
+from foresail.model.output import Output, add_up, stack_layers
 from foresail.model.readouts import Readout
 from foresail.model.recomputed import Recompute, kept, recomputed
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
@@ -155,6 +155,7 @@ class Decoder(nn.Module):
         fill_block = self.blocks[-1] if readout is None else None
         losses: list[Mapping[str, Tensor]] = []
         statistics: list[Mapping[str, Tensor]] = []
+        counts: list[Mapping[str, Tensor]] = []
         for block in self.blocks:
             if self.recompute and torch.is_grad_enabled():
                 output = checkpoint(
@@ -165,10 +166,11 @@ class Decoder(nn.Module):
             x_TD = output.value
             losses.append(output.losses)
             statistics.append(output.statistics)
+            counts.append(output.counts)
         if readout is None:
             return Output(None)
         value = readout(self.norm(x_TD), self.embed.weight if self.head is None else self.head.weight)
-        return Output(value, add_up(losses), add_up(statistics))
+        return Output(value, add_up(losses), add_up(statistics), stack_layers(counts))
 
     @property
     def device(self) -> torch.device:

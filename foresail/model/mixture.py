@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from foresail.model.experts import Experts, sort_by_expert
 from foresail.model.mlp import MLP
 from foresail.model.output import Output
 from foresail.model.recomputed import Recompute
-from foresail.model.router import Router
+from foresail.model.router import EXPERT_LOAD, Router
 from foresail.recipe.shape import Experts as ExpertShape
 
 
@@ -28,4 +29,8 @@ class MixtureOfExperts(nn.Module):
         routed_TD = self.experts(normed_TD, choice.weights_TA, by_expert, recomputed)
         if self.shared is not None:
             x_TD = self.shared(x_TD, normed_TD, recomputed).value
-        return Output(x_TD + routed_TD, self.router.side_losses(choice, by_expert.counts_E))
+        out_TD = x_TD + routed_TD
+        if not torch.is_grad_enabled():  # nobody learns, nobody counts
+            return Output(out_TD)
+        counts_E = by_expert.counts_E
+        return Output(out_TD, self.router.side_losses(choice, counts_E), counts={EXPERT_LOAD: counts_E})

@@ -20,6 +20,9 @@ from torch import Tensor, nn
 from foresail.model.linear import linear
 from foresail.recipe.shape import Experts
 
+EXPERT_LOAD = (
+    "expert_load"  # among a pass's counts: tokens of every expert, a row for each layer with experts
+)
 LEAST_SUM = 1e-12  # of a token's scores, so that weights stay finite
 
 

@@ -22,6 +22,7 @@ from foresail.recipe.rl import Rl
 from foresail.records import Group, PackedBatch
 from foresail.train.critic import Critic, join
 from foresail.train.dealing import describe_shares
+from foresail.train.expert_load import balance_experts
 from foresail.train.flops import describe_updates
 from foresail.train.rl_metrics import describe_advantages, describe_lag, mean_over_updates
 from foresail.train.schedule import learning_rate
@@ -67,6 +68,7 @@ def update_policy(
     trainer.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
     for number, batches in enumerate(updates * recipe.passes_per_step, start=1):
         rate = learning_rate(trainer.progress.updates + number, total, recipe.optimizer)
+        balance_experts(policy.model, recipe.router, (trainer.progress.updates + number) / total)
         loss = partial(batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1)
         found = train_step(policy, batches, loss, learning_rate=rate)
         results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
