@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -23,8 +25,14 @@ class MixtureOfExperts(nn.Module):
         # several shared experts are one, as wide as all of them
         self.shared = MLP(hidden_size, shape.shared * shape.inner_size) if shape.shared else None
 
-    def forward(self, x_TD: Tensor, normed_TD: Tensor, recomputed: Recompute) -> Output[Tensor]:
-        choice = self.router(normed_TD)
+    def forward(
+        self,
+        x_TD: Tensor,
+        normed_TD: Tensor,
+        recomputed: Recompute,
+        route: Callable[[Tensor], Tensor] | None = None,
+    ) -> Output[Tensor]:
+        choice = self.router(normed_TD, route)
         by_expert = sort_by_expert(choice.experts_TA, self.experts.num_experts)
         routed_TD = self.experts(normed_TD, choice.weights_TA, by_expert, recomputed)
         if self.shared is not None:

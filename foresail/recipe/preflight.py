@@ -14,7 +14,6 @@ from foresail.recipe.hf_config import read_shape
 from foresail.recipe.machine import device_memory, free_disk, guess_device
 from foresail.recipe.memory import Device, Memory, gigabytes
 from foresail.recipe.projections import beside_experts, narrowest
-from foresail.recipe.router import router_refusals
 from foresail.recipe.run_folder import check_new_run
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stage import Stage
@@ -51,7 +50,7 @@ def preflight(recipe: Stage) -> Preflight:
         *unreadable,
         *input_refusals(recipe, shape),
         *rank_refusals(recipe.lora, shape),
-        *router_refusals(recipe.router, shape),
+        *(() if shape is None else recipe.shape_refusals(shape)),
         *context_refusals(recipe.cluster, shape),
         *recipe.refusals(num_records),
         *disk_refusals(recipe, checkpoint, disk_free),

@@ -31,7 +31,7 @@ from foresail.recipe.rl_checks import (
     split_mistakes,
     ungraded_mistakes,
 )
-from foresail.recipe.router import OptionalRouter, router_mistakes
+from foresail.recipe.router import OptionalRouter, replay_refusals, router_mistakes
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import (
     HeldOuts,
@@ -334,6 +334,10 @@ class Rl(Stage):
                 f"prompts_per_step {most} (prompts) exceeds the {num_records} problems of {where}; "
                 f"set prompts_per_step = {num_records} or less"
             )
+
+    def shape_refusals(self, shape: ModelShape) -> Iterator[str]:
+        yield from super().shape_refusals(shape)
+        yield from replay_refusals(self.engine.replay_routing, shape)
 
     def context_refusal(self, context: int) -> str:
         left, longest = context - self.max_prompt_tokens, self.max_length - self.max_prompt_tokens

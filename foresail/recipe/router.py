@@ -51,8 +51,16 @@ def router_mistakes(router: Router | None, lora: Lora | None) -> Iterator[str]:
         yield "router.balance, router.z and router.correction_rate are all 0, so [router] does nothing; remove it"
 
 
-def router_refusals(router: Router | None, shape: ModelShape | None) -> Iterator[str]:
-    if router is None or shape is None:
+def replay_refusals(replay_routing: bool, shape: ModelShape) -> Iterator[str]:
+    if replay_routing and shape.experts is None:
+        yield (
+            f"engine.replay_routing is for models with experts, and this {shape.family} model is dense; set it to "
+            "false"
+        )
+
+
+def router_refusals(router: Router | None, shape: ModelShape) -> Iterator[str]:
+    if router is None:
         return
     if shape.experts is None:
         yield f"[router] is for models with experts, and this {shape.family} model is dense; remove [router]"

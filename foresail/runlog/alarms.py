@@ -21,7 +21,9 @@ RECENT = 5  # steps that a mean is taken over
 ACCURACY, LENGTH = "rollout/accuracy", "response_length/mean"
 GROUPS = ("groups/useful", "groups/solved", "groups/unsolved")
 LOAD, DEAD = "router/load_max_over_mean", "router/dead_experts"
-BALANCE = "Raise router.balance or router.final_share, or set router.correction_rate; `foresail show` draws the load"
+BALANCE = (
+    "Raise router.balance or router.final_share, or set router.correction_rate; `foresail show` draws it"
+)
 ENOUGH_TOKENS = 100  # of an expert on average, from which one without any is no chance
 FAILURES = ("verdict/timeout", "verdict/crashed", "verdict/ungradable")
 

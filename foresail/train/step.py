@@ -21,7 +21,7 @@ from foresail.model.context import ExchangedAttention, complete, of_members
 from foresail.model.decoder import Decoder
 from foresail.model.output import NOTHING, Output, add_up
 from foresail.model.readouts import Readout, likelihood_at
-from foresail.model.router import EXPERT_LOAD
+from foresail.model.router import CHOSEN_EXPERTS, EXPERT_LOAD, ReplayedRoutes, Route
 from foresail.records import PackedBatch, RunStopped
 from foresail.train.learner import Learner
 from foresail.world import World
@@ -50,16 +50,19 @@ class NonFiniteLoss(RunStopped):
     """The loss or its gradient is NaN or infinite; the weights were not touched."""
 
 
-def run_packed(model: Decoder, batch: PackedBatch, readout: Readout[R]) -> Output[R]:
+def run_packed(
+    model: Decoder, batch: PackedBatch, readout: Readout[R], route: Route | None = None
+) -> Output[R]:
     """What the readout makes of this rank's tokens: all, or those of its slice (see `own_losses`)."""
     attend = PackedAttention(batch.starts_S1, batch.parents_S)
     if (own := batch.slice) is None:
-        return model(batch.ids_T, batch.positions_T, attend, readout)
+        return model(batch.ids_T, batch.positions_T, attend, readout, route)
     value, losses, statistics, counts = model(
         batch.ids_T[own.tokens],
         batch.positions_T[own.tokens],
         ExchangedAttention(attend, own.group),
         readout,
+        route,
     )
     losses, statistics = (
         {name: over_members(name, number, own.group) for name, number in numbers.items()}
@@ -96,16 +99,31 @@ def of_all_losses(own: Tensor, batch: PackedBatch) -> Tensor:
     return complete(own, batch.slice.own_R, batch.targets_M.numel(), batch.slice.group)
 
 
+def replayed(model: Decoder, batch: PackedBatch) -> Route | None:
+    """By the experts that the engine has recorded for this rank's tokens, where it has."""
+    if model.shape.experts is None or CHOSEN_EXPERTS not in batch.side:
+        return None
+    chosen_TX = batch.side[CHOSEN_EXPERTS]
+    chosen_TX = chosen_TX if batch.slice is None else chosen_TX[batch.slice.tokens]
+    if chosen_TX.ndim == 1:  # nothing is known of any token
+        return None
+    active = model.shape.experts.active
+    return ReplayedRoutes(chosen_TX.unflatten(1, (-1, active)), model.shape.experts.dense_layers)
+
+
 def score_tokens(
-    model: Decoder, batch: PackedBatch, temperature: float = 1.0
+    model: Decoder, batch: PackedBatch, temperature: float = 1.0, route: Route | None = None
 ) -> Output[tuple[Tensor, Tensor]]:
     """Log-probability of every token with a loss, and the entropy (no gradient) of what it was drawn from."""
-    (logprobs, entropy), *side = run_packed(model, batch, likelihood_at(*own_losses(batch), temperature))
+    readout = likelihood_at(*own_losses(batch), temperature)
+    (logprobs, entropy), *side = run_packed(model, batch, readout, route)
     return Output((of_all_losses(logprobs, batch), of_all_losses(entropy, batch)), *side)
 
 
-def token_logprobs(model: Decoder, batch: PackedBatch, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
-    return score_tokens(model, batch, temperature).value
+def token_logprobs(
+    model: Decoder, batch: PackedBatch, temperature: float = 1.0, route: Route | None = None
+) -> tuple[Tensor, Tensor]:
+    return score_tokens(model, batch, temperature, route).value
 
 
 def token_loss(model: Decoder, batch: PackedBatch, *, loss: Loss, temperature: float = 1.0) -> BatchLoss:
