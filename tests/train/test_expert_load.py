@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -17,18 +18,19 @@ from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
-from foresail.model.router import RouterLosses, routers_of
-from foresail.recipe.parts import Checkpoints, DynamicSampling, Lora
+from foresail.model.router import CHOSEN_EXPERTS, EXPERT_LOAD, RouterLosses, routers_of
+from foresail.recipe.parts import Checkpoints, DynamicSampling, Engine, Lora, Loss, Rollout
 from foresail.recipe.preflight import preflight
 from foresail.recipe.router import Router
 from foresail.recipe.sft import Sft
 from foresail.recipe.shape import Experts
+from foresail.records import PackedBatch
 from foresail.runlog.directory import RunDirectory
 from foresail.train.expert_load import ExpertLoad, balance_experts, describe_load
 from foresail.train.learner import Learner
 from foresail.train.rl import run_rl
 from foresail.train.sft import run_sft
-from foresail.train.step import token_loss, train_step
+from foresail.train.step import replayed, score_tokens, token_loss, train_step
 
 ROUTER = Router(balance=0.1, z=0.01, schedule="linear", final_share=0.2, correction_rate=0.03)
 
@@ -188,6 +190,48 @@ def test_reinforcement_balances_and_logs_experts_too(run_with_experts: Path, tmp
     assert sum(load["load"][0]) / 6 == pytest.approx(record["router/tokens_per_expert"]), "of both updates"
 
 
+def test_the_trainer_routes_by_what_the_engine_recorded(run_with_experts: Path, tmp_path: Path) -> None:
+    """Every micro-batch of the update brings the experts of its tokens, and its counts are of them."""
+    recipe = rl_recipe(
+        run_with_experts / "checkpoints/step_4",
+        tmp_path,
+        steps=2,
+        loss=Loss(old_logprobs="trainer", kl_weight=0.1),
+        engine=Engine(replay_routing=True),
+        dynamic_sampling=DynamicSampling(enabled=False),
+    )
+    replays: list[tuple[bool, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "foresail.train.policy_update.replayed",
+            lambda model, batch: replays.append(seen(batch)) or replayed(model, batch),
+        )
+        run = RunDirectory(run_rl(recipe).run)
+    assert len(replays) >= 4 and all(known for known, _ in replays)
+    assert {width for _, width in replays} == {2}, "two experts in one layer that has some"
+    for record in run.read_metrics()[1:]:
+        assert record["rollout/logprob_abs_diff_max"] < 1e-4
+
+
+def seen(batch: PackedBatch) -> tuple[bool, int]:
+    """Whether the experts of every token are known that predicts one with a loss, and how many each has."""
+    chosen_TX = batch.side[CHOSEN_EXPERTS]
+    return bool((chosen_TX[batch.sources_M] >= 0).all()), chosen_TX.shape[1]
+
+
+def test_recorded_experts_replace_the_routers_choice_in_loss_and_load() -> None:
+    model, sequence = small_model(shape=WITH_EXPERTS), small_sequences()[1]
+    rows = [[0, 1, 3, 4]] * len(sequence.ids)
+    [plain] = pack([sequence], [0.1], max_tokens=100)
+    [batch] = pack([replace(sequence, side={CHOSEN_EXPERTS: rows})], [0.1], max_tokens=100)
+    assert replayed(model, plain) is None and replayed(small_model(shape=SHAPE), batch) is None
+    found = score_tokens(model, batch, route=replayed(model, batch))
+    tokens = len(sequence.ids)
+    assert found.counts[EXPERT_LOAD].tolist() == [[tokens, tokens, 0, 0, 0], [0, 0, 0, tokens, tokens]]
+    own = score_tokens(model, batch)
+    assert not torch.isclose(found.value[0], own.value[0]).any()
+
+
 # What is refused.
 
 
@@ -206,6 +250,15 @@ def test_routers_are_balanced_where_there_are_some(
     shape = shape.model_copy(update={"family": "qwen3_moe", "qk_norm": True, "experts": plain})
     without = sparse.model_copy(update={"model": sparse.model.model_copy(update={"shape": shape})})
     assert any("qwen3_moe has none" in line for line in preflight(without).refusals)
+
+
+def test_experts_are_replayed_where_there_are_some(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    dense = rl_recipe(tiny_checkpoint, tmp_path, engine=Engine(replay_routing=True))
+    assert any("replay_routing is for models with experts" in line for line in preflight(dense).refusals)
+    with pytest.raises(ValueError, match=r"engine\.replay_routing needs the native engine"):
+        rl_recipe(
+            tiny_checkpoint, tmp_path, engine=Engine(replay_routing=True), rollout=Rollout(backend="vllm")
+        )
 
 
 def test_frozen_routers_and_empty_wishes_are_refused(
