@@ -67,9 +67,12 @@ class Engine:
         prefill_tokens: int = 16_384,
         fp8_kv: bool = False,
         batch_invariant: bool = False,
+        replay_routing: bool = False,
         vocabulary: Sequence[bytes] = (),
     ) -> None:
-        """`vocabulary` has the bytes of every token, for requests with stop strings."""
+        """`vocabulary` has the bytes of every token, for requests with stop strings. With `replay_routing`
+        completions have the experts of all tokens in their `side`, but for the last one, which was only drawn.
+        """
         self.model, self.num_pages, self.page_size = model, num_pages, page_size
         self.batch_invariant = batch_invariant
         self.version = 0
@@ -82,6 +85,7 @@ class Engine:
             page_size=page_size,
             fp8_kv=fp8_kv,
             batch_invariant=batch_invariant,
+            replay_routing=replay_routing,
         )
         unnamed = (b"",) * (model.shape.vocab_size - len(vocabulary)) if vocabulary else ()
         self.stop_strings = StopStrings((*vocabulary, *unnamed))
@@ -300,6 +304,7 @@ class Engine:
         drawn = len(row.drawn) + int(self.table.drawn_S[row.slot])
         if not stopped and drawn < row.request.sampling.max_new_tokens:
             self.rows.move(row, "resting")
+            self._note_experts(row)
             so_far = replace(row)
             so_far.draw(*self.table.drawn(row.slot), self.version)
             self.ended.append(so_far.complete("chunk"))
@@ -334,6 +339,7 @@ class Engine:
     def _free_slot(self, row: Row) -> None:
         """Take over what the row drew in its slot, and give slot and pages back."""
         slot = row.slot
+        self._note_experts(row)
         row.draw(*self.table.drawn(slot), self.version)
         names = page_names(row.prefix_tokens, self.page_size, self.pool.names(row.pages))
         self.pool.remember(row.pages[: len(names)], names)
@@ -411,6 +417,18 @@ class Engine:
         missing = -(-cached // self.page_size) - self.table.num_pages_S[slots]
         return np.repeat(slots, np.maximum(missing, 0))
 
+    def _note_experts(self, row: Row) -> None:
+        """Those of a row in a slot, where they are recorded. What was known of a token stands: a prefix that was
+        computed anew, under other weights perhaps, is not what the token's log-probability came from.
+        """
+        cache, known = self.runner.cache, len(row.experts)
+        cached = len(row.context) + int(self.table.drawn_S[row.slot]) - 1
+        if cache.routes is not None and known < cached:
+            first = known // self.page_size
+            pages = row.pages[first : count_pages(cached, self.page_size)]
+            found_TX = cache.routes.read(cache.indexes(pages), cached - first * self.page_size)
+            row.experts = [*row.experts, *found_TX[known - first * self.page_size :]]
+
     def _save(self, row: Row) -> SavedKV | None:
         """Keys and values of a row whose steps have all been read."""
         cached = int(self.table.lengths_S[row.slot]) - 1
@@ -434,5 +452,6 @@ def engine_options(settings: parts.Engine, max_length: int, vocabulary: Sequence
         "prefill_tokens": settings.prefill_tokens,
         "fp8_kv": settings.kv_dtype == "fp8",
         "batch_invariant": settings.batch_invariant,
+        "replay_routing": settings.replay_routing,
         "vocabulary": vocabulary,
     }

@@ -45,18 +45,38 @@ class Runner(Protocol):
 
 
 def open_runner(
-    model: Decoder, table: Table, *, num_pages: int, page_size: int, fp8_kv: bool, batch_invariant: bool
+    model: Decoder,
+    table: Table,
+    *,
+    num_pages: int,
+    page_size: int,
+    fp8_kv: bool,
+    batch_invariant: bool,
+    replay_routing: bool = False,
 ) -> Runner:
     """The runner for the model's device, or an error that says what that device lacks."""
     if model.device.type == "cuda":
-        return open_cuda_runner(model, table, num_pages, page_size, fp8_kv, batch_invariant)
+        return open_cuda_runner(model, table, num_pages, page_size, fp8_kv, batch_invariant, replay_routing)
     if fp8_kv:
         raise ValueError('engine.kv_dtype = "fp8" needs a CUDA device; leave it at "model" on a CPU')
-    return CpuRunner(model, table, num_pages=num_pages, page_size=page_size, batch_invariant=batch_invariant)
+    return CpuRunner(
+        model,
+        table,
+        num_pages=num_pages,
+        page_size=page_size,
+        batch_invariant=batch_invariant,
+        replay_routing=replay_routing,
+    )
 
 
 def open_cuda_runner(
-    model: Decoder, table: Table, num_pages: int, page_size: int, fp8_kv: bool, batch_invariant: bool
+    model: Decoder,
+    table: Table,
+    num_pages: int,
+    page_size: int,
+    fp8_kv: bool,
+    batch_invariant: bool,
+    replay_routing: bool,
 ) -> Runner:
     if not can_fuse(model.embed.weight):
         raise ValueError(
@@ -76,4 +96,5 @@ def open_cuda_runner(
         page_size=page_size,
         kv_dtype=kv_dtype,
         batch_invariant=batch_invariant,
+        replay_routing=replay_routing,
     )

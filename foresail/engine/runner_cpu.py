@@ -18,6 +18,7 @@ from foresail.engine.cache import KVCache
 from foresail.engine.entries import Entries
 from foresail.engine.noise import uniforms
 from foresail.engine.prefill import PrefillChunk, pack_prefill
+from foresail.engine.routes import RouteCache
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
 from foresail.model import linear
@@ -33,12 +34,21 @@ class CpuRunner:
     cache_bytes = 0  # beside what PyTorch allocates
 
     def __init__(
-        self, model: Decoder, table: Table, *, num_pages: int, page_size: int, batch_invariant: bool
+        self,
+        model: Decoder,
+        table: Table,
+        *,
+        num_pages: int,
+        page_size: int,
+        batch_invariant: bool,
+        replay_routing: bool = False,
     ) -> None:
         self.model, self.table, self.page_size = model, table, page_size
         self.batch_invariant = batch_invariant
         self.products = partial(linear.batch_invariant, batch_invariant)
         self.cache = KVCache.zeros(model.shape, num_pages, page_size, model.dtype)
+        if replay_routing:
+            self.cache.routes = RouteCache(model.shape, num_pages, page_size, model.device)
 
     # The table is read where it stands, so nothing is to be told.
 
@@ -58,7 +68,10 @@ class CpuRunner:
             tables_TP = tables_CP.repeat_interleave(lengths_C, dim=0)
             attend = PerTokenAttention(self.cache, tables_TP, places_T, (positions_T + 1).tolist())
         with self.products():
-            self.model(torch.from_numpy(packed.ids_T), positions_T, attend, None)
+            ids_T = torch.from_numpy(packed.ids_T)
+            self.model(ids_T, positions_T, attend, None, self.cache.route(places_T))
+        if self.cache.routes is not None:
+            self.cache.routes.forget_last_layer(places_T)
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
         """Draw a token at every entry, and say which of them stand."""
@@ -67,8 +80,9 @@ class CpuRunner:
         positions_E = self.table.lengths_S[slots_E] - 1 + entries.offsets_E
         ids_E = np.where(entries.offsets_E == 0, self.table.last_S[slots_E], entries.drafts_E)
         attend, positions = self._attend(slots_E, positions_E), torch.from_numpy(positions_E)
+        route = self.cache.route(attend.places_T)
         with self.products():
-            logits_EV = self.model(torch.from_numpy(ids_E), positions, attend, logits).value
+            logits_EV = self.model(torch.from_numpy(ids_E), positions, attend, logits, route).value
         tokens_E, logprobs_E = self._draw(logits_EV, slots_E, positions)
         drawn = advance(self.table, entries, tokens_E.numpy(), logprobs_E.numpy())
         return lambda: drawn

@@ -27,6 +27,7 @@ from foresail.engine.kernels.rows import advance, locate
 from foresail.engine.noise import uniforms
 from foresail.engine.packs import plan_packs, tokens_saved
 from foresail.engine.prefill import PrefillChunk, pack_prefill
+from foresail.engine.routes import RouteCache
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
 from foresail.engine.table_cuda import DeviceTable, upload
@@ -55,11 +56,16 @@ class CudaRunner:
         page_size: int,
         kv_dtype: torch.dtype,
         batch_invariant: bool,
+        replay_routing: bool = False,
     ) -> None:
         self.model, self.host_table, self.page_size = model, table, page_size
         self.device, shape = model.device, model.shape
         self.group = shape.num_heads // shape.num_kv_heads
         self.cache = CudaKVCache(shape, num_pages + 1, page_size, kv_dtype, model.device)
+        if (
+            replay_routing
+        ):  # memory that is never lent: a few bytes for the kilobytes of a token's keys and values
+            self.cache.routes = RouteCache(shape, num_pages + 1, page_size, model.device)
         self.table = DeviceTable(table, scratch_page=num_pages, device=model.device)
         self.update_rows, self.add_pages = self.table.update_rows, self.table.add_pages
         self.give_back_memory, self.take_memory = self.cache.give_back_memory, self.cache.take_memory
@@ -91,7 +97,10 @@ class CudaRunner:
             tiles=upload(cut_tiles(packed.lengths_C, self.group), self.device),
         )
         with self.products():
-            self.model(ids_T, positions_T, WriteAndAttend(self.cache, places_T, attend), None)
+            attend_cache = WriteAndAttend(self.cache, places_T, attend)
+            self.model(ids_T, positions_T, attend_cache, None, self.cache.route(places_T))
+        if self.cache.routes is not None:
+            self.cache.routes.forget_last_layer(places_T)
 
     # Decoding.
 
@@ -148,7 +157,8 @@ class CudaRunner:
             attend = self._attend_packs(entries, contexts_E, packs_3E)
         else:
             attend = self._attend(entries, contexts_E)
-        logits_EV = self.model(ids_E, positions_E, WriteAndAttend(self.cache, places_E, attend), logits).value
+        attend_cache, route = WriteAndAttend(self.cache, places_E, attend), self.cache.route(places_E)
+        logits_EV = self.model(ids_E, positions_E, attend_cache, logits, route).value
         draw_tokens = self._draw_truncated if kind.truncates else self._draw
         tokens_E, logprobs_E = draw_tokens(logits_EV, entries.slots_E, positions_E)
         rows = (table.last_S, table.lengths_S, table.left_S, table.stops_SX)

@@ -1,7 +1,7 @@
 """Attention of rows that are all of one length: cuDNN's kernels, which are about twice as fast as those that read
 unequal ones, on cards that have them.
 
-cuDNN makes a plan for every size it has not seen, which takes longer than a step. So rows are only whole ones, whose
+cuDNN makes a plan for every size it has not seen, which takes longer than a step. So it gets whole rows only, whose
 sizes come back in every micro-batch: those of pretraining. Its gradients are not the same bits in every run.
 
 Legend: T tokens, R rows, L tokens of a row, H query heads, K key/value heads, d head size.

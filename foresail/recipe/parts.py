@@ -285,6 +285,9 @@ class Engine(Part):
     batch_invariant: bool = Field(
         False, description="a sample's numbers do not depend on what runs beside it; slower"
     )
+    replay_routing: bool = Field(
+        False, description="the trainer takes each token's experts from the engine (routing replay)"
+    )
 
 
 class Rollout(Part):

@@ -50,6 +50,7 @@ def preflight(recipe: Stage) -> Preflight:
         *unreadable,
         *input_refusals(recipe, shape),
         *rank_refusals(recipe.lora, shape),
+        *(() if shape is None else recipe.shape_refusals(shape)),
         *context_refusals(recipe.cluster, shape),
         *recipe.refusals(num_records),
         *disk_refusals(recipe, checkpoint, disk_free),

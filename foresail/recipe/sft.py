@@ -9,6 +9,7 @@ from pydantic import Field
 
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster, rank_mistakes, training_mistakes
+from foresail.recipe.router import OptionalRouter
 from foresail.recipe.sources import Chats, count_all, name_mistakes, named, supply_warnings, weight_mistakes
 from foresail.recipe.stage import Stage
 
@@ -22,6 +23,7 @@ class Sft(Stage):
     run: parts.Run = parts.Run(name="sft")
     model: parts.Model
     lora: parts.OptionalLora = None
+    router: OptionalRouter = None
     data: Chats = Field(
         description="conversations: JSONL or parquet with messages, prompt+completion, conversations, "
         "instruction+output or text; or tables [[data]], a mixture"

@@ -31,6 +31,7 @@ from foresail.recipe.memory import (
 from foresail.recipe.parts import CheckedPart
 from foresail.recipe.placement import Placement, lines_for, place, placement_refusals
 from foresail.recipe.projections import count_adapters
+from foresail.recipe.router import OptionalRouter, router_mistakes, router_refusals
 from foresail.recipe.shape import ModelShape
 
 
@@ -45,6 +46,7 @@ class Stage(CheckedPart):
         run: parts.Run
         model: parts.Model
         lora: parts.OptionalLora
+        router: OptionalRouter
         cluster: Cluster
         steps: int
         micro_batch_tokens: parts.MicroBatchTokens
@@ -97,6 +99,7 @@ class Stage(CheckedPart):
         """What is wrong with the recipe itself, wherever it is to run."""
         yield from model_mistakes(self.model)
         yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
+        yield from router_mistakes(self.router, self.lora)
         yield from self.checkpoint_mistakes()
         if self.max_length > self.packed_tokens:
             yield f"max_length {self.max_length} does not {self.larger_batches()}"
@@ -185,6 +188,10 @@ class Stage(CheckedPart):
     def refusals(self, num_records: int | None) -> Iterator[str]:
         """Why it cannot run here, besides what is checked for every stage."""
         yield from placement_refusals(self.cluster, self.engines, guess_device(self.run.device))
+
+    def shape_refusals(self, shape: ModelShape) -> Iterator[str]:
+        """What cannot be done with a model of this shape."""
+        yield from router_refusals(self.router, shape)
 
     def context_refusal(self, context: int) -> str:
         """What to say where samples are longer than the model's context."""

@@ -30,6 +30,7 @@ from foresail.recipe import parts
 from foresail.recipe.hf_config import SpecialIds
 from foresail.recipe.stage import Stage
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.expert_load import ExpertLoad, open_load
 from foresail.train.masters import shards_of
 from foresail.train.optimizer import AdamW, build_optimizer
 from foresail.train.starting_point import load_model_and_tokenizer
@@ -55,6 +56,7 @@ class Learner(Generic[Model]):
     optimizer: AdamW | None = None
     folder: str = TRAINER
     save_weights: Callable[[Path], None] = lambda checkpoint: None
+    expert_load: ExpertLoad | None = None  # where the model has experts
 
     @property
     def world(self) -> World:
@@ -121,6 +123,7 @@ def open_policy(
         save_weights=partial(
             save_policy, model, tokenizer, adapters, dtype=saved_dtype(recipe, model), world=world
         ),
+        expert_load=open_load(model, recipe.router),
     )
     if checkpoint:
         policy.load(checkpoint)

@@ -20,6 +20,7 @@ from foresail.recipe.sft import Sft
 from foresail.recipe.sources import Conversations
 from foresail.records import TrainSequence
 from foresail.train.dealing import describe_shares, pack_share
+from foresail.train.expert_load import balance_experts
 from foresail.train.fingerprints import same_data
 from foresail.train.launch import open_ranks, placed
 from foresail.train.schedule import learning_rate
@@ -87,6 +88,7 @@ def update(trainer: Trainer[Sft], sequences: Sequence[TrainSequence], rate: floa
             device=trainer.device,
         )
     ]
+    balance_experts(trainer.policy.model, recipe.router, (trainer.progress.updates + 1) / recipe.steps)
     found = train_step(trainer.policy, batches, partial(token_loss, loss=sft_loss), learning_rate=rate)
     return found | describe_shares([batches], trainer.world)
 

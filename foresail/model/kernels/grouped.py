@@ -29,7 +29,7 @@ class Tile(NamedTuple):
     stages: int
 
 
-# By the rows an expert has in the mean: enough for most of them to fit one tile. Fastest at Compass-v2's widths, H200.
+# By the rows an expert has in the mean: most of them fit one tile. Fastest at Compass-v2's widths on an H200.
 TILES = (
     Tile(rows=16, columns=64, depth=128, warps=4, stages=4),
     Tile(rows=32, columns=128, depth=64, warps=4, stages=4),
