@@ -5,8 +5,8 @@
 Layer k (from 1) sees what layer k-1 made of a place, at first the decoder's residual stream before its last norm,
 and the token k places on. Embedding and head are the decoder's. MiMo puts the state before the token, DeepSeek the
 token before the state. MiMo's checkpoints have one layer; that layer 2 sees the stream before layer 1's norm, as
-layer 1 sees the decoder's, is DeepSeek's way. vLLM replaces the token's embedding at position 0 by zeros; the formula
-does not, and nor do we.
+layer 1 sees the decoder's, is DeepSeek's way. vLLM has zeros in the place of the embedding at position 0; the
+formula has not, and nor have we.
 
 Legend: T tokens, D hidden size, V vocabulary, d head size.
 """

@@ -4,8 +4,8 @@
     train_step(policy, batches, partial(token_loss, loss=sft_loss, mtp=mtp), learning_rate=1e-5)
 
 That is all a stage does about it. The loss is weight / D * (CE_1 + … + CE_D) for D layers. A token counts where it
-has a loss and what predicts it lies in its own sequence, with the weight that it has in the main loss: micro-batches
-and ranks change nothing. Where sequences share a packed prompt, its places are laid out once for each of them, for
+has a loss and what predicts it lies in its own sequence, with its weight in the main loss: micro-batches and ranks
+change nothing. Where sequences share a packed prompt, its places are laid out once for each of them, for
 what follows the prompt's end differs.
 
 Legend: T tokens, U tokens laid out, S segments, M tokens with a loss, D hidden size.
@@ -69,7 +69,7 @@ def read_ahead(
     """The loss with its weight, each layer's own as a sum over tokens, no further losses, and statistics.
 
     `mtp/loss_k` becomes a mean over all tokens with a loss, to which the first k of a sequence without a prompt add
-    none. `mtp/top1_k`: how often the likeliest token is the right one.
+    none. `mtp/top1_k`: how often the likeliest token is the right one, among some tokens of each micro-batch.
     """
     layout = lay_out(batch)
     if settings.detach:
@@ -89,8 +89,8 @@ def read_ahead(
             statistics[f"mtp/top1_{number + 1}"] = share_right(
                 normed_UD, heads, sources_M[some], ids_M[some], counts_M[some]
             )
-        weight = settings.weight / len(heads) if settings.learns else 0.0
-    return weight * total, terms, {}, statistics
+    loss = settings.weight / len(heads) * total if settings.learns else total.new_zeros(())
+    return loss, terms, {}, statistics
 
 
 @torch.no_grad()

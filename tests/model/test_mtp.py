@@ -1,7 +1,7 @@
 """MTP layers: by the formula, in and out of MiMo's files.
 
-The decoder's logits are compared with transformers' Qwen2, the layers behind it with a small reference in float64 that
-reads the checkpoint's tensors by MiMo's names.
+The decoder's logits are compared with transformers' Qwen2, the layers behind it with a small reference in float64
+that reads the checkpoint's tensors by MiMo's names.
 """
 
 from __future__ import annotations
@@ -97,10 +97,8 @@ def reference_layer(weights: dict[str, Tensor], number: int, stream_TD: Tensor, 
         if name.startswith(f"model.mtp_layers.{number}.")
     }
     token_TD = weights["model.embed_tokens.weight"][ids_T.roll(-number - 1)]
-    state_TD, token_TD = (
-        norm(stream_TD, own["hidden_layernorm.weight"]),
-        norm(token_TD, own["token_layernorm.weight"]),
-    )
+    state_TD = norm(stream_TD, own["hidden_layernorm.weight"])
+    token_TD = norm(token_TD, own["token_layernorm.weight"])
     x_TD = torch.cat((state_TD, token_TD), -1) @ own["input_proj.weight"].T
     normed_TD = norm(x_TD, own["input_layernorm.weight"])
     q, k, v = (
@@ -160,7 +158,7 @@ def test_a_checkpoint_loads_with_some_of_its_layers_and_saves_what_it_has(
 
 
 def test_more_layers_than_a_checkpoint_has_are_refused(mimo: Path) -> None:
-    with pytest.raises(ValueError, match="it has 2 MTP layers, and 3 are asked for; .* foresail mtp extend"):
+    with pytest.raises(ValueError, match=r"it has 2 MTP layers, and 3 are asked for; .* foresail mtp extend"):
         read_shape(mimo, mtp_layers=3)
 
 
