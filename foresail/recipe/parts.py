@@ -156,7 +156,7 @@ class Model(Part):
     def without_mtp(self) -> Model:
         """For a reference or a critic, which draft nothing."""
         if self.shape is not None:
-            return self.model_copy(update={"shape": self.shape.model_copy(update={"mtp": 0})})
+            return self.model_copy(update={"shape": self.shape.without_mtp()})
         return self.model_copy(update={"mtp_layers": 0})
 
 

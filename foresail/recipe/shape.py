@@ -122,6 +122,9 @@ class ModelShape(BaseModel):
         router = experts.routed * (self.hidden_size + (1 if experts.correction else 0))
         return router + 3 * self.hidden_size * experts.inner_size * (routed + experts.shared)
 
+    def without_mtp(self) -> ModelShape:
+        return self.model_copy(update={"mtp": 0})
+
     @property
     def cached_layers(self) -> int:
         """Layers with keys and values: the blocks, and behind them the MTP layers."""
