@@ -34,9 +34,10 @@ class Drawn:
 
     @staticmethod
     def of(block_4E: np.ndarray) -> Drawn:
-        """From the device's int32 block, which holds the log-probabilities' bits."""
-        tokens_E, bits_E, counts_E, ends_E = block_4E
-        return Drawn(tokens_E, bits_E.view(np.float32), counts_E, ends_E)
+        """From the device's int32 block, which holds the log-probabilities' bits; below, what MTP layers said."""
+        tokens_E, bits_E, counts_E, ends_E = block_4E[:4]
+        ahead_RK = block_4E[4:].T if len(block_4E) > 4 else None
+        return Drawn(tokens_E, bits_E.view(np.float32), counts_E, ends_E, ahead_RK)
 
     def places(self, firsts_R: np.ndarray) -> np.ndarray:
         """Where these rows' kept tokens stand, one row after the other."""

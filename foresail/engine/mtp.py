@@ -3,7 +3,7 @@
 Layer k's key at a place needs the decoder's stream there and the k tokens behind it. After a decode step the tokens
 that stand are known up to one behind the last place, so layer 1 is exact there and predicts the next token but one;
 layer 2 takes that prediction for the token, and so on: as many drafted tokens as layers. Keys made with drafted
-tokens are made again at the next step, when the true ones are known: so the streams of a row's last places are kept.
+tokens are made again at the next step, when the true ones are known: streams of a row's last places are kept.
 
 A drafted token is drawn as the token itself will be, with the noise of its own position: where layer and decoder
 think alike, so do their draws, at any temperature.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ from foresail.model.decoder import CachedAttend, Decoder
 from foresail.model.mtp import MtpHeads
 from foresail.model.readouts import logits
 
-AttendPlaces = Callable[[Tensor, Tensor], CachedAttend]  # of slots and positions
+AttendPlaces = Callable[[Tensor, Tensor], Any]  # a CachedAttend, of slots and positions
 Draw = Callable[[Tensor, Tensor, Tensor], Tensor]  # of logits, slots, and positions before the tokens
 
 

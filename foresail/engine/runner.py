@@ -46,8 +46,8 @@ class Runner(Protocol):
 
 
 def can_draft(model: Decoder) -> bool:
-    """Whether the model has MTP layers, and its device an engine for them."""
-    return model.shape.mtp > 0 and model.device.type == "cpu"
+    """Whether the model has MTP layers."""
+    return model.shape.mtp > 0
 
 
 def open_runner(
@@ -64,9 +64,7 @@ def open_runner(
     if mtp and not model.shape.mtp:
         raise ValueError("the model has no MTP layers to draft with; see foresail mtp add")
     if model.device.type == "cuda":
-        if mtp:
-            raise ValueError("drafts by MTP layers are not there yet on CUDA; build the engine without mtp")
-        return open_cuda_runner(model, table, num_pages, page_size, fp8_kv, batch_invariant)
+        return open_cuda_runner(model, table, num_pages, page_size, fp8_kv, batch_invariant, mtp)
     if fp8_kv:
         raise ValueError('engine.kv_dtype = "fp8" needs a CUDA device; leave it at "model" on a CPU')
     return CpuRunner(
@@ -75,7 +73,13 @@ def open_runner(
 
 
 def open_cuda_runner(
-    model: Decoder, table: Table, num_pages: int, page_size: int, fp8_kv: bool, batch_invariant: bool
+    model: Decoder,
+    table: Table,
+    num_pages: int,
+    page_size: int,
+    fp8_kv: bool,
+    batch_invariant: bool,
+    mtp: bool,
 ) -> Runner:
     if not can_fuse(model.embed.weight):
         raise ValueError(
@@ -95,4 +99,5 @@ def open_cuda_runner(
         page_size=page_size,
         kv_dtype=kv_dtype,
         batch_invariant=batch_invariant,
+        mtp=mtp,
     )

@@ -1,8 +1,8 @@
 """Two sources of drafts, siblings' texts and the model's MTP layers: each row gets the draft that promises more.
 
 How often a source's 1st, 2nd, … token was right, given those before it, is measured of all rows and of each row by
-itself; few observations of a row count little beside those of all. A draft that was not chosen is compared with what
-was drawn as well, so that both sources stay known.
+itself; few observations of a row count little beside those of all. A draft that was not chosen is compared with
+what was drawn as well, so that both sources stay known.
 
 Legend: S slots, R running rows, K places of a draft.
 """
@@ -91,7 +91,7 @@ class Sources:
     def ask(self, wanted: bool) -> None:
         """Whether MTP layers draft in the next steps; they follow the text anyway."""
         if self.num_layers:
-            self.engine.ask_for_drafts(bool(wanted))
+            self.engine.ask_for_drafts(wanted)
 
     def choose(self, siblings: Drafts, most_R: np.ndarray, reuses_R: np.ndarray) -> Choice:
         """For each row the draft, of at most so many tokens, of which more are likely to stand."""
@@ -131,7 +131,7 @@ class Sources:
         return allowed_R, (equal_RK & known_RK).cumprod(1).sum(1)
 
     def take_acceptance(self) -> dict[int, float]:
-        """By layer, since the last call: the share of its tokens that were right, of those whose predecessors were."""
+        """By layer, since the last call: how often its token was right, given that those before it were."""
         seen_K, right_K = self.seen_K, self.right_K
         self.seen_K, self.right_K = np.zeros((2, self.num_layers))
         return {int(k) + 1: float(right_K[k] / seen_K[k]) for k in np.flatnonzero(seen_K)}

@@ -82,7 +82,7 @@ class Speculation:
             self.sources.compare(before.choice, before.drawn_R, self.engine.table.drawn_S)
         slots_R, most_R = self._allow()
         self.under_way = self._attempt(slots_R, most_R) if most_R.any() else None
-        self.sources.ask(most_R.any() or self.steps_since_look + 1 >= LOOK_EVERY)
+        self.sources.ask(bool(most_R.any()) or self.steps_since_look + 1 >= LOOK_EVERY)
         self.tally.search_seconds += time.perf_counter() - begun
         ended = self.engine.step(None if self.under_way is None else self.under_way.guesses)
         if not self.engine.took_drafts:
