@@ -24,8 +24,11 @@ class EntryAttention:
         self.mask_E11L = torch.zeros(hidden_EL.shape, dtype=cache.keys.dtype)
         self.mask_E11L = self.mask_E11L.masked_fill_(hidden_EL, -torch.inf)[:, None, None]
 
-    def __call__(self, layer: int, q_EHd: Tensor, k_EKd: Tensor, v_EKd: Tensor) -> Tensor:
+    def write(self, layer: int, k_EKd: Tensor, v_EKd: Tensor) -> None:
         self.cache.write(layer, self.places_T, k_EKd, v_EKd)
+
+    def __call__(self, layer: int, q_EHd: Tensor, k_EKd: Tensor, v_EKd: Tensor) -> Tensor:
+        self.write(layer, k_EKd, v_EKd)
         k_EKLd, v_EKLd = (
             rows(part, self.tables_EP) for part in self.cache.gather(layer, self.tables_EP.flatten())
         )

@@ -31,7 +31,7 @@ class KVCache:
 
     @staticmethod
     def size(shape: ModelShape, num_pages: int, page_size: int) -> tuple[int, ...]:
-        return (shape.num_layers, num_pages, page_size, shape.num_kv_heads, shape.head_dim)
+        return (shape.cached_layers, num_pages, page_size, shape.num_kv_heads, shape.head_dim)
 
     @staticmethod
     def zeros(shape: ModelShape, num_pages: int, page_size: int, dtype: torch.dtype) -> KVCache:

@@ -25,12 +25,12 @@ import torch
 
 from foresail.engine.admission import Admission
 from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, Drawn
-from foresail.engine.drafts import MAX_DRAFT, Draft, Drafts
+from foresail.engine.drafts import MAX_DRAFT, Draft, Drafts, OwnDrafts
 from foresail.engine.entries import plan_entries
 from foresail.engine.pages import PagePool, count_pages, page_names
 from foresail.engine.request import Completion, Parked, Request, SavedKV, check
 from foresail.engine.row import NO_SLOT, Row, Rows
-from foresail.engine.runner import open_runner
+from foresail.engine.runner import can_draft, open_runner
 from foresail.engine.stop_strings import StopStrings
 from foresail.engine.table import Table
 from foresail.model.decoder import Decoder
@@ -68,10 +68,12 @@ class Engine:
         fp8_kv: bool = False,
         batch_invariant: bool = False,
         replay_routing: bool = False,
+        mtp: bool = False,
         vocabulary: Sequence[bytes] = (),
     ) -> None:
         """`vocabulary` has the bytes of every token, for requests with stop strings. With `replay_routing`
         completions have the experts of all tokens in their `side`, but for the last one, which was only drawn.
+        `mtp`: the model's MTP layers follow every step, so that they can draft.
         """
         self.model, self.num_pages, self.page_size = model, num_pages, page_size
         self.batch_invariant = batch_invariant
@@ -86,7 +88,9 @@ class Engine:
             fp8_kv=fp8_kv,
             batch_invariant=batch_invariant,
             replay_routing=replay_routing,
+            mtp=mtp,
         )
+        self.own_drafts = OwnDrafts(max_running, model.shape.mtp) if mtp else None
         unnamed = (b"",) * (model.shape.vocab_size - len(vocabulary)) if vocabulary else ()
         self.stop_strings = StopStrings((*vocabulary, *unnamed))
         self.rows = Rows()
@@ -220,6 +224,17 @@ class Engine:
         rows = {name: self.rows.find(name, "running", "resting") for name in drafts}
         return Drafts.of({row.slot: drafts[name] for name, row in rows.items() if row is not None})
 
+    def ask_for_drafts(self, wanted: bool = True) -> None:
+        """Whether MTP layers say, with every step from now on, what they think comes next; see `mtp_drafts`."""
+        assert self.own_drafts is not None or not wanted, "an engine without MTP layers"
+        self.runner.propose = wanted
+
+    def mtp_drafts(self) -> Drafts:
+        """What MTP layers think that rows draw in the next step; none for rows they were not asked about."""
+        assert self.own_drafts is not None, "an engine without MTP layers"
+        self.read_pending()
+        return self.own_drafts.of(self._slot_numbers(), self.table)
+
     @torch.inference_mode()
     def step(self, drafts: Drafts | None = None) -> list[Completion]:
         """Admit what fits, draw at least one token for every running row, return what ended.
@@ -284,6 +299,7 @@ class Engine:
         slots_R, firsts_R = step.slots_R[here_R], step.firsts_R[here_R]
         if not len(slots_R):
             return
+        ahead_RK = None if drawn.ahead_RK is None else drawn.ahead_RK[: len(here_R)][here_R]
         self.table.stop_states_S[slots_R], drawn = self.stop_strings.cut(
             self.table.stop_states_S[slots_R], drawn, firsts_R
         )
@@ -293,6 +309,8 @@ class Engine:
         if len(places_N) > len(slots_R):  # the launch has counted the first token of each
             self.table.lengths_S[slots_R] += counts_R - 1
             self.table.left_S[slots_R] -= counts_R - 1
+        if self.own_drafts is not None and ahead_RK is not None:
+            self.own_drafts.note(slots_R, ahead_RK, self.table)
         ends_R = drawn.ends_E[firsts_R]
         if (ends_R == BROKEN).any():
             self._stop_at_nan(slots_R[ends_R == BROKEN])
@@ -327,6 +345,8 @@ class Engine:
         for row in rows:
             row.slot = slot = self.free_slots.pop()
             self.table.assign(slot, row.request, row.context, row.pages, row.limit)
+            if self.own_drafts is not None:
+                self.own_drafts.lengths_S[slot] = 0
             self.table.stop_states_S[slot] = self.stop_strings.state(row.request.sampling.stop, row.said)
             if row.prefix is not None:
                 whole_pages = len(row.prefix.tokens) // self.page_size
@@ -437,10 +457,19 @@ class Engine:
 
 
 def build_engine(
-    model: Decoder, settings: parts.Engine, *, max_length: int, vocabulary: Sequence[bytes] = ()
+    model: Decoder,
+    settings: parts.Engine,
+    *,
+    max_length: int,
+    vocabulary: Sequence[bytes] = (),
+    drafts: bool = False,
 ) -> Engine:
-    """An engine with the recipe's capacity, or with that of all running rows at full length."""
-    return Engine(model, **engine_options(settings, max_length, vocabulary))
+    """An engine with the recipe's capacity, or with that of all running rows at full length.
+
+    `drafts`: by MTP layers too, where the model has some and its device can.
+    """
+    options = engine_options(settings, max_length, vocabulary)
+    return Engine(model, **options, mtp=drafts and can_draft(model))
 
 
 def engine_options(settings: parts.Engine, max_length: int, vocabulary: Sequence[bytes]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ from torch.utils.checkpoint import checkpoint
 from foresail.model.linear import Linear
 from foresail.model.mixture import MixtureOfExperts
 from foresail.model.mlp import MLP
+from foresail.model.mtp import Ahead, MtpHeads, MtpLayer
 from foresail.model.norm import RMSNorm
 from foresail.model.output import Output, add_up, stack_layers
 from foresail.model.readouts import Readout
@@ -144,6 +145,9 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(Block(shape, layer) for layer in range(shape.num_layers))
         self.norm = RMSNorm(shape.hidden_size, shape.norm_eps)
         self.head = None if shape.tied else nn.Linear(shape.hidden_size, shape.vocab_size, bias=False)
+        # last, so that a seed gives the rest the same weights with and without them
+        layers = range(shape.num_layers, shape.cached_layers)
+        self.mtp = nn.ModuleList(MtpLayer(shape, Block(shape, layer)) for layer in layers)
         cos, sin = rotary_table(shape)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
@@ -151,7 +155,7 @@ class Decoder(nn.Module):
     def recompute_blocks(self) -> None:
         """Keep only what enters a block, and compute all else anew in the backward pass."""
         self.recompute = True
-        for block in self.blocks:
+        for block in (*self.blocks, *(layer.block for layer in self.mtp)):
             assert isinstance(block, Block)
             block.recomputed = kept  # what is recomputed needs its sources kept, and nothing is
 
@@ -162,16 +166,18 @@ class Decoder(nn.Module):
         attend: Attend,
         readout: Readout[R] | None,
         route: Route | None = None,
+        ahead: Ahead[Any] | None = None,
     ) -> Output[R | None]:
         """Without a readout the cache of `attend` is filled: the last block writes keys and values, and no more.
 
-        `route`, where given, sees the choices of routers, and may replace them.
+        `route`, where given, sees the choices of routers, and may replace them. `ahead` is called with the residual
+        stream and the MTP layers; what it makes of them is `Output.ahead`.
         """
         # The residual stream, float32 whatever the weights are: rounded in every layer, it would drift apart in
         # engine and trainer. It is memory of this pass alone, so that blocks may add to it in place.
         x_TD = self.embed(ids_T).float()
         rotary = self.cos[positions_T].to(self.dtype), self.sin[positions_T].to(self.dtype)
-        fill_block = self.blocks[-1] if readout is None else None
+        fill_block = self.blocks[-1] if readout is None and ahead is None else None
         losses: list[Mapping[str, Tensor]] = []
         statistics: list[Mapping[str, Tensor]] = []
         counts: list[Mapping[str, Tensor]] = []
@@ -186,10 +192,20 @@ class Decoder(nn.Module):
             losses.append(output.losses)
             statistics.append(output.statistics)
             counts.append(output.counts)
-        if readout is None:
-            return Output(None)
-        value = readout(self.norm(x_TD), self.embed.weight if self.head is None else self.head.weight)
-        return Output(value, add_up(losses), add_up(statistics), stack_layers(counts))
+        head_VD = self.embed.weight if self.head is None else self.head.weight
+        value = None if readout is None else readout(self.norm(x_TD), head_VD)
+        found = None if ahead is None else ahead(x_TD, self.mtp_heads(head_VD))
+        return Output(value, add_up(losses), add_up(statistics), stack_layers(counts), found)
+
+    def mtp_heads(self, head_VD: Tensor) -> MtpHeads:
+        """The MTP layers with what they share; outside `forward` only where no weight is sharded."""
+        return MtpHeads(
+            layers=tuple(self.mtp),
+            embed_VD=self.embed.weight,
+            head_VD=head_VD,
+            rotary=(self.cos, self.sin),
+            recompute=self.recompute,
+        )
 
     @property
     def device(self) -> torch.device:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ class Output(NamedTuple, Generic[R]):
     losses: Mapping[str, Tensor] = NOTHING  # to be added to the trained one
     statistics: Mapping[str, Tensor] = NOTHING
     counts: Mapping[str, Tensor] = NOTHING
+    ahead: Any = None  # of a whole pass: what was read of its MTP layers
 
 
 def add_up(terms: Iterable[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:

@@ -133,8 +133,8 @@ def token_bytes(shape: ModelShape, value_bytes: int, device: Device, *, recomput
     """What the forward pass keeps of one token for the backward pass, logits aside."""
     last_norm = norm_bytes(shape.hidden_size, device) + shape.hidden_size * value_bytes
     rotary = 2 * shape.head_dim * value_bytes
-    blocks = [block_bytes(shape, layer, value_bytes, device) for layer in range(shape.num_layers)]
-    entrances = shape.num_layers * shape.hidden_size * FLOAT32
+    blocks = [block_bytes(shape, layer, value_bytes, device) for layer in range(shape.cached_layers)]
+    entrances = shape.cached_layers * shape.hidden_size * FLOAT32
     return (entrances + max(blocks) if recompute else sum(blocks)) + last_norm + rotary
 
 

@@ -56,6 +56,7 @@ class Rl(Stage):
     model: parts.Model
     lora: parts.OptionalLora = None
     router: OptionalRouter = None
+    mtp: parts.OptionalMtp = None
     data: Sources = Field(description="problems to learn from; [[data]] tables: a mixture")
     eval: HeldOuts = Field((), description="held-out problems")
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: never")
@@ -93,6 +94,10 @@ class Rl(Stage):
     optimizer: parts.Optimizer = parts.Optimizer()
     checkpoints: parts.Checkpoints = parts.Checkpoints()
     cluster: Cluster = Cluster()
+
+    @property
+    def mtp_settings(self) -> parts.Mtp | None:
+        return self.mtp
 
     @property
     def samples_per_step(self) -> int:

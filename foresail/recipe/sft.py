@@ -24,6 +24,7 @@ class Sft(Stage):
     model: parts.Model
     lora: parts.OptionalLora = None
     router: OptionalRouter = None
+    mtp: parts.OptionalMtp = None
     data: Chats = Field(
         description="conversations: JSONL or parquet with messages, prompt+completion, conversations, "
         "instruction+output or text; or tables [[data]], a mixture"
@@ -38,6 +39,10 @@ class Sft(Stage):
     optimizer: parts.Optimizer = parts.Optimizer(lr=1e-5)
     checkpoints: parts.Checkpoints = parts.Checkpoints(every=50)
     cluster: Cluster = Cluster()
+
+    @property
+    def mtp_settings(self) -> parts.Mtp | None:
+        return self.mtp
 
     @property
     def samples_per_step(self) -> int:

@@ -78,6 +78,11 @@ class Stage(CheckedPart):
         return self.steps
 
     @property
+    def mtp_settings(self) -> parts.Mtp | None:
+        """How MTP layers are trained; a stage without that key leaves them as they are."""
+        return None
+
+    @property
     def engines(self) -> parts.Rollout:
         """The rollout workers that have to be placed, where the stage has any."""
         return parts.Rollout()
@@ -101,6 +106,7 @@ class Stage(CheckedPart):
         yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
         yield from router_mistakes(self.router, self.lora)
         yield from self.checkpoint_mistakes()
+        yield from mtp_mistakes(self)
         if self.max_length > self.packed_tokens:
             yield f"max_length {self.max_length} does not {self.larger_batches()}"
 
@@ -234,6 +240,20 @@ def model_mistakes(model: parts.Model) -> Iterator[str]:
             check_family(model.shape)
         except ValueError as error:
             yield f"model.shape: {error}"
+
+
+def mtp_mistakes(stage: Stage) -> Iterator[str]:
+    settings, shape = stage.mtp_settings, stage.model.shape
+    if stage.model.mtp_layers is not None and stage.model.path is None:
+        yield "model.mtp_layers is for a checkpoint; fresh weights have model.shape.mtp layers"
+    if settings is None:
+        return
+    if shape is not None and not shape.mtp:
+        yield "[mtp] trains MTP layers, and the model has none; set model.shape.mtp = 1, or remove [mtp]"
+    if stage.lora is not None:
+        yield "[mtp] does not go with [lora], which has no pairs for MTP layers; remove one of them"
+    if stage.cluster.context > 1:
+        yield "[mtp] needs whole sequences on every rank; set cluster.context = 1, or remove [mtp]"
 
 
 def optimizer_mistakes(model: parts.Model, optimizer: parts.Optimizer, place: str) -> Iterator[str]:

@@ -32,6 +32,7 @@ from foresail.recipe.stage import Stage
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.expert_load import ExpertLoad, open_load
 from foresail.train.masters import shards_of
+from foresail.train.mtp import choose_trained
 from foresail.train.optimizer import AdamW, build_optimizer
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.state_files import Pieces, open_state, share_of, state_paths, write_state
@@ -114,6 +115,7 @@ def open_policy(
         adapters = Adapters(model, recipe.lora, base=recipe.model.path, seed=recipe.run.seed)
         if checkpoint:
             adapters.load(checkpoint / TRAINER)
+    choose_trained(model, recipe.mtp_settings)
     if recipe.recompute:
         model.recompute_blocks()
     policy = Learner(

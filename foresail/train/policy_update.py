@@ -24,6 +24,7 @@ from foresail.train.critic import Critic, join
 from foresail.train.dealing import describe_shares
 from foresail.train.expert_load import balance_experts
 from foresail.train.flops import describe_updates
+from foresail.train.mtp import MtpLoss, mtp_at
 from foresail.train.rl_metrics import describe_advantages, describe_lag, mean_over_updates
 from foresail.train.schedule import learning_rate
 from foresail.train.scoring import score_sequences
@@ -64,12 +65,14 @@ def update_policy(
         for batches in updates
     ]
     total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
-    results = []
+    results, mtp = [], mtp_at(recipe.mtp, trainer.progress.step / recipe.steps)
     trainer.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
     for number, batches in enumerate(updates * recipe.passes_per_step, start=1):
         rate = learning_rate(trainer.progress.updates + number, total, recipe.optimizer)
         balance_experts(policy.model, recipe.router, (trainer.progress.updates + number) / total)
-        loss = partial(batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1)
+        loss = partial(
+            batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1, mtp=mtp
+        )
         found = train_step(policy, batches, loss, learning_rate=rate)
         results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
         trainer.display.advance()
@@ -163,10 +166,17 @@ def add_logprobs(
 
 
 def batch_loss(
-    model: Decoder, batch: PackedBatch, *, settings: parts.Loss, temperature: float, on_policy: bool
+    model: Decoder,
+    batch: PackedBatch,
+    *,
+    settings: parts.Loss,
+    temperature: float,
+    on_policy: bool,
+    mtp: MtpLoss | None = None,
 ) -> BatchLoss:
     """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
-    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, replayed(model, batch))
+    route = replayed(model, batch)
+    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, route, mtp)
     loss, terms = policy_loss(logprobs_M, batch, settings)
     if on_policy and batch.rollout_logprobs_M is not None:
         terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -19,11 +20,13 @@ from torch import Tensor
 from foresail.model.attention import PackedAttention
 from foresail.model.context import ExchangedAttention, complete, of_members
 from foresail.model.decoder import Decoder
+from foresail.model.mtp import Ahead, MtpHeads
 from foresail.model.output import NOTHING, Output, add_up
 from foresail.model.readouts import Readout, likelihood_at
 from foresail.model.router import CHOSEN_EXPERTS, EXPERT_LOAD, ReplayedRoutes, Route
 from foresail.records import PackedBatch, RunStopped
 from foresail.train.learner import Learner
+from foresail.train.mtp import MtpLoss, read_ahead
 from foresail.world import World
 
 R = TypeVar("R")
@@ -41,6 +44,7 @@ class BatchLoss(NamedTuple):
     losses: Mapping[str, Tensor] = NOTHING
     statistics: Mapping[str, Tensor] = NOTHING
     counts: Mapping[str, Tensor] = NOTHING
+    ahead: BatchLoss | None = None  # that of its MTP layers, a sum over tokens as well
 
 
 LossOfBatch = Callable[[Any, PackedBatch], BatchLoss]  # by the learner's model
@@ -51,13 +55,18 @@ class NonFiniteLoss(RunStopped):
 
 
 def run_packed(
-    model: Decoder, batch: PackedBatch, readout: Readout[R], route: Route | None = None
+    model: Decoder,
+    batch: PackedBatch,
+    readout: Readout[R],
+    route: Route | None = None,
+    ahead: Ahead[Any] | None = None,
 ) -> Output[R]:
     """What the readout makes of this rank's tokens: all, or those of its slice (see `own_losses`)."""
     attend = PackedAttention(batch.starts_S1, batch.parents_S)
     if (own := batch.slice) is None:
-        return model(batch.ids_T, batch.positions_T, attend, readout, route)
-    value, losses, statistics, counts = model(
+        return model(batch.ids_T, batch.positions_T, attend, readout, route, ahead)
+    assert ahead is None, "MTP layers want whole sequences; the recipe's check refuses cluster.context"
+    value, losses, statistics, counts, _ = model(
         batch.ids_T[own.tokens],
         batch.positions_T[own.tokens],
         ExchangedAttention(attend, own.group),
@@ -112,11 +121,16 @@ def replayed(model: Decoder, batch: PackedBatch) -> Route | None:
 
 
 def score_tokens(
-    model: Decoder, batch: PackedBatch, temperature: float = 1.0, route: Route | None = None
+    model: Decoder,
+    batch: PackedBatch,
+    temperature: float = 1.0,
+    route: Route | None = None,
+    mtp: MtpLoss | None = None,
 ) -> Output[tuple[Tensor, Tensor]]:
     """Log-probability of every token with a loss, and the entropy (no gradient) of what it was drawn from."""
+    ahead = None if mtp is None else partial(mtp_loss, batch=batch, settings=mtp, temperature=temperature)
     readout = likelihood_at(*own_losses(batch), temperature)
-    (logprobs, entropy), *side = run_packed(model, batch, readout, route)
+    (logprobs, entropy), *side = run_packed(model, batch, readout, route, ahead)
     return Output((of_all_losses(logprobs, batch), of_all_losses(entropy, batch)), *side)
 
 
@@ -126,11 +140,24 @@ def token_logprobs(
     return score_tokens(model, batch, temperature, route).value
 
 
-def token_loss(model: Decoder, batch: PackedBatch, *, loss: Loss, temperature: float = 1.0) -> BatchLoss:
+def token_loss(
+    model: Decoder,
+    batch: PackedBatch,
+    *,
+    loss: Loss,
+    temperature: float = 1.0,
+    mtp: MtpLoss | None = None,
+) -> BatchLoss:
     """A loss of the log-probabilities alone; the entropy is logged with its terms."""
-    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature)
+    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, mtp=mtp)
     value, terms = loss(logprobs_M, batch)
     return BatchLoss(value, {"entropy": entropy_M.sum(), **terms}, *side)
+
+
+def mtp_loss(
+    stream_TD: Tensor, heads: MtpHeads, *, batch: PackedBatch, settings: MtpLoss, temperature: float
+) -> BatchLoss:
+    return BatchLoss(*read_ahead(stream_TD, heads, batch, settings, temperature))
 
 
 def train_step(
@@ -192,6 +219,9 @@ def add_side_losses(found: BatchLoss, share: float, num_tokens: int) -> tuple[Te
         name: value.detach() * (1 if is_extreme(name) else share * num_tokens)
         for name, value in (*found.losses.items(), *found.statistics.items())
     }
+    if found.ahead is not None:
+        more, terms = add_side_losses(found.ahead, share, num_tokens)
+        loss, side = loss + more, side | terms
     return loss, {**found.terms, **side}
 
 

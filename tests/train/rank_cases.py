@@ -40,6 +40,7 @@ from foresail.train.dealing import pack_share
 from foresail.train.expert_load import ExpertLoad
 from foresail.train.gradients import GradientSums
 from foresail.train.learner import Learner, arrangement
+from foresail.train.mtp import MtpLoss
 from foresail.train.optimizer import build_optimizer
 from foresail.train.policy_update import add_logprobs, batch_loss
 from foresail.train.ranks import ProcessWorld, joined
@@ -101,10 +102,17 @@ def make_groups(seed: int, count: int = 4, samples: int = 3) -> list[Group]:
 
 @cache
 def make_model(
-    world: World, *, lora: bool = False, recompute: bool = False, experts: bool = False, seed: int = 0
+    world: World,
+    *,
+    lora: bool = False,
+    recompute: bool = False,
+    experts: bool = False,
+    mtp: int = 0,
+    seed: int = 0,
 ) -> Decoder:
     """Cases share it: gradients are looked at, and weights stay as they are."""
-    model = small_model(seed=seed, shape=WITH_EXPERTS if experts else SHAPE)
+    shape = WITH_EXPERTS if experts else SHAPE
+    model = small_model(seed=seed, shape=shape.model_copy(update={"mtp": mtp}))
     if lora:
         add_pairs(model, LORA)
     if world.mesh is not None:
@@ -189,6 +197,16 @@ def sft_update(world: World, **model: bool) -> Found:
     return find(world, make_model(world, **model), batches, partial(token_loss, loss=sft_loss))
 
 
+def mtp_update(world: World) -> Found:
+    """Of two MTP layers beside the model; without the figures that look at some tokens of a micro-batch."""
+    sequences = small_sequences()
+    weights = token_weights([sum(sequence.loss_mask) for sequence in sequences], "token-mean", 40)
+    batches = [*pack_share(sequences, weights, world, max_tokens=16, device=CPU)]
+    loss = partial(token_loss, loss=sft_loss, mtp=MtpLoss(weight=0.3))
+    found = find(world, make_model(world, mtp=2, recompute=True), batches, loss)
+    return {name: value for name, value in found.items() if not name.startswith("mtp/top1")}
+
+
 def critic_update(world: World, kind: str, groups: int = 4) -> Found:
     """Two updates of a critic, for the first one's values are all 0; and the advantages that it found."""
     policy = make_model(world)
@@ -261,6 +279,7 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
     yield "SFT with pairs", partial(sft_update, lora=True, recompute=True)
     yield "SFT with experts", partial(sft_update, experts=True)
     yield "replayed experts", partial(policy_update, experts=True, replay=True, recompute=True)
+    yield "MTP", mtp_update
     yield "critic", partial(critic_update, kind="model")
     yield "critic's head", partial(critic_update, kind="head")
     yield "critic of few", partial(critic_update, kind="model", groups=1)
@@ -302,7 +321,8 @@ def shared_cases(size: int) -> list[str]:
             "random",
         ]
         return [next(name for name in names if name.startswith(kind)) for kind in every]
-    return [name for name in names if not name.endswith(get_args(Aggregation)[1:])]
+    # MTP layers want whole sequences
+    return [name for name in names if not name.endswith(("MTP", *get_args(Aggregation)[1:]))]
 
 
 # In the ranks' processes.
