@@ -1,8 +1,9 @@
 """48 experts, 4 active: how evenly they are used at the end of a small pretraining, by how they are balanced.
 
 Arms: both losses decayed (the recipe's default [router]), both constant, corrections moved after each update and no
-loss, corrections beside decayed losses, and nothing. Same text, order, weights and rates; each with several seeds. `max/mean` is the load of the
-busiest expert over the mean of its layer, in the worst layer, over the last tenth of the updates together.
+loss, corrections beside decayed losses, and nothing. Same text, order, weights and rates; each with several seeds.
+`max/mean` is the load of the busiest expert over the mean of its layer, in the worst layer, over the last tenth of
+the updates together.
 
     python benchmarks/expert_balance.py                      # a GPU: 15 runs of seconds
     python benchmarks/expert_balance.py --tiny --seeds 1     # a CPU, a minute or two
