@@ -1,10 +1,11 @@
 """48 experts, 4 active: how evenly they are used at the end of a small pretraining, by how they are balanced.
 
 Arms: both losses decayed (the recipe's default [router]), both constant, corrections moved after each update and no
-loss, and nothing. Same text, order, weights and rates; each with several seeds. `max/mean` is the load of the
-busiest expert over the mean of its layer, in the worst layer, over the last tenth of the updates together.
+loss, corrections beside decayed losses, and nothing. Same text, order, weights and rates; each with several seeds.
+`max/mean` is the load of the busiest expert over the mean of its layer, in the worst layer, over the last tenth of
+the updates together.
 
-    python benchmarks/expert_balance.py                      # a GPU: 12 runs of seconds
+    python benchmarks/expert_balance.py                      # a GPU: 15 runs of seconds
     python benchmarks/expert_balance.py --tiny --seeds 1     # a CPU, a minute or two
     python benchmarks/expert_balance.py --picture balance.png
 The last line is JSON.
@@ -34,7 +35,7 @@ from foresail.recipe.parts import Optimizer
 from foresail.recipe.router import Router
 from foresail.recipe.shape import Experts, ModelShape
 from foresail.records import TrainSequence
-from foresail.runlog.canvas import CORAL, FAINT, GOLD, INK, NAVY, TEAL, new_figure, quiet, save_figure
+from foresail.runlog.canvas import CORAL, FAINT, GOLD, INK, NAVY, PLUM, TEAL, new_figure, quiet, save_figure
 from foresail.tokenizer.train import train_bpe
 from foresail.train.expert_load import ExpertLoad, balance_experts, describe_load
 from foresail.train.learner import Learner
@@ -43,7 +44,7 @@ from foresail.train.schedule import learning_rate
 from foresail.train.step import token_loss, train_step
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data/text/train"
-COLOURS = {"decayed": TEAL, "constant": NAVY, "corrections": CORAL, "nothing": GOLD}
+COLOURS = {"decayed": TEAL, "constant": NAVY, "corrections": CORAL, "both": PLUM, "nothing": GOLD}
 SEQUENCE = 256  # tokens
 GPU = {"hidden": 256, "layers": 4, "inner": 128, "vocabulary": 4096, "tokens": 16_384, "steps": 300}
 TINY = {"hidden": 64, "layers": 2, "inner": 32, "vocabulary": 600, "tokens": 2048, "steps": 80}
@@ -63,6 +64,11 @@ def main() -> None:
         "decayed": Router(balance=options.balance, final_share=options.final_share),
         "constant": Router(balance=options.balance, schedule="constant"),
         "corrections": Router(balance=0.0, z=0.0, correction_rate=options.correction_rate),
+        "both": Router(
+            balance=options.balance,
+            final_share=options.final_share,
+            correction_rate=options.correction_rate,
+        ),
         "nothing": None,
     }
     for arm in options.arms:

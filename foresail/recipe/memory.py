@@ -38,6 +38,7 @@ FLOAT32 = 4
 VALUE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # logits of one chunk of tokens: enough for fast products, little beside a model
 MOST_LOGITS: dict[Device, int] = {"cuda": 2**28, "cpu": 2**24}
+ROUTE_BYTES = 2  # an expert of a token in a layer, as the engine records it
 CHOICE_BYTES = 36  # three places and three weights of one token in one expert
 STATE_BLOCK = 256  # numbers that share a scale, in 8-bit states
 
@@ -99,8 +100,10 @@ class ExtraMemory:
 
 
 def kv_bytes(shape: ModelShape, engine: parts.Engine, max_length: int, value_bytes: int) -> int:
+    """Keys and values, and where they are recorded the experts of every token."""
     tokens = kv_pages(engine, max_length) * engine.page_size
-    return tokens * shape.kv_values_per_token * (1 if engine.kv_dtype == "fp8" else value_bytes)
+    routes = ROUTE_BYTES * shape.num_choices if engine.replay_routing else 0
+    return tokens * (shape.kv_values_per_token * (1 if engine.kv_dtype == "fp8" else value_bytes) + routes)
 
 
 def state_bytes(states: States, dtype: Dtype) -> float:

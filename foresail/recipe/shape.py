@@ -131,6 +131,13 @@ class ModelShape(BaseModel):
         return self.num_layers + self.mtp
 
     @property
+    def num_choices(self) -> int:
+        """Experts of one token in all layers."""
+        return (
+            0 if self.experts is None else (self.num_layers - self.experts.dense_layers) * self.experts.active
+        )
+
+    @property
     def kv_values_per_token(self) -> int:
         """Numbers kept in the KV cache for one token: keys and values of all layers."""
         return 2 * self.cached_layers * self.num_kv_heads * self.head_dim

@@ -278,7 +278,10 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
     yield "SFT", sft_update
     yield "SFT with pairs", partial(sft_update, lora=True, recompute=True)
     yield "SFT with experts", partial(sft_update, experts=True)
-    yield "replayed experts", partial(policy_update, experts=True, replay=True, recompute=True)
+    yield (
+        "replayed experts",
+        partial(policy_update, groups=2, samples=2, experts=True, replay=True, recompute=True),
+    )
     yield "MTP", mtp_update
     yield "critic", partial(critic_update, kind="model")
     yield "critic's head", partial(critic_update, kind="head")

@@ -19,7 +19,7 @@ from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.model.router import CHOSEN_EXPERTS, EXPERT_LOAD, RouterLosses, routers_of
-from foresail.recipe.parts import Checkpoints, DynamicSampling, Engine, Lora, Loss, Rollout
+from foresail.recipe.parts import Checkpoints, DynamicSampling, Engine, Lora, Loss, Optimizer, Rollout
 from foresail.recipe.preflight import preflight
 from foresail.recipe.router import Router
 from foresail.recipe.sft import Sft
@@ -173,6 +173,24 @@ class StopAfter:
     def __enter__(self) -> None: ...
 
     def __exit__(self, *error: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"optimizer": Optimizer(lr=5e-3, states="8bit"), "recompute": True},
+        {"lora": Lora(rank=4, targets=("attention",)), "router": None},
+    ],
+)
+def test_small_states_recomputation_and_low_rank_pairs_train_experts(
+    changes: dict[str, Any], tiny_tokenizer: Path, tiny_conversations: Path, tmp_path: Path
+) -> None:
+    recipe = recipe_with_experts(tiny_tokenizer, tiny_conversations, tmp_path, steps=10, **changes)
+    run = RunDirectory(run_sft(recipe).run)
+    metrics = run.read_metrics()
+    assert metrics[-1]["train/loss"] < 0.98 * metrics[0]["train/loss"]
+    for record, load in zip(metrics, run.read_expert_load(), strict=True):
+        assert sum(load["load"][0]) == 2 * record["train/tokens"]
 
 
 def test_reinforcement_balances_and_logs_experts_too(run_with_experts: Path, tmp_path: Path) -> None:
