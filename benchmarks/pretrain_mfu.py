@@ -1,4 +1,4 @@
-"""A training step of pretraining at real shapes: seconds, share of the card's arithmetic, memory; beside transformers.
+"""A step of pretraining at real shapes: seconds, share of the card's arithmetic, memory; beside transformers.
 
     dense     Qwen2.5-1.5B's shape
     compass   layers of Compass-v2: 24 heads and 6 key/value heads of 128, 48 routed experts of 2048, of which 4 are

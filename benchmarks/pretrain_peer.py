@@ -108,7 +108,7 @@ def load_peer(model: Decoder, kernel: str, attention: str) -> Any:
 
 
 def locate(hf_name: str, sizes: tuple[int, ...]) -> tuple[str, Any]:
-    """Where a tensor of the files stands in the module: of expert 3 the up matrix is in the fourth's second half."""
+    """Where a tensor of the files stands in the module: of expert 3 the up matrix fills the second half of [3]."""
     if (expert := EXPERT.fullmatch(hf_name)) is None:
         return hf_name.replace(".mlp.moe_statics.", ".mlp.gate.moe_statics."), None
     number, kind, height = int(expert[2]), expert[3], sizes[0]
