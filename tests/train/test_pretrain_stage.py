@@ -194,7 +194,7 @@ def test_ranks_have_the_curve_of_one_process(whole: Outcome, recipe: Callable[..
             assert name not in one or one[name] == pytest.approx(two[name], rel=2e-3), (one["step"], name)
 
 
-def test_eight_bits_and_recomputing_train_too(whole: Outcome, recipe: Callable[..., Pretrain]) -> None:
+def test_other_ways_to_compute_and_to_learn_train_too(whole: Outcome, recipe: Callable[..., Pretrain]) -> None:
     one = {**recipe("x").stages[1].model_dump(), "data": recipe("x").stages[1].data[0].source}
     found = {
         name: curve(run_pretrain(recipe(name, stages=[one], **changes)).run)
@@ -203,11 +203,13 @@ def test_eight_bits_and_recomputing_train_too(whole: Outcome, recipe: Callable[.
             ("anew", {"recompute": True}),
             ("eight", {"optimizer": {"states": "8bit"}}),
             ("across", {"attention": "row"}),
+            ("muon", {"optimizer": {"name": "muon", "embedding_rate": 0.5}}),
         )
     }
     losses = {name: [record["train/loss"] for record in records] for name, records in found.items()}
     assert losses["anew"] == pytest.approx(losses["plain"], rel=1e-5)
     assert losses["eight"] == pytest.approx(losses["plain"], rel=0.05)
+    assert losses["muon"][0] == losses["plain"][0] and losses["muon"][-1] < losses["plain"][0] - 0.3
     assert losses["across"][0] != losses["plain"][0] and losses["across"][-1] < losses["across"][0]
 
 
