@@ -39,6 +39,8 @@ class Stage(CheckedPart):
     """A stage's recipe: the tables of `parts` put together, with the checks across them."""
 
     unit: ClassVar[str] = "samples"  # what batches are made of, in words
+    chats: ClassVar[bool] = True  # whether it needs a chat template
+    lengthens: ClassVar[bool] = False  # whether it may make the model's context longer
 
     if TYPE_CHECKING:
         # Every stage declares these itself, in the order in which its recipe.toml shows them.
@@ -48,11 +50,14 @@ class Stage(CheckedPart):
         lora: parts.OptionalLora
         router: OptionalRouter
         cluster: Cluster
-        steps: int
         micro_batch_tokens: parts.MicroBatchTokens
         recompute: parts.Recompute
         optimizer: parts.Optimizer
         checkpoints: parts.Checkpoints
+
+        @property
+        def steps(self) -> int:
+            """Rounds of the stage's loop."""
 
         @property
         def max_length(self) -> int:
@@ -103,7 +108,7 @@ class Stage(CheckedPart):
     def mistakes(self) -> Iterator[str]:
         """What is wrong with the recipe itself, wherever it is to run."""
         yield from model_mistakes(self.model)
-        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
+        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer", self.lora)
         yield from router_mistakes(self.router, self.lora)
         yield from self.checkpoint_mistakes()
         yield from mtp_mistakes(self)
@@ -151,7 +156,8 @@ class Stage(CheckedPart):
         memory = Memory(
             weights=(shape.num_parameters + pairs) * value_bytes,
             gradients=gradients,
-            optimizer=round(trained * state_bytes(self.optimizer.states, dtype)),
+            optimizer=round(trained * state_bytes(self.optimizer.states, dtype))
+            - (FLOAT32 * shape.body_parameters if self.optimizer.name == "muon" else 0),
             activations=activations,
             logits=logits,
             kv_cache=extra.kv_cache,
@@ -256,6 +262,12 @@ def mtp_mistakes(stage: Stage) -> Iterator[str]:
         yield "[mtp] needs whole sequences on every rank; set cluster.context = 1, or remove [mtp]"
 
 
-def optimizer_mistakes(model: parts.Model, optimizer: parts.Optimizer, place: str) -> Iterator[str]:
+def optimizer_mistakes(
+    model: parts.Model, optimizer: parts.Optimizer, place: str, lora: parts.Lora | None = None
+) -> Iterator[str]:
     if model.dtype == "float16" and optimizer.states == "8bit":
         yield f'{place}.states = "8bit" does not go with float16; set model.dtype = "bfloat16"'
+    if optimizer.name == "muon" and optimizer.states == "8bit":
+        yield f'{place}.states = "8bit" is AdamW\'s; Muon keeps one float32 momentum: leave it out'
+    if optimizer.name == "muon" and lora is not None:
+        yield f'{place}.name = "muon" is for whole matrices, and [lora] trains pairs; leave one of them out'

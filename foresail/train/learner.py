@@ -33,7 +33,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.expert_load import ExpertLoad, open_load
 from foresail.train.masters import shards_of
 from foresail.train.mtp import choose_trained
-from foresail.train.optimizer import AdamW, build_optimizer
+from foresail.train.optimizer import AnyOptimizer, build_optimizer
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.state_files import Pieces, open_state, share_of, state_paths, write_state
 from foresail.world import ONE_PROCESS, World
@@ -54,7 +54,7 @@ class Learner(Generic[Model]):
 
     name: str
     model: Model
-    optimizer: AdamW | None = None
+    optimizer: AnyOptimizer | None = None
     folder: str = TRAINER
     save_weights: Callable[[Path], None] = lambda checkpoint: None
     expert_load: ExpertLoad | None = None  # where the model has experts
