@@ -26,6 +26,7 @@ TABLES = (
     "critic",
     "environment",
     "lora",
+    "mtp",
 )  # that may be left out, and have sections of their own
 
 
