@@ -26,6 +26,7 @@ TABLES = (
     "critic",
     "environment",
     "lora",
+    "router",
 )  # that may be left out, and have sections of their own
 
 
