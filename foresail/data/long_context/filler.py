@@ -3,7 +3,8 @@
     made_filler(rng)                     sentences of a small grammar: no corpus needed
     TextFiller(texts)(rng)               those of a corpus, in its order from a random place on
 
-Both are endless. Filler never answers a question: codes, keys and variables are drawn so that they do not occur in it.
+Both are endless. Filler never answers a question: codes, keys and variables are drawn so that they do not occur
+in it.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from random import Random
 
 Filler = Callable[[Random], Iterator[str]]  # sentences, one after another, without end
 
-PEOPLE = "The baker, A painter, The teacher, One of the sailors, The old gardener, Her neighbour, A young clerk, The driver"
+PEOPLE = (
+    "The baker, A painter, The teacher, One of the sailors, The old gardener, Her neighbour, A young clerk"
+)
 ACTS = "walked past, looked at, thought about, wrote of, pointed to, asked about, stopped near, dreamed of, carried"
 THINGS = (
-    "the market, a wooden table, the last train, some warm bread, the empty street, a small painting, the northern gate, "
-    "an open window, the school, a pair of shoes, the stone wall, a bag of flour, the morning paper, a quiet room"
+    "the market, a wooden table, the last train, some warm bread, the empty street, a small painting, "
+    "the northern gate, an open window, "
+    "the school, a pair of shoes, the stone wall, a bag of flour, the morning paper, a quiet room"
 )
-TIMES = "before noon, after the rain, every Sunday, in the evening, without a word, as usual, that winter, for an hour"
+TIMES = "before noon, after the rain, every Sunday, in the evening, without a word, as usual, that winter"
 GRAMMAR = tuple(tuple(part.split(", ")) for part in (PEOPLE, ACTS, THINGS, TIMES))
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 

@@ -1,8 +1,8 @@
 """A prompt of exactly so many tokens.
 
-A task writes its prompt with any number of units of filler (words, lines, entries). The most units that fit are found by
-interpolation, and what is left, less than a unit, is filled with dots at a place of the task's choosing. All of it is
-counted on the whole text, as the model's tokenizer cuts it.
+A task writes its prompt with any number of units of filler (words, lines, entries). The most units that fit are
+found by interpolation, and what is left, less than a unit, is filled with dots at a place of the task's choosing.
+All of it is counted on the whole text, as the model's tokenizer cuts it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def fit(write: Write, encode: Encode, length: int, *, what: str, each: float) ->
             ids = tuple(encode(text))
             if len(ids) == length:
                 return Fitted(text=text, ids=ids, units=units)
-    raise ValueError(f"{what} cannot be made {length} tokens long with this tokenizer; try a few tokens more or less")
+    raise ValueError(
+        f"{what} cannot be made {length} tokens long with this tokenizer; try a few tokens more or less"
+    )
 
 
 def most_that_fits(write: Write, encode: Encode, length: int, shortest: Fitted, each: float) -> Fitted:
@@ -54,7 +56,9 @@ def most_that_fits(write: Write, encode: Encode, length: int, shortest: Fitted, 
     best = tried = shortest
     too_many: float = math.inf
     while length - len(best.ids) > SMALL_GAP and too_many - best.units > 1:
-        guess = tried.units + math.floor((length - len(tried.ids)) / each)  # from above it leads below the limit
+        guess = tried.units + math.floor(
+            (length - len(tried.ids)) / each
+        )  # from above it leads below the limit
         guess = int(min(max(guess, best.units + 1), too_many - 1))
         text = write(guess, "")
         tried = Fitted(text=text, ids=tuple(encode(text)), units=guess)

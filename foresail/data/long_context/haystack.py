@@ -1,7 +1,7 @@
 """Needles in filler, each at its depth: needle in a haystack, and RULER's variable tracking.
 
-Needles stand between sentences. Depth is counted in words of filler: at 0.5 as many stand before the needle as behind it,
-up to half a sentence.
+Needles stand between sentences. Depth is counted in words of filler: at 0.5 as many stand before the needle as
+behind it, up to half a sentence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Draw = Callable[[Random], list[str]]
 
 
 class Hay:
-    """The filler of one item, which grows as more of it is asked for; drawn once, so that lengths can be compared."""
+    """The filler of one item: more of it is drawn when asked for, and what was drawn stays."""
 
     def __init__(self, sentences: Iterator[str]) -> None:
         self._source = sentences
@@ -112,7 +112,9 @@ def niah(
     subject = " and ".join(asked)
     many = "s" if queries * values > 1 else ""
     verb = "are" if many else "is"
-    question = f"\n\nWhat {verb} the access code{many} of {subject}?\nThe access code{many} of {subject} {verb}"
+    question = (
+        f"\n\nWhat {verb} the access code{many} of {subject}?\nThe access code{many} of {subject} {verb}"
+    )
 
     def write(count: int, padding: str) -> str:
         return NIAH_INTRO + bury(hay, needles, count, padding) + question
@@ -135,7 +137,7 @@ NAME_LENGTH, VALUE_DIGITS = 5, 5
 def variable_tracking(
     rng: Random, length: int, encode: Encode, filler: Filler, *, chains: int = 1, hops: int = 4
 ) -> Item:
-    """Chains X1 = value, X2 = X1, …, X5 = X4 over the text; asked for is every variable that has the first's value."""
+    """Chains X1 = value, X2 = X1, …, X5 = X4 over the text: which variables have the value?"""
     hay = Hay(filler(rng))
     drawn = draw_unseen(
         rng,
@@ -156,7 +158,9 @@ def variable_tracking(
             (depth, f"VAR {name} = {source}.")
             for depth, name, source in zip(depths, chain, sources, strict=False)
         ]
-    question = f"\n\nWhich variables have the value {values[0]}?\nThe variables with the value {values[0]} are"
+    question = (
+        f"\n\nWhich variables have the value {values[0]}?\nThe variables with the value {values[0]} are"
+    )
 
     def write(count: int, padding: str) -> str:
         return VT_INTRO + bury(hay, needles, count, padding) + question

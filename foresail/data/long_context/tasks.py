@@ -2,9 +2,9 @@
 
     make_item("niah_single", seed=0, index=3, length=4096, depth=0.5, encode=tokenizer.encode)
 
-An item is a pure function of what is given there. Single: one needle, asked for. Multi-key: several needles, one of them
-asked for. Multi-value: all codes of one key. Multi-query: the codes of several keys. `vt`, `cwe` and `fwe` have no depth:
-what they ask for is all over the text.
+An item is a pure function of what is given there. Single: one needle, asked for. Multi-key: several needles, one of
+them asked for. Multi-value: all codes of one key. Multi-query: the codes of several keys. `vt`, `cwe` and `fwe`
+have no depth: what they ask for is all over the text.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ Maker = Callable[[Random, int, float, Encode, Filler], Item]
 
 
 def niah_maker(task: str, **counts: int) -> Maker:
-    return lambda rng, length, depth, encode, filler: niah(
-        task, rng, length, depth, encode, filler, **counts
-    )
+    return lambda rng, length, depth, encode, filler: niah(task, rng, length, depth, encode, filler, **counts)
 
 
 MAKERS: dict[str, Maker] = {
