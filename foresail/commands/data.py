@@ -116,3 +116,58 @@ def grade_difficulty(
         )
     print(*describe_levels(graded), try_to_plot(graded, folder / "difficulty.png"), sep="\n")
     print(f'levels: {folder}/difficulty.jsonl; in a recipe: data.difficulty = "{folder}/difficulty.jsonl"')
+
+
+@data_app.command(name="tokenize")
+def tokenize_texts(
+    sources: Annotated[
+        list[str], typer.Argument(help="JSONL, parquet or text, compressed too; or folders of such files")
+    ],
+    tokenizer: Annotated[str, typer.Option(help="directory of the tokenizer, as of the model to train")],
+    out: Annotated[Path, typer.Option(help="folder of the corpus")],
+    text_key: Annotated[str | None, typer.Option(help="column of the text; default: text or content")] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="line between documents of a text file; default: a file is one")
+    ] = None,
+    special_tokens: Annotated[
+        bool, typer.Option("--special-tokens", help="names of special tokens in a text mean these tokens")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=0, help="processes; 0: one for every core")] = 0,
+) -> None:
+    """Texts to token shards for `foresail pretrain`; stopped, it goes on where it was."""
+    from rich.progress import Progress
+
+    from foresail.data.corpus.documents import TextForm
+    from foresail.data.corpus.tokenize import tokenize
+
+    with telling("the same command goes on with what is left"), Progress(transient=True) as progress:
+        bar = progress.add_task("tokenizing")
+        made = tokenize(
+            sources,
+            tokenizer=tokenizer,
+            out=out,
+            form=TextForm(key=text_key, separator=separator),
+            special_tokens=special_tokens,
+            workers=workers,
+            note=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    left = f", {made.empty:,} empty ones left out" if made.empty else ""
+    mended = f", half characters mended in {made.mended:,}" if made.mended else ""
+    print(f"{out}: {made.tokens:,} tokens in {made.documents:,} documents{left}{mended}")
+
+
+@data_app.command(name="verify")
+def verify_corpus(
+    corpus: Annotated[Path, typer.Argument(help="folder that `foresail data tokenize` has made")],
+    tokenizer: Annotated[str | None, typer.Option(help="directory of the tokenizer it is for")] = None,
+) -> None:
+    """Read all of a corpus, and compare it with its manifest."""
+    from foresail.data.corpus.corpus import Corpus
+    from foresail.recipe.corpus import tokenizer_mistakes
+
+    opened = Corpus(corpus)
+    wrong = [*opened.verify()]
+    wrong += [] if tokenizer is None else tokenizer_mistakes(corpus, opened.manifest, tokenizer)
+    if wrong:
+        raise ValueError("\n".join(wrong))
+    print(f"{corpus} is whole: {opened.num_tokens:,} tokens in {opened.num_documents:,} documents")

@@ -1,0 +1,268 @@
+"""Texts of source files, in their order: JSONL, parquet, plain text; .gz, .xz, .bz2 and .zst too.
+
+A file is cut into pieces, which are read apart from each other: lines of a JSONL file that begin in a range of its
+bytes, row groups of a parquet file, and all of a compressed or a text file. Where it is cut depends on the file
+alone.
+
+Texts come in parts, so that a long one is never whole in memory: ("first part", False), ("the rest", True).
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import json
+import lzma
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from foresail.data.rows import excerpt, explain_missing, name_columns
+from foresail.tokenizer.documents import LONGEST_PART, cut_parts
+
+LINES, TEXTS, PARQUET = (".jsonl", ".ndjson", ".json"), (".txt", ".text", ".md"), (".parquet",)
+COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
+KEYS = ("text", "content")  # columns that are looked for
+SAMPLE = 2**20  # bytes at both ends by which a file is known again
+
+
+class Part(NamedTuple):
+    """A stretch of a document; `place` tells where it stands."""
+
+    text: str
+    last: bool
+    place: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Bytes of a file of lines, or row groups of a parquet file; `stop` None: all of the file."""
+
+    file: str
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextForm:
+    """`key`: the column that holds the text, default: text or content. `separator`: a line of a text file after
+    which another document begins; without one the file is one document.
+    """
+
+    key: str | None = None
+    separator: str | None = None
+
+
+def find_files(sources: list[str]) -> list[Path]:
+    """Files as they are named; of a folder all below it that can be read, by name."""
+    found: list[Path] = []
+    for source in map(Path, sources):
+        if source.is_dir():
+            below = sorted(path for path in source.rglob("*") if path.is_file() and kind_of(path) is not None)
+            if not below:
+                raise ValueError(f"{source} holds no file of texts ({known_suffixes()}); name other files")
+            found += below
+        elif not source.is_file():
+            raise FileNotFoundError(explain_missing(source))
+        elif kind_of(source) is None:
+            raise ValueError(f"{source} is none of {known_suffixes()}; convert it to one of these")
+        else:
+            found.append(source)
+    if doubled := [path for path in found if found.count(path) > 1]:
+        raise ValueError(f"{doubled[0]} is named twice; its documents would be learned twice as often")
+    return found
+
+
+def known_suffixes() -> str:
+    return f"{', '.join((*LINES, *TEXTS, *PARQUET))}, also with {', '.join(COMPRESSED)}"
+
+
+def kind_of(path: Path) -> str | None:
+    """kind_of("a.jsonl.gz") -> ".jsonl"; None of what is no text."""
+    suffixes = path.suffixes
+    if suffixes and suffixes[-1] in COMPRESSED:
+        suffixes = suffixes[:-1]
+        if suffixes[-1:] == [*PARQUET]:
+            return None
+    return suffixes[-1] if suffixes and suffixes[-1] in (*LINES, *TEXTS, *PARQUET) else None
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    """By which a file is known again: size, and a checksum of its two ends."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        digest = hashlib.sha256(file.read(SAMPLE))
+        file.seek(max(0, size - SAMPLE))
+        digest.update(file.read(SAMPLE))
+    return {"path": str(path), "bytes": size, "checksum": digest.hexdigest()}
+
+
+def cut_pieces(path: Path, piece_bytes: int) -> Iterator[Piece]:
+    """At least one; pieces of one file follow each other."""
+    if path.suffix in PARQUET:
+        yield from cut_parquet(path, piece_bytes)
+    elif path.suffix in LINES:
+        for start in range(0, max(1, path.stat().st_size), piece_bytes):
+            yield Piece(file=str(path), start=start, stop=start + piece_bytes)
+    else:
+        yield Piece(file=str(path))
+
+
+def cut_parquet(path: Path, piece_bytes: int) -> Iterator[Piece]:
+    with open_parquet(path) as file:
+        groups = [file.metadata.row_group(n).total_byte_size for n in range(file.metadata.num_row_groups)]
+    start = size = 0
+    for number, group in enumerate(groups):
+        size += group
+        if size >= piece_bytes or number + 1 == len(groups):
+            yield Piece(file=str(path), start=start, stop=number + 1)
+            start, size = number + 1, 0
+
+
+def read_piece(piece: Piece, form: TextForm) -> Iterator[Part]:
+    path = Path(piece.file)
+    kind = kind_of(path)
+    try:
+        if kind in PARQUET:
+            yield from text_parts(read_groups(piece), form.key)
+        elif kind in TEXTS:
+            yield from read_text(path, form.separator)
+        else:
+            yield from text_parts(read_lines(piece), form.key)
+    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"{path} is damaged or cut short ({error}); fetch it again") from error
+
+
+def text_parts(rows: Iterator[tuple[str, Any]], key: str | None) -> Iterator[Part]:
+    for place, row in rows:
+        parts = [*cut_parts(find_text(row, key, place))]
+        for number, part in enumerate(parts, start=1):
+            yield Part(part, number == len(parts), place)
+
+
+def find_text(row: Any, key: str | None, place: str) -> str:
+    if isinstance(row, str) and key is None:
+        return row
+    if not isinstance(row, dict):
+        raise ValueError(f"{place}: expected an object with a text, found {excerpt(row)}; mend this line")
+    wanted = KEYS if key is None else (key,)
+    found = next((name for name in wanted if name in row), None)
+    if found is None:
+        raise ValueError(
+            f"{place}: no column {' or '.join(wanted)}; {name_columns(row, wanted)}; name the text's column "
+            "with --text-key"
+        )
+    text = row[found]
+    if not isinstance(text, str):
+        raise ValueError(f"{place}: {found} must be text, found {excerpt(text)}; mend it, or use --text-key")
+    return text
+
+
+def read_lines(piece: Piece) -> Iterator[tuple[str, Any]]:
+    """Those that begin between `start` and `stop`; a line belongs to one piece, however long it is."""
+    path = Path(piece.file)
+    with open_bytes(path) as file:
+        place = piece.start
+        if place:
+            file.seek(place - 1)
+            place += len(file.readline()) - 1
+        while piece.stop is None or place < piece.stop:
+            line = file.readline()
+            if not line:
+                return
+            first, place = place, place + len(line)
+            line = line.removeprefix(b"\xef\xbb\xbf") if first == 0 else line
+            if line.strip():
+                where = f"{path}, byte {first}"
+                yield where, parse(decode(line, where), where)
+
+
+def decode(line: bytes, place: str) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{place}: not UTF-8 text ({error}); save the file as UTF-8") from error
+
+
+def parse(line: str, place: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, lists in lists in …
+        raise ValueError(
+            f"{place}: not JSON ({error}): {excerpt(line.strip())}; mend or delete this line"
+        ) from None
+
+
+def read_groups(piece: Piece) -> Iterator[tuple[str, Any]]:
+    import pyarrow
+
+    path = Path(piece.file)
+    with open_parquet(path) as file:
+        try:
+            number = 0
+            groups = [*range(piece.start, piece.stop or 0)]
+            for batch in file.iter_batches(batch_size=256, row_groups=groups):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path}, row {number} of groups {piece.start} to {piece.stop}", row
+        except pyarrow.ArrowException as error:
+            raise ValueError(f"{path} is not a readable parquet file ({error}); fetch it again") from error
+
+
+def read_text(path: Path, separator: str | None) -> Iterator[Part]:
+    """Without the separators; documents of white space alone are as empty as others without a word."""
+    part: list[str] = []
+    size = 0
+    with open_bytes(path) as binary, TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file:
+        try:
+            while chunk := file.readline(LONGEST_PART):
+                if separator is not None and chunk.strip() == separator:
+                    yield Part("".join(part), True, str(path))
+                    part, size = [], 0
+                    continue
+                if size + len(chunk) > LONGEST_PART and part:
+                    yield Part("".join(part), False, str(path))
+                    part, size = [], 0
+                part.append(chunk)
+                size += len(chunk)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not UTF-8 text ({error}); save it as UTF-8") from error
+    yield Part("".join(part), True, str(path))
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    match path.suffix:
+        case ".gz":
+            return gzip.open(path, "rb")
+        case ".xz":
+            return lzma.open(path, "rb")
+        case ".bz2":
+            return bz2.open(path, "rb")
+        case ".zst":
+            return open_zst(path)
+    return path.open("rb")
+
+
+def open_zst(path: Path) -> IO[bytes]:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ImportError(f"{path} needs zstandard: pip install zstandard; or compress it as .gz") from error
+    found: IO[bytes] = zstandard.open(path, "rb")
+    return found
+
+
+def open_parquet(path: Path) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError("parquet files need pyarrow: pip install 'foresail[parquet]'") from error
+    try:
+        return pyarrow.parquet.ParquetFile(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is not a readable parquet file ({error}); fetch it again") from error

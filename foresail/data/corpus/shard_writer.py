@@ -1,0 +1,142 @@
+"""One piece of a corpus to one shard: ids and the ends of documents, written aside, synced, renamed; a receipt last.
+
+A shard without its receipt is not done. The same piece gives the same bytes, whoever writes it and however often.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from foresail.data.corpus.documents import Part, Piece, TextForm, read_piece
+from foresail.runlog.atomic import hidden_sibling, sync, write_text
+from foresail.tokenizer.documents import DocumentEncoder
+
+PARTS_AT_ONCE, CHARACTERS_AT_ONCE = 512, 2**20  # that are encoded in one go
+
+
+@dataclass(kw_only=True)
+class Receipt:
+    """What a piece came to. One without documents has no shard."""
+
+    documents: int = 0
+    tokens: int = 0
+    longest: int = 0
+    empty: int = 0
+    mended: int = 0
+    tokens_checksum: str = ""
+    ends_checksum: str = ""
+
+
+@dataclass(kw_only=True)
+class CheckedFile:
+    """A file that is open for writing, with the checksum of what was written."""
+
+    file: IO[bytes]
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    def write(self, numbers: np.ndarray) -> None:
+        content = numbers.tobytes()
+        self.file.write(content)
+        self.digest.update(content)
+
+    def close(self) -> str:
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+        found: str = self.digest.hexdigest()
+        return found
+
+
+def shard_name(number: int) -> str:
+    return f"shard-{number:05}"
+
+
+def receipt_file(folder: Path, number: int) -> Path:
+    return folder / f"{shard_name(number)}.receipt.json"
+
+
+def write_shard(
+    folder: Path, number: int, piece: Piece, form: TextForm, encoder: DocumentEncoder, id_type: str
+) -> Receipt:
+    tokens_file, ends_file = (folder / f"{shard_name(number)}.{suffix}" for suffix in ("tokens", "ends"))
+    receipt = Receipt()
+    with hidden_sibling(tokens_file) as tokens_aside, hidden_sibling(ends_file) as ends_aside:
+        with tokens_aside.open("wb") as tokens_open, ends_aside.open("wb") as ends_open:
+            tokens, ends = CheckedFile(file=tokens_open), CheckedFile(file=ends_open)
+            for ids in encode_documents(mend(read_piece(piece, form), receipt), encoder, receipt):
+                tokens.write(np.array(ids, np.dtype(id_type).newbyteorder("<")))
+                receipt.tokens += len(ids)
+                receipt.longest = max(receipt.longest, len(ids))
+                receipt.documents += 1
+                ends.write(np.array([receipt.tokens], "<i8"))
+            receipt.tokens_checksum, receipt.ends_checksum = tokens.close(), ends.close()
+        if receipt.documents:
+            os.replace(tokens_aside, tokens_file)
+            os.replace(ends_aside, ends_file)
+            sync(folder)
+    write_text(receipt_file(folder, number), json.dumps(asdict(receipt)) + "\n")
+    return receipt
+
+
+def mend(parts: Iterable[Part], receipt: Receipt) -> Iterator[Part]:
+    """JSON can name half a pair of surrogates, which is no character: a question mark stands for it."""
+    mended = False
+    for part in parts:
+        try:
+            part.text.encode()
+        except UnicodeEncodeError:
+            part, mended = part._replace(text=part.text.encode(errors="replace").decode()), True
+        if part.last:
+            receipt.mended += mended
+            mended = False
+        yield part
+
+
+def encode_documents(
+    parts: Iterable[Part], encoder: DocumentEncoder, receipt: Receipt
+) -> Iterator[list[int]]:
+    """Ids of each document that has some, between those that begin and end it."""
+    ids: list[int] = []
+    for some in in_batches(parts):
+        for part, found in zip(some, encode(some, encoder), strict=True):
+            ids += found
+            if part.last:
+                if ids:
+                    yield [*encoder.begin, *ids, encoder.end]
+                else:
+                    receipt.empty += 1
+                ids = []
+
+
+def encode(parts: list[Part], encoder: DocumentEncoder) -> list[list[int]]:
+    """One by one where all together fail, to tell which."""
+    try:
+        return encoder.encode([part.text for part in parts])
+    except ValueError:
+        for part in parts:
+            try:
+                encoder.encode([part.text])
+            except ValueError as error:
+                raise ValueError(f"{part.place}: {error}") from error
+        raise
+
+
+def in_batches(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    some: list[Part] = []
+    size = 0
+    for part in parts:
+        some.append(part)
+        size += len(part.text)
+        if len(some) == PARTS_AT_ONCE or size >= CHARACTERS_AT_ONCE:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some

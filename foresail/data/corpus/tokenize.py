@@ -1,0 +1,232 @@
+"""Texts to a corpus of token shards, on all cores; stopped or killed, the same call goes on with what is left.
+
+    tokenize(["web.jsonl", "books/"], tokenizer="checkpoints/qwen", out=Path("corpora/mix"))
+
+The sources are cut into pieces, one shard each (`documents.py`), so that neither the number of processes nor kills
+change a byte of what comes out. `plan.json` and receipts stand in the folder until the manifest takes their place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foresail.data.corpus.documents import Piece, TextForm, cut_pieces, describe_file, find_files
+from foresail.data.corpus.shard_writer import Receipt, receipt_file, shard_name, write_shard
+from foresail.recipe.corpus import MANIFEST, Manifest, ShardEntry, fingerprint, read_manifest
+from foresail.runlog.atomic import clean_leftovers, explained, write_text
+from foresail.runlog.lock import lock_folder
+from foresail.tokenizer.documents import DocumentEncoder
+from foresail.tokenizer.tokenizer import Tokenizer
+
+PIECE_BYTES = 64 * 2**20  # of text; a shard has about half as many, or a quarter
+PLAN = "plan.json"
+SMALL_VOCABULARY = 2**16  # ids that fit two bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a process needs to make any shard."""
+
+    folder: Path
+    pieces: tuple[Piece, ...]
+    form: TextForm
+    tokenizer: str
+    special_tokens: bool
+
+
+def tokenize(
+    sources: list[str],
+    *,
+    tokenizer: str,
+    out: Path,
+    form: TextForm = TextForm(),
+    special_tokens: bool = False,
+    workers: int = 0,
+    piece_bytes: int = PIECE_BYTES,
+    note: Callable[[int, int], None] = lambda done, total: None,
+) -> Manifest:
+    """`note` hears how many of all pieces are done. `workers` 0: one for every core."""
+    files = find_files(sources)
+    opened = Tokenizer.load(tokenizer)
+    request = {
+        "format": 1,
+        "sources": [describe_file(file) for file in files],
+        "tokenizer": fingerprint(opened.files.definition),
+        "end": opened.eos_ids[0],
+        "text_key": form.key,
+        "separator": form.separator,
+        "special_tokens": special_tokens,
+        "piece_bytes": piece_bytes,
+    }
+    check_folder(out)
+    with explained(out), lock_folder(out):
+        if (done := made_before(out, request)) is not None:
+            return done
+        clean_leftovers(out)
+        pieces = tuple(piece for file in files for piece in cut_pieces(file, piece_bytes))
+        job = Job(folder=out, pieces=pieces, form=form, tokenizer=tokenizer, special_tokens=special_tokens)
+        make_shards(job, workers or len(os.sched_getaffinity(0)), note)
+        manifest = conclude(job, request, opened)
+        remove_receipts(out)
+    return manifest
+
+
+def check_folder(out: Path) -> None:
+    """Nothing of somebody else's is written over."""
+    if out.is_dir() and not (out / PLAN).exists() and not (out / MANIFEST).exists():
+        if foreign := sorted(path.name for path in out.iterdir() if not path.name.startswith(".")):
+            raise FileExistsError(f"{out} holds {foreign[0]} and is no corpus; choose another folder")
+
+
+def made_before(out: Path, request: dict[str, Any]) -> Manifest | None:
+    """The corpus, where this call was made before; a plan that was left unfinished must be the same."""
+    if (out / MANIFEST).exists():
+        manifest = read_manifest(out)
+        if manifest.request != checksum(request):
+            raise FileExistsError(
+                f"{out} is a corpus already, of other sources, another tokenizer or other options; choose another "
+                "folder, or remove it"
+            )
+        remove_receipts(out)
+        return manifest
+    plan, text = out / PLAN, json.dumps(request, indent=1, ensure_ascii=False) + "\n"
+    if plan.exists() and (begun := plan.read_text(encoding="utf-8")) != text:
+        raise ValueError(
+            f"{out} was begun with {first_difference(json.loads(begun), request)}; give the same sources, "
+            "tokenizer and options as then to go on, or remove the folder"
+        )
+    if not plan.exists():
+        write_text(plan, text)
+    return None
+
+
+def first_difference(begun: dict[str, Any], request: dict[str, Any]) -> str:
+    key = next(name for name in {**begun, **request} if begun.get(name) != request.get(name))
+    if key != "sources":
+        return f"another {key.replace('_', ' ')}"
+    paths = [[entry["path"] for entry in side["sources"]] for side in (begun, request)]
+    return "other sources" if paths[0] != paths[1] else "other contents of its sources"
+
+
+def make_shards(job: Job, workers: int, note: Callable[[int, int], None]) -> None:
+    """Those that have no receipt. Of two processes each takes the next piece that nobody has taken."""
+    left = [n for n in range(len(job.pieces)) if not receipt_file(job.folder, n).exists()]
+    workers = min(workers, len(left))
+    total = len(job.pieces)
+    note(total - len(left), total)
+    if workers <= 1:
+        encoder, id_type = open_encoder(job)
+        for done, number in enumerate(left, start=1):
+            write_shard(job.folder, number, job.pieces[number], job.form, encoder, id_type)
+            note(total - len(left) + done, total)
+        return
+    processes = multiprocessing.get_context("spawn")
+    taken, failures = processes.Value("q", 0), processes.SimpleQueue()
+    everyone = [
+        processes.Process(target=work, args=(job, left, taken, failures, os.getpid()), daemon=True)
+        for _ in range(workers)
+    ]
+    for process in everyone:
+        process.start()
+    try:
+        while any(process.is_alive() for process in everyone):
+            next(process for process in everyone if process.is_alive()).join(timeout=0.5)
+            note(sum(receipt_file(job.folder, n).exists() for n in range(total)), total)
+            if not failures.empty():
+                break
+    finally:
+        for process in everyone:
+            process.terminate()
+            process.join()
+    if not failures.empty():
+        raise ValueError(failures.get())
+    if missing := [n for n in left if not receipt_file(job.folder, n).exists()]:
+        codes = sorted({process.exitcode for process in everyone if process.exitcode})
+        raise ValueError(
+            f"a worker process died (exit codes {codes}) and {len(missing)} of {total} pieces are not done; the "
+            "same command goes on with them, with fewer --workers if memory was short"
+        )
+
+
+def work(job: Job, left: list[int], taken: Any, failures: Any, parent: int) -> None:
+    """A process: pieces until none is left, or nobody waits for them."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # every core has a process of its own
+    try:
+        encoder, id_type = open_encoder(job)
+        while os.getppid() == parent:
+            with taken.get_lock():
+                place = taken.value
+                taken.value += 1
+            if place >= len(left):
+                return
+            number = left[place]
+            write_shard(job.folder, number, job.pieces[number], job.form, encoder, id_type)
+    except (ValueError, OSError, ImportError) as error:
+        failures.put(str(error))
+
+
+def open_encoder(job: Job) -> tuple[DocumentEncoder, str]:
+    tokenizer = Tokenizer.load(job.tokenizer)
+    return DocumentEncoder(tokenizer, special_tokens=job.special_tokens), id_type_of(tokenizer.vocab_size)
+
+
+def id_type_of(vocab_size: int) -> str:
+    return "uint16" if vocab_size <= SMALL_VOCABULARY else "uint32"
+
+
+def conclude(job: Job, request: dict[str, Any], tokenizer: Tokenizer) -> Manifest:
+    """All receipts as one manifest, which makes the folder a corpus."""
+    receipts = {
+        number: Receipt(**json.loads(receipt_file(job.folder, number).read_text(encoding="utf-8")))
+        for number in range(len(job.pieces))
+    }
+    shards = [
+        ShardEntry(
+            name=shard_name(number),
+            documents=receipt.documents,
+            tokens=receipt.tokens,
+            tokens_checksum=receipt.tokens_checksum,
+            ends_checksum=receipt.ends_checksum,
+        )
+        for number, receipt in receipts.items()
+        if receipt.documents
+    ]
+    every = receipts.values()
+    empty = sum(receipt.empty for receipt in every)
+    if not shards:
+        raise ValueError(
+            f"the sources hold no text ({empty} empty documents): {', '.join(sorted({p.file for p in job.pieces}))}; "
+            "name files with documents in them"
+        )
+    manifest = Manifest(
+        format=1,
+        tokenizer=str(request["tokenizer"]),
+        vocab_size=tokenizer.vocab_size,
+        id_type="uint16" if id_type_of(tokenizer.vocab_size) == "uint16" else "uint32",
+        request=checksum(request),
+        sources=[entry["path"] for entry in request["sources"]],
+        documents=sum(receipt.documents for receipt in every),
+        tokens=sum(receipt.tokens for receipt in every),
+        longest=max(receipt.longest for receipt in every),
+        empty=empty,
+        mended=sum(receipt.mended for receipt in every),
+        shards=shards,
+    )
+    write_text(job.folder / MANIFEST, manifest.model_dump_json(indent=1) + "\n")
+    return manifest
+
+
+def remove_receipts(folder: Path) -> None:
+    for file in (*folder.glob("shard-*.receipt.json"), folder / PLAN):
+        file.unlink(missing_ok=True)
+
+
+def checksum(request: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,128 @@
+"""A corpus of token shards as its manifest tells it: `foresail data tokenize` makes one. No numpy, no torch here.
+
+corpus/manifest.json        what there is, from which tokenizer, with sizes and checksums
+corpus/shard-00000.tokens   ids of all its documents, one after the other: uint16 or uint32, little-endian
+corpus/shard-00000.ends     where each document ends there: int64, little-endian
+
+read_manifest("corpora/web").tokens -> 1_204_118
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+MANIFEST = "manifest.json"
+ID_BYTES = {"uint16": 2, "uint32": 4}
+END_BYTES = 8
+# What a tokenizer's ids depend on. The rest of its file adds special tokens, cuts or pads, which is not done here.
+DECIDING = ("normalizer", "pre_tokenizer", "model", "added_tokens")
+
+
+class CorpusError(ValueError):
+    """A corpus is not there, not whole, or another one than is needed; the message says what to do."""
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ShardEntry(Record):
+    """Checksums are SHA-256, in hex."""
+
+    name: str
+    documents: int = Field(gt=0)
+    tokens: int = Field(gt=0)
+    tokens_checksum: str
+    ends_checksum: str
+
+
+class Manifest(Record):
+    """`empty` documents were left out; in `mended` ones half characters became question marks."""
+
+    format: Literal[1]
+    tokenizer: str  # its fingerprint
+    vocab_size: int
+    id_type: Literal["uint16", "uint32"]
+    request: str  # a checksum of what was asked for: sources, tokenizer, options
+    sources: list[str]
+    documents: int = Field(gt=0)
+    tokens: int = Field(gt=0)
+    longest: int = Field(gt=0)
+    empty: int = 0
+    mended: int = 0
+    shards: list[ShardEntry]
+
+
+def read_manifest(folder: str | Path) -> Manifest:
+    folder = Path(folder)
+    file = folder / MANIFEST
+    if not folder.is_dir():
+        raise CorpusError(
+            f"there is no corpus {folder}; make it: foresail data tokenize SOURCE --tokenizer DIR --out {folder}"
+        )
+    if not file.is_file():
+        raise CorpusError(
+            f"{folder} has no {MANIFEST}: it is no corpus, or its making was stopped; the same "
+            "`foresail data tokenize` goes on with it"
+        )
+    try:
+        manifest = Manifest.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CorpusError(f"{file} is damaged ({where} {first['msg']}); make the corpus again") from None
+    if mistakes := [*total_mistakes(manifest)]:
+        raise CorpusError(f"{file} is damaged ({mistakes[0]}); make the corpus again")
+    return manifest
+
+
+def total_mistakes(manifest: Manifest) -> Iterator[str]:
+    for name in ("documents", "tokens"):
+        total = sum(getattr(shard, name) for shard in manifest.shards)
+        if total != getattr(manifest, name):
+            yield f"its shards have {total} {name}, not {getattr(manifest, name)}"
+
+
+def size_mistakes(folder: str | Path, manifest: Manifest) -> Iterator[str]:
+    """Files that are missing, cut short or too long."""
+    for shard in manifest.shards:
+        sizes = {
+            "tokens": shard.tokens * ID_BYTES[manifest.id_type],
+            "ends": shard.documents * END_BYTES,
+        }
+        for suffix, size in sizes.items():
+            file = Path(folder) / f"{shard.name}.{suffix}"
+            if not file.is_file():
+                yield f"{file} is missing; restore it, or make the corpus again"
+            elif (found := file.stat().st_size) != size:
+                yield f"{file} has {found:,} bytes and not {size:,}; restore it, or make the corpus again"
+
+
+def tokenizer_mistakes(folder: str | Path, manifest: Manifest, tokenizer: str | Path) -> Iterator[str]:
+    """`tokenizer` is a directory."""
+    if tokenizer_fingerprint(tokenizer) != manifest.tokenizer:
+        yield (
+            f"{folder} was made with another tokenizer than that of {tokenizer}, whose ids mean something else; "
+            f"tokenize its texts with --tokenizer {tokenizer}, or use the tokenizer that it was made with"
+        )
+
+
+def tokenizer_fingerprint(directory: str | Path) -> str:
+    file = Path(directory) / "tokenizer.json"
+    return fingerprint(file.read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=4)
+def fingerprint(definition: str) -> str:
+    """The same for two texts of `tokenizer.json` that give the same ids: order of keys and blanks do not count."""
+    content = json.loads(definition)
+    deciding = {name: content.get(name) for name in DECIDING}
+    text = json.dumps(deciding, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,282 @@
+"""Texts become token shards: every document is there, in order, whoever makes them and whatever is killed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from foresail.data.corpus import documents, shard_writer, tokenize
+from foresail.data.corpus.corpus import Corpus
+from foresail.data.corpus.documents import TextForm
+from foresail.recipe.corpus import CorpusError
+from foresail.runlog import atomic
+from foresail.tokenizer import documents as tokenizer_documents
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.tokenizer.train import train_bpe
+
+TEXT = some.one_of(
+    some.text(max_size=40),
+    some.sampled_from(["", " ", "\n", "word " * 300, "x" * 900, "\u2028 \x00 \x1f", "😀" * 50]),
+)
+DOCUMENTS = some.lists(TEXT, min_size=1, max_size=30).filter(any)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_bpe(["one two three word word"], vocab_size=280, alphabet="bytes").save(folder)
+    return folder
+
+
+def write_jsonl(path: Path, texts: list[str]) -> str:
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return str(path)
+
+
+def read_all(corpus: Corpus) -> list[list[int]]:
+    lengths = corpus.lengths(np.arange(corpus.num_documents)).tolist()
+    return [corpus.read(number, 0, length).tolist() for number, length in enumerate(lengths)]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
+
+
+@settings(max_examples=25)
+@given(texts=DOCUMENTS, piece_bytes=some.integers(20, 3000), part=some.integers(5, 200))
+def test_every_document_comes_out_as_it_went_in(
+    tokenizer: Path, tmp_path_factory: pytest.TempPathFactory, texts: list[str], piece_bytes: int, part: int
+) -> None:
+    folder = tmp_path_factory.mktemp("corpus")
+    source = write_jsonl(folder / "a.jsonl", texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)  # nothing is killed here, and a disk takes its time
+        for module in (documents, tokenizer_documents):
+            patch.setattr(module, "LONGEST_PART", part)
+        made = tokenize.tokenize(
+            [source], tokenizer=str(tokenizer), out=folder / "out", workers=1, piece_bytes=piece_bytes
+        )
+    corpus, opened = Corpus(folder / "out"), Tokenizer.load(tokenizer)
+    kept = [text for text in texts if text]
+    found = read_all(corpus)
+    assert [opened.decode(ids[:-1]) for ids in found] == kept
+    assert {ids[-1] for ids in found} == {opened.eos_ids[0]}
+    assert (made.documents, made.empty) == (len(kept), len(texts) - len(kept))
+    assert made.tokens == sum(map(len, found)) and made.longest == max(map(len, found))
+    assert [*corpus.verify()] == []
+
+
+class Countdown:
+    """Kills its process at the n-th of the calls that write, sync or rename something."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def before(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **options)
+
+        return counted
+
+
+def killed_at(calls: int, work: Callable[[], object]) -> bool:
+    """In a process of its own; whether it was killed rather than done."""
+    child = os.fork()
+    if child == 0:
+        countdown = Countdown(calls)
+        for owner, name in ((os, "replace"), (os, "fsync"), (shard_writer.CheckedFile, "write")):
+            setattr(owner, name, countdown.before(getattr(owner, name)))
+        for owner, name in ((Path, "write_text"), (Path, "unlink"), (atomic, "sync")):
+            setattr(owner, name, countdown.before(getattr(owner, name)))
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def test_kills_at_any_moment_change_no_byte(
+    tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
+    source = write_jsonl(tmp_path / "a.jsonl", [f"text {n} " * (n % 7) for n in range(30)])
+
+    def make(out: str) -> None:
+        tokenize.tokenize(
+            [source], tokenizer=str(tokenizer), out=tmp_path / out, workers=1, piece_bytes=400
+        )
+
+    make("calm")
+    numbers, kills = random.Random(0), 0
+    for attempt in range(12):
+        out = f"disturbed-{attempt}"
+        while killed_at(numbers.randint(1, 60), lambda out=out: make(out)):  # type: ignore[misc]
+            kills += 1
+        assert contents(tmp_path / out) == contents(tmp_path / "calm")
+    assert kills > 12
+
+
+def test_the_number_of_processes_changes_no_byte(tokenizer: Path, tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "a.jsonl", [f"text {n}" for n in range(40)])
+    for workers in (1, 2):
+        tokenize.tokenize(
+            [source], tokenizer=str(tokenizer), out=tmp_path / str(workers), workers=workers, piece_bytes=200
+        )
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
+
+
+def test_a_bad_line_is_named_by_whatever_process_finds_it(tokenizer: Path, tmp_path: Path) -> None:
+    source = write_jsonl(tmp_path / "a.jsonl", ["good"] * 20)
+    with Path(source).open("a") as file:
+        file.write('{"text": 7}\n')
+    for workers in (1, 2):
+        with pytest.raises(ValueError, match=r"a.jsonl, byte 340: text must be text, found 7"):
+            tokenize.tokenize(
+                [source], tokenizer=str(tokenizer), out=tmp_path / str(workers), workers=workers, piece_bytes=99
+            )
+
+
+def test_all_forms_of_files_give_the_same_documents(tokenizer: Path, tmp_path: Path) -> None:
+    texts = ["one", "two\nlines", "three"]
+    lines = "".join(json.dumps({"content": text}) + "\n" for text in texts)
+    (tmp_path / "plain.jsonl").write_text("\ufeff" + lines + "\n")
+    (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / "packed.jsonl.xz").write_bytes(lzma.compress(lines.encode()))
+    (tmp_path / "books").mkdir()
+    for number, text in enumerate(texts):
+        (tmp_path / "books" / f"{number}.txt").write_text(text)
+    (tmp_path / "separated.txt").write_text("one\n<end>\ntwo\nlines\n<end>\nthree")
+    sources = ["plain.jsonl", "packed.jsonl.gz", "packed.jsonl.xz", "books", "separated.txt"]
+    parquet = pytest.importorskip("pyarrow.parquet", reason="parquet needs pyarrow")
+    table = pytest.importorskip("pyarrow").table({"text": texts})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    opened, found = Tokenizer.load(tokenizer), {}
+    for source in [*sources, "a.parquet"]:
+        out = tmp_path / f"of-{source}"
+        form = TextForm(separator="<end>")
+        tokenize.tokenize(
+            [str(tmp_path / source)], tokenizer=str(tokenizer), out=out, form=form, workers=1, piece_bytes=30
+        )
+        found[source] = [opened.decode(ids[:-1]).removesuffix("\n") for ids in read_all(Corpus(out))]
+    assert found == dict.fromkeys(found, texts)
+
+
+def test_names_of_special_tokens_are_text_unless_asked_for(tokenizer: Path, tmp_path: Path) -> None:
+    opened = Tokenizer.load(tokenizer)
+    name = opened.decode([opened.eos_ids[0]])
+    source = write_jsonl(tmp_path / "a.jsonl", [f"a{name}b"])
+    ids = {}
+    for special in (False, True):
+        out = tmp_path / str(special)
+        tokenize.tokenize([source], tokenizer=str(tokenizer), out=out, special_tokens=special, workers=1)
+        [ids[special]] = read_all(Corpus(out))
+    assert ids[False].count(opened.eos_ids[0]) == 1 and opened.decode(ids[False][:-1]) == f"a{name}b"
+    assert ids[True].count(opened.eos_ids[0]) == 2
+
+
+@pytest.fixture(scope="module")
+def corpus(tokenizer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    source = write_jsonl(folder / "a.jsonl", [f"text {n}" for n in range(20)])
+    tokenize.tokenize([source], tokenizer=str(tokenizer), out=folder / "out", workers=1, piece_bytes=150)
+    return folder / "out"
+
+
+def test_any_change_of_any_file_is_found(corpus: Path, tmp_path: Path) -> None:
+    """Of the size when it is opened, of the content by reading all of it."""
+    numbers = random.Random(0)
+    files = [path.name for path in corpus.iterdir() if path.suffix in (".tokens", ".ends")]
+    for attempt in range(30):
+        damaged = shutil.copytree(corpus, tmp_path / str(attempt))
+        file = damaged / numbers.choice(files)
+        content = bytearray(file.read_bytes())
+        match numbers.choice(["flip", "cut", "lengthen", "remove"]):
+            case "flip":
+                content[numbers.randrange(len(content))] ^= 1 << numbers.randrange(8)
+                file.write_bytes(content)
+                try:
+                    found = [*Corpus(damaged).verify()]
+                except CorpusError as error:
+                    found = [str(error)]
+                assert len(found) == 1 and file.name in found[0] and "not what was written" in found[0]
+                continue
+            case "cut":
+                file.write_bytes(content[: numbers.randrange(len(content))])
+            case "lengthen":
+                file.write_bytes(content + b"x")
+            case _:
+                file.unlink()
+        with pytest.raises(CorpusError, match=rf"{file.name} (has .* bytes|is missing)"):
+            Corpus(damaged)
+
+
+def test_a_damaged_manifest_is_told(corpus: Path, tmp_path: Path) -> None:
+    damaged = shutil.copytree(corpus, tmp_path / "damaged")
+    manifest = json.loads((damaged / "manifest.json").read_text())
+    for change in ({"tokens": 5}, {"documents": "9"}, {"format": 2}, {"more": 1}):
+        (damaged / "manifest.json").write_text(json.dumps(manifest | change))
+        with pytest.raises(CorpusError, match="manifest.json is damaged"):
+            Corpus(damaged)
+    (damaged / "manifest.json").unlink()
+    with pytest.raises(CorpusError, match="its making was stopped"):
+        Corpus(damaged)
+    with pytest.raises(CorpusError, match="foresail data tokenize SOURCE"):
+        Corpus(tmp_path / "nowhere")
+
+
+def test_another_tokenizer_is_refused(corpus: Path) -> None:
+    with pytest.raises(CorpusError, match="another tokenizer"):
+        Corpus(corpus, tokenizer="0" * 64)
+
+
+def test_a_folder_goes_on_only_with_what_it_began_with(tokenizer: Path, tmp_path: Path) -> None:
+    source, other = (write_jsonl(tmp_path / name, ["a text"]) for name in ("a.jsonl", "b.jsonl"))
+    out = tmp_path / "out"
+    made = tokenize.tokenize([source], tokenizer=str(tokenizer), out=out, workers=1)
+    assert tokenize.tokenize([source], tokenizer=str(tokenizer), out=out, workers=1) == made
+    with pytest.raises(FileExistsError, match="a corpus already, of other sources"):
+        tokenize.tokenize([other], tokenizer=str(tokenizer), out=out, workers=1)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    with pytest.raises(FileExistsError, match="holds thesis.txt and is no corpus"):
+        tokenize.tokenize([source], tokenizer=str(tokenizer), out=tmp_path / "mine", workers=1)
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    (begun / "plan.json").write_text(json.dumps({"sources": [{"path": source}], "end": 0}))
+    with pytest.raises(ValueError, match=r"was begun with .*; give the same sources"):
+        tokenize.tokenize([source], tokenizer=str(tokenizer), out=begun, workers=1)
+
+
+def test_sources_without_any_text_are_an_error(tokenizer: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    empty = write_jsonl(tmp_path / "empty.jsonl", [])
+    blank = write_jsonl(tmp_path / "blank.jsonl", ["", ""])
+    for source, told in (
+        (empty, r"hold no text \(0 empty"),
+        (blank, r"hold no text \(2 empty"),
+        (str(tmp_path / "folder"), "holds no file of texts"),
+        (str(tmp_path / "nothing.jsonl"), "does not exist"),
+        (str(tokenizer / "tokenizer.json"), "byte 0: "),
+    ):
+        with pytest.raises((ValueError, FileNotFoundError), match=told):
+            tokenize.tokenize([source], tokenizer=str(tokenizer), out=tmp_path / "out" / Path(source).stem, workers=1)
