@@ -171,3 +171,35 @@ def verify_corpus(
     if wrong:
         raise ValueError("\n".join(wrong))
     print(f"{corpus} is whole: {opened.num_tokens:,} tokens in {opened.num_documents:,} documents")
+
+
+@data_app.command(name="make-long-context")
+def make_long_context(
+    tokenizer: Annotated[str, typer.Option(help="directory of the tokenizer, as of the model to train")],
+    out: Annotated[Path, typer.Option(help="JSONL file to write, for `foresail data tokenize`")],
+    count: Annotated[int, typer.Option(min=1, help="documents")] = 1000,
+    lengths: Annotated[str, typer.Option(help="shortest and longest, in tokens")] = "512-4096",
+    kinds: Annotated[
+        str, typer.Option(help="all, or some of drill, niah_single, …, vt, cwe, fwe, line_retrieval")
+    ] = "all",
+    filler: Annotated[
+        str | None, typer.Option(help="JSONL or text file to hide needles in; default: made sentences")
+    ] = None,
+    seed: Annotated[int, typer.Option()] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="processes; 0: one for every core")] = 0,
+) -> None:
+    """Needles, variables, words and lines to find, written out with their answers: documents to learn from."""
+    import os
+
+    from foresail.data.generators import to_range
+    from foresail.data.long_context.document_file import kinds_of, write_documents
+    from foresail.data.long_context.documents import DocumentPlan
+
+    plan = DocumentPlan(
+        lengths=to_range("make-long-context", "lengths", lengths), kinds=kinds_of(kinds), seed=seed
+    )
+    with telling("nothing of it is kept"):
+        write_documents(
+            out, plan, tokenizer=tokenizer, count=count, filler=filler, workers=workers or os.cpu_count() or 1
+        )
+    print(f"{out}: {count} documents of {lengths} tokens")

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean
 
-from foresail.data.long_context.filler import Filler, TextFiller, made_filler
+from foresail.data.long_context.filler import Filler
 from foresail.data.long_context.fit import Encode
 from foresail.data.long_context.item import Item, recall
 from foresail.data.long_context.tasks import WITHOUT_DEPTH, make_item, spread_depths
-from foresail.data.long_context.texts import read_texts
+from foresail.data.long_context.texts import open_filler
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.evaluation.checkpoint import choose_engine
@@ -157,10 +156,6 @@ def answer_room(task: str, length: int, encode: Encode, tokenizer: Tokenizer, fi
         for index in range(PROBES)
     )
     return round(ROOM * max(len(tokenizer.encode(probe.solution)) for probe in probes)) + MARGIN
-
-
-def open_filler(source: str | None) -> Filler:
-    return made_filler if source is None else TextFiller(read_texts(Path(source)))
 
 
 def choose_encode(tokenizer: Tokenizer, chat: bool) -> Callable[[str], list[int]]:

@@ -8,6 +8,7 @@ All of it is counted on the whole text, as the model's tokenizer cuts it.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,34 @@ Write = Callable[[int, str], str]  # the prompt with so many units, and this pad
 PADS = (" .", " a", ".", " x", "a")  # most tokenizers have a token for the first
 SMALL_GAP = 6  # tokens that padding may fill although another unit would fit
 MOST_STEPS_BACK = 8  # units given up when no padding has the right number of tokens
+MOST_KNOWN = 200_000  # words whose tokens are remembered
+WORDS = re.compile(r" ?\S+|\s")
 REACH = 48  # characters on either side within which a tokenizer's cuts may change
+
+
+class TooShort(ValueError):
+    """The parts of a prompt that are no filler have more tokens than were asked for."""
+
+
+class WordCounts:
+    """About as many tokens as `encode` gives, many times faster: every word is encoded once, on its own.
+
+    len(WordCounts(encode)("two words")) -> 2
+    """
+
+    def __init__(self, encode: Encode) -> None:
+        self._encode = encode
+        self._known: dict[str, int] = {}
+
+    def __call__(self, text: str) -> Sequence[int]:
+        return range(sum(map(self._count, WORDS.findall(text))))
+
+    def _count(self, word: str) -> int:
+        if word not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[word] = len(self._encode(word))
+        return self._known[word]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +62,7 @@ def fit(write: Write, encode: Encode, length: int, *, what: str, each: float) ->
     """The text with `length` tokens. `what` is its name in errors, `each` about how many tokens a unit has."""
     shortest = Fitted(text=write(0, ""), ids=tuple(encode(write(0, ""))), units=0)
     if len(shortest.ids) > length:
-        raise ValueError(
+        raise TooShort(
             f"{what} needs at least {len(shortest.ids)} tokens with this tokenizer, and {length} were asked for"
         )
     found = most_that_fits(write, encode, length, shortest, each)

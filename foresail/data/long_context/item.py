@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Item:
     """`ids` is the prompt as tokens, as many as were asked for; `solution` is how it goes on when all is right.
 
-    `depth` is where a needle that is asked for stands, from 0 (first) to 1 (last); None: what the task asks for is all
-    over the text.
+    `depth` is where a needle that is asked for stands, from 0 (first) to 1 (last); None: what the task asks for is
+    all over the text.
     """
 
     task: str

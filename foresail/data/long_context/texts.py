@@ -1,29 +1,28 @@
-"""Texts of a corpus in files, plain or packed: JSONL with a column `text`, or text with a document a paragraph."""
+"""Texts to hide needles in, from the files that corpora are made of."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import lzma
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
+from foresail.data.corpus.documents import TextForm, cut_pieces, find_files, read_piece
+from foresail.data.long_context.filler import Filler, TextFiller, made_filler
+
+PIECE_BYTES = 2**26
 
 
-def read_texts(path: Path, column: str = "text") -> Iterator[str]:
-    """read_texts(Path("en.jsonl.xz")) -> "She looked down the road.", …"""
-    name = path.name.removesuffix(path.suffix) if path.suffix in OPENERS else path.name
-    with OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
-        if not name.endswith((".jsonl", ".json")):
-            yield from (part for part in file.read().split("\n\n") if part.strip())
-            return
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                row = json.loads(line)
-                if not isinstance(row.get(column), str):
-                    raise ValueError(
-                        f"line {number} of {path} has no text in {column!r}; it has {', '.join(row)}"
-                    )
-                yield row[column]
+def read_texts(path: Path) -> Iterator[str]:
+    """Documents of a JSONL, parquet or text file, or of a folder of them, compressed too."""
+    parts: list[str] = []
+    for file in find_files([str(path)]):
+        for piece in cut_pieces(file, PIECE_BYTES):
+            for part in read_piece(piece, TextForm()):
+                parts.append(part.text)
+                if part.last:
+                    yield "".join(parts)
+                    parts = []
+
+
+def open_filler(source: str | None) -> Filler:
+    """Sentences of these files; None: made ones."""
+    return made_filler if source is None else TextFiller(read_texts(Path(source)))
