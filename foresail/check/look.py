@@ -70,7 +70,7 @@ def open_tokenizer(recipe: Stage) -> tuple[Tokenizer | None, list[Finding]]:
     if (
         place is None
         or not Path(place).is_dir()
-        or any(check_tokenizer(Path(place), None, model.chat_template))
+        or any(check_tokenizer(Path(place), None, model.chat_template, chats=recipe.chats))
     ):
         return None, []
     try:

@@ -75,7 +75,7 @@ def join_batches(stages: Sequence[Batches], steps: int) -> Batches:
     """A run over all stages of a curriculum; the rest is that of the stage with the largest steps."""
     run = Batch(
         name=f"run of {steps} steps",
-        prompts=sum(stage.run.prompts or 0 for stage in stages),
+        prompts=None if stages[0].run.prompts is None else sum(stage.run.prompts or 0 for stage in stages),
         samples=sum(stage.run.samples for stage in stages),
         tokens=sum(stage.run.tokens for stage in stages),
         updates=sum(stage.run.updates or 0 for stage in stages),

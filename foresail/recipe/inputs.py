@@ -61,7 +61,10 @@ def is_whole_safetensors(file: Path) -> bool:
     return file.stat().st_size == 8 + length + max(ends, default=0)
 
 
-def check_tokenizer(directory: Path, shape: ModelShape | None, template: str | None = None) -> Iterator[str]:
+def check_tokenizer(
+    directory: Path, shape: ModelShape | None, template: str | None = None, *, chats: bool = True
+) -> Iterator[str]:
+    """`chats`: whether it must have a chat template."""
     file = directory / "tokenizer.json"
     if not file.is_file():
         yield f"{directory} has no tokenizer.json; set model.tokenizer to a directory that has one"
@@ -79,7 +82,7 @@ def check_tokenizer(directory: Path, shape: ModelShape | None, template: str | N
     if template is not None:
         if not Path(template).is_file():
             yield f"model.chat_template {template} is no file; name one with a chat template in Jinja"
-    elif not has_chat_template(directory):
+    elif chats and not has_chat_template(directory):
         yield (
             f"{directory} has no chat template, and prompts are messages; put one in chat_template.jinja there, as "
             "an instruct model of the same family has it"

@@ -88,12 +88,13 @@ def input_refusals(recipe: Stage, shape: ModelShape | None) -> Iterator[str]:
         yield from inputs.check_weights(Path(model.path))
     tokenizer = model.tokenizer or (model.path if shape is not None else None)
     if tokenizer is not None:
-        yield from inputs.check_tokenizer(Path(tokenizer), shape, model.chat_template)
+        told = inputs.check_tokenizer(Path(tokenizer), shape, model.chat_template, chats=recipe.chats)
+        yield from told
     for key, source in recipe.sources().items():
         yield from inputs.check_source(key, source)
     if recipe.run.wandb is not None:
         yield from inputs.check_wandb()
-    if shape is not None and recipe.max_length > shape.max_context:
+    if shape is not None and recipe.max_length > shape.max_context and not recipe.lengthens:
         yield recipe.context_refusal(shape.max_context)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias
 
 from pydantic import BeforeValidator, Field, Strict, ValidationError
 
@@ -75,25 +75,35 @@ Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneO
 Source: TypeAlias = Problems | Conversations
 
 
+class Labelled(Protocol):
+    @property
+    def label(self) -> str: ...
+
+
+class Weighted(Protocol):
+    @property
+    def weight(self) -> float | None: ...
+
+
 def named(key: str, sources: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """Each source with its place in the recipe: "data" where there is one, else "data#1", "data#2", …"""
     for number, source in enumerate(sources, start=1):
         yield (key if len(sources) == 1 else f"{key}#{number}"), source
 
 
-def name_mistakes(key: str, sources: Sequence[Source]) -> Iterator[str]:
+def name_mistakes(key: str, sources: Sequence[Labelled]) -> Iterator[str]:
     counts = Counter(source.label for source in sources)
     for place, source in named(key, sources):
         if counts[source.label] > 1:
             yield f'{place} is called "{source.label}", and so is another; give each a name of its own'
 
 
-def weight_mistakes(sources: Sequence[ProblemSource] | Sequence[Conversations]) -> Iterator[str]:
+def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
     without = [place for place, source in named("data", sources) if source.weight is None]
     if without and len(without) < len(sources):
         yield (
             f"{' and '.join(without)} has no weight and others have one; set weight in every [[data]], or in none "
-            "(then each is drawn from by its number of rows)"
+            "(then each is drawn from by its size)"
         )
 
 

@@ -38,6 +38,8 @@ class Stage(CheckedPart):
     """A stage's recipe: the tables of `parts` put together, with the checks across them."""
 
     unit: ClassVar[str] = "samples"  # what batches are made of, in words
+    chats: ClassVar[bool] = True  # whether it needs a chat template
+    lengthens: ClassVar[bool] = False  # whether it may make the model's context longer
 
     if TYPE_CHECKING:
         # Every stage declares these itself, in the order in which its recipe.toml shows them.
@@ -46,11 +48,14 @@ class Stage(CheckedPart):
         model: parts.Model
         lora: parts.OptionalLora
         cluster: Cluster
-        steps: int
         micro_batch_tokens: parts.MicroBatchTokens
         recompute: parts.Recompute
         optimizer: parts.Optimizer
         checkpoints: parts.Checkpoints
+
+        @property
+        def steps(self) -> int:
+            """Rounds of the stage's loop."""
 
         @property
         def max_length(self) -> int:

@@ -28,6 +28,11 @@ class StageEntry:
 
 
 STAGES = {
+    "pretrain": StageEntry(
+        recipe="foresail.recipe.pretrain:Pretrain",
+        function="foresail.train.pretrain:run_pretrain",
+        help="Pretraining on token shards, in stages.",
+    ),
     "sft": StageEntry(
         recipe="foresail.recipe.sft:Sft",
         function="foresail.train.sft:run_sft",

@@ -35,6 +35,7 @@ class DocumentEncoder:
         return found
 
     def _explain_unknown(self, text: str) -> str:
+        assert self._unknown_id is not None
         encoding = self._core.encode(text, add_special_tokens=False)
         start, end = encoding.offsets[encoding.ids.index(self._unknown_id)]
         return (

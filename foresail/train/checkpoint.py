@@ -39,10 +39,12 @@ class Progress:
 
     step: int = 0
     updates: int = 0
-    position: int = 0  # problems or conversations taken from the data so far
+    position: int = 0  # problems, conversations or tokens taken from the data so far
     share: float = 1.0  # of the last step's groups that taught something: how many to launch
     easy: list[str] = field(default_factory=list)  # ids of problems in the easy pool
-    places: dict[str, int] = field(default_factory=dict)  # problems taken from each level's deck
+    places: dict[str, int] = field(default_factory=dict)  # taken from each level's deck, or of each corpus
+    rows: dict[str, int] = field(default_factory=dict)  # of each corpus, taken of its window of documents
+    tokens: dict[str, int] = field(default_factory=dict)  # of each corpus, that were learned from
     rates: dict[str, list[float]] = field(default_factory=dict)  # latest pass rates, where a window is set
     ahead: int = 0  # steps of the curriculum left out, for every answer was right before they came
     data: str = ""  # what the problems or conversations were: how many, and a checksum of them

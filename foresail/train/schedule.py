@@ -1,10 +1,12 @@
-"""The learning rate as a pure function of the update's number."""
+"""The learning rate as a pure function of the update's number, or of the tokens that were learned from."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 from foresail.recipe.parts import Optimizer
+from foresail.recipe.pretrain_stage import PretrainStage, Where, rate_of
 
 
 def learning_rate(update: int, total_updates: int, settings: Optimizer) -> float:
@@ -19,3 +21,36 @@ def learning_rate(update: int, total_updates: int, settings: Optimizer) -> float
     progress = (update - settings.warmup) / max(1, total_updates - settings.warmup)
     left = {"linear": 1.0 - progress, "cosine": 0.5 * (1.0 + math.cos(math.pi * progress))}[settings.schedule]
     return settings.lr * (settings.final_share + (1 - settings.final_share) * left)
+
+
+# By tokens: pretraining.
+
+FALLS: dict[str, Callable[[float], float]] = {
+    "linear": lambda progress: 1.0 - progress,
+    "cosine": lambda progress: 0.5 * (1.0 + math.cos(math.pi * progress)),
+    "sqrt": lambda progress: 1.0 - math.sqrt(progress),
+}
+
+
+def stage_rate(stage: PretrainStage, done: int, *, lr: float, before: float) -> float:
+    """The rate of an update that ends after `done` tokens of its stage.
+
+    `before` is the rate at the end of the stage before, from which a warm-up rises, or falls. With lr 1, before 0,
+    100 tokens, 20 of warm-up and a linear fall of 40: 0.5 after 10, 1 after 20 to 60, 0.5 after 80, 0 after 100.
+    """
+    if done < stage.warmup_tokens:
+        return before + (lr - before) * done / stage.warmup_tokens
+    if stage.decay == "constant":
+        return lr
+    fall = stage.decay_tokens or stage.tokens - stage.warmup_tokens
+    progress = min(1.0, max(0.0, (done - (stage.tokens - fall)) / max(1, fall)))
+    return stage.final_lr + (lr - stage.final_lr) * FALLS[stage.decay](progress)
+
+
+def token_rate(stages: Sequence[PretrainStage], where: Where, after: int, lr: float) -> float:
+    """Of an update in that stage that ends after `after` of its tokens; `lr` is that of stages without one."""
+    before = 0.0
+    for stage in stages[: where.stage]:
+        before = stage_rate(stage, stage.tokens, lr=rate_of(stage, lr), before=before)
+    stage = stages[where.stage]
+    return stage_rate(stage, min(after, stage.tokens), lr=rate_of(stage, lr), before=before)

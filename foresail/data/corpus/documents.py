@@ -191,7 +191,10 @@ def decode(line: bytes, place: str) -> str:
 def parse(line: str, place: str) -> Any:
     try:
         return json.loads(line)
-    except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, lists in lists in …
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # no JSON, a number of thousands of digits, lists in lists in …
         raise ValueError(
             f"{place}: not JSON ({error}): {excerpt(line.strip())}; mend or delete this line"
         ) from None
@@ -234,7 +237,7 @@ def read_text(path: Path, separator: str | None) -> Iterator[Part]:
     yield Part("".join(part), True, str(path))
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> Any:
     match path.suffix:
         case ".gz":
             return gzip.open(path, "rb")

@@ -122,9 +122,7 @@ def test_kills_at_any_moment_change_no_byte(
     source = write_jsonl(tmp_path / "a.jsonl", [f"text {n} " * (n % 7) for n in range(30)])
 
     def make(out: str) -> None:
-        tokenize.tokenize(
-            [source], tokenizer=str(tokenizer), out=tmp_path / out, workers=1, piece_bytes=400
-        )
+        tokenize.tokenize([source], tokenizer=str(tokenizer), out=tmp_path / out, workers=1, piece_bytes=400)
 
     make("calm")
     numbers, kills = random.Random(0), 0
@@ -152,7 +150,11 @@ def test_a_bad_line_is_named_by_whatever_process_finds_it(tokenizer: Path, tmp_p
     for workers in (1, 2):
         with pytest.raises(ValueError, match=r"a.jsonl, byte 340: text must be text, found 7"):
             tokenize.tokenize(
-                [source], tokenizer=str(tokenizer), out=tmp_path / str(workers), workers=workers, piece_bytes=99
+                [source],
+                tokenizer=str(tokenizer),
+                out=tmp_path / str(workers),
+                workers=workers,
+                piece_bytes=99,
             )
 
 
@@ -279,4 +281,6 @@ def test_sources_without_any_text_are_an_error(tokenizer: Path, tmp_path: Path) 
         (str(tokenizer / "tokenizer.json"), "byte 0: "),
     ):
         with pytest.raises((ValueError, FileNotFoundError), match=told):
-            tokenize.tokenize([source], tokenizer=str(tokenizer), out=tmp_path / "out" / Path(source).stem, workers=1)
+            tokenize.tokenize(
+                [source], tokenizer=str(tokenizer), out=tmp_path / "out" / Path(source).stem, workers=1
+            )

@@ -1,0 +1,78 @@
+"""Rows of a mixture: whose turn it is, by weight, and where each corpus goes on.
+
+    rows, places = draw_rows(supplies, places, first=row_number, count=32)
+
+Whose turn it is follows from the row's number alone, and is spread evenly: after any number of rows each corpus has
+had its share of them, but for one or two. One that has had all its epochs is left out, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from foresail.data.corpus.windows import Place, Row, Windows
+from foresail.data.selection.lineup import choose
+
+GOLDEN = 0x9E3779B97F4A7C15  # of 2^64: multiples of it are spread more evenly than those of any other number
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusSupply:
+    """What a stage draws from one corpus."""
+
+    windows: Windows
+    weight: float
+    epochs: int | None
+
+    @property
+    def name(self) -> str:
+        return self.windows.name
+
+    def has_more(self, place: Place) -> bool:
+        return self.epochs is None or place.document < self.epochs * self.windows.corpus.num_documents
+
+    def take(self, place: Place) -> tuple[Row, Place]:
+        window = self.windows.at(place.document)
+        row = window.rows[place.row]
+        after = place.row + 1
+        return row, Place(window.stop, 0) if after == len(window.rows) else Place(place.document, after)
+
+    def epochs_done(self, place: Place) -> float:
+        """Passes over its documents, those of a window by the rows of it that were taken."""
+        count, documents = self.windows.corpus.num_documents, float(place.document)
+        if place.row:
+            window = self.windows.at(place.document)
+            documents += place.row / len(window.rows) * (window.stop - window.start)
+        return documents / count
+
+    def leave_window(self, place: Place) -> tuple[Place, int]:
+        """For a stage of another length: after the window that was begun, and the tokens of it that were not taken.
+
+        They come in the next epoch again.
+        """
+        if not place.row:
+            return place, 0
+        window = self.windows.at(place.document)
+        return Place(window.stop, 0), sum(row.num_tokens for row in window.rows[place.row :])
+
+
+def draw_rows(
+    supplies: Sequence[CorpusSupply], places: Mapping[str, Place], *, first: int, count: int
+) -> tuple[list[Row], dict[str, Place]]:
+    """`count` rows, of which the first is the `first`-th of its stage; fewer where all corpora have ended."""
+    after = {supply.name: places.get(supply.name, Place()) for supply in supplies}
+    rows: list[Row] = []
+    for number in range(first, first + count):
+        live = [supply for supply in supplies if supply.has_more(after[supply.name])]
+        if not live:
+            break
+        supply = live[choose([supply.weight for supply in live], turn(number))]
+        row, after[supply.name] = supply.take(after[supply.name])
+        rows.append(row)
+    return rows, {**places, **after}
+
+
+def turn(number: int) -> float:
+    """In [0, 1): turn(0) -> 0, turn(1) -> 0.618…, turn(2) -> 0.236…"""
+    return ((number * GOLDEN) % 2**64 >> 11) * 2.0**-53

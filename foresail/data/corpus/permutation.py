@@ -1,0 +1,51 @@
+"""A random order of n things that is computed place by place: nothing is ever shuffled in memory.
+
+    permute(np.arange(5), 5, "web", 0) -> every number below 5 once, in an order that belongs to ("web", 0)
+
+A Feistel network turns numbers of an even number of bits into each other; what falls beyond n is turned again until
+it falls inside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+ROUNDS = 6
+STEP = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def permute(places: np.ndarray, count: int, *key: object) -> np.ndarray:
+    """Where each of these places, all below `count`, is mapped to: a permutation that belongs to the key."""
+    half = np.uint64(max(1, -(-max(1, (count - 1).bit_length()) // 2)))
+    keys = round_keys(key)
+    found = places.astype(np.uint64)
+    beyond = np.ones(len(found), bool)
+    while beyond.any():  # four times at the most, on average
+        found[beyond] = encipher(found[beyond], half, keys)
+        beyond = found >= np.uint64(count)
+    return found.astype(np.int64)
+
+
+def encipher(numbers: np.ndarray, half: np.uint64, keys: list[np.uint64]) -> np.ndarray:
+    mask = np.uint64((1 << int(half)) - 1)
+    left, right = numbers >> half, numbers & mask
+    for key in keys:
+        left, right = right, left ^ (mix(right + key) & mask)
+    found: np.ndarray = (left << half) | right
+    return found
+
+
+def mix(numbers: np.ndarray) -> np.ndarray:
+    """Every bit of what goes in changes about half of those that come out."""
+    numbers = (numbers + STEP) * FIRST
+    numbers = (numbers ^ (numbers >> np.uint64(29))) * SECOND
+    return numbers ^ (numbers >> np.uint64(32))
+
+
+def round_keys(key: tuple[object, ...]) -> list[np.uint64]:
+    text = "\x1f".join(map(str, key))
+    digest = hashlib.blake2b(text.encode(), digest_size=8 * ROUNDS).digest()
+    return [np.uint64(word) for word in np.frombuffer(digest, "<u8")]

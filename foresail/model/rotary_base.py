@@ -1,0 +1,24 @@
+"""Another base of the rotary wavelengths, or a longer context, for a model that has weights: no weight changes.
+
+set_rotary(model, rope_theta=1_000_000.0, context=32_768)   # its tables, and what its config.json will say
+"""
+
+from __future__ import annotations
+
+from foresail.model.decoder import Decoder
+from foresail.model.rotary import rotary_table
+
+
+def set_rotary(model: Decoder, *, rope_theta: float | None = None, context: int = 0) -> None:
+    """The context only grows. Where nothing is other than it was, nothing is done."""
+    shape = model.shape
+    changes = {
+        "rope_theta": shape.rope_theta if rope_theta is None else rope_theta,
+        "max_context": max(shape.max_context, context),
+    }
+    if all(getattr(shape, name) == value for name, value in changes.items()):
+        return
+    model.shape = shape.model_copy(update=changes)
+    device = model.cos.device
+    cos, sin = rotary_table(model.shape)
+    model.cos, model.sin = cos.to(device), sin.to(device)

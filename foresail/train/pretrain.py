@@ -1,0 +1,222 @@
+"""Pretraining: next-token loss on token shards, in stages of their own mixture, length, batch and learning rate.
+
+foresail pretrain recipes/pretrain-small.toml
+
+Rank 0 says which stretches of which documents an update has (`data/corpus`); every rank reads its own share of them
+from the shards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from foresail.algorithms.batch_losses import sft_loss
+from foresail.data.corpus.batches import count_targets, fitting_rows, row_batches
+from foresail.data.corpus.corpus import Corpus
+from foresail.data.corpus.draw import CorpusSupply, draw_rows
+from foresail.data.corpus.windows import Place, Row, Windows
+from foresail.model.determinism import deterministic
+from foresail.model.rotary_base import set_rotary
+from foresail.recipe.corpus import fingerprint
+from foresail.recipe.pretrain import Pretrain
+from foresail.recipe.pretrain_stage import Where, locate, rows_per_update
+from foresail.train.checkpoint import Progress
+from foresail.train.dealing import describe_shares
+from foresail.train.fingerprints import same_data
+from foresail.train.flops import PeakMemory, describe_pace, describe_updates
+from foresail.train.held_out_loss import held_out_loss, plan_held_out
+from foresail.train.launch import open_ranks, placed
+from foresail.train.schedule import token_rate
+from foresail.train.session import Outcome, Session
+from foresail.train.step import named, token_loss, train_step
+from foresail.train.stopwatch import Stopwatch
+from foresail.train.trainer import Trainer
+
+Supplies = list[CorpusSupply]
+
+
+def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
+    with (
+        deterministic(recipe.run.deterministic),
+        placed(recipe),
+        open_ranks(recipe.cluster, recipe.run) as world,
+        Session(recipe, resume=resume, world=world) as session,
+    ):
+        session.display.begin("opening the corpora")
+        session.everywhere(open_corpora)
+        session.progress = same_corpora(session)
+        held_out = plan_held_out(recipe, session.corpora)
+        stages = [stage_supplies(recipe, session.corpora, number) for number in range(len(recipe.stages))]
+        memory = PeakMemory(session.device)
+        for step in session.steps():
+            watch = Stopwatch()
+            where = locate(recipe.stages, session.progress.position)
+            begin_stage(session, stages, where)
+            progress, stage = session.progress, recipe.stages[where.stage]
+            count = rows_per_update(stage, where.done)
+            with watch("rows"):
+                rows, places = draw_rows(
+                    stages[where.stage], read_places(progress), first=where.done // stage.length, count=count
+                )
+            if len(rows) < count:
+                session.display.note(
+                    f"the corpora's epochs leave less than step {step} needs: the run ends here"
+                )
+                session.finish()
+                continue
+            after = where.done + count * stage.length
+            rate = token_rate(recipe.stages, where, after, recipe.optimizer.lr)
+            session.display.begin("update", span=(0.0, 1.0))
+            with watch("update"):
+                found = session.everywhere(update, where, rows, rate)
+                memory.note()
+            progress = advance(progress, step, rows, places, count * stage.length)
+            metrics = {"train/loss": found.pop("loss"), **named("actor", found), "train/lr": rate}
+            tflop, seconds = found["perf/update_tflop"] / world.size, watch.seconds["update"]
+            metrics |= describe_pace(session.device, tflop, seconds) | memory.metrics()
+            metrics |= describe_rows(rows, stage.length, where, seconds)
+            metrics |= describe_corpora(stages[where.stage], progress)
+            if is_measured(recipe, step):
+                session.display.begin("held-out loss")
+                with watch("held_out"):
+                    metrics |= session.everywhere(held_out_loss, held_out)
+            session.end_step(progress, metrics | watch.metrics())
+    return session.outcome
+
+
+# On every rank.
+
+
+def open_corpora(trainer: Trainer[Pretrain]) -> None:
+    """Mapped by each rank for itself; all of them must have been made with the model's tokenizer."""
+    own = fingerprint(trainer.tokenizer.files.definition)
+    trainer.corpora = {
+        corpus.source: Corpus(corpus.source, tokenizer=own) for _, corpus in trainer.recipe.corpora()
+    }
+
+
+def update(trainer: Trainer[Pretrain], where: Where, rows: Sequence[Row], rate: float) -> dict[str, float]:
+    """One optimiser update, of which this rank computes its share."""
+    recipe, stage = trainer.recipe, trainer.recipe.stages[where.stage]
+    prepare(trainer, where)
+    batches = [
+        *row_batches(
+            rows,
+            {corpus.label: trainer.corpora[corpus.source] for corpus in stage.data},
+            trainer.world,
+            weight=1 / max(1, count_targets(rows, recipe.attention)),
+            attention=recipe.attention,
+            rows_at_once=fitting_rows(recipe.micro_batch_tokens, stage.length, trainer.world),
+            device=trainer.device,
+        )
+    ]
+    found = train_step(trainer.policy, batches, partial(token_loss, loss=sft_loss), learning_rate=rate)
+    work = describe_updates(
+        [batches],
+        trainer.policy.model.shape,
+        micro_batch_tokens=recipe.micro_batch_tokens,
+        frozen=recipe.lora is not None,
+        world=trainer.world,
+    )
+    return found | work | describe_shares([batches], trainer.world)
+
+
+def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
+    """What the stage changes in the model itself, before its update."""
+    stages = trainer.recipe.stages
+    bases = [stage.rope_theta for stage in stages[: where.stage + 1] if stage.rope_theta is not None]
+    set_rotary(
+        trainer.policy.model,
+        rope_theta=bases[-1] if bases else None,
+        context=stages[where.stage].length,
+    )
+
+
+# Where the run stands.
+
+
+def stage_supplies(recipe: Pretrain, corpora: Mapping[str, Corpus], number: int) -> Supplies:
+    stage = recipe.stages[number]
+    return [
+        CorpusSupply(
+            windows=Windows(corpus.label, corpora[corpus.source], length=stage.length, seed=recipe.run.seed),
+            weight=corpora[corpus.source].num_tokens if corpus.weight is None else corpus.weight,
+            epochs=corpus.epochs,
+        )
+        for corpus in stage.data
+    ]
+
+
+def same_corpora(session: Session[Pretrain]) -> Progress:
+    texts = (f"{corpus.manifest.model_dump_json()}\n" for corpus in session.corpora.values())
+    return same_data(session.progress, f"data {' and '.join(session.corpora)}", "corpora", texts)
+
+
+def begin_stage(session: Session[Pretrain], stages: Sequence[Supplies], where: Where) -> None:
+    """At a stage's first update: windows that were packed for another length are left."""
+    if where.done:
+        return
+    recipe, places = session.recipe, read_places(session.progress)
+    session.display.note(f"{recipe.stage_label(where.stage)} begins")
+    left, goes_on = 0, {(supply.name, supply.windows.length) for supply in stages[where.stage]}
+    for supply in stages[where.stage - 1] if where.stage else ():
+        if (supply.name, supply.windows.length) not in goes_on:
+            places[supply.name], tokens = supply.leave_window(places[supply.name])
+            left += tokens
+    if left:
+        session.display.note(f"{left:,} tokens, packed for the stage before, wait for their next epoch")
+    session.progress = with_places(session.progress, places)
+
+
+def read_places(progress: Progress) -> dict[str, Place]:
+    return {name: Place(document, progress.rows[name]) for name, document in progress.places.items()}
+
+
+def with_places(progress: Progress, places: Mapping[str, Place]) -> Progress:
+    return replace(
+        progress,
+        places={name: place.document for name, place in places.items()},
+        rows={name: place.row for name, place in places.items()},
+    )
+
+
+def advance(
+    progress: Progress, step: int, rows: Sequence[Row], places: Mapping[str, Place], tokens: int
+) -> Progress:
+    seen = dict(progress.tokens)
+    for row in rows:
+        seen[row.source] = seen.get(row.source, 0) + row.num_tokens
+    progress = with_places(progress, places)
+    return replace(progress, step=step, updates=step, position=progress.position + tokens, tokens=seen)
+
+
+# What is logged.
+
+
+def describe_rows(rows: Sequence[Row], length: int, where: Where, seconds: float) -> dict[str, float]:
+    """Of an update. `cut`: stretches that are not the beginning of their document."""
+    tokens = sum(row.num_tokens for row in rows)
+    found: dict[str, float] = {"train/stage": where.stage + 1, "train/tokens": tokens}
+    found["perf/throughput"] = tokens / seconds
+    found["data/packing_waste"] = 1 - tokens / (len(rows) * length)
+    found["data/cut"] = sum(stretch.start > 0 for row in rows for stretch in row.stretches)
+    for name in dict.fromkeys(row.source for row in rows):
+        found[f"train/tokens/{name}"] = sum(row.num_tokens for row in rows if row.source == name)
+    return found
+
+
+def describe_corpora(supplies: Supplies, progress: Progress) -> dict[str, float]:
+    """Since the run began."""
+    places = read_places(progress)
+    found: dict[str, float] = {"data/tokens_seen": sum(progress.tokens.values())}
+    for supply in supplies:
+        found[f"data/tokens_seen/{supply.name}"] = progress.tokens.get(supply.name, 0)
+        found[f"data/epochs/{supply.name}"] = supply.epochs_done(places[supply.name])
+    return found
+
+
+def is_measured(recipe: Pretrain, step: int) -> bool:
+    often = recipe.eval_every and step % recipe.eval_every == 0
+    return bool(recipe.held_out) and bool(often or step == recipe.steps)
