@@ -57,7 +57,11 @@ class LongAnswer:
 def long_context_metrics(
     model: Decoder, tokenizer: Tokenizer, settings: LongContext, *, seed: int
 ) -> dict[str, float]:
-    """Mean recall by task and length, over all depths."""
+    """Mean recall by task and length, over all depths; lengths beyond the context as it is now are left out."""
+    fitting = tuple(length for length in settings.lengths if length <= model.shape.max_context)
+    if not fitting:
+        return {}
+    settings = settings.model_copy(update={"lengths": fitting})
     found: dict[str, list[float]] = {}
     for answer in ask(model, tokenizer, settings, seed=seed):
         found.setdefault(f"long_context/{answer.task}/{answer.length}", []).append(answer.score)

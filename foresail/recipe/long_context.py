@@ -38,6 +38,9 @@ class LongContext(CheckedPart):
     )
     every: int = Field(100, gt=0, description="steps between two measurements; the last step has one too")
 
+    def is_due(self, step: int, last: int) -> bool:
+        return step % self.every == 0 or step == last
+
     def mistakes(self) -> Iterator[str]:
         if not self.lengths or min(self.lengths) < 1:
             yield f"long_context.lengths {list(self.lengths)} are no lengths in tokens; try [512, 1024]"
