@@ -84,9 +84,8 @@ def most_that_fits(write: Write, encode: Encode, length: int, shortest: Fitted, 
     best = tried = shortest
     too_many: float = math.inf
     while length - len(best.ids) > SMALL_GAP and too_many - best.units > 1:
-        guess = tried.units + math.floor(
-            (length - len(tried.ids)) / each
-        )  # from above it leads below the limit
+        # from above it leads below the limit
+        guess = tried.units + math.floor((length - len(tried.ids)) / each)
         guess = int(min(max(guess, best.units + 1), too_many - 1))
         text = write(guess, "")
         tried = Fitted(text=text, ids=tuple(encode(text)), units=guess)
