@@ -42,7 +42,7 @@ from foresail.train.pretrain import run_pretrain
 from foresail.train.session import Outcome
 
 FACTOR = 8
-SHORT_KINDS = ("drill", "niah_single", "niah_multikey", "drill", "line_retrieval")
+SHORT_KINDS = ("drill", "niah_single", "drill", "niah_multikey", "drill", "line_retrieval")
 LONG_KINDS = (
     "drill",
     "niah_single",
@@ -85,8 +85,8 @@ SIZES = {
         length=512,
         first_tokens=100_000_000,
         second_tokens=40_000_000,
-        batch_tokens=131_072,
-        lr=1.5e-3,
+        batch_tokens=32_768,  # many updates: heads that look things up take thousands
+        lr=1e-3,
         needles=(80_000, 12_000),
         lengths=(512, 1024, 1536, 2048, 2560, 3072, 3584, 4096),
         depths=11,

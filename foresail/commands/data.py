@@ -173,6 +173,28 @@ def verify_corpus(
     print(f"{corpus} is whole: {opened.num_tokens:,} tokens in {opened.num_documents:,} documents")
 
 
+@data_app.command(name="train-tokenizer")
+def train_tokenizer(
+    sources: Annotated[
+        list[str], typer.Argument(help="JSONL, parquet or text, compressed too; or folders of such files")
+    ],
+    out: Annotated[Path, typer.Option(help="directory to write")],
+    vocab_size: Annotated[int, typer.Option(min=1, help="tokens, special ones included")] = 32_768,
+    documents: Annotated[int, typer.Option(min=1, help="at most so many of each source")] = 20_000,
+    whole: Annotated[list[str] | None, typer.Option(help="text that is never split, such as <think>")] = None,
+) -> None:
+    """A byte-level BPE with a chat template, from some of the texts."""
+    from itertools import islice
+
+    from foresail.data.long_context.texts import read_texts
+    from foresail.tokenizer.train import train_bpe
+
+    texts = (text for source in sources for text in islice(read_texts(Path(source)), documents))
+    tokenizer = train_bpe(texts, vocab_size=vocab_size, whole_tokens=whole or ())
+    tokenizer.save(out)
+    print(f"{out}: {tokenizer.vocab_size} tokens")
+
+
 @data_app.command(name="make-long-context")
 def make_long_context(
     tokenizer: Annotated[str, typer.Option(help="directory of the tokenizer, as of the model to train")],
