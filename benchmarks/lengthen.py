@@ -282,7 +282,7 @@ def recipe(
             "held_out": [{"source": str(out / "corpora/held-out"), "tokens": 500_000}],
             "micro_batch_tokens": max(length, min(65_536, size.batch_tokens)),
             "optimizer": {"lr": size.lr, "weight_decay": 0.1},
-            "checkpoints": {"every": 500, "keep": 1},
+            "checkpoints": {"every": 1000, "keep": 1},
         }
     )
 

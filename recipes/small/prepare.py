@@ -20,6 +20,7 @@ from foresail.data.arithmetic import direct, make_problems, worked
 from foresail.data.corpus.join import join_texts
 from foresail.data.long_context.filler import made_filler
 from foresail.data.long_context.texts import read_texts
+from foresail.runlog.atomic import write_text
 
 HELD_OUT = 50  # one document in so many is
 PROBLEMS = {
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 def write_all(data: Path | None, out: Path, problems: int) -> None:
-    """The conversations come last: where they are, all is there."""
+    """Files that are there already stay as they are. The conversations come last: then all is there."""
     out.mkdir(parents=True, exist_ok=True)
     for name, documents in corpora(data).items():
         learned, kept = split(documents)
@@ -91,7 +92,8 @@ def imitated(count: int) -> Iterator[dict[str, str]]:
 
 
 def write_lines(path: Path, rows: Iterable[dict[str, str]]) -> None:
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    if not path.exists():
+        write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 if __name__ == "__main__":
