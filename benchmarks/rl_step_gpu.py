@@ -41,7 +41,7 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
 from foresail.train.flops import count_flops
 from foresail.train.learner import Learner
-from foresail.train.optimizer import AdamW, build_optimizer
+from foresail.train.optimizer import AnyOptimizer, build_optimizer
 from foresail.train.policy_update import batch_loss
 from foresail.train.step import train_step
 from foresail.train.turn_credit import uniform_advantages
@@ -114,7 +114,7 @@ def make_recipe(options: argparse.Namespace) -> Rl:
 def one_step(
     model: Decoder,
     fleet: Fleet,
-    optimizer: AdamW,
+    optimizer: AnyOptimizer,
     problems: list[PromptedProblem],
     tokenizer: Tokenizer,
     grading: Grading,
@@ -158,7 +158,7 @@ def one_step(
     }
 
 
-def learn(model: Decoder, optimizer: AdamW, groups: Sequence[Group], recipe: Rl) -> Figures:
+def learn(model: Decoder, optimizer: AnyOptimizer, groups: Sequence[Group], recipe: Rl) -> Figures:
     advantages_GN, flops, results = compute_advantages(groups, recipe.advantage.kind), 0.0, []
     learner, packing = Learner(name="policy", model=model, optimizer=optimizer), 0.0
     for number, part in enumerate(split(len(groups), recipe.updates_per_step)):

@@ -27,6 +27,8 @@ def critic_mistakes(critic: parts.Critic | None, advantage: str, steps: int) -> 
         return
     if critic.kind == "head" and critic.path is not None:
         yield 'critic.path is for a model of its own, and critic.kind is "head"; remove critic.path'
+    if critic.optimizer.name != "adamw":
+        yield 'critic.optimizer.name = "muon" is for policies; leave it out'
     if critic.warmup_steps >= steps:
         yield (
             f"critic.warmup_steps {critic.warmup_steps} leaves the policy none of the {steps} steps; "

@@ -1,7 +1,8 @@
 """The memory a recipe needs on its device, by part, estimated from the model's shape without torch.
 
 Weights stand in the model's dtype; AdamW keeps two float32 values for each, and a float32 master copy where
-they have 16 bits; its 8-bit states are two bytes, with the low half of the master four. Gradients are summed in
+they have 16 bits; its 8-bit states are two bytes, with the low half of the master four. Muon keeps one value for
+those of the blocks. Gradients are summed in
 float32. The rest is for one micro-batch of T tokens, full or as large as an update can be:
 
     activations  T x (layers x what one block keeps + the last norm's), see `block_bytes`;

@@ -233,8 +233,12 @@ class CurriculumStage(Part):
 
 
 class Optimizer(Part):
-    """AdamW and its schedule."""
+    """AdamW or Muon, and its schedule."""
 
+    name: Literal["adamw", "muon"] = Field(
+        "adamw",
+        description="muon: orthogonalised momentum for the matrices inside blocks, AdamW for all else",
+    )
     lr: float = Field(1e-6, gt=0, description="learning rate at its height")
     beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean gradient")
     beta2: float = Field(0.95, ge=0, lt=1, description="memory of the squared gradient")
@@ -246,6 +250,13 @@ class Optimizer(Part):
     final_share: float = Field(0.0, ge=0, le=1, description="share of `lr` left at the last update")
     states: Literal["float32", "8bit"] = Field(
         "float32", description="8bit: both moments a byte each; weights keep their float32 masters"
+    )
+    momentum: float = Field(0.95, ge=0, lt=1, description="of muon: memory of the mean gradient of a matrix")
+    matrix_rate: float = Field(
+        1.0, gt=0, description="of muon: times the learning rate, for the matrices inside blocks"
+    )
+    embedding_rate: float = Field(
+        1.0, gt=0, description="of muon: times the learning rate, for embedding and head"
     )
 
 

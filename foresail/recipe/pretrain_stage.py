@@ -114,7 +114,7 @@ class PretrainStage(Part):
         if not self.data:
             yield "data names no corpus; set it to a folder of token shards, or add a table [[stages.data]]"
         if self.batch_tokens < self.length:
-            yield f"batch_tokens {self.batch_tokens} holds no row of length {self.length}; set {self.length} or more"
+            yield f"batch_tokens {self.batch_tokens} holds no row of {self.length}; set {self.length} or more"
         if self.batch_start_tokens is not None:
             if not self.batch_warmup_tokens:
                 yield "batch_start_tokens is where the batch grows from; set batch_warmup_tokens as well"

@@ -158,7 +158,7 @@ class Rl(Stage):
             return
         advantage, dynamic_sampling = self.advantage.kind, self.dynamic_sampling
         yield from model_mistakes(self.model)
-        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
+        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer", self.lora)
         if self.critic is not None:
             yield from optimizer_mistakes(self.model, self.critic.optimizer, "critic.optimizer")
         yield from self.checkpoint_mistakes()

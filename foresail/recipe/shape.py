@@ -95,6 +95,11 @@ class ModelShape(BaseModel):
         return self._count(routed)
 
     @property
+    def body_parameters(self) -> int:
+        """Those of the blocks, and the last norm."""
+        return self.num_parameters - self.vocab_size * self.hidden_size * (1 if self.tied else 2)
+
+    @property
     def active_parameters(self) -> int:
         """Those that compute something for one token: of routed experts only its own."""
         active = 0 if self.experts is None else self.experts.active

@@ -101,7 +101,7 @@ class Stage(CheckedPart):
     def mistakes(self) -> Iterator[str]:
         """What is wrong with the recipe itself, wherever it is to run."""
         yield from model_mistakes(self.model)
-        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer")
+        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer", self.lora)
         yield from self.checkpoint_mistakes()
         if self.max_length > self.packed_tokens:
             yield f"max_length {self.max_length} does not {self.larger_batches()}"
@@ -147,7 +147,8 @@ class Stage(CheckedPart):
         memory = Memory(
             weights=(shape.num_parameters + pairs) * value_bytes,
             gradients=gradients,
-            optimizer=round(trained * state_bytes(self.optimizer.states, dtype)),
+            optimizer=round(trained * state_bytes(self.optimizer.states, dtype))
+            - (FLOAT32 * shape.body_parameters if self.optimizer.name == "muon" else 0),
             activations=activations,
             logits=logits,
             kv_cache=extra.kv_cache,
@@ -234,6 +235,12 @@ def model_mistakes(model: parts.Model) -> Iterator[str]:
             yield f"model.shape: {error}"
 
 
-def optimizer_mistakes(model: parts.Model, optimizer: parts.Optimizer, place: str) -> Iterator[str]:
+def optimizer_mistakes(
+    model: parts.Model, optimizer: parts.Optimizer, place: str, lora: parts.Lora | None = None
+) -> Iterator[str]:
     if model.dtype == "float16" and optimizer.states == "8bit":
         yield f'{place}.states = "8bit" does not go with float16; set model.dtype = "bfloat16"'
+    if optimizer.name == "muon" and optimizer.states == "8bit":
+        yield f'{place}.states = "8bit" is AdamW\'s; Muon keeps one float32 momentum: leave it out'
+    if optimizer.name == "muon" and lora is not None:
+        yield f'{place}.name = "muon" is for whole matrices, and [lora] trains pairs; leave one of them out'

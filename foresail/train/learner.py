@@ -31,7 +31,7 @@ from foresail.recipe.hf_config import SpecialIds
 from foresail.recipe.stage import Stage
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.masters import shards_of
-from foresail.train.optimizer import AdamW, build_optimizer
+from foresail.train.optimizer import AnyOptimizer, build_optimizer
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.state_files import Pieces, open_state, share_of, state_paths, write_state
 from foresail.world import ONE_PROCESS, World
@@ -52,7 +52,7 @@ class Learner(Generic[Model]):
 
     name: str
     model: Model
-    optimizer: AdamW | None = None
+    optimizer: AnyOptimizer | None = None
     folder: str = TRAINER
     save_weights: Callable[[Path], None] = lambda checkpoint: None
 

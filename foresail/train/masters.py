@@ -69,3 +69,17 @@ def split(master_N: Tensor) -> tuple[Tensor, Tensor]:
     bits_N = master_N.view(torch.int32)
     high_N = (bits_N + HALF[torch.bfloat16]) >> 16
     return high_N.to(torch.int16).view(torch.bfloat16), (bits_N - (high_N << 16)).to(torch.int16)
+
+
+def check_sizes(tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    """Every state is of its weight's shape, but for the counters."""
+    for key, tensor in tensors.items():
+        kind, _, name = key.partition(":")
+        if name in weights and kind != "step" and tensor.shape != weights[name].shape:
+            raise ValueError(f"{key} has shape {list(tensor.shape)}, its weight {list(weights[name].shape)}")
+
+
+def master_of(weight: Tensor, seed: int, name: str, shard: Shard | None, world: World) -> Tensor:
+    if weight.dtype == torch.float32:
+        return weight
+    return join(weight.detach(), random_low_bits(weight.detach(), seed, name, shard, world))

@@ -11,7 +11,8 @@ from foresail.model.shards import local
 from foresail.recipe.parts import Optimizer
 from foresail.train.compact_adamw import CompactAdamW
 from foresail.train.gradients import GradientSums
-from foresail.train.masters import WHOLE, Shard, join, random_low_bits, shards_of
+from foresail.train.masters import WHOLE, Shard, check_sizes, master_of, shards_of
+from foresail.train.muon import Muon
 from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
 
@@ -114,21 +115,8 @@ class MasterAdamW:
             scale.load_state(tensors[SCALE])
 
 
-def check_sizes(tensors: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
-    """Every state is of its weight's shape, but for the counters."""
-    for key, tensor in tensors.items():
-        kind, _, name = key.partition(":")
-        if name in weights and kind != "step" and tensor.shape != weights[name].shape:
-            raise ValueError(f"{key} has shape {list(tensor.shape)}, its weight {list(weights[name].shape)}")
-
-
-def master_of(weight: Tensor, seed: int, name: str, shard: Shard | None, world: World) -> Tensor:
-    if weight.dtype == torch.float32:
-        return weight
-    return join(weight.detach(), random_low_bits(weight.detach(), seed, name, shard, world))
-
-
 AdamW = MasterAdamW | CompactAdamW
+AnyOptimizer = AdamW | Muon
 
 
 def build_optimizer(
@@ -137,7 +125,11 @@ def build_optimizer(
     seed: int = 0,
     world: World = ONE_PROCESS,
     shards: Mapping[str, Shard] | None = None,
-) -> AdamW:
+) -> AnyOptimizer:
     """The seed is for the bits of the masters that 16-bit weights do not hold."""
-    kind = CompactAdamW if settings.states == "8bit" else MasterAdamW
+    kind: type[MasterAdamW] | type[CompactAdamW] | type[Muon] = MasterAdamW
+    if settings.name == "muon":
+        kind = Muon
+    elif settings.states == "8bit":
+        kind = CompactAdamW
     return kind(model, settings, seed, world, shards_of(model) if shards is None else shards)

@@ -409,11 +409,25 @@ def saved(world: World, folder: Path) -> None:
         assert torch.equal(local(ours), local(theirs))
 
 
+STATES = (
+    ("float32", torch.float32),
+    ("float32", torch.bfloat16),
+    ("8bit", torch.bfloat16),
+    ("muon", torch.float32),
+    ("muon", torch.bfloat16),
+)
+SETTINGS: dict[str, Optimizer] = {
+    "float32": Optimizer(lr=1e-2),
+    "8bit": Optimizer(lr=1e-2, states="8bit"),
+    "muon": Optimizer(lr=1e-2, name="muon", embedding_rate=0.5),
+}
+
+
 def states(world: World, folder: Path) -> Found:
     """Optimisers after two updates, saved; as many ranks go on bit for bit."""
     folder.mkdir(exist_ok=True)
     found: Found = {}
-    for kind, dtype in (("float32", torch.float32), ("float32", torch.bfloat16), ("8bit", torch.bfloat16)):
+    for kind, dtype in STATES:
         name = f"{kind}-{dtype}".replace("torch.", "")
         learner = trained(world, kind, dtype)
         learner.save(folder / name)
@@ -424,14 +438,17 @@ def states(world: World, folder: Path) -> Found:
         assert ours.keys() == theirs.keys()
         assert all(torch.equal(ours[key], theirs[key]) for key in ours), name
         found[name] = {key: world.gather(tensor) for key, tensor in ours.items()}
+        found[name] |= {
+            f"weight:{name}": world.gather(local(weight)) for name, weight in learner.model.named_parameters()
+        }
     return found
 
 
-def trained(world: World, states: str, dtype: torch.dtype, updates: int = 2) -> Learner[Decoder]:
+def trained(world: World, kind: str, dtype: torch.dtype, updates: int = 2) -> Learner[Decoder]:
     model = small_model(dtype=dtype)
     if world.mesh is not None:
         shard(model, world.mesh)
-    optimizer = build_optimizer(model, Optimizer(lr=1e-2, states=states), 5, world)  # type: ignore[arg-type]
+    optimizer = build_optimizer(model, SETTINGS[kind], 5, world)
     learner = Learner(name="policy", model=model, optimizer=optimizer)
     for seed in range(updates):
         batches = [*pack_share(small_sequences(seed), [0.02] * 6, world, max_tokens=16, device=CPU)]

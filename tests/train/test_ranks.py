@@ -117,6 +117,14 @@ def test_moments_of_a_byte_are_close_to_what_they_were_in_other_blocks(
         assert (before - after).abs().max() <= before.abs().max() / 8  # three bits of mantissa
 
 
+def test_muon_moves_sharded_matrices_as_whole_ones(found: dict[str, dict[str, Any]]) -> None:
+    learner, pieces = trained(ONE_PROCESS, "muon", torch.float32), found["states"]["muon-float32"]
+    for name, weight in learner.model.named_parameters():
+        torch.testing.assert_close(
+            torch.cat(pieces[f"weight:{name}"]), weight.detach(), rtol=0, atol=1e-4, msg=name
+        )
+
+
 # Without processes.
 
 

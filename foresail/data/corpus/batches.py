@@ -1,7 +1,7 @@
 """Rows of documents to micro-batches, straight from the mapped shards.
 
-A document, or a stretch of one, is a segment of the batch: its tokens see no other. With `attention` "row" the whole
-row is one. Every token but a segment's first carries a loss.
+A document, or a stretch of one, is a segment of the batch: its tokens see no other. With `attention` "row" the
+whole row is one. Every token but a segment's first carries a loss.
 
 Legend: T tokens of a batch, S its segments, M its tokens with a loss.
 """

@@ -38,7 +38,7 @@ class Corpus:
             raise CorpusError(mistake)
         if tokenizer not in (None, self.manifest.tokenizer):
             raise CorpusError(
-                f"{self.folder} was made with another tokenizer than the model's; tokenize its texts with the model's"
+                f"{self.folder} was made with another tokenizer than the model's; tokenize its texts with that one"
             )
         self.num_documents, self.num_tokens = self.manifest.documents, self.manifest.tokens
         counts = [shard.documents for shard in self.manifest.shards]

@@ -1,4 +1,4 @@
-"""One piece of a corpus to one shard: ids and the ends of documents, written aside, synced, renamed; a receipt last.
+"""One piece of a corpus to one shard: ids and ends of documents, written aside, synced, renamed; a receipt last.
 
 A shard without its receipt is not done. The same piece gives the same bytes, whoever writes it and however often.
 """

@@ -27,6 +27,7 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 PIECE_BYTES = 64 * 2**20  # of text; a shard has about half as many, or a quarter
 PLAN = "plan.json"
+USUAL = TextForm()
 SMALL_VOCABULARY = 2**16  # ids that fit two bytes
 
 
@@ -46,7 +47,7 @@ def tokenize(
     *,
     tokenizer: str,
     out: Path,
-    form: TextForm = TextForm(),
+    form: TextForm = USUAL,
     special_tokens: bool = False,
     workers: int = 0,
     piece_bytes: int = PIECE_BYTES,
@@ -80,9 +81,10 @@ def tokenize(
 
 def check_folder(out: Path) -> None:
     """Nothing of somebody else's is written over."""
-    if out.is_dir() and not (out / PLAN).exists() and not (out / MANIFEST).exists():
-        if foreign := sorted(path.name for path in out.iterdir() if not path.name.startswith(".")):
-            raise FileExistsError(f"{out} holds {foreign[0]} and is no corpus; choose another folder")
+    if not out.is_dir() or (out / PLAN).exists() or (out / MANIFEST).exists():
+        return
+    if foreign := sorted(path.name for path in out.iterdir() if not path.name.startswith(".")):
+        raise FileExistsError(f"{out} holds {foreign[0]} and is no corpus; choose another folder")
 
 
 def made_before(out: Path, request: dict[str, Any]) -> Manifest | None:
@@ -201,9 +203,9 @@ def conclude(job: Job, request: dict[str, Any], tokenizer: Tokenizer) -> Manifes
     every = receipts.values()
     empty = sum(receipt.empty for receipt in every)
     if not shards:
+        files = ", ".join(sorted({piece.file for piece in job.pieces}))
         raise ValueError(
-            f"the sources hold no text ({empty} empty documents): {', '.join(sorted({p.file for p in job.pieces}))}; "
-            "name files with documents in them"
+            f"the sources hold no text ({empty} empty documents): {files}; name files with documents in them"
         )
     manifest = Manifest(
         format=1,

@@ -1,8 +1,8 @@
 """A corpus in the order in which it is learned from: every document once an epoch, shuffled, packed into rows.
 
 Documents of an epoch have a random order (`permutation.py`). Some consecutive ones of it, a window, are packed into
-rows together (`best_fit.py`), and the rows have a random order again. Which documents a row holds is a pure function
-of (seed, where the window begins, the row's number): nothing has to be kept to go on.
+rows together (`best_fit.py`), and the rows have a random order again. Which documents a row holds is a pure
+function of (seed, where the window begins, the row's number): nothing has to be kept to go on.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ def test_a_damaged_manifest_is_told(corpus: Path, tmp_path: Path) -> None:
     manifest = json.loads((damaged / "manifest.json").read_text())
     for change in ({"tokens": 5}, {"documents": "9"}, {"format": 2}, {"more": 1}):
         (damaged / "manifest.json").write_text(json.dumps(manifest | change))
-        with pytest.raises(CorpusError, match="manifest.json is damaged"):
+        with pytest.raises(CorpusError, match=r"manifest.json is damaged"):
             Corpus(damaged)
     (damaged / "manifest.json").unlink()
     with pytest.raises(CorpusError, match="its making was stopped"):
@@ -260,7 +260,7 @@ def test_a_folder_goes_on_only_with_what_it_began_with(tokenizer: Path, tmp_path
         tokenize.tokenize([other], tokenizer=str(tokenizer), out=out, workers=1)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("precious")
-    with pytest.raises(FileExistsError, match="holds thesis.txt and is no corpus"):
+    with pytest.raises(FileExistsError, match=r"holds thesis.txt and is no corpus"):
         tokenize.tokenize([source], tokenizer=str(tokenizer), out=tmp_path / "mine", workers=1)
     begun = tmp_path / "begun"
     begun.mkdir()
