@@ -83,11 +83,11 @@ SIZES = {
         },
         vocab_size=8192,
         length=512,
-        first_tokens=100_000_000,
-        second_tokens=40_000_000,
+        first_tokens=120_000_000,
+        second_tokens=60_000_000,
         batch_tokens=32_768,  # many updates: heads that look things up take thousands
         lr=1e-3,
-        needles=(80_000, 12_000),
+        needles=(90_000, 18_000),
         lengths=(512, 1024, 1536, 2048, 2560, 3072, 3584, 4096),
         depths=11,
         per_cell=10,
@@ -279,6 +279,7 @@ def recipe(
             "run": {"name": name, "root": str(out / "runs"), "device": options.device, "seed": options.seed},
             "model": model,
             "stages": [stage],
+            "long_context": {"lengths": [length], "every": 1000},  # whether it has learned to look things up
             "held_out": [{"source": str(out / "corpora/held-out"), "tokens": 500_000}],
             "micro_batch_tokens": max(length, min(65_536, size.batch_tokens)),
             "optimizer": {"lr": size.lr, "weight_decay": 0.1},

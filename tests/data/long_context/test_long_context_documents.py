@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.commands.data import make_long_context
+from foresail.commands.data import make_long_context, train_tokenizer
 from foresail.data.long_context.document_file import kinds_of, write_documents
 from foresail.data.long_context.documents import KINDS, DocumentMaker, DocumentPlan, draw_length
 from foresail.data.long_context.filler import made_filler
 from foresail.data.long_context.fit import WordCounts
 from foresail.data.long_context.tasks import TASKS, make_item
 from foresail.data.long_context.texts import open_filler, read_texts
+from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 
 TOKENIZER = train_bpe([f"{' '.join(islice(made_filler(Random(0)), 400))} 0123456789"], vocab_size=420)
@@ -98,6 +99,17 @@ def test_the_command_writes_documents(tmp_path: Path, capsys: pytest.CaptureFixt
     make_long_context(str(tmp_path / "tokenizer"), out, count=2, lengths="300-400", kinds="drill", workers=1)
     assert len(out.read_text().splitlines()) == 2
     assert "2 documents of 300-400 tokens" in capsys.readouterr().out
+
+
+def test_the_command_trains_a_tokenizer_on_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in islice(made_filler(Random(0)), 50))
+    )
+    train_tokenizer([str(texts)], tmp_path / "made", vocab_size=300, documents=40, whole=["<think>"])
+    tokenizer = Tokenizer.load(tmp_path / "made")
+    assert tokenizer.vocab_size == 300 and len(tokenizer.encode("<think>")) == 1
+    assert "300 tokens" in capsys.readouterr().out
 
 
 def test_plans_that_cannot_be_are_refused() -> None:
