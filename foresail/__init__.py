@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from foresail.api.generate import generate as generate
     from foresail.api.recipe import load_recipe as load_recipe
     from foresail.api.result import Result as Result
+    from foresail.api.stages import pretrain as pretrain
     from foresail.api.stages import resume as resume
     from foresail.api.stages import rl as rl
     from foresail.api.stages import sft as sft
@@ -29,6 +30,7 @@ PLACES = {
     "generate": "foresail.api.generate",
     "grade": "foresail.maths.verdict",
     "load_recipe": "foresail.api.recipe",
+    "pretrain": "foresail.api.stages",
     "resume": "foresail.api.stages",
     "rl": "foresail.api.stages",
     "sft": "foresail.api.stages",

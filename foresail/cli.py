@@ -182,9 +182,12 @@ def describe_end(run: Path, ended: Path, recipe: Stage) -> str:
     step = int(ended.name.removeprefix("step_"))
     more = f" at step {step}, and takes up no more of its recipe's" if recipe.steps > step else ""
     longer = shlex.join(["resume", str(run), f"steps={2 * max(step, recipe.steps)}"])
+    further = (
+        f"to go on with its optimiser: {program()} {longer}\n" if "steps" in type(recipe).model_fields else ""
+    )
     return (
         f"{run} is finished{more}; to train on from its end: {program()} {shlex.join(words)}\n"
-        f"to go on with its optimiser: {program()} {longer}\ncheckpoint: {ended}"
+        f"{further}checkpoint: {ended}"
     )
 
 

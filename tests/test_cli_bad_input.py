@@ -81,7 +81,7 @@ def test_an_unknown_stage_as_a_command(desk: Desk) -> None:
     finished = desk.run("trian", "rl.toml")
     assert finished.code == 2
     assert_all_in(finished.err, "No such command 'trian'", "foresail --help")
-    assert_all_in(desk.refused("pretrain", "rl.toml"), "there is no command pretrain", 'stage = "sft"')
+    assert_all_in(desk.refused("cpt", "rl.toml"), "there is no command cpt", 'stage = "pretrain"')
     assert_all_in(desk.refused("dpo", "rl.toml"), "there is no command dpo", "no training on preferences")
 
 

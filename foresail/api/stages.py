@@ -67,6 +67,24 @@ def sft(
     return train("sft", recipe, given | settings, tokenizer)
 
 
+def pretrain(
+    model: Any = None,
+    stages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
+    *,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """Pretraining on token shards; `stages` are the recipe's tables: {"data": "corpora/web", "tokens": 1e9, …}."""
+    given = {"model": model, "stages": None if stages is None else [*as_list(stages)], "run": run}
+    return train("pretrain", recipe, given | settings, tokenizer)
+
+
+def as_list(tables: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return [tables] if isinstance(tables, Mapping) else tables
+
+
 def resume(run: str | Path | Result, *, reward: Reward | Sequence[Reward] | None = None) -> Result:
     """Go on with a run that was stopped or killed, exactly as if it had not been.
 

@@ -179,7 +179,8 @@ KEYS = {
     "num_episodes": EPOCHS,
     "num_epochs": EPOCHS,
     "num_train_epochs": EPOCHS,
-    "optim": 'the optimiser is AdamW; its moments take a byte each with optimizer.states = "8bit"',
+    "optim": 'the optimiser is AdamW, or Muon with optimizer.name = "muon"; AdamW\'s moments take a byte each with '
+    'optimizer.states = "8bit"',
     "output_dir": FOLDER,
     "packing": "conversations are always packed, without padding and without seeing each other",
     "peft_config": PAIRS,
@@ -270,7 +271,10 @@ STAGES = {
     ),
     "distill": "there is no distillation of logits; imitate a teacher's answers with sft",
     "eval": "evaluation is a command, not a stage: foresail eval CHECKPOINT --data FILE",
-    "pretrain": 'next-token training on plain text is stage = "sft" with rows that have a "text" column',
+    **dict.fromkeys(
+        ("cpt", "continued_pretraining", "lm", "pretraining", "pt"),
+        'next-token training on plain text is stage = "pretrain", on what `foresail data tokenize` makes',
+    ),
     "rlhf": 'reinforcement learning is stage = "rl", with rewards that a function computes (reward.grader)',
     "rlvr": 'reinforcement learning with verifiable rewards is stage = "rl"',
 }

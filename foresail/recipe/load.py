@@ -195,7 +195,8 @@ def key_mistake(key: str, value: Any, known: dict[str, Any]) -> str:
 
 
 def stage_mistake(stage: Any) -> str:
-    stages = " or ".join(f'"{name}"' for name in STAGES)
+    *first, last = (f'"{name}"' for name in STAGES)
+    stages = f"{', '.join(first)} or {last}"
     if stage is None:
         return (
             f"stage is missing; put stage = {stages} at the top of the file (`foresail simulate` needs none)"

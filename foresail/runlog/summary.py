@@ -31,7 +31,7 @@ from foresail.runlog.key_metrics import (
 )
 from foresail.runlog.plots import choose_panels, plot_curves
 
-STAGE_ORDER = ("sft", "rl")
+STAGE_ORDER = ("pretrain", "sft", "rl")
 TIMING, VERDICT = "timing_s/", "verdict/"
 
 

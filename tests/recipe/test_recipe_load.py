@@ -294,9 +294,13 @@ def test_shape_mistakes_keep_their_key(tmp_path: Path) -> None:
 
 
 def test_missing_and_unknown_stage(tmp_path: Path) -> None:
-    assert 'stage is missing; put stage = "sft" or "rl" at the top' in refuse(tmp_path, "steps = 3\n")
+    assert 'stage is missing; put stage = "pretrain", "sft" or "rl" at the top' in refuse(
+        tmp_path, "steps = 3\n"
+    )
     message = refuse(tmp_path, 'stage = "sftt"\n', "oops")
-    assert 'there is no stage "sftt"; the stages are "sft" or "rl"; did you mean "sft"?' in message
+    assert (
+        'there is no stage "sftt"; the stages are "pretrain", "sft" or "rl"; did you mean "sft"?' in message
+    )
     assert "'oops' is not of the form key=value" in message
     assert set(STAGES) == {"sft", "rl"}
 

@@ -8,6 +8,8 @@ import pytest
 
 from foresail.recipe.keys import leaves
 from foresail.recipe.load import load_recipe
+from foresail.recipe.pretrain import Pretrain
+from foresail.recipe.pretrain_stage import span
 from foresail.recipe.rl import Rl
 from foresail.recipe.stage import Stage
 
@@ -19,7 +21,8 @@ def test_the_recipes_are_there() -> None:
     names = {file.stem for file in FILES}
     assert names >= {
         "rl-arithmetic", "sft-example", "grpo-gsm8k-smollm2", "dapo", "dr-grpo", "gspo",
-        "cispo", "rloo", "reinforce++", "ppo", "compass-thinker", "mimo",
+        "cispo", "rloo", "reinforce++", "ppo", "compass-thinker", "mimo", "pretrain-compass-v2", "pretrain-mimo",
+        "pretrain-small",
     }  # fmt: skip
 
 
@@ -27,7 +30,7 @@ def test_the_recipes_are_there() -> None:
 def test_recipe_loads_and_says_only_what_differs(file: Path) -> None:
     recipe = load_recipe(file)
     text = file.read_text(encoding="utf-8")
-    assert text.startswith("# ") and len(text.splitlines()) < 50
+    assert text.startswith("# ") and len(text.splitlines()) < (70 if recipe.stage == "pretrain" else 50)
     given = tomllib.loads(text)
     defaults = default_leaves(type(recipe))
     idle = [
@@ -58,6 +61,41 @@ def test_the_named_algorithms_are_what_their_files_say() -> None:
     assert (dr_grpo.advantage.kind, dr_grpo.loss.aggregation) == ("dr_grpo", "constant")
     assert dapo.loss.clip_high > dapo.loss.clip_low and dapo.dynamic_sampling.enabled
     assert dapo.loss.aggregation == "token-mean" and dapo.reward.overlong_buffer > 0
+
+
+def test_the_papers_stages_of_pretraining_are_what_their_files_say() -> None:
+    """§2.2 and §2.3 of Compass-v2, §2.3 of MiMo: sizes, tokens, rows, rates, lengths and bases."""
+    compass, mimo = (load_recipe(FOLDER / f"pretrain-{name}.toml") for name in ("compass-v2", "mimo"))
+    assert isinstance(compass, Pretrain) and isinstance(mimo, Pretrain)
+    for recipe, total, active in ((compass, 30e9, 5e9), (mimo, 7e9, 7e9)):
+        assert recipe.model.shape is not None
+        assert recipe.model.shape.num_parameters == pytest.approx(total, rel=0.1)
+        assert recipe.model.shape.active_parameters == pytest.approx(active, rel=0.1)
+        assert (recipe.optimizer.beta1, recipe.optimizer.beta2, recipe.optimizer.weight_decay) == (
+            0.9,
+            0.95,
+            0.1,
+        )
+        assert recipe.optimizer.clip_norm == 1.0
+    assert [(stage.rows, stage.length) for stage in compass.stages] == [
+        (5760, 4096),
+        (8640, 4096),
+        (2160, 32768),
+    ]
+    assert [stage.warmup_tokens / stage.batch_tokens for stage in compass.stages] == [3000, 2000, 0]
+    assert [stage.tokens for stage in compass.stages[:2]] == [8e12, 4e12]
+    assert span(compass.stages[2]).steps == 2200
+    rates = [(stage.lr, stage.final_lr if stage.decay == "cosine" else stage.lr) for stage in compass.stages]
+    assert rates == [(3e-4, 3e-5), (1.5e-4, 3e-5), (3e-5, 3e-5)]
+    assert [stage.rope_theta for stage in compass.stages] == [None, None, 1e6]
+    assert [corpus.weight for corpus in compass.stages[2].data] == [0.4, 0.6]
+    assert [(stage.rows, stage.length) for stage in mimo.stages] == [(2560, 8192), (2560, 8192), (640, 32768)]
+    first, second, last = mimo.stages
+    assert (first.tokens, first.warmup_tokens, first.decay_tokens) == (84e9 + 10.2e12 + 7.5e12, 84e9, 7.5e12)
+    assert (first.lr, first.final_lr, first.batch_warmup_tokens) == (1.07e-4, 3e-5, 168e9)
+    assert (second.tokens, second.lr, second.decay) == (4e12, 3e-5, "constant")
+    assert (last.tokens, last.decay_tokens, last.lr, last.final_lr) == (2e12, 500e9, 3e-5, 1e-5)
+    assert last.rope_theta == 640_000
 
 
 def test_the_papers_numbers_are_what_their_files_say() -> None:

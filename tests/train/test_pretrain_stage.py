@@ -194,7 +194,9 @@ def test_ranks_have_the_curve_of_one_process(whole: Outcome, recipe: Callable[..
             assert name not in one or one[name] == pytest.approx(two[name], rel=2e-3), (one["step"], name)
 
 
-def test_other_ways_to_compute_and_to_learn_train_too(whole: Outcome, recipe: Callable[..., Pretrain]) -> None:
+def test_other_ways_to_compute_and_to_learn_train_too(
+    whole: Outcome, recipe: Callable[..., Pretrain]
+) -> None:
     one = {**recipe("x").stages[1].model_dump(), "data": recipe("x").stages[1].data[0].source}
     found = {
         name: curve(run_pretrain(recipe(name, stages=[one], **changes)).run)
