@@ -102,7 +102,8 @@ def ask(
         )
         for number, question in enumerate(questions)
     ]
-    ended = {completion.request.id: completion.ids for completion in fleet.generate(requests)}
+    with fleet.at_work():  # afterwards a trainer has the cache's memory
+        ended = {completion.request.id: completion.ids for completion in fleet.generate(requests)}
     return [
         mark(question, tokenizer.decode(ended[request.id], skip_special_tokens=True))
         for question, request in zip(questions, requests, strict=True)

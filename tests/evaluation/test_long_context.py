@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -80,7 +81,9 @@ def test_a_model_that_finds_every_needle_scores_one_and_a_blind_one_zero(
             SimpleNamespace(request=request, ids=perfect(tokenizer, request.prompt)) for request in requests
         ]
 
-    monkeypatch.setattr(long_context, "build_fleet", lambda *args, **kw: SimpleNamespace(generate=read))
+    monkeypatch.setattr(
+        long_context, "build_fleet", lambda *args, **kw: SimpleNamespace(generate=read, at_work=nullcontext)
+    )
     settings = SETTINGS.model_copy(update={"tasks": ("niah_single",)})
     metrics = long_context_metrics(model, tokenizer, settings, seed=0)
     assert metrics == {"long_context/niah_single/300": 1, "long_context/niah_single/400": 1}
