@@ -4,7 +4,8 @@ The floor counts only what nobody can avoid:
 
     prefill   FLOPs over the matmul ceiling; the prompt of a group once
     decode    every step the longer of bytes over the read ceiling and FLOPs over the matmul ceiling; a step
-              reads all matrices once and the KV of every row once, a group's prompt once for the group
+              reads all matrices once and the KV of every row once, a group's prompt once for the group; of
+              routed experts those that some row is expected to choose, were all chosen alike
 
 All requests run at once and each step lacks those that have ended. The first token comes from the prefill, so
 n tokens take n - 1 steps. Left out, since small: writes, norms, biases, embedding rows, sampling.
@@ -20,7 +21,7 @@ import numpy as np
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.recipe.parts import Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape import Experts, ModelShape
 
 BF16 = 2  # bytes
 WARM_UP_TOKENS = 8  # each request draws before a load is timed
@@ -66,6 +67,26 @@ SHAPES = {
         max_context=8192,
     ),
 }
+
+
+def compass_v2(layers: int) -> ModelShape:
+    """That many of Compass-v2's 30 layers."""
+    return ModelShape(
+        family="ernie4_5_moe",
+        hidden_size=3072,
+        num_layers=layers,
+        num_heads=24,
+        num_kv_heads=6,
+        head_dim=128,
+        intermediate_size=8192,
+        vocab_size=180_224,
+        tied=False,
+        max_context=8192,
+        experts=Experts(routed=48, active=4, shared=2, inner_size=2048, correction=True),
+    )
+
+
+SHAPES |= {f"compass-v2-{layers}": compass_v2(layers) for layers in (2, 4, 8)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +188,7 @@ def floor(shape: ModelShape, load: Load, ceilings: Ceilings) -> Floor:
     decode, steps, bound_by_bytes = 0.0, 0, 0
     for drawn, rows, groups in decode_steps(load):
         cached = groups * load.prompt_length + rows * drawn
-        reading = step_bytes(shape, cached) / ceilings.read_bytes_per_second
+        reading = step_bytes(shape, rows, cached) / ceilings.read_bytes_per_second
         computing = step_flops(shape, rows, load.prompt_length + drawn) / ceilings.flops_per_second
         decode += max(reading, computing)
         bound_by_bytes += reading > computing
@@ -189,25 +210,40 @@ def decode_steps(load: Load) -> Iterator[tuple[int, int, int]]:
 def prefill_flops(shape: ModelShape, num_tokens: int) -> int:
     """One prompt; scores over the vocabulary for its last token only."""
     pairs = num_tokens * (num_tokens + 1) // 2
-    matrices = num_tokens * block_weights(shape) + head_weights(shape)
-    return 2 * matrices + attention_flops(shape) * pairs
+    matrices = num_tokens * block_weights(shape, active(shape)) + head_weights(shape)
+    return 2 * int(matrices) + attention_flops(shape) * pairs
 
 
 def step_flops(shape: ModelShape, rows: int, context: int) -> int:
-    matrices = block_weights(shape) + head_weights(shape)
-    return rows * (2 * matrices + attention_flops(shape) * context)
+    matrices = block_weights(shape, active(shape)) + head_weights(shape)
+    return rows * (2 * int(matrices) + attention_flops(shape) * context)
 
 
-def step_bytes(shape: ModelShape, cached_tokens: int) -> int:
-    matrices = block_weights(shape) + head_weights(shape)
-    return BF16 * (matrices + shape.kv_values_per_token * cached_tokens)
+def step_bytes(shape: ModelShape, rows: int, cached_tokens: int) -> int:
+    matrices = block_weights(shape, touched(shape, rows)) + head_weights(shape)
+    return BF16 * (round(matrices) + shape.kv_values_per_token * cached_tokens)
 
 
-def block_weights(shape: ModelShape) -> int:
-    """Numbers in the matrices of all blocks; 6.5 billion at 7B."""
+def block_weights(shape: ModelShape, routed: float = 0) -> float:
+    """Numbers in the matrices of all blocks, with that many routed experts each; 6.5 billion at 7B."""
     qkv_width = (shape.num_heads + 2 * shape.num_kv_heads) * shape.head_dim
     attention = shape.hidden_size * (qkv_width + shape.num_heads * shape.head_dim)
-    return shape.num_layers * (attention + 3 * shape.hidden_size * shape.intermediate_size)
+    inner: float = shape.intermediate_size
+    if shape.experts is not None:
+        inner = (routed + shape.experts.shared) * shape.experts.inner_size
+    return shape.num_layers * (attention + 3 * shape.hidden_size * inner)
+
+
+def active(shape: ModelShape) -> int:
+    return 0 if shape.experts is None else shape.experts.active
+
+
+def touched(shape: ModelShape, rows: int) -> float:
+    """Routed experts of a layer that at least one of the rows is expected to choose: 4 for one row, of 48."""
+    if shape.experts is None:
+        return 0
+    left_out = 1 - shape.experts.active / shape.experts.routed
+    return shape.experts.routed * (1 - left_out**rows)
 
 
 def head_weights(shape: ModelShape) -> int:

@@ -162,7 +162,7 @@ def profile_load(engine: Engine, load: Load) -> Profile:
         tokens=rows,
         context=load.prompt_length + half,
         milliseconds=1000 * seconds / STEPS,
-        products=block_weights(shape) + head_weights(shape),
+        products=int(block_weights(shape)) + head_weights(shape),
         kernels=kernels,
     )
 
@@ -207,7 +207,7 @@ def fill(engine: Engine, chunks: list[PrefillChunk]) -> None:
 def fill_weights(shape: ModelShape) -> int:
     """Numbers in the matrices of a prefill: of the last block only those that make keys and values."""
     keys_and_values = 2 * shape.num_kv_heads * shape.head_dim * shape.hidden_size
-    return block_weights(shape) * (shape.num_layers - 1) // shape.num_layers + keys_and_values
+    return int(block_weights(shape)) * (shape.num_layers - 1) // shape.num_layers + keys_and_values
 
 
 # Kernels.

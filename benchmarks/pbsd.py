@@ -102,6 +102,7 @@ PLANTED = (
     "answer-raw",
     "pbsd-placebo",
     "pbsd-contrastive",
+    "mixed",
     "shuffled",
     "mixed-shuffled",
 )

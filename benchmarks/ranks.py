@@ -35,7 +35,7 @@ from train_gpu import make_sequences
 from foresail.algorithms.aggregation import token_weights
 from foresail.algorithms.batch_losses import policy_loss, sft_loss
 from foresail.model.decoder import Decoder
-from foresail.model.hf import build_model
+from foresail.model.hf import build_model, empty_model
 from foresail.model.shards import gather_whole, local
 from foresail.recipe.parts import Loss, Optimizer
 from foresail.recipe.shape import ModelShape
@@ -131,14 +131,10 @@ def fastest(turns: list[Figures]) -> Figures:
 
 def measure(world: World, device: torch.device, options: argparse.Namespace) -> Figures:
     """Of one trainer, made anew."""
-    shape = TINY if options.shape == "tiny" else SHAPES[options.shape]
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    model = build_model(shape, seed=0, dtype=dtype, device=device, arrange=arrangement(None, world))
-    if options.recompute:
-        model.recompute_blocks()
+    model = random_model(world, device, options)
     settings = Optimizer(states=options.states)
     learner = Learner(name="policy", model=model, optimizer=build_optimizer(model, settings, 0, world))
-    sequences = make_sequences(shape, options)
+    sequences = make_sequences(model.shape, options)
     weights = token_weights([sum(each.loss_mask) for each in sequences], "token-mean", options.longest)
     batches = [*pack_share(sequences, weights, world, max_tokens=options.micro_batch, device=device)]
     if device.type == "cuda":
@@ -168,14 +164,29 @@ def measure(world: World, device: torch.device, options: argparse.Namespace) -> 
     return figures
 
 
-def long_pass(world: World, device: torch.device, options: argparse.Namespace) -> Figures:
-    """One sequence, which a context group shares: what each rank keeps of it for the backward pass."""
+def random_model(world: World, device: torch.device, options: argparse.Namespace) -> Decoder:
+    """On a GPU drawn there: a processor takes a minute for seven billion numbers."""
     shape = TINY if options.shape == "tiny" else SHAPES[options.shape]
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    model = build_model(shape, seed=0, dtype=dtype, device=device, arrange=arrangement(None, world))
+    arrange = arrangement(None, world)
+    if device.type == "cpu":
+        model = build_model(shape, seed=0, device=device, arrange=arrange)
+    else:
+        model = empty_model(shape, dtype=torch.bfloat16, device=device, arrange=arrange)
+        torch.manual_seed(0)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                local(parameter).fill_(1.0) if "norm" in name else local(parameter).normal_(0.0, 0.02)
     if options.recompute:
         model.recompute_blocks()
-    numbers = torch.randint(shape.vocab_size, (options.long,), generator=torch.Generator().manual_seed(0))
+    return model
+
+
+def long_pass(world: World, device: torch.device, options: argparse.Namespace) -> Figures:
+    """One sequence, which a context group shares: what each rank keeps of it for the backward pass."""
+    model = random_model(world, device, options)
+    numbers = torch.randint(
+        model.shape.vocab_size, (options.long,), generator=torch.Generator().manual_seed(0)
+    )
     sequence = TrainSequence(ids=numbers.tolist(), loss_mask=[0] + [1] * (options.long - 1))
     room = -(-options.long // context_size(world))
     batches = [*pack_share([sequence], [1 / options.long], world, max_tokens=room, device=device)]

@@ -18,6 +18,7 @@ import typer
 from foresail.commands.data import data_app
 from foresail.commands.interruption import telling
 from foresail.commands.long_context import long_context
+from foresail.commands.mtp import mtp_app
 from foresail.commands.options import (
     AnswerKey,
     Device,
@@ -48,6 +49,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data_app, name="data")
+app.add_typer(mtp_app, name="mtp")
 
 
 def print_version(wanted: bool) -> None:

@@ -23,11 +23,13 @@ class AheadRunner(CpuRunner):
 
     def __init__(self, engine: Engine) -> None:
         slots, columns = engine.table.pages_SP.shape
-        options = {"num_pages": engine.num_pages, "page_size": engine.page_size, "batch_invariant": False}
-        super().__init__(engine.model, Table(slots, columns), **options)
+        size = {"num_pages": engine.num_pages, "page_size": engine.page_size}
+        mtp = engine.own_drafts is not None
+        super().__init__(engine.model, Table(slots, columns), **size, batch_invariant=False, mtp=mtp)
         self.host = engine.table
 
     def update_rows(self, slots: np.ndarray) -> None:
+        super().update_rows(slots)
         for name in COLUMNS:
             getattr(self.table, name)[slots] = getattr(self.host, name)[slots]
 

@@ -180,7 +180,7 @@ def pack_batch(
             name: [v for side, start, end in sides for v in side[name][start:end]] + [None] * padding
             for name in names
         }
-        return {name: torch.tensor(fill_gaps(values_T)).to(device) for name, values_T in values.items()}
+        return {name: place(fill_gaps(values_T)) for name, values_T in values.items()}
 
     def place_field(name: str) -> Tensor | None:
         missing = {getattr(sequences[segment.number], name) is None for segment in segments}
@@ -239,8 +239,9 @@ def check(index: int, sequence: TrainSequence, max_tokens: int) -> None:
         raise ValueError(f"{who} has a loss on its first token, which nothing predicts; mask it out")
 
 
-def fill_gaps(values: list[Any]) -> list[Any]:
+def fill_gaps(values: list[Any]) -> np.ndarray:
     """fill_gaps([None, [3, 5]]) -> [[-1, -1], [3, 5]]: what no engine has said, of prompts say, is -1."""
-    known = next((value for value in values if value is not None), 0)
-    gap = [-1] * len(known) if isinstance(known, list) else -1
-    return [gap if value is None else value for value in values]
+    known = np.asarray(next((value for value in values if value is not None), 0))
+    gap = np.full_like(known, -1)
+    found = np.stack([gap if value is None else value for value in values])
+    return found if found.dtype != np.float64 else found.astype(np.float32)

@@ -102,7 +102,7 @@ class Admission:
             row.pages = self.pool.take(count_pages(len(row.prefix_tokens), self.page_size))
             self._load(row, row.pages)
         else:
-            row.prefix, row.pages = self.prefixes.join(row.prefix_tokens)
+            row.prefix, row.pages = self.prefixes.join(row.prefix_tokens, row.context[-1])
             if row.saved is not None and row.prefix.filled < row.saved.num_tokens:
                 self._load(row, row.prefix.pages, row.prefix.filled // self.page_size)
         row.saved = None
@@ -129,7 +129,7 @@ class Admission:
             pages -= count_pages(len(row.prefix_tokens), self.page_size)
             if tokens < 0 or pages < 0:
                 break
-            self.prefixes.begin(row.prefix_tokens)
+            self.prefixes.begin(row.prefix_tokens, row.context[-1])
 
     def _copy_tails(self, rows: list[Row]) -> None:
         """The half-filled last page of a shared prefix becomes each row's own."""

@@ -4,7 +4,7 @@ A row keeps the token drawn at its first entry. If that is the token drafted nex
 as well, and so on: since the noise is keyed by position, these are the very tokens that plain decoding would
 have drawn.
 
-Legend: E entries, R rows, N tokens kept.
+Legend: E entries, R rows, N tokens kept, K MTP layers.
 """
 
 from __future__ import annotations
@@ -21,18 +21,23 @@ GOES_ON, STOPPED, AT_LIMIT, BROKEN = range(4)  # how a row stands after a step
 
 @dataclass(frozen=True)
 class Drawn:
-    """What one step drew. At a row's first entry: how many of its tokens stand, and how the row stands."""
+    """What one step drew. At a row's first entry: how many of its tokens stand, and how the row stands.
+
+    `ahead_RK`, where MTP layers were asked: what they think that each row draws next.
+    """
 
     tokens_E: np.ndarray
     logprobs_E: np.ndarray
     counts_E: np.ndarray
     ends_E: np.ndarray
+    ahead_RK: np.ndarray | None = None
 
     @staticmethod
     def of(block_4E: np.ndarray) -> Drawn:
-        """From the device's int32 block, which holds the log-probabilities' bits."""
-        tokens_E, bits_E, counts_E, ends_E = block_4E
-        return Drawn(tokens_E, bits_E.view(np.float32), counts_E, ends_E)
+        """From the device's int32 block, which holds the log-probabilities' bits; below, what MTP layers said."""
+        tokens_E, bits_E, counts_E, ends_E = block_4E[:4]
+        ahead_RK = block_4E[4:].T if len(block_4E) > 4 else None
+        return Drawn(tokens_E, bits_E.view(np.float32), counts_E, ends_E, ahead_RK)
 
     def places(self, firsts_R: np.ndarray) -> np.ndarray:
         """Where these rows' kept tokens stand, one row after the other."""

@@ -16,16 +16,19 @@ from foresail.engine.cache import KVCache
 class EntryAttention:
     """One token per entry over the first `contexts_E` places of its row, its own included."""
 
-    def __init__(self, cache: KVCache, tables_EP: Tensor, places_E: Tensor, contexts_E: Tensor) -> None:
-        self.cache, self.tables_EP, self.places_E = cache, tables_EP, places_E
+    def __init__(self, cache: KVCache, tables_EP: Tensor, places_T: Tensor, contexts_E: Tensor) -> None:
+        self.cache, self.tables_EP, self.places_T = cache, tables_EP, places_T
         page_size = cache.keys.shape[2]
         hidden_EL = torch.arange(tables_EP.shape[1] * page_size) >= contexts_E[:, None]
         # An additive mask: the unused tail of a page may hold any finite number, and this hides it.
         self.mask_E11L = torch.zeros(hidden_EL.shape, dtype=cache.keys.dtype)
         self.mask_E11L = self.mask_E11L.masked_fill_(hidden_EL, -torch.inf)[:, None, None]
 
+    def write(self, layer: int, k_EKd: Tensor, v_EKd: Tensor) -> None:
+        self.cache.write(layer, self.places_T, k_EKd, v_EKd)
+
     def __call__(self, layer: int, q_EHd: Tensor, k_EKd: Tensor, v_EKd: Tensor) -> Tensor:
-        self.cache.write(layer, self.places_E, k_EKd, v_EKd)
+        self.write(layer, k_EKd, v_EKd)
         k_EKLd, v_EKLd = (
             rows(part, self.tables_EP) for part in self.cache.gather(layer, self.tables_EP.flatten())
         )

@@ -11,11 +11,16 @@ import torch
 from torch import Tensor
 
 from foresail.engine.request import SavedKV
+from foresail.engine.routes import UNKNOWN, RecordedRoutes, RouteCache
 from foresail.recipe.shape import ModelShape
 
 
 class KVCache:
-    """Keys and values of all layers; a place is page * page_size + offset."""
+    """Keys and values of all layers; a place is page * page_size + offset. `routes`: the experts of the tokens,
+    where they are recorded.
+    """
+
+    routes: RouteCache | None = None
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         self.keys, self.values = keys, values
@@ -26,7 +31,7 @@ class KVCache:
 
     @staticmethod
     def size(shape: ModelShape, num_pages: int, page_size: int) -> tuple[int, ...]:
-        return (shape.num_layers, num_pages, page_size, shape.num_kv_heads, shape.head_dim)
+        return (shape.cached_layers, num_pages, page_size, shape.num_kv_heads, shape.head_dim)
 
     @staticmethod
     def zeros(shape: ModelShape, num_pages: int, page_size: int, dtype: torch.dtype) -> KVCache:
@@ -50,16 +55,29 @@ class KVCache:
         torch.index_select(self.values[layer], 0, pages_N, out=values)
         return keys, values
 
+    def route(self, places_T: Tensor) -> RecordedRoutes | None:
+        """For a pass over tokens at these places: keeps their experts, where that is asked for."""
+        return None if self.routes is None else RecordedRoutes(self.routes, places_T)
+
     def copy_pages(self, sources: list[int], targets: list[int]) -> None:
         sources_N, targets_N = self.indexes((sources, targets))
         for pages in self.raw:
             pages.index_copy_(1, targets_N, pages.index_select(1, sources_N))
+        if self.routes is not None:
+            routes = self.routes.experts
+            routes.index_copy_(1, targets_N, routes.index_select(1, sources_N))
 
     def indexes(self, numbers: Sequence[int] | Sequence[Sequence[int]]) -> Tensor:
         return torch.tensor(numbers)
 
     def save(self, pages: list[int], num_tokens: int) -> SavedKV:
-        return SavedKV(pages=torch.stack((self.keys[:, pages], self.values[:, pages])), num_tokens=num_tokens)
+        return SavedKV(
+            pages=torch.stack((self.keys[:, pages], self.values[:, pages])),
+            num_tokens=num_tokens,
+            routes=None if self.routes is None else self.routes.experts[:, pages],
+        )
 
     def load(self, saved: SavedKV, pages: list[int]) -> None:
         self.keys[:, pages], self.values[:, pages] = saved.pages
+        if self.routes is not None:
+            self.routes.experts[:, pages] = UNKNOWN if saved.routes is None else saved.routes

@@ -15,6 +15,7 @@ from foresail.engine.cache import KVCache
 from foresail.engine.device_memory import DeviceMemory
 from foresail.engine.kernels.cache import write_kv
 from foresail.engine.request import SavedKV
+from foresail.engine.routes import UNKNOWN
 from foresail.engine.table_cuda import upload
 from foresail.recipe.shape import ModelShape
 
@@ -63,10 +64,18 @@ class CudaKVCache(KVCache):
             with torch.cuda.stream(self.copies):
                 host[side, layer].copy_(part, non_blocking=True)
             part.record_stream(self.copies)
+        routes = None
+        if self.routes is not None:
+            chosen = self.routes.experts.index_select(1, pages_N)
+            routes = torch.empty(chosen.shape, dtype=chosen.dtype, pin_memory=True)
+            self.copies.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.copies):
+                routes.copy_(chosen, non_blocking=True)
+            chosen.record_stream(self.copies)
         with torch.cuda.stream(self.copies):
             ready = torch.cuda.Event()
             ready.record()
-        return SavedKV(pages=host, num_tokens=num_tokens, ready=ready)
+        return SavedKV(pages=host, num_tokens=num_tokens, routes=routes, ready=ready)
 
     def load(self, saved: SavedKV, pages: list[int]) -> None:
         """Forward passes launched after this see the pages filled."""
@@ -78,6 +87,11 @@ class CudaKVCache(KVCache):
             torch.cuda.current_stream().wait_stream(self.copies)
             part.record_stream(torch.cuda.current_stream())
             self.raw[side][layer].index_copy_(1, pages_N, part)
+        if self.routes is not None and saved.routes is None:
+            self.routes.experts.index_fill_(1, pages_N, UNKNOWN)
+        elif self.routes is not None and saved.routes is not None:
+            chosen = saved.routes.to(self.keys.device, non_blocking=True)
+            self.routes.experts.index_copy_(1, pages_N, chosen)
 
     def _pieces(self, num_pages: int) -> list[tuple[int, slice]]:
         """Keys, then values, so many layers at a time that a piece stays small."""

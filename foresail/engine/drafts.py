@@ -11,6 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
+from foresail.engine.table import Table
+
 MAX_DRAFT = 16  # tokens
 
 
@@ -69,3 +71,21 @@ class Drafts:
     def taken_RK(self) -> np.ndarray:
         """Which places hold a token."""
         return np.arange(self.tokens_RK.shape[1]) < self.sizes_R[:, None]
+
+
+class OwnDrafts:
+    """What MTP layers said last of each slot's row, and how long the row was then: later it is of no use."""
+
+    def __init__(self, num_slots: int, num_layers: int) -> None:
+        self.tokens_SK = np.zeros((num_slots, MAX_DRAFT), dtype=np.int64)
+        self.lengths_S = np.zeros(num_slots, dtype=np.int64)
+        self.num_layers = num_layers
+
+    def note(self, slots_R: np.ndarray, ahead_RK: np.ndarray, table: Table) -> None:
+        self.tokens_SK[slots_R, : self.num_layers] = ahead_RK
+        self.lengths_S[slots_R] = table.lengths_S[slots_R]
+
+    def of(self, slots: np.ndarray, table: Table) -> Drafts:
+        slots_R = slots[self.lengths_S[slots] == table.lengths_S[slots]]
+        sizes_R = np.full(len(slots_R), self.num_layers, dtype=np.int64)
+        return Drafts(slots_R=slots_R, sizes_R=sizes_R, tokens_RK=self.tokens_SK[slots_R])

@@ -25,12 +25,12 @@ import torch
 
 from foresail.engine.admission import Admission
 from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, Drawn
-from foresail.engine.drafts import MAX_DRAFT, Draft, Drafts
+from foresail.engine.drafts import MAX_DRAFT, Draft, Drafts, OwnDrafts
 from foresail.engine.entries import plan_entries
 from foresail.engine.pages import PagePool, count_pages, page_names
 from foresail.engine.request import Completion, Parked, Request, SavedKV, check
 from foresail.engine.row import NO_SLOT, Row, Rows
-from foresail.engine.runner import open_runner
+from foresail.engine.runner import can_draft, open_runner
 from foresail.engine.stop_strings import StopStrings
 from foresail.engine.table import Table
 from foresail.model.decoder import Decoder
@@ -67,9 +67,14 @@ class Engine:
         prefill_tokens: int = 16_384,
         fp8_kv: bool = False,
         batch_invariant: bool = False,
+        replay_routing: bool = False,
+        mtp: bool = False,
         vocabulary: Sequence[bytes] = (),
     ) -> None:
-        """`vocabulary` has the bytes of every token, for requests with stop strings."""
+        """`vocabulary` has the bytes of every token, for requests with stop strings. With `replay_routing`
+        completions have the experts of all tokens in their `side`, but for the last one, which was only drawn.
+        `mtp`: the model's MTP layers follow every step, so that they can draft.
+        """
         self.model, self.num_pages, self.page_size = model, num_pages, page_size
         self.batch_invariant = batch_invariant
         self.version = 0
@@ -82,7 +87,10 @@ class Engine:
             page_size=page_size,
             fp8_kv=fp8_kv,
             batch_invariant=batch_invariant,
+            replay_routing=replay_routing,
+            mtp=mtp,
         )
+        self.own_drafts = OwnDrafts(max_running, model.shape.mtp) if mtp else None
         unnamed = (b"",) * (model.shape.vocab_size - len(vocabulary)) if vocabulary else ()
         self.stop_strings = StopStrings((*vocabulary, *unnamed))
         self.rows = Rows()
@@ -216,6 +224,17 @@ class Engine:
         rows = {name: self.rows.find(name, "running", "resting") for name in drafts}
         return Drafts.of({row.slot: drafts[name] for name, row in rows.items() if row is not None})
 
+    def ask_for_drafts(self, wanted: bool = True) -> None:
+        """Whether MTP layers say, with every step from now on, what they think comes next; see `mtp_drafts`."""
+        assert self.own_drafts is not None or not wanted, "an engine without MTP layers"
+        self.runner.propose = wanted
+
+    def mtp_drafts(self) -> Drafts:
+        """What MTP layers think that rows draw in the next step; none for rows they were not asked about."""
+        assert self.own_drafts is not None, "an engine without MTP layers"
+        self.read_pending()
+        return self.own_drafts.of(self._slot_numbers(), self.table)
+
     @torch.inference_mode()
     def step(self, drafts: Drafts | None = None) -> list[Completion]:
         """Admit what fits, draw at least one token for every running row, return what ended.
@@ -280,6 +299,7 @@ class Engine:
         slots_R, firsts_R = step.slots_R[here_R], step.firsts_R[here_R]
         if not len(slots_R):
             return
+        ahead_RK = None if drawn.ahead_RK is None else drawn.ahead_RK[: len(here_R)][here_R]
         self.table.stop_states_S[slots_R], drawn = self.stop_strings.cut(
             self.table.stop_states_S[slots_R], drawn, firsts_R
         )
@@ -289,6 +309,8 @@ class Engine:
         if len(places_N) > len(slots_R):  # the launch has counted the first token of each
             self.table.lengths_S[slots_R] += counts_R - 1
             self.table.left_S[slots_R] -= counts_R - 1
+        if self.own_drafts is not None and ahead_RK is not None:
+            self.own_drafts.note(slots_R, ahead_RK, self.table)
         ends_R = drawn.ends_E[firsts_R]
         if (ends_R == BROKEN).any():
             self._stop_at_nan(slots_R[ends_R == BROKEN])
@@ -300,6 +322,7 @@ class Engine:
         drawn = len(row.drawn) + int(self.table.drawn_S[row.slot])
         if not stopped and drawn < row.request.sampling.max_new_tokens:
             self.rows.move(row, "resting")
+            self._note_experts(row)
             so_far = replace(row)
             so_far.draw(*self.table.drawn(row.slot), self.version)
             self.ended.append(so_far.complete("chunk"))
@@ -322,6 +345,8 @@ class Engine:
         for row in rows:
             row.slot = slot = self.free_slots.pop()
             self.table.assign(slot, row.request, row.context, row.pages, row.limit)
+            if self.own_drafts is not None:
+                self.own_drafts.lengths_S[slot] = 0
             self.table.stop_states_S[slot] = self.stop_strings.state(row.request.sampling.stop, row.said)
             if row.prefix is not None:
                 whole_pages = len(row.prefix.tokens) // self.page_size
@@ -334,6 +359,7 @@ class Engine:
     def _free_slot(self, row: Row) -> None:
         """Take over what the row drew in its slot, and give slot and pages back."""
         slot = row.slot
+        self._note_experts(row)
         row.draw(*self.table.drawn(slot), self.version)
         names = page_names(row.prefix_tokens, self.page_size, self.pool.names(row.pages))
         self.pool.remember(row.pages[: len(names)], names)
@@ -411,6 +437,18 @@ class Engine:
         missing = -(-cached // self.page_size) - self.table.num_pages_S[slots]
         return np.repeat(slots, np.maximum(missing, 0))
 
+    def _note_experts(self, row: Row) -> None:
+        """Those of a row in a slot, where they are recorded. What was known of a token stands: a prefix that was
+        computed anew, under other weights perhaps, is not what the token's log-probability came from.
+        """
+        cache, known = self.runner.cache, len(row.experts)
+        cached = len(row.context) + int(self.table.drawn_S[row.slot]) - 1
+        if cache.routes is not None and known < cached:
+            first = known // self.page_size
+            pages = row.pages[first : count_pages(cached, self.page_size)]
+            found_TX = cache.routes.read(cache.indexes(pages), cached - first * self.page_size)
+            row.experts = [*row.experts, *found_TX[known - first * self.page_size :]]
+
     def _save(self, row: Row) -> SavedKV | None:
         """Keys and values of a row whose steps have all been read."""
         cached = int(self.table.lengths_S[row.slot]) - 1
@@ -419,10 +457,19 @@ class Engine:
 
 
 def build_engine(
-    model: Decoder, settings: parts.Engine, *, max_length: int, vocabulary: Sequence[bytes] = ()
+    model: Decoder,
+    settings: parts.Engine,
+    *,
+    max_length: int,
+    vocabulary: Sequence[bytes] = (),
+    drafts: bool = False,
 ) -> Engine:
-    """An engine with the recipe's capacity, or with that of all running rows at full length."""
-    return Engine(model, **engine_options(settings, max_length, vocabulary))
+    """An engine with the recipe's capacity, or with that of all running rows at full length.
+
+    `drafts`: by MTP layers too, where the model has some and its device can.
+    """
+    options = engine_options(settings, max_length, vocabulary)
+    return Engine(model, **options, mtp=drafts and can_draft(model))
 
 
 def engine_options(settings: parts.Engine, max_length: int, vocabulary: Sequence[bytes]) -> dict[str, Any]:
@@ -434,5 +481,6 @@ def engine_options(settings: parts.Engine, max_length: int, vocabulary: Sequence
         "prefill_tokens": settings.prefill_tokens,
         "fp8_kv": settings.kv_dtype == "fp8",
         "batch_invariant": settings.batch_invariant,
+        "replay_routing": settings.replay_routing,
         "vocabulary": vocabulary,
     }

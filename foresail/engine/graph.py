@@ -24,6 +24,8 @@ class GraphKind:
     size: int
     packed: bool = False  # shared beginnings are read once
     truncates: bool = False  # some row uses top-k, top-p or min-p
+    rows: int = 0  # at most, where MTP layers follow
+    propose: bool = False  # and say what comes next
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ class PrefillChunk:
     tokens: Sequence[int]
     start: int
     pages: Sequence[int]
+    following: Sequence[int] = ()  # tokens behind the last one, as far as known: MTP layers look there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,20 @@ class PackedPrefill:
     lengths_C: np.ndarray
     contexts_C: np.ndarray  # tokens of each context up to the chunk's end
     tables_CP: np.ndarray
+
+
+def tokens_ahead(chunks: Sequence[PrefillChunk], layers: int) -> np.ndarray:
+    """For each packed token those 1, 2, … places on, a line each: 3 5 | 8 -> 5 8, and for two layers 8 8 below.
+
+    Behind the last one known that one stands again; MTP layers make these few keys with it.
+    """
+    lines: list[list[list[int]]] = [[] for _ in range(layers)]
+    for chunk in chunks:
+        known = [*chunk.tokens, *chunk.following[:layers]]
+        known += known[-1:] * layers
+        for step, line in enumerate(lines, start=1):
+            line.append(known[step : step + len(chunk.tokens)])
+    return np.array([[token for part in line for token in part] for line in lines], dtype=np.int64)
 
 
 def pack_prefill(chunks: Sequence[PrefillChunk], page_size: int) -> PackedPrefill:

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from itertools import count
 
+from foresail.engine.drafts import MAX_DRAFT
 from foresail.engine.pages import PagePool, count_pages, page_names
 from foresail.engine.prefill import PrefillChunk
 
@@ -25,6 +26,7 @@ class Prefix:
     tokens: tuple[int, ...]
     pages: list[int]
     filled: int
+    next_token: int | None = None  # behind it, in the row that came first
     num_rows: int = 0
     ready: bool = False
 
@@ -69,7 +71,7 @@ class Prefixes:
         """At most so many free pages are taken by joining; one is for the half-filled last page."""
         return 1 if tokens in self.by_tokens else count_pages(len(tokens), self.page_size) + 1
 
-    def begin(self, tokens: tuple[int, ...]) -> Prefix:
+    def begin(self, tokens: tuple[int, ...], next_token: int | None = None) -> Prefix:
         """Find what is cached of a prefix already, and take pages for the rest.
 
         Its whole pages get their names at once: who comes later is filled later, or in the same pass.
@@ -80,13 +82,14 @@ class Prefixes:
         pages = known + self.pool.take(count_pages(len(tokens), self.page_size) - len(known))
         self.pool.remember(pages[: len(names)], names)
         prefix = Prefix(next(self._numbers), tokens, pages, filled=len(known) * self.page_size)
+        prefix.next_token = next_token
         self.by_tokens[tokens] = prefix
         self.unfilled.append(prefix)
         return prefix
 
-    def join(self, tokens: tuple[int, ...]) -> tuple[Prefix, list[int]]:
+    def join(self, tokens: tuple[int, ...], next_token: int | None = None) -> tuple[Prefix, list[int]]:
         """What to wait for, and one row's pages: whole ones are shared, the half-filled last one is its own."""
-        prefix = self.by_tokens.get(tokens) or self.begin(tokens)
+        prefix = self.by_tokens.get(tokens) or self.begin(tokens, next_token)
         prefix.num_rows += 1
         whole = prefix.pages[: len(tokens) // self.page_size]
         self.pool.share(whole)
@@ -103,8 +106,14 @@ class Prefixes:
         for prefix in self.unfilled:
             tokens = prefix.tokens[prefix.filled : prefix.filled + budget]
             if tokens:
-                chunks.append(PrefillChunk(tokens=tokens, start=prefix.filled, pages=prefix.pages))
+                start = prefix.filled
                 prefix.filled += len(tokens)
+                following = prefix.tokens[prefix.filled : prefix.filled + MAX_DRAFT]
+                if prefix.next_token is not None:
+                    following = (*following, prefix.next_token)
+                chunks.append(
+                    PrefillChunk(tokens=tokens, start=start, pages=prefix.pages, following=following)
+                )
                 budget -= len(tokens)
             if not budget:
                 break

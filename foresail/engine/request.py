@@ -43,7 +43,7 @@ class Parked:
     ids: Sequence[int]
     logprobs: Sequence[float]
     versions: Sequence[int]
-    side: Mapping[str, list[Any]] = field(default_factory=dict)  # named data for each of `ids`
+    side: Mapping[str, list[Any]] = field(default_factory=dict)  # named data, see `Completion`
     policy_version: int
     kv: SavedKV | None = None
 
@@ -57,11 +57,15 @@ class SavedKV:
 
     pages: Tensor
     num_tokens: int
+    routes: Tensor | None = None  # experts of the tokens: (layers with experts, pages, page_size, active)
     ready: object | None = None  # a CUDA event: the copy has arrived
 
     def from_page(self, first: int) -> SavedKV:
         """The pages from this one on."""
-        return replace(self, pages=self.pages[:, :, first:]) if first else self
+        if not first:
+            return self
+        routes = None if self.routes is None else self.routes[:, first:]
+        return replace(self, pages=self.pages[:, :, first:], routes=routes)
 
     def wait(self) -> None:
         if self.ready is not None:
@@ -72,14 +76,14 @@ class SavedKV:
 class Completion:
     """What was drawn: a stop token, or the one that completes a stop string, is the last of `ids`.
 
-    After a chunk there may be more.
+    After a chunk there may be more. `side` is named data of the last tokens of prompt and `ids`: of `ids` at least.
     """
 
     request: Request
     ids: Sequence[int]
     logprobs: Sequence[float]
     versions: Sequence[int]
-    side: Mapping[str, list[Any]] = field(default_factory=dict)  # named data for each of `ids`
+    side: Mapping[str, list[Any]] = field(default_factory=dict)
     finish: Finish
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from foresail.engine.prefixes import Prefix
 from foresail.engine.request import Completion, Parked, Request, SavedKV
+from foresail.model.router import CHOSEN_EXPERTS
 from foresail.records import Finish
 
 NO_SLOT = -1
@@ -46,7 +47,7 @@ class Row:
     chunk_tokens: int | None = None
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
-    side: Mapping[str, list[Any]] = field(default_factory=dict)
+    experts: list[Any] = field(default_factory=list)  # of its first tokens, where they are recorded
     state: State = "waiting"
     slot: int = NO_SLOT
     pages: list[int] = field(default_factory=list)
@@ -62,7 +63,7 @@ class Row:
             chunk_tokens=chunk_tokens,
             logprobs=list(parked.logprobs),
             versions=list(parked.versions),
-            side=parked.side,
+            experts=[experts for experts in parked.side.get(CHOSEN_EXPERTS, ()) if experts is not None],
             saved=parked.kv if parked.policy_version == policy_version else None,
         )
 
@@ -98,6 +99,13 @@ class Row:
         self.versions = [*self.versions, *[policy_version] * len(tokens)]
         if self.chunk_tokens is not None:
             self.chunk_tokens -= len(tokens)
+
+    @property
+    def side(self) -> Mapping[str, list[Any]]:
+        """Of all its tokens: nothing is known of the last one, which was drawn and not computed."""
+        if not self.experts:
+            return {}
+        return {CHOSEN_EXPERTS: [*self.experts, *[None] * (len(self.context) - len(self.experts))]}
 
     def complete(self, finish: Finish) -> Completion:
         return Completion(

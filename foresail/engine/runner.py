@@ -23,6 +23,7 @@ class Runner(Protocol):
     steps_ahead: int  # how many decode steps may be under way while the host goes on
     efficient_prefill_tokens: int  # prompt tokens a pass should have, where so many wait
     cache_bytes: int  # that PyTorch's allocator does not see
+    propose: bool  # whether the next steps ask MTP layers, which follow them anyway, for drafts
 
     @property
     def cache(self) -> KVCache: ...
@@ -44,19 +45,51 @@ class Runner(Protocol):
     def take_memory(self) -> None: ...
 
 
+def can_draft(model: Decoder) -> bool:
+    """Whether the model has MTP layers."""
+    return model.shape.mtp > 0
+
+
 def open_runner(
-    model: Decoder, table: Table, *, num_pages: int, page_size: int, fp8_kv: bool, batch_invariant: bool
+    model: Decoder,
+    table: Table,
+    *,
+    num_pages: int,
+    page_size: int,
+    fp8_kv: bool,
+    batch_invariant: bool,
+    replay_routing: bool = False,
+    mtp: bool,
 ) -> Runner:
     """The runner for the model's device, or an error that says what that device lacks."""
+    if mtp and not model.shape.mtp:
+        raise ValueError("the model has no MTP layers to draft with; see foresail mtp add")
     if model.device.type == "cuda":
-        return open_cuda_runner(model, table, num_pages, page_size, fp8_kv, batch_invariant)
+        return open_cuda_runner(
+            model, table, num_pages, page_size, fp8_kv, batch_invariant, replay_routing, mtp
+        )
     if fp8_kv:
         raise ValueError('engine.kv_dtype = "fp8" needs a CUDA device; leave it at "model" on a CPU')
-    return CpuRunner(model, table, num_pages=num_pages, page_size=page_size, batch_invariant=batch_invariant)
+    return CpuRunner(
+        model,
+        table,
+        num_pages=num_pages,
+        page_size=page_size,
+        batch_invariant=batch_invariant,
+        replay_routing=replay_routing,
+        mtp=mtp,
+    )
 
 
 def open_cuda_runner(
-    model: Decoder, table: Table, num_pages: int, page_size: int, fp8_kv: bool, batch_invariant: bool
+    model: Decoder,
+    table: Table,
+    num_pages: int,
+    page_size: int,
+    fp8_kv: bool,
+    batch_invariant: bool,
+    replay_routing: bool,
+    mtp: bool,
 ) -> Runner:
     if not can_fuse(model.embed.weight):
         raise ValueError(
@@ -76,4 +109,6 @@ def open_cuda_runner(
         page_size=page_size,
         kv_dtype=kv_dtype,
         batch_invariant=batch_invariant,
+        replay_routing=replay_routing,
+        mtp=mtp,
     )

@@ -6,6 +6,7 @@ Legend: E entries, T tokens, V vocabulary, D hidden size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,12 +17,15 @@ from foresail.engine.advance import Drawn, advance
 from foresail.engine.attention_cpu import ChunkAttention, EntryAttention, PerTokenAttention
 from foresail.engine.cache import KVCache
 from foresail.engine.entries import Entries
+from foresail.engine.mtp import MtpDrafter, Verified
 from foresail.engine.noise import uniforms
-from foresail.engine.prefill import PrefillChunk, pack_prefill
+from foresail.engine.prefill import PrefillChunk, pack_prefill, tokens_ahead
+from foresail.engine.routes import RouteCache
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
 from foresail.model import linear
 from foresail.model.decoder import CachedAttend, Decoder
+from foresail.model.mtp import stream
 from foresail.model.readouts import logits
 
 
@@ -33,16 +37,31 @@ class CpuRunner:
     cache_bytes = 0  # beside what PyTorch allocates
 
     def __init__(
-        self, model: Decoder, table: Table, *, num_pages: int, page_size: int, batch_invariant: bool
+        self,
+        model: Decoder,
+        table: Table,
+        *,
+        num_pages: int,
+        page_size: int,
+        batch_invariant: bool,
+        replay_routing: bool = False,
+        mtp: bool = False,
     ) -> None:
         self.model, self.table, self.page_size = model, table, page_size
         self.batch_invariant = batch_invariant
         self.products = partial(linear.batch_invariant, batch_invariant)
-        self.cache = KVCache.zeros(model.shape, num_pages, page_size, model.dtype)
+        self.mtp = MtpDrafter(model, len(table.lengths_S)) if mtp else None
+        self.propose = False
+        shape = model.shape if mtp else model.shape.without_mtp()
+        self.cache = KVCache.zeros(shape, num_pages, page_size, model.dtype)
+        if replay_routing:
+            self.cache.routes = RouteCache(model.shape, num_pages, page_size, model.device)
 
-    # The table is read where it stands, so nothing is to be told.
+    # The table is read where it stands, so little is to be told.
 
-    def update_rows(self, slots: np.ndarray) -> None: ...
+    def update_rows(self, slots: np.ndarray) -> None:
+        if self.mtp is not None:
+            self.mtp.forget(torch.from_numpy(slots))
 
     def add_pages(self, slots: np.ndarray, columns: np.ndarray, pages: list[int]) -> None: ...
 
@@ -57,8 +76,15 @@ class CpuRunner:
         if self.batch_invariant:
             tables_TP = tables_CP.repeat_interleave(lengths_C, dim=0)
             attend = PerTokenAttention(self.cache, tables_TP, places_T, (positions_T + 1).tolist())
+        ahead = None
+        if self.mtp is not None:
+            ids_KT = torch.from_numpy(tokens_ahead(chunks, self.mtp.layers))
+            ahead = partial(self.mtp.fill, ids_KT=ids_KT, positions_T=positions_T, attend=attend)
         with self.products():
-            self.model(torch.from_numpy(packed.ids_T), positions_T, attend, None)
+            ids_T = torch.from_numpy(packed.ids_T)
+            self.model(ids_T, positions_T, attend, None, self.cache.route(places_T), ahead)
+        if self.cache.routes is not None:
+            self.cache.routes.forget_last_layer(places_T)
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
         """Draw a token at every entry, and say which of them stand."""
@@ -67,11 +93,37 @@ class CpuRunner:
         positions_E = self.table.lengths_S[slots_E] - 1 + entries.offsets_E
         ids_E = np.where(entries.offsets_E == 0, self.table.last_S[slots_E], entries.drafts_E)
         attend, positions = self._attend(slots_E, positions_E), torch.from_numpy(positions_E)
+        route, ahead = self.cache.route(attend.places_T), None if self.mtp is None else stream
         with self.products():
-            logits_EV = self.model(torch.from_numpy(ids_E), positions, attend, logits).value
-        tokens_E, logprobs_E = self._draw(logits_EV, slots_E, positions)
+            output = self.model(torch.from_numpy(ids_E), positions, attend, logits, route, ahead)
+        tokens_E, logprobs_E = self._draw(output.value, slots_E, positions)
         drawn = advance(self.table, entries, tokens_E.numpy(), logprobs_E.numpy())
+        if self.mtp is not None:
+            drawn = self._look_ahead(self.mtp, entries, output.ahead, positions, drawn)
         return lambda: drawn
+
+    def _look_ahead(
+        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: Drawn
+    ) -> Drawn:
+        """MTP layers take in what stands, and think of what comes next if they are asked."""
+        columns = (entries.slots_E, entries.offsets_E, entries.drafts_E)
+        done = Verified(
+            stream_ED=stream_ED,
+            tokens_E=torch.from_numpy(drawn.tokens_E),
+            counts_E=torch.from_numpy(drawn.counts_E),
+            positions_E=positions_E,
+        )
+        with self.products():
+            ahead_RK = mtp.follow(
+                Entries(*map(torch.from_numpy, columns)),
+                done,
+                lambda slots, positions: self._attend(slots.numpy(), positions.numpy()),
+                lambda logits_RV, slots_R, before_R: self._draw(logits_RV, slots_R.numpy(), before_R)[0],
+                num_rows=int((entries.offsets_E == 0).sum()),
+                scratch=None,
+                propose=self.propose,
+            )
+        return replace(drawn, ahead_RK=ahead_RK.numpy()) if self.propose else drawn
 
     def _attend(self, slots_E: np.ndarray, positions_E: np.ndarray) -> EntryAttention | PerTokenAttention:
         width = positions_E.max() // self.page_size + 1

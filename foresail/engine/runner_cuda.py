@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from foresail.engine.advance import Drawn
@@ -24,15 +25,18 @@ from foresail.engine.kernels.attention import attend_entries, choose_splits
 from foresail.engine.kernels.drawing import draw
 from foresail.engine.kernels.packs import attend_packs, most_packed
 from foresail.engine.kernels.rows import advance, locate
+from foresail.engine.mtp import MtpDrafter, Verified
 from foresail.engine.noise import uniforms
 from foresail.engine.packs import plan_packs, tokens_saved
-from foresail.engine.prefill import PrefillChunk, pack_prefill
+from foresail.engine.prefill import PrefillChunk, pack_prefill, tokens_ahead
+from foresail.engine.routes import RouteCache
 from foresail.engine.sampling import SamplingRows, sample
 from foresail.engine.table import Table
 from foresail.engine.table_cuda import DeviceTable, upload
 from foresail.model import linear
 from foresail.model.decoder import Decoder
 from foresail.model.kernels.chunks import attend_chunks, cut_tiles
+from foresail.model.mtp import stream
 from foresail.model.readouts import logits
 
 READBACKS = 4  # buffers for outcomes on their way to the host; at most two are in use
@@ -55,13 +59,21 @@ class CudaRunner:
         page_size: int,
         kv_dtype: torch.dtype,
         batch_invariant: bool,
+        replay_routing: bool = False,
+        mtp: bool = False,
     ) -> None:
         self.model, self.host_table, self.page_size = model, table, page_size
         self.device, shape = model.device, model.shape
         self.group = shape.num_heads // shape.num_kv_heads
-        self.cache = CudaKVCache(shape, num_pages + 1, page_size, kv_dtype, model.device)
+        cached = shape if mtp else shape.without_mtp()
+        self.cache = CudaKVCache(cached, num_pages + 1, page_size, kv_dtype, model.device)
+        if replay_routing:
+            # memory that is never lent: a few bytes for the kilobytes of a token's keys and values
+            self.cache.routes = RouteCache(shape, num_pages + 1, page_size, model.device)
         self.table = DeviceTable(table, scratch_page=num_pages, device=model.device)
-        self.update_rows, self.add_pages = self.table.update_rows, self.table.add_pages
+        self.add_pages = self.table.add_pages
+        self.mtp = MtpDrafter(model, self.table.scratch + 1) if mtp else None
+        self.propose = False
         self.give_back_memory, self.take_memory = self.cache.give_back_memory, self.cache.take_memory
         self.cache_bytes = self.cache.memory.reserved_bytes
         self.batch_invariant = batch_invariant
@@ -72,6 +84,11 @@ class CudaRunner:
         self.capturing = torch.cuda.Stream(self.device)
         self.readbacks = [Readback() for _ in range(READBACKS)]
         self.last_plan: Plan | None = None
+
+    def update_rows(self, slots: np.ndarray) -> None:
+        self.table.update_rows(slots)
+        if self.mtp is not None:
+            self.mtp.forget(upload(slots, self.device))
 
     # Prefill.
 
@@ -90,8 +107,14 @@ class CudaRunner:
             contexts_C=upload(packed.contexts_C.astype(np.int32), self.device),
             tiles=upload(cut_tiles(packed.lengths_C, self.group), self.device),
         )
+        cached_attend, ahead = WriteAndAttend(self.cache, places_T, attend), None
+        if self.mtp is not None:
+            ids_KT = upload(tokens_ahead(chunks, self.mtp.layers), self.device)
+            ahead = partial(self.mtp.fill, ids_KT=ids_KT, positions_T=positions_T, attend=cached_attend)
         with self.products():
-            self.model(ids_T, positions_T, WriteAndAttend(self.cache, places_T, attend), None)
+            self.model(ids_T, positions_T, cached_attend, None, self.cache.route(places_T), ahead)
+        if self.cache.routes is not None:
+            self.cache.routes.forget_last_layer(places_T)
 
     # Decoding.
 
@@ -111,13 +134,17 @@ class CudaRunner:
     def _plan(self, block: np.ndarray) -> Plan:
         """Mostly the entries are those of the step before, and so is what can be packed of them."""
         drafted = bool(block[1].any())  # then more may be packed than the step before
-        if self.last_plan is None or drafted or not np.array_equal(block, self.last_plan.block):
+        last = self.last_plan
+        changed = last is None or last.kind.propose != self.propose or not np.array_equal(block, last.block)
+        if self.last_plan is None or drafted or changed:
             packs = plan_packs(self.host_table, block, max(1, most_packed(self.group)), self.page_size)
             token_bytes = 2 * self.cache.keys[0, 0, 0].numel() * self.cache.dtype.itemsize
             kind = GraphKind(
                 size=bucket_of(block.shape[1]),
                 packed=not self.batch_invariant and tokens_saved(packs) * token_bytes > WORTH_PACKING,
                 truncates=self.host_table.truncates(block[0]),
+                rows=0 if self.mtp is None else bucket_of(int((block[1] == 0).sum())),
+                propose=self.propose,
             )
             self.last_plan = Plan(kind=kind, block=block, packs=packs)
         return self.last_plan
@@ -125,7 +152,7 @@ class CudaRunner:
     def _capture_plain_steps(self) -> None:
         """The largest first, whose memory the others then share."""
         for size in reversed(buckets(self.table.scratch)):
-            self._graph(GraphKind(size=size))
+            self._graph(GraphKind(size=size, rows=0 if self.mtp is None else size))
 
     def _graph(self, kind: GraphKind) -> Graph:
         if kind not in self.graphs:
@@ -137,7 +164,10 @@ class CudaRunner:
         return self.graphs[kind]
 
     def _step(self, entries: Entries, packs_3E: Tensor, kind: GraphKind) -> Tensor:
-        """From the table's lines to tokens, and the table moved on: int32 of 4 x E, see `advance`."""
+        """From the table's lines to tokens, and the table moved on: int32 of 4 x E, see `advance`.
+
+        Where MTP layers say what comes next, their tokens stand below: K lines, a column for each row.
+        """
         table = self.table
         ids_E, positions_E, places_E, contexts_E = locate(
             table.last_S, table.lengths_S, table.pages_SP, entries, page_size=self.page_size
@@ -148,11 +178,38 @@ class CudaRunner:
             attend = self._attend_packs(entries, contexts_E, packs_3E)
         else:
             attend = self._attend(entries, contexts_E)
-        logits_EV = self.model(ids_E, positions_E, WriteAndAttend(self.cache, places_E, attend), logits).value
+        cached_attend, route = WriteAndAttend(self.cache, places_E, attend), self.cache.route(places_E)
+        ahead = None if self.mtp is None else stream
+        output = self.model(ids_E, positions_E, cached_attend, logits, route, ahead)
         draw_tokens = self._draw_truncated if kind.truncates else self._draw
-        tokens_E, logprobs_E = draw_tokens(logits_EV, entries.slots_E, positions_E)
+        tokens_E, logprobs_E = draw_tokens(output.value, entries.slots_E, positions_E)
         rows = (table.last_S, table.lengths_S, table.left_S, table.stops_SX)
-        return advance(*rows, entries, tokens_E, logprobs_E)
+        drawn_4E = advance(*rows, entries, tokens_E, logprobs_E)
+        if self.mtp is None:
+            return drawn_4E
+        ahead_RK = self.mtp.follow(
+            entries,
+            Verified(
+                stream_ED=output.ahead, tokens_E=tokens_E, counts_E=drawn_4E[2], positions_E=positions_E
+            ),
+            self._attend_places,
+            lambda logits_RV, slots_R, before_R: draw_tokens(logits_RV, slots_R.int(), before_R)[0],
+            num_rows=kind.rows,
+            scratch=table.scratch,
+            propose=kind.propose,
+        )
+        if not kind.propose:
+            return drawn_4E
+        ahead_KE = F.pad(ahead_RK.t(), (0, len(entries) - kind.rows)).to(drawn_4E.dtype)
+        return torch.cat((drawn_4E, ahead_KE))
+
+    def _attend_places(self, slots_W: Tensor, positions_W: Tensor) -> WriteAndAttend:
+        """For MTP layers, which compute a row's places anew or behind its last one."""
+        pages_W = self.table.pages_SP[slots_W, positions_W // self.page_size].long()
+        places_W = pages_W * self.page_size + positions_W % self.page_size
+        entries, contexts_W = Entries(slots_W.int(), None, None), (positions_W + 1).int()
+        kind = self._attend_batch_invariant if self.batch_invariant else self._attend
+        return WriteAndAttend(self.cache, places_W, kind(entries, contexts_W))
 
     def _attend(self, entries: Entries, contexts_E: Tensor) -> Callable[..., Tensor]:
         return partial(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class StopStrings:
         ends_R[found_R & (ends_R != BROKEN)] = STOPPED
         counts_E, ends_E = drawn.counts_E.copy(), drawn.ends_E.copy()
         counts_E[firsts_R], ends_E[firsts_R] = counts_R, ends_R
-        return states_R, Drawn(drawn.tokens_E, drawn.logprobs_E, counts_E, ends_E)
+        return states_R, replace(drawn, counts_E=counts_E, ends_E=ends_E)
 
     def _add(self, strings: tuple[str, ...]) -> None:
         if not self.vocabulary:

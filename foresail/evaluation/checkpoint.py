@@ -133,7 +133,9 @@ def open_checkpoint(
 ) -> tuple[Decoder, Tokenizer]:
     """`max_length`: what a model with a sliding window must at least see; it then counts as its context."""
     place = choose_device(device)
-    model = load_model(checkpoint, dtype=choose_dtype(dtype, place), device=place, context=max_length)
+    model = load_model(
+        checkpoint, dtype=choose_dtype(dtype, place), device=place, context=max_length, mtp_layers=0
+    )
     tokenizer = Tokenizer.load(checkpoint, options=template_options)
     check_vocabulary(model.shape, tokenizer.vocab_size)
     choose_threads(model.shape.num_parameters)

@@ -1,6 +1,7 @@
 """Attention for training: sequences packed end to end, none of which sees another.
 
-On CUDA a flash kernel reads the packed layout as it is (`flash.py`). Elsewhere the tokens are spread into a padded
+On CUDA a flash kernel reads the packed layout as it is (`flash.py`), and rows of one length, as in pretraining, go
+to the fastest one there is (`row_attention.py`). Elsewhere the tokens are spread into a padded
 rectangle for this one operation; everything else in the model stays packed. A segment may also go on after another,
 its parent, and see all of it (`shared_prompts.py`).
 
@@ -22,6 +23,7 @@ from foresail.model import linear
 from foresail.model.flash import FlashAttention
 from foresail.model.kernels import available
 from foresail.model.padded import PaddedAttention
+from foresail.model.row_attention import are_whole_rows, attend_rows
 from foresail.model.shared_prompts import SharedPromptAttention
 
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
@@ -51,6 +53,8 @@ class PackedAttention:
 
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         if q_THd.is_cuda and q_THd.dtype in FLASH_DTYPES and q_THd.shape[-1] % 8 == 0:
+            if self.parents_S is None and are_whole_rows(self.lengths):
+                return attend_rows(q_THd, k_TKd, v_TKd, self.lengths[0])
             return self.flash.attend(q_THd, k_TKd, v_TKd)
         if self.parents_S is not None:
             return self.shared_prompts.attend(q_THd, k_TKd, v_TKd)

@@ -17,7 +17,8 @@ d head size, X all heads of a projection.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeVar, cast
+from functools import partial
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,11 +27,13 @@ from torch.utils.checkpoint import checkpoint
 from foresail.model.linear import Linear
 from foresail.model.mixture import MixtureOfExperts
 from foresail.model.mlp import MLP
+from foresail.model.mtp import Ahead, MtpHeads, MtpLayer
 from foresail.model.norm import RMSNorm
-from foresail.model.output import Output, add_up
+from foresail.model.output import Output, add_up, stack_layers
 from foresail.model.readouts import Readout
 from foresail.model.recomputed import Recompute, kept, recomputed
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
+from foresail.model.router import Route
 from foresail.recipe.shape import ModelShape
 
 R = TypeVar("R")
@@ -106,7 +109,13 @@ class Block(nn.Module):
         self.mlp = build_mlp(shape, layer)
 
     def forward(
-        self, x_TD: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Attend, fill: bool = False
+        self,
+        x_TD: Tensor,
+        cos_Td: Tensor,
+        sin_Td: Tensor,
+        attend: Attend,
+        fill: bool = False,
+        route: Route | None = None,
     ) -> Output[Tensor]:
         """With `fill` only keys and values are computed, and x is handed back as it came."""
         if fill:
@@ -117,6 +126,9 @@ class Block(nn.Module):
             x_TD = self.attention(x_TD, normed_TD, cos_Td, sin_Td, attend)
         x_TD, normed_TD = self.mlp_norm.branch(x_TD)
         with self.recomputed(normed_TD, self.mlp_norm, x_TD):
+            if route is not None and isinstance(self.mlp, MixtureOfExperts):
+                here = partial(route, self.attention.layer)
+                return self.mlp(x_TD, normed_TD, self.recomputed, here)
             return self.mlp(x_TD, normed_TD, self.recomputed)
 
 
@@ -133,6 +145,9 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(Block(shape, layer) for layer in range(shape.num_layers))
         self.norm = RMSNorm(shape.hidden_size, shape.norm_eps)
         self.head = None if shape.tied else nn.Linear(shape.hidden_size, shape.vocab_size, bias=False)
+        # last, so that a seed gives the rest the same weights with and without them
+        layers = range(shape.num_layers, shape.cached_layers)
+        self.mtp = nn.ModuleList(MtpLayer(shape, Block(shape, layer)) for layer in layers)
         cos, sin = rotary_table(shape)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
@@ -140,35 +155,57 @@ class Decoder(nn.Module):
     def recompute_blocks(self) -> None:
         """Keep only what enters a block, and compute all else anew in the backward pass."""
         self.recompute = True
-        for block in self.blocks:
+        for block in (*self.blocks, *(layer.block for layer in self.mtp)):
             assert isinstance(block, Block)
             block.recomputed = kept  # what is recomputed needs its sources kept, and nothing is
 
     def forward(
-        self, ids_T: Tensor, positions_T: Tensor, attend: Attend, readout: Readout[R] | None
+        self,
+        ids_T: Tensor,
+        positions_T: Tensor,
+        attend: Attend,
+        readout: Readout[R] | None,
+        route: Route | None = None,
+        ahead: Ahead[Any] | None = None,
     ) -> Output[R | None]:
-        """Without a readout the cache of `attend` is filled: the last block writes keys and values, and no more."""
+        """Without a readout the cache of `attend` is filled: the last block writes keys and values, and no more.
+
+        `route`, where given, sees the choices of routers, and may replace them. `ahead` is called with the residual
+        stream and the MTP layers; what it makes of them is `Output.ahead`.
+        """
         # The residual stream, float32 whatever the weights are: rounded in every layer, it would drift apart in
         # engine and trainer. It is memory of this pass alone, so that blocks may add to it in place.
         x_TD = self.embed(ids_T).float()
         rotary = self.cos[positions_T].to(self.dtype), self.sin[positions_T].to(self.dtype)
-        fill_block = self.blocks[-1] if readout is None else None
+        fill_block = self.blocks[-1] if readout is None and ahead is None else None
         losses: list[Mapping[str, Tensor]] = []
         statistics: list[Mapping[str, Tensor]] = []
+        counts: list[Mapping[str, Tensor]] = []
         for block in self.blocks:
             if self.recompute and torch.is_grad_enabled():
                 output = checkpoint(
-                    block, x_TD, *rotary, attend, use_reentrant=False, preserve_rng_state=False
+                    block, x_TD, *rotary, attend, False, route, use_reentrant=False, preserve_rng_state=False
                 )
             else:
-                output = block(x_TD, *rotary, attend, block is fill_block)
+                output = block(x_TD, *rotary, attend, block is fill_block, route)
             x_TD = output.value
             losses.append(output.losses)
             statistics.append(output.statistics)
-        if readout is None:
-            return Output(None)
-        value = readout(self.norm(x_TD), self.embed.weight if self.head is None else self.head.weight)
-        return Output(value, add_up(losses), add_up(statistics))
+            counts.append(output.counts)
+        head_VD = self.embed.weight if self.head is None else self.head.weight
+        value = None if readout is None else readout(self.norm(x_TD), head_VD)
+        found = None if ahead is None else ahead(x_TD, self.mtp_heads(head_VD))
+        return Output(value, add_up(losses), add_up(statistics), stack_layers(counts), found)
+
+    def mtp_heads(self, head_VD: Tensor) -> MtpHeads:
+        """The MTP layers with what they share; outside `forward` only where no weight is sharded."""
+        return MtpHeads(
+            layers=tuple(self.mtp),
+            embed_VD=self.embed.weight,
+            head_VD=head_VD,
+            rotary=(self.cos, self.sin),
+            recompute=self.recompute,
+        )
 
     @property
     def device(self) -> torch.device:

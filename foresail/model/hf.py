@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.hf_names import Part, weight_parts
+from foresail.model.hf_names import MTP_LAYERS, Part, weight_parts
 from foresail.model.lora import LowRankLinear
 from foresail.model.rotary import rotary_table
 from foresail.model.shards import gather_whole, local, own_rows, put_rows
@@ -44,7 +44,6 @@ Arrange = Callable[[Decoder], None]  # of a model without memory
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 OLD_ROTARY = "rotary_emb.inv_freq"  # we make our own tables
-MIMO_MTP = "model.mtp_layers."  # for predicting several tokens, which is not done here
 
 
 def build_model(
@@ -69,14 +68,16 @@ def load_model(
     device: torch.device | str,
     context: int | None = None,
     arrange: Arrange | None = None,
+    mtp_layers: int | None = None,
 ) -> Decoder:
     """The checkpoint in `directory`, read tensor by tensor, so memory peaks at the model plus one tensor.
 
     `context`, the longest sequence you will run, matters only to models with a sliding window. `arrange` changes
-    the model before it has memory: where that shards it, a rank reads the rows that it has.
+    the model before it has memory: where that shards it, a rank reads the rows that it has. Of its MTP layers the
+    first `mtp_layers` are loaded; None: all.
     """
     directory = Path(directory)
-    shape = read_shape(directory, context=context)
+    shape = read_shape(directory, context=context, mtp_layers=mtp_layers)
     files = locate_tensors(directory)
     check_names(shape, files, directory)
     parts = {part.hf_name: part for part in weight_parts(shape)}
@@ -156,9 +157,10 @@ def open_weights(file: Path) -> Iterator[Any]:
 
 def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
     """All tensors the shape needs and no others, but for those of which we make our own or have no use."""
-    names = {name for name in names if not name.endswith(OLD_ROTARY) and not name.startswith(MIMO_MTP)}
     needed = {part.hf_name for part in weight_parts(shape)}
-    missing, unexpected = needed - names, names - needed
+    missing = needed - set(names)
+    unexpected = {name for name in names if not name.endswith(OLD_ROTARY) and not name.startswith(MTP_LAYERS)}
+    unexpected -= needed
     if shape.tied:
         unexpected.discard("lm_head.weight")
     if missing == {"lm_head.weight"}:

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from foresail.recipe.shape import Experts, ModelShape
 
+MTP_LAYERS = "model.mtp_layers."  # MiMo's, whatever the family
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
@@ -51,9 +53,23 @@ def weight_parts(shape: ModelShape) -> list[Part]:
         else:
             parts += expert_parts(shape, experts, f"{ours}.mlp", theirs)
     parts += stack("norm.weight", ("model.norm.weight",), (hidden,))
+    for number in range(shape.mtp):
+        parts += mtp_parts(shape, f"mtp.{number}", f"{MTP_LAYERS}{number}")
     if not shape.tied:
         parts += stack("head.weight", ("lm_head.weight",), (shape.vocab_size,), hidden)
     return parts
+
+
+def mtp_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]:
+    """A block as any other, and what stands before and behind it."""
+    hidden, block = shape.hidden_size, f"{ours}.block"
+    yield from stack(f"{ours}.hidden_norm.weight", (f"{theirs}.hidden_layernorm.weight",), (hidden,))
+    yield from stack(f"{ours}.token_norm.weight", (f"{theirs}.token_layernorm.weight",), (hidden,))
+    yield from stack(f"{ours}.join.weight", (f"{theirs}.input_proj.weight",), (hidden,), 2 * hidden)
+    yield from attention_parts(shape, block, theirs)
+    yield from stack(f"{block}.mlp_norm.weight", (f"{theirs}.post_attention_layernorm.weight",), (hidden,))
+    yield from mlp_parts(hidden, shape.intermediate_size, f"{block}.mlp", f"{theirs}.mlp")
+    yield from stack(f"{ours}.norm.weight", (f"{theirs}.final_layernorm.weight",), (hidden,))
 
 
 def attention_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
 from torch import Tensor, nn
 
 from foresail.model.experts import Experts, sort_by_expert
 from foresail.model.mlp import MLP
 from foresail.model.output import Output
 from foresail.model.recomputed import Recompute
-from foresail.model.router import Router
+from foresail.model.router import EXPERT_LOAD, Router
 from foresail.recipe.shape import Experts as ExpertShape
 
 
@@ -22,10 +25,20 @@ class MixtureOfExperts(nn.Module):
         # several shared experts are one, as wide as all of them
         self.shared = MLP(hidden_size, shape.shared * shape.inner_size) if shape.shared else None
 
-    def forward(self, x_TD: Tensor, normed_TD: Tensor, recomputed: Recompute) -> Output[Tensor]:
-        choice = self.router(normed_TD)
+    def forward(
+        self,
+        x_TD: Tensor,
+        normed_TD: Tensor,
+        recomputed: Recompute,
+        route: Callable[[Tensor], Tensor] | None = None,
+    ) -> Output[Tensor]:
+        choice = self.router(normed_TD, route)
         by_expert = sort_by_expert(choice.experts_TA, self.experts.num_experts)
         routed_TD = self.experts(normed_TD, choice.weights_TA, by_expert, recomputed)
         if self.shared is not None:
             x_TD = self.shared(x_TD, normed_TD, recomputed).value
-        return Output(x_TD + routed_TD, self.router.side_losses(choice, by_expert.counts_E))
+        out_TD = x_TD + routed_TD
+        if not torch.is_grad_enabled():  # nobody learns, nobody counts
+            return Output(out_TD)
+        counts_E = by_expert.counts_E
+        return Output(out_TD, self.router.side_losses(choice, counts_E), counts={EXPERT_LOAD: counts_E})

@@ -1,15 +1,17 @@
-"""What a layer or a whole forward pass hands back: its value, and the losses and statistics that it adds.
+"""What a layer or a whole forward pass hands back: its value, and the losses, statistics and counts that it adds.
 
 Dense layers add none. Each loss or statistic is a scalar mean over the tokens of the pass, with its coefficient.
-Those of one name are added up over the layers.
+Those of one name are added up over the layers. Counts are sums over the tokens, of vectors too, and each layer that
+has some keeps its own row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import torch
 from torch import Tensor
 
 R = TypeVar("R")
@@ -17,11 +19,13 @@ NOTHING: Mapping[str, Tensor] = MappingProxyType({})
 
 
 class Output(NamedTuple, Generic[R]):
-    """Of a router: Output(x_TD, {"router_balance": 0.01 * balance}, {"router_dropped": dropped})."""
+    """Of a router: Output(x_TD, {"router/balance_loss": 0.01 * balance}, counts={"expert_load": load_E})."""
 
     value: R
     losses: Mapping[str, Tensor] = NOTHING  # to be added to the trained one
     statistics: Mapping[str, Tensor] = NOTHING
+    counts: Mapping[str, Tensor] = NOTHING
+    ahead: Any = None  # of a whole pass: what was read of its MTP layers
 
 
 def add_up(terms: Iterable[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
@@ -30,3 +34,12 @@ def add_up(terms: Iterable[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
     for term in terms:
         totals |= {name: totals[name] + value if name in totals else value for name, value in term.items()}
     return totals or NOTHING
+
+
+def stack_layers(counts: Iterable[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:
+    """[{"load": [1, 3]}, {}, {"load": [2, 2]}] -> {"load": [[1, 3], [2, 2]]}."""
+    rows: dict[str, list[Tensor]] = {}
+    for layer in counts:
+        for name, value in layer.items():
+            rows.setdefault(name, []).append(value)
+    return {name: torch.stack(values) for name, values in rows.items()} or NOTHING

@@ -12,14 +12,17 @@ Legend: T tokens, D hidden size, E routed experts, A active ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor, nn
 
-from foresail.model.linear import linear
+from foresail.model.kernels import available
+from foresail.model.linear import is_batch_invariant, linear
 from foresail.recipe.shape import Experts
 
+EXPERT_LOAD = "expert_load"  # among a pass's counts: tokens of each expert, a row for each layer with experts
+CHOSEN_EXPERTS = "experts"  # among side data: a token's, of all layers with experts one after the other
 LEAST_SUM = 1e-12  # of a token's scores, so that weights stay finite
 
 
@@ -36,6 +39,24 @@ class RouterLosses(NamedTuple):
     z: float = 0.0
 
 
+class Route(Protocol):
+    """What a caller of the model brings to record choices, or to bring others."""
+
+    def __call__(self, layer: int, experts_TA: Tensor) -> Tensor:
+        """The experts that a layer's tokens pass through, given those that its router chose."""
+
+
+class ReplayedRoutes:
+    """Choices that were recorded: (tokens, layers with experts, active). Below 0: unknown, the router chooses."""
+
+    def __init__(self, experts_TLA: Tensor, first_layer: int) -> None:
+        self.experts_TLA, self.first_layer = experts_TLA, first_layer
+
+    def __call__(self, layer: int, experts_TA: Tensor) -> Tensor:
+        recorded_TA = self.experts_TLA[:, layer - self.first_layer].to(experts_TA.dtype)
+        return torch.where(recorded_TA[:, :1] >= 0, recorded_TA, experts_TA)
+
+
 class Router(nn.Module):
     def __init__(self, hidden_size: int, experts: Experts) -> None:
         super().__init__()
@@ -45,15 +66,31 @@ class Router(nn.Module):
         if experts.correction:
             self.correction = nn.Parameter(torch.zeros(1, experts.routed), requires_grad=False)
 
-    def forward(self, normed_TD: Tensor) -> Choice:
+    def forward(self, normed_TD: Tensor, route: Callable[[Tensor], Tensor] | None = None) -> Choice:
+        """`route` may replace the experts; their weights are by this router's own scores in any case."""
+        plain = route is None and not torch.is_grad_enabled() and not is_batch_invariant()
+        if plain and available.can_fuse(normed_TD):
+            return self._decode(normed_TD)
         logits_TE = linear(normed_TD.float(), self.weight.float())
         scores_TE = logits_TE.softmax(-1)
         wanted_TE = scores_TE if self.correction is None else scores_TE + self.correction
         experts_TA = wanted_TE.topk(self.active, dim=-1).indices
+        if route is not None:
+            experts_TA = route(experts_TA)
         weights_TA = scores_TE.gather(-1, experts_TA)
         if self.normalized:
             weights_TA = weights_TA / weights_TA.sum(-1, keepdim=True).clamp(min=LEAST_SUM)
         return Choice(experts_TA, weights_TA, logits_TE)
+
+    def _decode(self, normed_TD: Tensor) -> Choice:
+        """The same in one kernel."""
+        from foresail.model.kernels import routing
+
+        return Choice(
+            *routing.route(
+                normed_TD, self.weight, self.correction, self.active, self.normalized, least=LEAST_SUM
+            )
+        )
 
     def side_losses(self, choice: Choice, counts_E: Tensor) -> dict[str, Tensor]:
         """Means over the tokens, with their coefficients."""

@@ -22,8 +22,8 @@ from foresail.model.router import routers_of
 
 
 def shard(model: Decoder, mesh: Any) -> None:
-    """Each block is gathered when its pass comes, and let go of after it; so are embedding, last norm and head."""
-    for module in (*model.blocks, model):
+    """Each block or MTP layer is gathered when its pass comes, and let go of after it; so is the rest."""
+    for module in (*model.blocks, *model.mtp, model):
         shard_module(module, mesh)
 
 

@@ -16,14 +16,17 @@ SIXTY_FOUR_BITS = (1 << 64) - 1
 
 
 @torch.no_grad()
-def init_weights(model: Decoder, seed: int) -> None:
+def init_weights(model: Decoder, seed: int, *, only: str = "") -> None:
     """Fresh weights from one seed, the same on every device: what enters a layer leaves it at the same scale.
 
-    The embedding too: a smaller one would drown in what the first layer adds to it.
+    The embedding too: a smaller one would drown in what the first layer adds to it. `only`: those with names that
+    begin so.
     """
     generator = torch.Generator().manual_seed(seed)
     depth_scale = (2 * model.shape.num_layers) ** -0.5
     for name, parameter in model.named_parameters():
+        if not name.startswith(only):
+            continue
         if parameter.ndim == 1 or name.endswith("correction"):
             local(parameter).fill_(0.0 if name.endswith(("bias", "correction")) else 1.0)
             continue

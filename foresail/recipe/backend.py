@@ -33,6 +33,11 @@ def backend_mistakes(
         )
     if engine.batch_invariant:
         yield 'engine.batch_invariant is the native engine\'s; set it to false with rollout.backend = "vllm"'
+    if engine.replay_routing:
+        yield (
+            "engine.replay_routing needs the native engine, which records each token's experts; set it to false "
+            'with rollout.backend = "vllm"'
+        )
     if engine.kv_dtype == "fp8":
         yield 'engine.kv_dtype = "fp8" is the native engine\'s; set it to "model" with rollout.backend = "vllm"'
     if 0 < sampling.temperature < LEAST_VLLM_TEMPERATURE:

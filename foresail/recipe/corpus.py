@@ -116,6 +116,8 @@ def tokenizer_mistakes(folder: str | Path, manifest: Manifest, tokenizer: str | 
 
 def tokenizer_fingerprint(directory: str | Path) -> str:
     file = Path(directory) / "tokenizer.json"
+    if not file.is_file():
+        raise FileNotFoundError(f"{directory} has no tokenizer.json; name the directory of a tokenizer")
     return fingerprint(file.read_text(encoding="utf-8"))
 
 

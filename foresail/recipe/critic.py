@@ -80,5 +80,5 @@ def critic_memory(
     layer = (shape.hidden_size + 1) * (FLOAT32 + state_bytes(states, "float32"))
     if critic.kind == "head":
         return round(layer), ()
-    shape = shape.model_copy(update={"tied": True})  # it has no head
+    shape = shape.model_copy(update={"tied": True, "mtp": 0})  # it has no head
     return round(layer + shape.num_parameters * (VALUE_BYTES[dtype] + state_bytes(states, dtype))), (shape,)

@@ -1,7 +1,8 @@
 """Hugging Face's `config.json` read into a ModelShape, and a ModelShape written as one. No torch here.
 
-Covers dense Llama, Mistral, Qwen2/2.5 and Qwen3, MiMo without its MTP layers, and with experts Qwen3-MoE, Mixtral
-and ERNIE 4.5 (`hf_experts`). What these families can say but
+Covers dense Llama, Mistral, Qwen2/2.5 and Qwen3, MiMo, and with experts Qwen3-MoE, Mixtral and ERNIE 4.5
+(`hf_experts`). MiMo is Qwen2 with MTP layers, and written so; other families may have them, too, in tensors with
+MiMo's names, which `transformers` passes over. What these families can say but
 the decoder cannot do (biases elsewhere, sliding windows, other rotary scalings, quantised weights) is refused,
 never ignored.
 """
@@ -27,7 +28,7 @@ ARCHITECTURES: dict[Family, str] = {
     "mixtral": "MixtralForCausalLM",
     "ernie4_5_moe": "Ernie4_5_MoeForCausalLM",
 }
-RELATIVES: dict[str, Family] = {"mimo": "qwen2"}  # the same blocks, and layers beside them that are not read
+RELATIVES: dict[str, Family] = {"mimo": "qwen2"}  # the same blocks, and MTP layers beside them
 QK_NORM: tuple[Family, ...] = ("qwen3", "qwen3_moe")
 DEFAULT_QWEN3_HEAD_DIM = 128  # what transformers assumes where the file is silent
 
@@ -44,11 +45,21 @@ class SpecialIds:
 NO_SPECIAL_IDS = SpecialIds()
 
 
-def read_shape(directory: str | Path, *, context: int | None = None) -> ModelShape:
-    """The shape of the checkpoint in `directory`; for `context` see `shape_from_config`."""
+def read_shape(
+    directory: str | Path, *, context: int | None = None, mtp_layers: int | None = None
+) -> ModelShape:
+    """The shape of the checkpoint in `directory`, with the first so many of its MTP layers, or all of them; for
+    `context` see `shape_from_config`.
+    """
     config = read_config(directory)
     try:
-        return build_shape(config, context=context)
+        shape = build_shape(config, context=context)
+        if mtp_layers is not None and mtp_layers > shape.mtp:
+            raise ValueError(
+                f"it has {shape.mtp} MTP layers, and {mtp_layers} are asked for; set model.mtp_layers lower, or "
+                "add some: foresail mtp extend (or mtp add, where it has none)"
+            )
+        return shape if mtp_layers is None else shape.model_copy(update={"mtp": mtp_layers})
     except ValueError as error:
         raise ValueError(f"{Path(directory) / 'config.json'}: {error}") from error
 
@@ -119,6 +130,7 @@ def build_shape(config: ModelConfig, *, context: int | None) -> ModelShape:
         qk_norm=family in QK_NORM,
         tied=family == "ernie4_5_moe" if config.tie_word_embeddings is None else config.tie_word_embeddings,
         experts=read_experts(config, family),
+        mtp=config.num_nextn_predict_layers if config.model_type == "mimo" else config.foresail_mtp_layers,
     )
 
 
@@ -248,7 +260,17 @@ def config_from_shape(
         config["sliding_window"] = None
     if shape.family in ("qwen2", "qwen3", "qwen3_moe"):
         config["use_sliding_window"] = False
-    return config | expert_keys(shape) | special_keys(special)
+    return config | expert_keys(shape) | mtp_keys(shape) | special_keys(special)
+
+
+def mtp_keys(shape: ModelShape) -> dict[str, Any]:
+    """Qwen2 with MTP layers is MiMo. A key of its own elsewhere: ERNIE's of that name means other layers."""
+    if not shape.mtp:
+        return {}
+    if shape.family != "qwen2":
+        return {"foresail_mtp_layers": shape.mtp}
+    names = {"architectures": ["MiMoForCausalLM"], "model_type": "mimo", "attention_bias": True}
+    return names | {"num_nextn_predict_layers": shape.mtp}
 
 
 def generation_config(special: SpecialIds) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from foresail.recipe.shape import MOST_MTP
 from foresail.recipe.validation_errors import explain_errors, show
 
 # What transformers assumes where the file is silent.
@@ -119,6 +120,8 @@ class ModelConfig(HfFile):
     moe_layer_end_index: int = -1
     moe_layer_interval: int = 1
     use_bias: bool | None = None
+    num_nextn_predict_layers: int = Field(0, ge=0, le=MOST_MTP)  # MiMo's MTP layers
+    foresail_mtp_layers: int = Field(0, ge=0, le=MOST_MTP)  # those of families that have none of their own
     bos_token_id: int | None = None
     eos_token_id: TokenIds = ()
     pad_token_id: int | None = None

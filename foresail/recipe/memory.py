@@ -39,6 +39,7 @@ FLOAT32 = 4
 VALUE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 # logits of one chunk of tokens: enough for fast products, little beside a model
 MOST_LOGITS: dict[Device, int] = {"cuda": 2**28, "cpu": 2**24}
+ROUTE_BYTES = 2  # an expert of a token in a layer, as the engine records it
 CHOICE_BYTES = 36  # three places and three weights of one token in one expert
 STATE_BLOCK = 256  # numbers that share a scale, in 8-bit states
 
@@ -100,8 +101,10 @@ class ExtraMemory:
 
 
 def kv_bytes(shape: ModelShape, engine: parts.Engine, max_length: int, value_bytes: int) -> int:
+    """Keys and values, and where they are recorded the experts of every token."""
     tokens = kv_pages(engine, max_length) * engine.page_size
-    return tokens * shape.kv_values_per_token * (1 if engine.kv_dtype == "fp8" else value_bytes)
+    routes = ROUTE_BYTES * shape.num_choices if engine.replay_routing else 0
+    return tokens * (shape.kv_values_per_token * (1 if engine.kv_dtype == "fp8" else value_bytes) + routes)
 
 
 def state_bytes(states: States, dtype: Dtype) -> float:
@@ -134,8 +137,8 @@ def token_bytes(shape: ModelShape, value_bytes: int, device: Device, *, recomput
     """What the forward pass keeps of one token for the backward pass, logits aside."""
     last_norm = norm_bytes(shape.hidden_size, device) + shape.hidden_size * value_bytes
     rotary = 2 * shape.head_dim * value_bytes
-    blocks = [block_bytes(shape, layer, value_bytes, device) for layer in range(shape.num_layers)]
-    entrances = shape.num_layers * shape.hidden_size * FLOAT32
+    blocks = [block_bytes(shape, layer, value_bytes, device) for layer in range(shape.cached_layers)]
+    entrances = shape.cached_layers * shape.hidden_size * FLOAT32
     return (entrances + max(blocks) if recompute else sum(blocks)) + last_norm + rotary
 
 
@@ -176,11 +179,12 @@ def mlp_values(inner: int, device: Device) -> int:
 
 
 def expert_bytes(experts: Experts, hidden: int, value_bytes: int, device: Device) -> int:
-    """For each of a token's experts its row, gate and up, what comes out, in float32, and a few numbers: places and
-    weights. Besides, scores of all experts, and a float32 copy of what they are of.
+    """For each of a token's experts its row, gate and up, what comes out, on a CPU in float32, and a few numbers:
+    places and weights. Besides, scores of all experts, and a float32 copy of what they are of.
     """
-    values = hidden + mlp_values(experts.inner_size, device)
-    routed = experts.active * (value_bytes * values + FLOAT32 * hidden + CHOICE_BYTES)
+    values = value_bytes * (hidden + mlp_values(experts.inner_size, device))
+    out = hidden * (value_bytes if device == "cuda" else FLOAT32)
+    routed = experts.active * (values + out + CHOICE_BYTES)
     shared = value_bytes * mlp_values(experts.shared * experts.inner_size, device)
     copy = FLOAT32 * hidden if value_bytes != FLOAT32 else 0
     return routed + shared + FLOAT32 * experts.routed + copy

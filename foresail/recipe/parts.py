@@ -149,6 +149,15 @@ class Model(Part):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="auto: bfloat16 on CUDA; float16 rounds eight times finer, within a smaller range"
     )
+    mtp_layers: int | None = Field(
+        None, ge=0, description="load so many of the checkpoint's MTP layers; none: all that it has"
+    )
+
+    def without_mtp(self) -> Model:
+        """For a reference or a critic, which draft nothing."""
+        if self.shape is not None:
+            return self.model_copy(update={"shape": self.shape.without_mtp()})
+        return self.model_copy(update={"mtp_layers": 0})
 
 
 class Lora(Part):
@@ -161,7 +170,31 @@ class Lora(Part):
     )
 
 
+class Mtp(Part):
+    """Multi-token prediction: layers behind the model that predict further tokens, for drafts in rollouts."""
+
+    weight: float = Field(0.3, ge=0, description="of the mean loss of the MTP layers beside the main loss")
+    final_weight: float | None = Field(None, ge=0, description="later in the run; none: as `weight`")
+    change_at: float = Field(0.4, ge=0, le=1, description="share of the run after which final_weight counts")
+    train: Literal["all", "mtp", "added", "none"] = Field(
+        "all",
+        description="all: model and MTP layers; mtp: these alone; added: all of these but the first (after "
+        "`foresail mtp extend`), the model is frozen; none: they are frozen and measured",
+    )
+    detach: bool = Field(
+        False, description="their loss teaches the MTP layers alone: not the model, embedding and head"
+    )
+
+    def weight_at(self, progress: float) -> float:
+        """Mtp(weight=0.3, final_weight=0.1).weight_at(0.5) -> 0.1."""
+        later = self.final_weight is not None and progress >= self.change_at
+        return self.final_weight if later and self.final_weight is not None else self.weight
+
+
 # Keys that stages share.
+OptionalMtp = Annotated[
+    Mtp | None, Field(description="train MTP layers, where the model has some; none: they stay as they are")
+]
 OptionalLora = Annotated[Lora | None, Field(description="train low-rank pairs only; none: every weight")]
 MicroBatchTokens = Annotated[
     int, Field(gt=0, description="tokens per packed micro-batch, for each of cluster.context ranks")
@@ -295,6 +328,9 @@ class Engine(Part):
     prefill_tokens: int = Field(16_384, gt=0, description="prompt tokens computed between two decode steps")
     batch_invariant: bool = Field(
         False, description="a sample's numbers do not depend on what runs beside it; slower"
+    )
+    replay_routing: bool = Field(
+        False, description="the trainer takes each token's experts from the engine (routing replay)"
     )
 
 

@@ -50,6 +50,7 @@ def preflight(recipe: Stage) -> Preflight:
         *unreadable,
         *input_refusals(recipe, shape),
         *rank_refusals(recipe.lora, shape),
+        *(() if shape is None else recipe.shape_refusals(shape)),
         *context_refusals(recipe.cluster, shape),
         *recipe.refusals(num_records),
         *disk_refusals(recipe, checkpoint, disk_free),
@@ -77,7 +78,7 @@ def find_shape(model: parts.Model, max_length: int) -> tuple[ModelShape | None, 
     if model.path is None:
         return model.shape, []
     try:
-        return read_shape(model.path, context=max_length), []
+        return read_shape(model.path, context=max_length, mtp_layers=model.mtp_layers), []
     except (OSError, ValueError) as error:
         return None, [f"model.path: {error}"]
 

@@ -27,7 +27,7 @@ from foresail.recipe.stage import Stage
 
 
 class Pretrain(Stage):
-    """Next-token training on token shards, from fresh weights or from a checkpoint."""
+    """Pretraining on token shards, in stages."""
 
     unit: ClassVar[str] = "rows"
     chats: ClassVar[bool] = False

@@ -31,6 +31,7 @@ from foresail.recipe.rl_checks import (
     split_mistakes,
     ungraded_mistakes,
 )
+from foresail.recipe.router import OptionalRouter, replay_refusals, router_mistakes
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import (
     HeldOuts,
@@ -54,6 +55,8 @@ class Rl(Stage):
     run: parts.Run = parts.Run(name="rl")
     model: parts.Model
     lora: parts.OptionalLora = None
+    router: OptionalRouter = None
+    mtp: parts.OptionalMtp = None
     data: Sources = Field(description="problems to learn from; [[data]] tables: a mixture")
     eval: HeldOuts = Field((), description="held-out problems")
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: never")
@@ -91,6 +94,10 @@ class Rl(Stage):
     optimizer: parts.Optimizer = parts.Optimizer()
     checkpoints: parts.Checkpoints = parts.Checkpoints()
     cluster: Cluster = Cluster()
+
+    @property
+    def mtp_settings(self) -> parts.Mtp | None:
+        return self.mtp
 
     @property
     def samples_per_step(self) -> int:
@@ -159,6 +166,7 @@ class Rl(Stage):
         advantage, dynamic_sampling = self.advantage.kind, self.dynamic_sampling
         yield from model_mistakes(self.model)
         yield from optimizer_mistakes(self.model, self.optimizer, "optimizer", self.lora)
+        yield from router_mistakes(self.router, self.lora)
         if self.critic is not None:
             yield from optimizer_mistakes(self.model, self.critic.optimizer, "critic.optimizer")
         yield from self.checkpoint_mistakes()
@@ -331,6 +339,10 @@ class Rl(Stage):
                 f"prompts_per_step {most} (prompts) exceeds the {num_records} problems of {where}; "
                 f"set prompts_per_step = {num_records} or less"
             )
+
+    def shape_refusals(self, shape: ModelShape) -> Iterator[str]:
+        yield from super().shape_refusals(shape)
+        yield from replay_refusals(self.engine.replay_routing, shape)
 
     def context_refusal(self, context: int) -> str:
         left, longest = context - self.max_prompt_tokens, self.max_length - self.max_prompt_tokens

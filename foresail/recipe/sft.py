@@ -9,6 +9,7 @@ from pydantic import Field
 
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster, rank_mistakes, training_mistakes
+from foresail.recipe.router import OptionalRouter
 from foresail.recipe.sources import Chats, count_all, name_mistakes, named, supply_warnings, weight_mistakes
 from foresail.recipe.stage import Stage
 
@@ -22,6 +23,8 @@ class Sft(Stage):
     run: parts.Run = parts.Run(name="sft")
     model: parts.Model
     lora: parts.OptionalLora = None
+    router: OptionalRouter = None
+    mtp: parts.OptionalMtp = None
     data: Chats = Field(
         description="conversations: JSONL or parquet with messages, prompt+completion, conversations, "
         "instruction+output or text; or tables [[data]], a mixture"
@@ -36,6 +39,10 @@ class Sft(Stage):
     optimizer: parts.Optimizer = parts.Optimizer(lr=1e-5)
     checkpoints: parts.Checkpoints = parts.Checkpoints(every=50)
     cluster: Cluster = Cluster()
+
+    @property
+    def mtp_settings(self) -> parts.Mtp | None:
+        return self.mtp
 
     @property
     def samples_per_step(self) -> int:

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Family = Literal["llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral", "ernie4_5_moe"]
+MOST_MTP = 8  # layers: half of the longest draft
 
 
 class RopeScaling(BaseModel):
@@ -67,6 +68,7 @@ class ModelShape(BaseModel):
     qk_norm: bool = Field(False, description="norm on queries and keys, as in Qwen3")
     tied: bool = Field(True, description="the head is the embedding")
     experts: Experts | None = Field(None, description="a mixture of experts in the place of the MLP")
+    mtp: int = Field(0, ge=0, le=MOST_MTP, description="MTP layers, which predict further tokens; 0: none")
 
     @model_validator(mode="after")
     def check(self) -> Self:
@@ -85,8 +87,10 @@ class ModelShape(BaseModel):
         return self
 
     def experts_in(self, layer: int) -> Experts | None:
-        """None: that layer has an MLP."""
-        return self.experts if self.experts is not None and layer >= self.experts.dense_layers else None
+        """None: that layer has an MLP. So have MTP layers, whose numbers follow: drafts must be cheap."""
+        if self.experts is None or not self.experts.dense_layers <= layer < self.num_layers:
+            return None
+        return self.experts
 
     @property
     def num_parameters(self) -> int:
@@ -111,8 +115,11 @@ class ModelShape(BaseModel):
         attention += qkv_width if self.qkv_bias else 0
         attention += 2 * self.head_dim if self.qk_norm else 0
         embeddings = self.vocab_size * self.hidden_size * (1 if self.tied else 2)
-        mlps = sum(self._count_mlp(layer, routed_per_layer) for layer in range(self.num_layers))
-        return self.num_layers * (attention + 2 * self.hidden_size) + mlps + embeddings + self.hidden_size
+        mlps = sum(self._count_mlp(layer, routed_per_layer) for layer in range(self.cached_layers))
+        blocks = self.cached_layers * (attention + 2 * self.hidden_size) + mlps
+        # each joins two states in one, and has a norm for each of them and a last one
+        joints = self.mtp * (2 * self.hidden_size + 3) * self.hidden_size
+        return blocks + joints + embeddings + self.hidden_size
 
     def _count_mlp(self, layer: int, routed: int) -> int:
         if (experts := self.experts_in(layer)) is None:
@@ -120,7 +127,22 @@ class ModelShape(BaseModel):
         router = experts.routed * (self.hidden_size + (1 if experts.correction else 0))
         return router + 3 * self.hidden_size * experts.inner_size * (routed + experts.shared)
 
+    def without_mtp(self) -> ModelShape:
+        return self.model_copy(update={"mtp": 0})
+
+    @property
+    def cached_layers(self) -> int:
+        """Layers with keys and values: the blocks, and behind them the MTP layers."""
+        return self.num_layers + self.mtp
+
+    @property
+    def num_choices(self) -> int:
+        """Experts of one token in all layers."""
+        return (
+            0 if self.experts is None else (self.num_layers - self.experts.dense_layers) * self.experts.active
+        )
+
     @property
     def kv_values_per_token(self) -> int:
         """Numbers kept in the KV cache for one token: keys and values of all layers."""
-        return 2 * self.num_layers * self.num_kv_heads * self.head_dim
+        return 2 * self.cached_layers * self.num_kv_heads * self.head_dim

@@ -31,6 +31,7 @@ from foresail.recipe.memory import (
 from foresail.recipe.parts import CheckedPart
 from foresail.recipe.placement import Placement, lines_for, place, placement_refusals
 from foresail.recipe.projections import count_adapters
+from foresail.recipe.router import OptionalRouter, router_mistakes, router_refusals
 from foresail.recipe.shape import ModelShape
 
 
@@ -47,6 +48,7 @@ class Stage(CheckedPart):
         run: parts.Run
         model: parts.Model
         lora: parts.OptionalLora
+        router: OptionalRouter
         cluster: Cluster
         micro_batch_tokens: parts.MicroBatchTokens
         recompute: parts.Recompute
@@ -81,6 +83,11 @@ class Stage(CheckedPart):
         return self.steps
 
     @property
+    def mtp_settings(self) -> parts.Mtp | None:
+        """How MTP layers are trained; a stage without that key leaves them as they are."""
+        return None
+
+    @property
     def engines(self) -> parts.Rollout:
         """The rollout workers that have to be placed, where the stage has any."""
         return parts.Rollout()
@@ -102,7 +109,9 @@ class Stage(CheckedPart):
         """What is wrong with the recipe itself, wherever it is to run."""
         yield from model_mistakes(self.model)
         yield from optimizer_mistakes(self.model, self.optimizer, "optimizer", self.lora)
+        yield from router_mistakes(self.router, self.lora)
         yield from self.checkpoint_mistakes()
+        yield from mtp_mistakes(self)
         if self.max_length > self.packed_tokens:
             yield f"max_length {self.max_length} does not {self.larger_batches()}"
 
@@ -192,6 +201,10 @@ class Stage(CheckedPart):
         """Why it cannot run here, besides what is checked for every stage."""
         yield from placement_refusals(self.cluster, self.engines, guess_device(self.run.device))
 
+    def shape_refusals(self, shape: ModelShape) -> Iterator[str]:
+        """What cannot be done with a model of this shape."""
+        yield from router_refusals(self.router, shape)
+
     def context_refusal(self, context: int) -> str:
         """What to say where samples are longer than the model's context."""
         return (
@@ -233,6 +246,20 @@ def model_mistakes(model: parts.Model) -> Iterator[str]:
             check_family(model.shape)
         except ValueError as error:
             yield f"model.shape: {error}"
+
+
+def mtp_mistakes(stage: Stage) -> Iterator[str]:
+    settings, shape = stage.mtp_settings, stage.model.shape
+    if stage.model.mtp_layers is not None and stage.model.path is None:
+        yield "model.mtp_layers is for a checkpoint; fresh weights have model.shape.mtp layers"
+    if settings is None:
+        return
+    if shape is not None and not shape.mtp:
+        yield "[mtp] trains MTP layers, and the model has none; set model.shape.mtp = 1, or remove [mtp]"
+    if stage.lora is not None:
+        yield "[mtp] does not go with [lora], which has no pairs for MTP layers; remove one of them"
+    if stage.cluster.context > 1:
+        yield "[mtp] needs whole sequences on every rank; set cluster.context = 1, or remove [mtp]"
 
 
 def optimizer_mistakes(

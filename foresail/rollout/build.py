@@ -137,8 +137,9 @@ def start_here(
     max_length: int,
     vocabulary: Sequence[bytes],
 ) -> Instance:
-    built = build_engine(model, engine, max_length=max_length, vocabulary=vocabulary)
-    if not with_drafts(model, rollout):
+    drafts = with_drafts(model, rollout)
+    built = build_engine(model, engine, max_length=max_length, vocabulary=vocabulary, drafts=drafts)
+    if not drafts:
         return NativeInstance("engine", built)
     if rollout.drafts == "on":
         return DraftingInstance("engine", built)
@@ -238,7 +239,7 @@ def vllm_spec(
     size = engine_size(engine, max_length, model.shape, device=device, share=share)
     return lambda name: VllmSpec(
         name=name,
-        shape=model.shape,
+        shape=model.shape.without_mtp(),  # vLLM drafts by its own means
         dtype=str(model.dtype).removeprefix("torch."),
         value_bytes=model.dtype.itemsize,
         size=size,

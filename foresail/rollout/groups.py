@@ -106,6 +106,16 @@ def to_sample(*parts: Parked | Completion) -> Sample:
         sample.versions.extend((*zeros, *part.versions))
         sample.turns.extend([turn] * (len(zeros) + len(part.ids)))
         for name in side.keys() | part.side.keys():
-            column = side.setdefault(name, [None] * known)
-            column.extend((*[None] * len(zeros), *part.side.get(name, [None] * len(part.ids))))
+            side[name] = merge_side(side.get(name, []), part.side.get(name, []), len(sample.ids))
     return sample
+
+
+def merge_side(before: Sequence[Any], found: Sequence[Any], count: int) -> list[Any]:
+    """Data of a sample's first tokens, and of its last ones; of `count` tokens what was known first stands:
+
+    merge_side([1, None], [8, 3, 5], 4) -> [1, 8, 3, 5], merge_side([1, 2], [], 3) -> [1, 2, None]
+    """
+    new = [*[None] * (count - len(found)), *found]
+    return [old if old is not None else value for old, value in zip(before, new, strict=False)] + new[
+        len(before) :
+    ]

@@ -1,4 +1,4 @@
-"""An engine in this process whose requests draft from their siblings."""
+"""An engine in this process whose requests draft from their siblings, and by the model's MTP layers."""
 
 from __future__ import annotations
 
@@ -61,6 +61,10 @@ class DraftingInstance(NativeInstance):
         figures = {"rollout/drafted_steps": tally.drafted_steps / tally.steps}
         if tally.rows:
             figures["rollout/tokens_per_drafted_step"] = 1 + tally.accepted / tally.rows
+        if self.speculation.sources.num_layers:
+            figures["rollout/mtp_drafts"] = tally.mtp_rows / max(1, tally.rows)
+            acceptance = self.speculation.sources.take_acceptance()
+            figures |= {f"rollout/mtp_acceptance_{layer}": share for layer, share in acceptance.items()}
         return figures
 
     def update_weights(self, version: int) -> None:

@@ -20,6 +20,11 @@ History = Sequence[Record]
 RECENT = 5  # steps that a mean is taken over
 ACCURACY, LENGTH = "rollout/accuracy", "response_length/mean"
 GROUPS = ("groups/useful", "groups/solved", "groups/unsolved")
+LOAD, DEAD = "router/load_max_over_mean", "router/dead_experts"
+BALANCE = (
+    "Raise router.balance or router.final_share, or set router.correction_rate; `foresail show` draws it"
+)
+ENOUGH_TOKENS = 100  # of an expert on average, from which one without any is no chance
 FAILURES = ("verdict/timeout", "verdict/crashed", "verdict/ungradable")
 
 
@@ -198,6 +203,33 @@ def failed_verdicts(history: History) -> Alarm | None:
     )
 
 
+def dead_experts(history: History) -> Alarm | None:
+    """Some experts had no token in any of the last steps, though there were plenty."""
+    tokens = numbers(history[-RECENT:], "router/tokens_per_expert")
+    dead = numbers(history[-RECENT:], DEAD)
+    if len(dead) < RECENT or not min(dead) > 0 or not min(tokens, default=0.0) >= ENOUGH_TOKENS:
+        return None
+    return Alarm(
+        name="dead experts",
+        text=f"{min(dead):.0f} experts or more had no token in each of the last {RECENT} steps, where the mean is "
+        f"{fmean(tokens):.0f}",
+        advice=BALANCE,
+    )
+
+
+def uneven_experts(history: History) -> Alarm | None:
+    """A model that comes with favourites keeps them; here they came with the training."""
+    load = first_and_last(history, LOAD)
+    if load is None or not (load[1] > 3 and load[1] > 1.5 * load[0]):
+        return None
+    return Alarm(
+        name="uneven experts",
+        text=f"the busiest expert of a layer had {load[0]:.1f} times the mean load at first and has {load[1]:.1f} "
+        "times now",
+        advice=BALANCE,
+    )
+
+
 CHECKS: tuple[Callable[[History], Alarm | None], ...] = (
     entropy_collapse,
     length_explosion,
@@ -210,6 +242,8 @@ CHECKS: tuple[Callable[[History], Alarm | None], ...] = (
     clip_fraction,
     truncated_responses,
     failed_verdicts,
+    dead_experts,
+    uneven_experts,
 )
 
 

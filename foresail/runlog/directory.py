@@ -5,6 +5,7 @@
     rollouts/              step_000012.jsonl.gz: every sample of step 12, with its verdict
     reward.log             what reward functions of one's own print
     timeline.jsonl         what each instance and grader did when
+    expert_load.jsonl      of a model with experts: tokens of each, by layer, in some hundred steps
     checkpoints/step_12/   written by the trainer, with `replacing_directory(run.checkpoint_path(12))`
 
 No file here is ever incomplete under its final name: files are written aside and renamed, and a line that was
@@ -24,7 +25,16 @@ from foresail.runlog.atomic import clean_leftovers, explained, write_aside, writ
 from foresail.runlog.jsonl_log import JsonlLog, encode
 
 # What a run writes before its first step is done; the recipe last, so that half-cleared it is still a run.
-FALSE_START = ("metrics.jsonl", "timeline.jsonl", "rollouts", "tensorboard", "wandb_id", "recipe.toml")
+FALSE_START = (
+    "metrics.jsonl",
+    "timeline.jsonl",
+    "expert_load.jsonl",
+    "rollouts",
+    "tensorboard",
+    "wandb_id",
+    "recipe.toml",
+)
+MOST_LOADS = 500  # records of expert_load.jsonl, which are long
 QUICKEST = 1  # of gzip's levels: the best one takes four times as long and saves a twelfth
 
 
@@ -36,6 +46,7 @@ class RunDirectory:
         self.recipe_path = self.path / "recipe.toml"
         self.metrics = JsonlLog(self.path / "metrics.jsonl")
         self.timeline = JsonlLog(self.path / "timeline.jsonl")
+        self.expert_load = JsonlLog(self.path / "expert_load.jsonl")
         self.rollouts_path = self.path / "rollouts"
         self.checkpoints_path = self.path / "checkpoints"
 
@@ -100,6 +111,13 @@ class RunDirectory:
     def read_timeline(self) -> list[dict[str, Any]]:
         return self.timeline.read()
 
+    def append_expert_load(self, step: int, load: list[list[int]]) -> None:
+        """Tokens of every expert, a list for each layer with experts."""
+        self.expert_load.append([{"step": step, "load": load}])
+
+    def read_expert_load(self) -> list[dict[str, Any]]:
+        return self.expert_load.read()
+
     def write_rollouts(self, step: int, rows: Iterable[Mapping[str, Any]]) -> Path:
         """All samples of a step in one file, which is there whole or not at all."""
         with explained(self.path):
@@ -137,6 +155,7 @@ class RunDirectory:
         self.clean()
         self.metrics.rewind(step)
         self.timeline.rewind(step)
+        self.expert_load.rewind(step)
         with explained(self.path):
             for later in self.rollout_steps():
                 if later > step:
@@ -146,6 +165,11 @@ class RunDirectory:
         """Remove leftovers of a killed writer."""
         for folder in (self.path, self.rollouts_path, self.checkpoints_path):
             clean_leftovers(folder)
+
+
+def is_kept(step: int, steps: int) -> bool:
+    """Of 2,000 steps every fourth, and the last."""
+    return step % -(-steps // MOST_LOADS) == 0 or step == steps
 
 
 def numbered(folder: Path, suffix: str) -> list[int]:

@@ -48,6 +48,8 @@ DETAIL_METRICS = (
     KeyMetric(label="clipped below", names=("actor/pg_clipfrac_below",), format=".2%"),
     KeyMetric(label="gradient norm", names=("actor/grad_norm",), format=".3g"),
     KeyMetric(label="engine - trainer", names=("rollout/logprob_abs_diff",), format=".1e"),
+    KeyMetric(label="expert load, max/mean", names=("router/load_max_over_mean",), format=".2f"),
+    KeyMetric(label="dead experts", names=("router/dead_experts",), format=".0f"),
 )
 
 

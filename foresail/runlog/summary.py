@@ -19,6 +19,7 @@ from foresail.runlog.canvas import save_figure
 from foresail.runlog.curriculum_plot import has_curriculum, plot_curriculum
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import clock_time
+from foresail.runlog.expert_load_plot import plot_expert_load
 from foresail.runlog.key_metrics import (
     ACCURACY,
     DETAIL_METRICS,
@@ -234,6 +235,9 @@ def plot_runs(path: Path) -> list[Path]:
         if has_curriculum(metrics):
             save_figure(plot_curriculum(metrics, run.name), run / "curriculum.png")
             pictures.append(run / "curriculum.png")
+        if loads := RunDirectory(run).read_expert_load():
+            save_figure(plot_expert_load(loads, run.name), run / "expert_load.png")
+            pictures.append(run / "expert_load.png")
     if pictures and pictures[0].parent != path:
         inner = [picture.parent for picture in pictures]
         chosen = path / "rl" if path / "rl" in inner else inner[-1]

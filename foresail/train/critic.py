@@ -91,7 +91,11 @@ def load_trunk(
         tokenizer = start.tokenizer or start.path
         start = start.model_copy(update={"path": settings.path, "shape": None, "tokenizer": tokenizer})
     trunk, _ = load_model_and_tokenizer(
-        start, seed=recipe.run.seed, device=device, max_length=recipe.max_length, arrange=arrange
+        start.without_mtp(),
+        seed=recipe.run.seed,
+        device=device,
+        max_length=recipe.max_length,
+        arrange=arrange,
     )
     trunk.head, trunk.shape = None, trunk.shape.model_copy(update={"tied": True})
     return trunk

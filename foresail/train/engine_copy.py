@@ -90,7 +90,7 @@ def give_shards(trainer: Trainer[Rl], read: Read) -> None:
 def first_layer(trainer: Trainer[Rl]) -> Decoder:
     """The policy as if its first block were the only one: whole on rank 0, and of no use elsewhere."""
     policy, recipe = trainer.policy.model, trainer.recipe
-    shape = policy.shape.model_copy(update={"num_layers": 1})
+    shape = policy.shape.model_copy(update={"num_layers": 1, "mtp": 0})
     part = empty_model(shape, dtype=policy.dtype, device=trainer.device)
     if recipe.lora is not None:
         attach(part, recipe.lora, seed=recipe.run.seed)

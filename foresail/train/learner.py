@@ -30,7 +30,9 @@ from foresail.recipe import parts
 from foresail.recipe.hf_config import SpecialIds
 from foresail.recipe.stage import Stage
 from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.expert_load import ExpertLoad, open_load
 from foresail.train.masters import shards_of
+from foresail.train.mtp import choose_trained
 from foresail.train.optimizer import AnyOptimizer, build_optimizer
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.state_files import Pieces, open_state, share_of, state_paths, write_state
@@ -55,6 +57,7 @@ class Learner(Generic[Model]):
     optimizer: AnyOptimizer | None = None
     folder: str = TRAINER
     save_weights: Callable[[Path], None] = lambda checkpoint: None
+    expert_load: ExpertLoad | None = None  # where the model has experts
 
     @property
     def world(self) -> World:
@@ -112,6 +115,7 @@ def open_policy(
         adapters = Adapters(model, recipe.lora, base=recipe.model.path, seed=recipe.run.seed)
         if checkpoint:
             adapters.load(checkpoint / TRAINER)
+    choose_trained(model, recipe.mtp_settings)
     if recipe.recompute:
         model.recompute_blocks()
     policy = Learner(
@@ -121,6 +125,7 @@ def open_policy(
         save_weights=partial(
             save_policy, model, tokenizer, adapters, dtype=saved_dtype(recipe, model), world=world
         ),
+        expert_load=open_load(model, recipe.router),
     )
     if checkpoint:
         policy.load(checkpoint)

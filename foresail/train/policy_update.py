@@ -22,11 +22,13 @@ from foresail.recipe.rl import Rl
 from foresail.records import Group, PackedBatch
 from foresail.train.critic import Critic, join
 from foresail.train.dealing import describe_shares
+from foresail.train.expert_load import balance_experts
 from foresail.train.flops import describe_updates
+from foresail.train.mtp import MtpLoss, mtp_at
 from foresail.train.rl_metrics import describe_advantages, describe_lag, mean_over_updates
 from foresail.train.schedule import learning_rate
 from foresail.train.scoring import score_sequences
-from foresail.train.step import BatchLoss, named, score_tokens, token_logprobs, train_step
+from foresail.train.step import BatchLoss, named, replayed, score_tokens, token_logprobs, train_step
 from foresail.train.trainer import Trainer
 from foresail.train.turn_credit import Credits, describe_credit, share_credit
 from foresail.train.updates import compute_advantages, pack_groups, split
@@ -63,11 +65,14 @@ def update_policy(
         for batches in updates
     ]
     total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
-    results = []
+    results, mtp = [], mtp_at(recipe.mtp, trainer.progress.step / recipe.steps)
     trainer.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
     for number, batches in enumerate(updates * recipe.passes_per_step, start=1):
         rate = learning_rate(trainer.progress.updates + number, total, recipe.optimizer)
-        loss = partial(batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1)
+        balance_experts(policy.model, recipe.router, (trainer.progress.updates + number) / total)
+        loss = partial(
+            batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1, mtp=mtp
+        )
         found = train_step(policy, batches, loss, learning_rate=rate)
         results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
         trainer.display.advance()
@@ -121,7 +126,9 @@ def build_updates(
                 world=trainer.world,
             ),
         )
-        old = shared.logprobs if recipe.loss.old_logprobs == "trainer" else None
+        # a student has read the samples without the engine's experts
+        by_student = recipe.loss.old_logprobs == "trainer" and not recipe.engine.replay_routing
+        old = shared.logprobs if by_student else None
         return Updates(
             batches=[
                 pack_part(
@@ -151,17 +158,25 @@ def add_logprobs(
 ) -> PackedBatch:
     """The micro-batch with what the loss measures the policy against, before any update changes it."""
     if old is not None:
-        batch = replace(batch, old_logprobs_M=token_logprobs(old, batch, temperature)[0])
+        found = token_logprobs(old, batch, temperature, replayed(old, batch))
+        batch = replace(batch, old_logprobs_M=found[0])
     if reference is not None:
         batch = replace(batch, ref_logprobs_M=token_logprobs(reference, batch, temperature)[0])
     return batch
 
 
 def batch_loss(
-    model: Decoder, batch: PackedBatch, *, settings: parts.Loss, temperature: float, on_policy: bool
+    model: Decoder,
+    batch: PackedBatch,
+    *,
+    settings: parts.Loss,
+    temperature: float,
+    on_policy: bool,
+    mtp: MtpLoss | None = None,
 ) -> BatchLoss:
     """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
-    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature)
+    route = replayed(model, batch)
+    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, route, mtp)
     loss, terms = policy_loss(logprobs_M, batch, settings)
     if on_policy and batch.rollout_logprobs_M is not None:
         terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)

@@ -267,12 +267,14 @@ def open_reference(trainer: Trainer[Rl]) -> Decoder | None:
     recipe = trainer.recipe
     if recipe.loss.kl_weight == 0:
         return None
-    path = recipe.loss.reference
+    path, start = recipe.loss.reference, recipe.model
+    if path is not None:
+        start = start.model_copy(update={"path": path, "shape": None})
     if recipe.lora is not None and path is None:
         model = base_of(trainer.policy.model)
     else:
         model = open_model(
-            recipe.model if path is None else recipe.model.model_copy(update={"path": path, "shape": None}),
+            start.without_mtp(),
             seed=recipe.run.seed,
             device=trainer.device,
             max_length=recipe.max_length,

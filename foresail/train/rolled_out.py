@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rollout.collect import Collected
 from foresail.train.learner import TRAINER
@@ -58,8 +60,10 @@ def write_rolled_out(checkpoint: Path, rolled: RolledOut) -> None:
             file.write(json.dumps(row, default=to_json) + "\n")
 
 
-def to_json(record: Any) -> dict[str, Any]:
+def to_json(record: Any) -> Any:
     """Samples and verdicts by their fields. Numbers stay as they are, bit for bit, NaN among them."""
+    if isinstance(record, np.ndarray):
+        return record.tolist()
     return dict(record) if isinstance(record, Mapping) else vars(record)
 
 

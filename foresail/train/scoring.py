@@ -41,16 +41,20 @@ def score_sequences(
         device=device,
         share_from=WORTH_SHARING[device.type],
     )
+    scored: list[Tensor] = []
+    places: dict[int, np.ndarray] = {}  # of the losses, sequences in the order of their tokens
+    for batch in batches:
+        scored.append(token_logprobs(model, batch, temperature)[0].float())
+        numbers = map(int, batch.names)  # looked at while the device computes
+        places |= {number: np.flatnonzero(np.array(sequences[number].loss_mask)) for number in numbers}
     # nothing is read before the last batch is under way
-    scored = [(batch.names, token_logprobs(model, batch, temperature)[0].float()) for batch in batches]
+    logprobs_M = torch.cat(scored).cpu().numpy() if scored else np.empty(0, np.float32)
     own: dict[int, Tensor] = {}
-    for names, logprobs_M in scored:
-        numbers = [int(name) for name in names]  # in the order of their tokens
-        targets = [np.flatnonzero(sequences[number].loss_mask) for number in numbers]
-        parts = logprobs_M.cpu().split([len(places) for places in targets])
-        for number, places, part in zip(numbers, targets, parts, strict=True):
-            own[number] = torch.full((len(sequences[number].ids),), math.nan)
-            own[number][torch.from_numpy(places)] = part
+    ends = np.cumsum([len(own_places) for own_places in places.values()])
+    for (number, own_places), end in zip(places.items(), ends, strict=True):
+        logprobs_T = np.full(len(sequences[number].ids), math.nan, np.float32)
+        logprobs_T[own_places] = logprobs_M[end - len(own_places) : end]
+        own[number] = torch.from_numpy(logprobs_T)
     found = {number: logprobs_T for share in world.data.gather(own) for number, logprobs_T in share.items()}
     return [
         found[number] if number in found else torch.full((len(sequence.ids),), math.nan)

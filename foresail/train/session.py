@@ -22,7 +22,7 @@ from foresail.model.linear import is_batch_invariant
 from foresail.recipe.dump import to_toml
 from foresail.runlog.alarm_monitor import AlarmMonitor, Raised
 from foresail.runlog.background_writer import BackgroundWriter
-from foresail.runlog.directory import RunDirectory
+from foresail.runlog.directory import RunDirectory, is_kept
 from foresail.runlog.lock import lock_folder
 from foresail.runlog.notebook import open_display
 from foresail.runlog.trackers import open_trackers
@@ -34,6 +34,7 @@ from foresail.train.checkpoint import (
     read_progress,
     save_checkpoint,
 )
+from foresail.train.expert_load import describe_load
 from foresail.train.interrupt import StopRequest
 from foresail.train.shared_folder import marked
 from foresail.train.trainer import Opening, Recipe, Trainer
@@ -152,6 +153,7 @@ class Session(Trainer[Recipe]):
 
     def end_step(self, progress: Progress, metrics: Mapping[str, Any]) -> None:
         """Log the step, then save: a kill between the two repeats the step and its record."""
+        metrics = {**metrics, **self.log_expert_load(progress.step)}
         raised = self.alarms.look({"step": progress.step, **metrics})
         self.log(progress.step, {**metrics, "alarms/standing": len(self.alarms.standing)})
         self.tell_of(raised)
@@ -161,6 +163,15 @@ class Session(Trainer[Recipe]):
         if better or progress.step % self.recipe.checkpoints.every == 0:
             self.save()
         self.display.update(progress.step, metrics)
+
+    def log_expert_load(self, step: int) -> dict[str, float]:
+        """How evenly the step's updates used experts; whole layers and experts go to a file of their own."""
+        load_LE = None if self.policy.expert_load is None else self.policy.expert_load.take()
+        if load_LE is None:
+            return {}
+        if is_kept(step, self.recipe.steps):
+            self.run.append_expert_load(step, load_LE.int().tolist())
+        return describe_load(load_LE)
 
     def judge_step(self, progress: Progress, metrics: Mapping[str, Any]) -> Progress:
         """Whether the step is the best so far, and whether that has lasted long enough to stop."""

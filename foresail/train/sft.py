@@ -20,8 +20,10 @@ from foresail.recipe.sft import Sft
 from foresail.recipe.sources import Conversations
 from foresail.records import TrainSequence
 from foresail.train.dealing import describe_shares, pack_share
+from foresail.train.expert_load import balance_experts
 from foresail.train.fingerprints import same_data
 from foresail.train.launch import open_ranks, placed
+from foresail.train.mtp import mtp_at
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.step import named, token_loss, train_step
@@ -87,7 +89,9 @@ def update(trainer: Trainer[Sft], sequences: Sequence[TrainSequence], rate: floa
             device=trainer.device,
         )
     ]
-    found = train_step(trainer.policy, batches, partial(token_loss, loss=sft_loss), learning_rate=rate)
+    balance_experts(trainer.policy.model, recipe.router, (trainer.progress.updates + 1) / recipe.steps)
+    loss = partial(token_loss, loss=sft_loss, mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps))
+    found = train_step(trainer.policy, batches, loss, learning_rate=rate)
     return found | describe_shares([batches], trainer.world)
 
 

@@ -40,6 +40,13 @@ def open_model(
     """`max_length` is the longest sequence of the run, which a sliding window must cover; see `load_model`."""
     dtype = choose_dtype(settings.dtype, device)
     if settings.path is not None:
-        return load_model(settings.path, dtype=dtype, device=device, context=max_length, arrange=arrange)
+        return load_model(
+            settings.path,
+            dtype=dtype,
+            device=device,
+            context=max_length,
+            arrange=arrange,
+            mtp_layers=settings.mtp_layers,
+        )
     assert settings.shape is not None, "the recipe's check asks for a path or a shape"
     return build_model(settings.shape, seed=seed, dtype=dtype, device=device, arrange=arrange)

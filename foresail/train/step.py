@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from foresail.model.attention import PackedAttention
 from foresail.model.context import ExchangedAttention, complete, of_members
 from foresail.model.decoder import Decoder
-from foresail.model.output import NOTHING, Output
+from foresail.model.mtp import Ahead, MtpHeads
+from foresail.model.output import NOTHING, Output, add_up
 from foresail.model.readouts import Readout, likelihood_at
+from foresail.model.router import CHOSEN_EXPERTS, EXPERT_LOAD, ReplayedRoutes, Route
 from foresail.records import PackedBatch, RunStopped
 from foresail.train.learner import Learner
+from foresail.train.mtp import MtpLoss, read_ahead
 from foresail.world import World
 
 R = TypeVar("R")
@@ -31,13 +36,15 @@ Loss = Callable[[Tensor, PackedBatch], tuple[Tensor, Terms]]  # of the log-proba
 
 class BatchLoss(NamedTuple):
     """A micro-batch's share of the update's loss, and other terms to log: sums over its tokens; of those whose
-    name ends in _max the greatest. Losses and statistics are those that the model's layers handed back.
+    name ends in _max the greatest. Losses, statistics and counts are those that the model's layers handed back.
     """
 
     loss: Tensor
     terms: Terms
     losses: Mapping[str, Tensor] = NOTHING
     statistics: Mapping[str, Tensor] = NOTHING
+    counts: Mapping[str, Tensor] = NOTHING
+    ahead: BatchLoss | None = None  # that of its MTP layers, a sum over tokens as well
 
 
 LossOfBatch = Callable[[Any, PackedBatch], BatchLoss]  # by the learner's model
@@ -47,28 +54,44 @@ class NonFiniteLoss(RunStopped):
     """The loss or its gradient is NaN or infinite; the weights were not touched."""
 
 
-def run_packed(model: Decoder, batch: PackedBatch, readout: Readout[R]) -> Output[R]:
+def run_packed(
+    model: Decoder,
+    batch: PackedBatch,
+    readout: Readout[R],
+    route: Route | None = None,
+    ahead: Ahead[Any] | None = None,
+) -> Output[R]:
     """What the readout makes of this rank's tokens: all, or those of its slice (see `own_losses`)."""
     attend = PackedAttention(batch.starts_S1, batch.parents_S)
     if (own := batch.slice) is None:
-        return model(batch.ids_T, batch.positions_T, attend, readout)
-    value, losses, statistics = model(
+        return model(batch.ids_T, batch.positions_T, attend, readout, route, ahead)
+    assert ahead is None, "MTP layers want whole sequences; the recipe's check refuses cluster.context"
+    value, losses, statistics, counts, _ = model(
         batch.ids_T[own.tokens],
         batch.positions_T[own.tokens],
         ExchangedAttention(attend, own.group),
         readout,
+        route,
     )
     losses, statistics = (
         {name: over_members(name, number, own.group) for name, number in numbers.items()}
         for numbers in (losses, statistics)
     )
-    return Output(value, losses, statistics)
+    counted = {name: sum_over_members(count, own.group) for name, count in counts.items()}
+    return Output(value, losses, statistics, counted)
 
 
 def over_members(name: str, value: Tensor, group: Any) -> Tensor:
     """Of slices as long as each other: their mean, padding included, or the greatest."""
     values_C = of_members(value, group)
     return values_C.amax() if is_extreme(name) else values_C.mean()
+
+
+def sum_over_members(count: Tensor, group: Any) -> Tensor:
+    """Of all slices, padding included: at most one token less than there are members."""
+    total = count.clone()
+    dist.all_reduce(total, group=group)
+    return total
 
 
 def own_losses(batch: PackedBatch) -> tuple[Tensor, Tensor]:
@@ -85,23 +108,56 @@ def of_all_losses(own: Tensor, batch: PackedBatch) -> Tensor:
     return complete(own, batch.slice.own_R, batch.targets_M.numel(), batch.slice.group)
 
 
+def replayed(model: Decoder, batch: PackedBatch) -> Route | None:
+    """By the experts that the engine has recorded for this rank's tokens, where it has."""
+    if model.shape.experts is None or CHOSEN_EXPERTS not in batch.side:
+        return None
+    chosen_TX = batch.side[CHOSEN_EXPERTS]
+    chosen_TX = chosen_TX if batch.slice is None else chosen_TX[batch.slice.tokens]
+    if chosen_TX.ndim == 1:  # nothing is known of any token
+        return None
+    active = model.shape.experts.active
+    return ReplayedRoutes(chosen_TX.unflatten(1, (-1, active)), model.shape.experts.dense_layers)
+
+
 def score_tokens(
-    model: Decoder, batch: PackedBatch, temperature: float = 1.0
+    model: Decoder,
+    batch: PackedBatch,
+    temperature: float = 1.0,
+    route: Route | None = None,
+    mtp: MtpLoss | None = None,
 ) -> Output[tuple[Tensor, Tensor]]:
     """Log-probability of every token with a loss, and the entropy (no gradient) of what it was drawn from."""
-    (logprobs, entropy), *side = run_packed(model, batch, likelihood_at(*own_losses(batch), temperature))
+    ahead = None if mtp is None else partial(mtp_loss, batch=batch, settings=mtp, temperature=temperature)
+    readout = likelihood_at(*own_losses(batch), temperature)
+    (logprobs, entropy), *side = run_packed(model, batch, readout, route, ahead)
     return Output((of_all_losses(logprobs, batch), of_all_losses(entropy, batch)), *side)
 
 
-def token_logprobs(model: Decoder, batch: PackedBatch, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
-    return score_tokens(model, batch, temperature).value
+def token_logprobs(
+    model: Decoder, batch: PackedBatch, temperature: float = 1.0, route: Route | None = None
+) -> tuple[Tensor, Tensor]:
+    return score_tokens(model, batch, temperature, route).value
 
 
-def token_loss(model: Decoder, batch: PackedBatch, *, loss: Loss, temperature: float = 1.0) -> BatchLoss:
+def token_loss(
+    model: Decoder,
+    batch: PackedBatch,
+    *,
+    loss: Loss,
+    temperature: float = 1.0,
+    mtp: MtpLoss | None = None,
+) -> BatchLoss:
     """A loss of the log-probabilities alone; the entropy is logged with its terms."""
-    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature)
+    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, mtp=mtp)
     value, terms = loss(logprobs_M, batch)
     return BatchLoss(value, {"entropy": entropy_M.sum(), **terms}, *side)
+
+
+def mtp_loss(
+    stream_TD: Tensor, heads: MtpHeads, *, batch: PackedBatch, settings: MtpLoss, temperature: float
+) -> BatchLoss:
+    return BatchLoss(*read_ahead(stream_TD, heads, batch, settings, temperature))
 
 
 def train_step(
@@ -123,21 +179,25 @@ def train_step(
     num_places = world.sum(sum(map(count_places, batches)))
     while True:
         sums: Terms = {}
+        counts: Mapping[str, Tensor] = NOTHING
         for batch in batches:
             found = batch_loss(learner.model, batch)
             loss, terms = add_side_losses(found, count_places(batch) / num_places, num_tokens)
             optimizer.gradients.add(loss)
             for name, term in {"loss": loss.detach(), **terms}.items():
                 sums[name] = merge(name, sums[name], term) if name in sums else term
+            counts = add_up((counts, found.counts if count_places(batch) else cleared(found.counts)))
         norm = optimizer.clip()
         if math.isfinite(norm) or scale is None or not scale.lower():
             break
         optimizer.zero_grad()  # float16 holds no gradient so large: again, with the loss scaled by less
-    totals = total_up(sums, world)
+    totals, counted = total_up(sums, counts, world)
     update_loss = totals.pop("loss")
     if not math.isfinite(norm) or not math.isfinite(update_loss):
         advice = "" if scale is None else ', or set model.dtype = "bfloat16", which holds larger numbers'
         raise NonFiniteLoss(find_culprit(learner, batches, batch_loss) + advice)
+    if learner.expert_load is not None:
+        learner.expert_load.add(counted[EXPERT_LOAD])
     optimizer.update(learning_rate)
     means = {name: value if is_extreme(name) else value / num_tokens for name, value in totals.items()}
     return {"loss": update_loss, "grad_norm": norm, **means}
@@ -159,6 +219,9 @@ def add_side_losses(found: BatchLoss, share: float, num_tokens: int) -> tuple[Te
         name: value.detach() * (1 if is_extreme(name) else share * num_tokens)
         for name, value in (*found.losses.items(), *found.statistics.items())
     }
+    if found.ahead is not None:
+        more, terms = add_side_losses(found.ahead, share, num_tokens)
+        loss, side = loss + more, side | terms
     return loss, {**found.terms, **side}
 
 
@@ -167,12 +230,29 @@ def merge(name: str, before: Tensor, term: Tensor) -> Tensor:
     return torch.maximum(before, term) if is_extreme(name) else before + term
 
 
-def total_up(terms: Terms, world: World) -> dict[str, float]:
-    """As `merge`, over all ranks, and off the device."""
-    local = torch.stack([term.float() for term in terms.values()])
-    sums, peaks = torch.stack([world.sum(local), world.max(local)]).tolist()
-    both = zip(terms, sums, peaks, strict=True)
-    return {name: peak if is_extreme(name) else total for name, total, peak in both}
+def total_up(
+    terms: Terms, counts: Mapping[str, Tensor], world: World
+) -> tuple[dict[str, float], dict[str, Tensor]]:
+    """As `merge`, over all ranks, and off the device, which is waited for once; counts are float32, exact up to
+    16 million.
+    """
+    values = [*terms.values(), *counts.values()]
+    local = torch.cat([value.float().flatten() for value in values])
+    found = torch.stack([world.sum(local), world.max(local)]).cpu()
+    sums, peaks = found[:, : len(terms)].tolist()
+    totals = {
+        name: peak if is_extreme(name) else total
+        for name, total, peak in zip(terms, sums, peaks, strict=True)
+    }
+    parts = found[0, len(terms) :].split([count.numel() for count in counts.values()])
+    return totals, {
+        name: part.view(count.shape) for (name, count), part in zip(counts.items(), parts, strict=True)
+    }
+
+
+def cleared(counts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those of an idle micro-batch: zeros, so that every rank has as many numbers."""
+    return {name: torch.zeros_like(count) for name, count in counts.items()}
 
 
 def is_extreme(name: str) -> bool:

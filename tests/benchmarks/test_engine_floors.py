@@ -65,7 +65,7 @@ def test_parts_of_the_floor():
     # three tokens through the blocks, one through the head, 1 + 2 + 3 pairs
     assert prefill_flops(SMALL, 3) == 2 * (3 * 1152 + 256) + 64 * 6 == 7808
     assert step_flops(SMALL, rows=3, context=4) == 3 * (2 * 1408 + 64 * 4) == 9216
-    assert step_bytes(SMALL, cached_tokens=9) == 2 * 1408 + 32 * 9 == 3104
+    assert step_bytes(SMALL, rows=3, cached_tokens=9) == 2 * 1408 + 32 * 9 == 3104
 
 
 def test_rows_and_groups_leave_as_they_end():

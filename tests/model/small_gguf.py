@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ NAMES = {
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
+    "mlp.gate": "ffn_gate_inp",
+    "mlp.experts.gate": "ffn_gate_exps",
+    "mlp.experts.up": "ffn_up_exps",
+    "mlp.experts.down": "ffn_down_exps",
 }
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -34,12 +39,12 @@ TEMPLATE = "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] 
 def write_gguf(file: Path, model: Any, tokenizer: tokenizers.Tokenizer, **options: Any) -> None:
     """`options`: kind (of the matrices), pre, extra tensors, and metadata to replace or drop (None)."""
     kind, extra = options.get("kind", Kind.F32), options.get("tensors", {})
-    architecture = options.get("architecture") or model.config.model_type
+    architecture = options.get("architecture") or model.config.model_type.replace("_", "")
     writer = gguf.GGUFWriter(file, architecture)
     replaced = options.get("metadata", {})
     for key, value in (metadata(model.config, architecture, tokenizer, options) | replaced).items():
         add(writer, key, value)
-    for name, weight in model.state_dict().items():
+    for name, weight in split_experts(model.state_dict()):
         if name == "lm_head.weight" and model.config.tie_word_embeddings:
             continue
         add_tensor(writer, architecture, name, weight.numpy(), kind, model.config)
@@ -49,6 +54,20 @@ def write_gguf(file: Path, model: Any, tokenizer: tokenizers.Tokenizer, **option
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def split_experts(weights: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """transformers has gate and up of all experts in one tensor, llama.cpp in two."""
+    for name, weight in weights.items():
+        if name.endswith("experts.gate_up_proj"):
+            stem = name.removesuffix("_up_proj")
+            gate, up = weight.chunk(2, dim=1)
+            yield f"{stem}.weight", gate.contiguous()
+            yield f"{stem.removesuffix('gate')}up.weight", up.contiguous()
+        elif name.endswith("experts.down_proj"):
+            yield f"{name.removesuffix('_proj')}.weight", weight
+        else:
+            yield name, weight
 
 
 def metadata(config: Any, architecture: str, tokenizer: tokenizers.Tokenizer, options: Any) -> dict[str, Any]:
@@ -65,7 +84,10 @@ def metadata(config: Any, architecture: str, tokenizer: tokenizers.Tokenizer, op
         "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
         "rope.freq_base": config.rope_parameters["rope_theta"],
     }
-    if config.model_type == "qwen3":
+    if config.model_type == "qwen3_moe":
+        model["expert_count"], model["expert_used_count"] = config.num_experts, config.num_experts_per_tok
+        model["expert_feed_forward_length"] = config.moe_intermediate_size
+    if config.model_type.startswith("qwen3"):
         model["attention.key_length"] = model["attention.value_length"] = config.head_dim
     return {f"{architecture}.{key}": value for key, value in model.items()} | {
         "tokenizer.ggml.model": "gpt2",

@@ -13,7 +13,14 @@ import torch
 from gguf import GGMLQuantizationType as Kind
 from small_gguf import SPECIAL, TEMPLATE, write_gguf
 from small_models import packed_logits, scramble
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Qwen2Config, Qwen3Config
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    LlamaConfig,
+    Qwen2Config,
+    Qwen3Config,
+    Qwen3MoeConfig,
+)
 
 from foresail.model.gguf import find_gguf, import_gguf
 from foresail.model.gguf_tokenizer import CUTS
@@ -45,7 +52,11 @@ CONFIGS = {
     "llama": lambda **more: LlamaConfig(**SIZES, **more),
     "qwen2": lambda **more: Qwen2Config(**SIZES, **more),
     "qwen3": lambda **more: Qwen3Config(**SIZES, head_dim=32, **more),
-}
+    "qwen3_moe": lambda **more: Qwen3MoeConfig(
+        **SIZES, head_dim=32, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=32, norm_topk_prob=True,
+        **more,
+    ),
+}  # fmt: skip
 
 
 def make_model(name="llama", **more):
@@ -93,8 +104,13 @@ def test_unquantised_import_is_the_model_it_was_written_from(name, tied, tmp_pat
     torch.testing.assert_close(logits_of(theirs), logits_of(model), atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("kind", [Kind.F16, Kind.BF16, Kind.Q8_0, Kind.Q4_0, Kind.Q4_1, Kind.Q5_1])
-@pytest.mark.parametrize("name", ["llama", "qwen2"])
+KINDS = (Kind.F16, Kind.BF16, Kind.Q8_0, Kind.Q4_0, Kind.Q4_1, Kind.Q5_1)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*((name, kind) for name in ("llama", "qwen2") for kind in KINDS), ("qwen3_moe", Kind.Q8_0)],
+)
 def test_quantised_import_agrees_with_transformers_reading_the_same_file(name, kind, tmp_path):
     write_gguf(tmp_path / "m.gguf", make_model(name), make_tokenizer(), kind=kind)
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="m.gguf", dtype=torch.float32)
@@ -198,7 +214,7 @@ def test_special_ids_bos_and_chat_template_come_along(tmp_path):
         ({"tokenizer.ggml.pre": "tekken"}, "pre-tokenizer 'tekken' is not supported, only gpt-2, smollm"),
         ({"llama.rope.scaling.type": "yarn"}, "rope scaling 'yarn'"),
         ({"llama.rope.dimension_count": 8}, "turns 8 of 16 dimensions"),
-        ({"llama.expert_count": 8}, "mixture of experts"),
+        ({"llama.expert_count": 8}, "mixture of experts of architecture 'llama', which is not supported"),
         ({"llama.context_length": None}, r"lacks llama\.context_length"),
         ({"llama.feed_forward_length": 128}, "has shape"),
         ({"llama.block_count": 3}, r"model\.layers\.2\.\S+, .* missing"),
@@ -213,7 +229,7 @@ def test_unsupported_files_are_refused_before_anything_is_written(metadata, mess
 
 def test_other_architectures_are_refused(tmp_path):
     write_gguf(tmp_path / "m.gguf", make_model(), make_tokenizer(), architecture="gemma")
-    with pytest.raises(ValueError, match="'gemma' is not supported; use llama, qwen2, qwen3"):
+    with pytest.raises(ValueError, match="'gemma' is not supported; use llama, qwen2, qwen3, qwen3moe"):
         import_and_load(tmp_path / "m.gguf")
 
 

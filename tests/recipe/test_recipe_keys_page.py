@@ -27,6 +27,7 @@ TABLES = (
     "critic",
     "environment",
     "lora",
+    "router",
 )  # that may be left out, and have sections of their own
 
 

@@ -302,7 +302,7 @@ def test_missing_and_unknown_stage(tmp_path: Path) -> None:
         'there is no stage "sftt"; the stages are "pretrain", "sft" or "rl"; did you mean "sft"?' in message
     )
     assert "'oops' is not of the form key=value" in message
-    assert set(STAGES) == {"sft", "rl"}
+    assert set(STAGES) == {"pretrain", "sft", "rl"}
 
 
 def test_stage_of_a_wrong_type(tmp_path: Path) -> None:

@@ -254,6 +254,15 @@ def test_kv_cache_is_what_the_engine_allocates(kv_tokens: int | None, samples_pe
         assert engine.num_pages == 6 * min(5, 2 * samples_per_prompt)
 
 
+def test_recorded_experts_are_counted_with_the_cache() -> None:
+    shape = ModelShape(**SHAPES["experts"])
+    recipe = rl(engine=parts.Engine(max_running=5, page_size=8, replay_routing=True))
+    engine = build_engine(build(shape, "float32"), recipe.engine_settings, max_length=recipe.max_length)
+    cache = engine.runner.cache
+    held = storage_bytes([cache.keys, cache.values, cache.routes.experts])
+    assert recipe.estimate_memory(shape, "cpu").kv_cache == held
+
+
 def test_pages_round_up() -> None:
     # 40 tokens in pages of 16 are 3 pages, and one for the copy of a shared one.
     assert pages_per_sample(16, 40) == 4

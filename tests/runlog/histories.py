@@ -35,6 +35,9 @@ def healthy(steps: int = 40, *, seed: int = 0) -> list[dict[str, Any]]:
                 "actor/pg_clipfrac": near(0.01, 0.5),
                 "rollout/logprob_kl": near(2e-4, 0.3),
                 "verdict/timeout": 0.01,
+                "router/load_max_over_mean": 1.6,
+                "router/dead_experts": 0,
+                "router/tokens_per_expert": 4000.0,
                 "verdict/crashed": 0.0,
                 "verdict/ungradable": 0.0,
             }

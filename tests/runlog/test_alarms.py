@@ -37,6 +37,8 @@ TROUBLES: dict[str, dict[str, Any]] = {
     "clip fraction": {"actor/pg_clipfrac": 0.4},
     "truncated responses": {"response_length/clip_ratio": 0.45},
     "failed verdicts": {"verdict/crashed": 0.2, "verdict/first_failure": "crashed: KeyError: 'x'"},
+    "dead experts": {"router/dead_experts": 2},
+    "uneven experts": {"router/load_max_over_mean": 4.5},
 }
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -27,6 +29,7 @@ from foresail.model.device import choose_library
 from foresail.model.hf import load_model, save_model
 from foresail.model.lora import add_pairs
 from foresail.model.output import Output
+from foresail.model.router import CHOSEN_EXPERTS, routers_of
 from foresail.model.shards import first_row, gather_whole, local, own_rows, put_rows, shard
 from foresail.recipe.cluster import head_mistakes
 from foresail.recipe.parts import Critic as CriticSettings
@@ -34,8 +37,10 @@ from foresail.recipe.parts import Lora, Loss, Optimizer
 from foresail.records import Group, Problem, Sample, TrainSequence, Verdict
 from foresail.train.critic import Critic
 from foresail.train.dealing import pack_share
+from foresail.train.expert_load import ExpertLoad
 from foresail.train.gradients import GradientSums
 from foresail.train.learner import Learner, arrangement
+from foresail.train.mtp import MtpLoss
 from foresail.train.optimizer import build_optimizer
 from foresail.train.policy_update import add_logprobs, batch_loss
 from foresail.train.ranks import ProcessWorld, joined
@@ -63,6 +68,21 @@ def sample(numbers: random.Random, prompt: list[int], length: int) -> Sample:
     )
 
 
+def with_experts(group: Group) -> Group:
+    """Each token with two of five experts in each of two layers, as an engine would have recorded them; the last
+    token's are not known. Siblings have the same for their prompt.
+    """
+
+    def recorded(one: Sample) -> Sample:
+        rows: list[Any] = []
+        for place in range(len(one.ids) - 1):
+            numbers = random.Random(str(one.ids[: place + 1]))
+            rows.append(np.array([*numbers.sample(range(5), 2), *numbers.sample(range(5), 2)], np.int16))
+        return replace(one, side={CHOSEN_EXPERTS: [*rows, None]})
+
+    return replace(group, samples=tuple(map(recorded, group.samples)))
+
+
 def make_groups(seed: int, count: int = 4, samples: int = 3) -> list[Group]:
     """Prompts of 1 to 6 tokens, answers of 1 to 9, rewards of all sizes."""
     numbers = random.Random(seed)
@@ -82,10 +102,17 @@ def make_groups(seed: int, count: int = 4, samples: int = 3) -> list[Group]:
 
 @cache
 def make_model(
-    world: World, *, lora: bool = False, recompute: bool = False, experts: bool = False, seed: int = 0
+    world: World,
+    *,
+    lora: bool = False,
+    recompute: bool = False,
+    experts: bool = False,
+    mtp: int = 0,
+    seed: int = 0,
 ) -> Decoder:
     """Cases share it: gradients are looked at, and weights stay as they are."""
-    model = small_model(seed=seed, shape=WITH_EXPERTS if experts else SHAPE)
+    shape = WITH_EXPERTS if experts else SHAPE
+    model = small_model(seed=seed, shape=shape.model_copy(update={"mtp": mtp}))
     if lora:
         add_pairs(model, LORA)
     if world.mesh is not None:
@@ -140,9 +167,11 @@ def policy_update(
     samples: int = 3,
     micro_batch_tokens: int = 40,
     clip_norm: float = 1e9,
+    replay: bool = False,
     **model: bool,
 ) -> Found:
     loss, made = loss or Loss(), make_groups(seed, groups, samples)
+    made = [*map(with_experts, made)] if replay else made
     policy = make_model(world, **model)
     batches = pack_groups(
         made,
@@ -166,6 +195,16 @@ def sft_update(world: World, **model: bool) -> Found:
     weights = token_weights([sum(sequence.loss_mask) for sequence in sequences], "token-mean", 40)
     batches = [*pack_share(sequences, weights, world, max_tokens=16, device=CPU)]
     return find(world, make_model(world, **model), batches, partial(token_loss, loss=sft_loss))
+
+
+def mtp_update(world: World) -> Found:
+    """Of two MTP layers beside the model; without the figures that look at some tokens of a micro-batch."""
+    sequences = small_sequences()
+    weights = token_weights([sum(sequence.loss_mask) for sequence in sequences], "token-mean", 40)
+    batches = [*pack_share(sequences, weights, world, max_tokens=16, device=CPU)]
+    loss = partial(token_loss, loss=sft_loss, mtp=MtpLoss(weight=0.3))
+    found = find(world, make_model(world, mtp=2, recompute=True), batches, loss)
+    return {name: value for name, value in found.items() if not name.startswith("mtp/top1")}
 
 
 def critic_update(world: World, kind: str, groups: int = 4) -> Found:
@@ -239,6 +278,11 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
     yield "SFT", sft_update
     yield "SFT with pairs", partial(sft_update, lora=True, recompute=True)
     yield "SFT with experts", partial(sft_update, experts=True)
+    yield (
+        "replayed experts",
+        partial(policy_update, groups=2, samples=2, experts=True, replay=True, recompute=True),
+    )
+    yield "MTP", mtp_update
     yield "critic", partial(critic_update, kind="model")
     yield "critic's head", partial(critic_update, kind="head")
     yield "critic of few", partial(critic_update, kind="model", groups=1)
@@ -272,6 +316,7 @@ def shared_cases(size: int) -> list[str]:
             "KL",
             "SFT with pairs",
             "SFT with experts",
+            "replayed experts",
             "critic",
             "one sample",
             "scores",
@@ -279,7 +324,8 @@ def shared_cases(size: int) -> list[str]:
             "random",
         ]
         return [next(name for name in names if name.startswith(kind)) for kind in every]
-    return [name for name in names if not name.endswith(get_args(Aggregation)[1:])]
+    # MTP layers want whole sequences
+    return [name for name in names if not name.endswith(("MTP", *get_args(Aggregation)[1:]))]
 
 
 # In the ranks' processes.
@@ -292,17 +338,39 @@ def work(rank: int, size: int, folder: Path) -> None:
     with joined(rank, size, dist.FileStore(str(folder / "store"), size), CPU) as world:
         found: Found = {"cases": {1: {name: case(world) for name, case in cases()}}}
         found["world"] = totals(world)
+        found["expert load"] = {1: expert_load(world)}
         for context in (2, 4):
             if size % context == 0:
                 grouped = ProcessWorld(world.mesh, context)
                 named = dict(cases())
                 found["cases"][context] = {name: named[name](grouped) for name in shared_cases(size)}
+                found["expert load"][context] = expert_load(grouped)
                 members(grouped)
         rows(world)
         saved(world, folder / "saved")
         found["states"] = states(world, folder / "states")
         if rank == 0:
             torch.save(found, folder / "found.pt")
+
+
+def expert_load(world: World) -> tuple[Tensor, Tensor]:
+    """Tokens of every expert in an update, and where its correction is afterwards; slices are full, none is padded.
+
+    Five sequences are too many for some ranks, and too few for others: those have idle micro-batches.
+    """
+    numbers = random.Random(3)
+    sequences = [
+        TrainSequence(ids=[numbers.randrange(VOCABULARY) for _ in range(8)], loss_mask=[0] * 3 + [1] * 5)
+        for _ in range(5)
+    ]
+    model = make_model.__wrapped__(world, experts=True)
+    load, kept = ExpertLoad(model, rate=0.01), KeptGradients(model, world, 1.0)
+    learner: Any = Learner(name="policy", model=model, optimizer=kept, expert_load=load)  # type: ignore[arg-type]
+    batches = [*pack_share(sequences, [0.04] * 5, world, max_tokens=8, device=CPU)]
+    train_step(learner, batches, partial(token_loss, loss=sft_loss), learning_rate=1)
+    taken = load.take()
+    assert taken is not None and load.take() is None
+    return taken, torch.cat([router.correction.detach() for router in routers_of(model)])
 
 
 def totals(world: World) -> Found:

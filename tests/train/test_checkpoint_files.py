@@ -227,6 +227,8 @@ def test_progress_is_plain_json(run: RunDirectory) -> None:
         "share": 1.0,
         "easy": [],
         "places": {},
+        "rows": {},
+        "tokens": {},
         "rates": {},
         "ahead": 0,
         "data": "",

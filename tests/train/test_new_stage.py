@@ -32,6 +32,7 @@ from foresail.recipe.describe import describe
 from foresail.recipe.load import load_recipe
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory
 from foresail.recipe.preflight import preflight
+from foresail.recipe.router import OptionalRouter
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stage import Stage
 from foresail.recipe.stages import STAGES, StageEntry, stage_function
@@ -58,6 +59,7 @@ class Pairs(Stage):
     run: parts.Run = parts.Run(name="pairs")
     model: parts.Model
     lora: parts.OptionalLora = None
+    router: OptionalRouter = None
     data: str = Field(description="JSONL with prompt, chosen and rejected")
     steps: int = Field(gt=0, description="optimiser updates")
     pairs_per_step: int = Field(8, gt=0, description="pairs per update")

@@ -10,7 +10,7 @@ import torch
 from command_line import PATIENCE, servers
 from hypothesis import given
 from hypothesis import strategies as st
-from rank_cases import CPU, cases, make_model, trained, work
+from rank_cases import CPU, cases, expert_load, make_model, trained, work
 from torch import Tensor
 
 from foresail.model.device import choose_library
@@ -59,6 +59,13 @@ def test_losses_and_gradients_are_those_of_one_process(found: dict[str, dict[str
             size = max(1.0, as_tensor(expected).norm().item())
             apart = (as_tensor(ours[case][name]) - as_tensor(expected)).norm().item()
             assert apart <= 1e-6 * size, f"{name} differs by {apart} where {context} ranks share a batch"
+
+
+def test_the_load_of_experts_is_that_of_one_process(found: dict[str, dict[str, Any]]) -> None:
+    load_LE, corrections_LE = expert_load(ONE_PROCESS)
+    assert load_LE.sum(1).tolist() == [5 * 8 * 2] * 2, "sequences, tokens, experts of each; of two layers"
+    for ours in found["expert load"].values():
+        assert torch.equal(ours[0], load_LE) and torch.equal(ours[1], corrections_LE)
 
 
 def as_tensor(value: Any) -> Tensor:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rollout.collect import Collected
-from foresail.train.rolled_out import RolledOut, find_rolled_out, write_rolled_out
+from foresail.train.rolled_out import RolledOut, find_rolled_out, to_json, write_rolled_out
 
 PROBLEMS = {
     name: Problem(id=name, prompt=(), answer="4", extra={"raw": b"\x00"}) for name in ("a", "b", "7:c")
@@ -98,3 +100,9 @@ def test_what_is_not_finite_stays(tmp_path: Path) -> None:
     assert find_rolled_out(tmp_path, PROBLEMS) is None
     write_rolled_out(tmp_path, rolled)
     assert repr(find_rolled_out(tmp_path, PROBLEMS)) == repr(rolled)
+
+
+def test_rows_of_numpy_are_read_back_as_lists() -> None:
+    """As an engine hands experts out."""
+    rows = [np.array([3, -1], np.int16), None]
+    assert json.loads(json.dumps(rows, default=to_json)) == [[3, -1], None]

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +21,7 @@ from foresail.runlog.atomic import hidden_sibling, sync, write_text
 from foresail.tokenizer.documents import DocumentEncoder
 
 PARTS_AT_ONCE, CHARACTERS_AT_ONCE = 512, 2**20  # that are encoded in one go
+DOCUMENTS_AT_ONCE = 64  # that are written in one go
 
 
 @dataclass(kw_only=True)
@@ -71,12 +73,14 @@ def write_shard(
     with hidden_sibling(tokens_file) as tokens_aside, hidden_sibling(ends_file) as ends_aside:
         with tokens_aside.open("wb") as tokens_open, ends_aside.open("wb") as ends_open:
             tokens, ends = CheckedFile(file=tokens_open), CheckedFile(file=ends_open)
-            for ids in encode_documents(mend(read_piece(piece, form), receipt), encoder, receipt):
-                tokens.write(np.array(ids, np.dtype(id_type).newbyteorder("<")))
-                receipt.tokens += len(ids)
-                receipt.longest = max(receipt.longest, len(ids))
-                receipt.documents += 1
-                ends.write(np.array([receipt.tokens], "<i8"))
+            documents = encode_documents(mend(read_piece(piece, form), receipt), encoder, receipt)
+            while some := [*islice(documents, DOCUMENTS_AT_ONCE)]:
+                lengths = np.array([len(ids) for ids in some])
+                tokens.write(np.array([*chain.from_iterable(some)], np.dtype(id_type).newbyteorder("<")))
+                ends.write((receipt.tokens + np.cumsum(lengths)).astype("<i8"))
+                receipt.documents += len(some)
+                receipt.tokens += int(lengths.sum())
+                receipt.longest = max(receipt.longest, int(lengths.max()))
             receipt.tokens_checksum, receipt.ends_checksum = tokens.close(), ends.close()
         if receipt.documents:
             os.replace(tokens_aside, tokens_file)

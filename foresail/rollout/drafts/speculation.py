@@ -1,9 +1,9 @@
-"""An engine's steps with drafts from siblings, while they pay.
+"""An engine's steps with drafts from siblings and by MTP layers, while they pay.
 
 Every token that is drawn goes to its group's automaton before drafts are thought of. The measured cost of checking
 drafts is weighed against how far they got lately, and where a plain step gives more tokens a second there are none.
 While there are none, drafts are still thought of now and then, and compared with what is drawn. None of this
-changes a token.
+changes a token. Where the engine has MTP layers, each row gets the draft that promises more (`sources`).
 
 Legend: R running rows, K places of a draft.
 """
@@ -21,6 +21,7 @@ from foresail.engine.request import Completion
 from foresail.rollout.drafts.allocation import MAX_LENGTH
 from foresail.rollout.drafts.listening import Listener
 from foresail.rollout.drafts.pacing import MOST_ENTRIES, Pacing
+from foresail.rollout.drafts.sources import Choice, Sources
 
 LOOK_EVERY = 2 * MAX_LENGTH  # plain steps between drafts that are only compared
 
@@ -34,6 +35,7 @@ class Tally:
     rows: int = 0
     drafted: int = 0
     accepted: int = 0
+    mtp_rows: int = 0  # of `rows`, those whose draft was by MTP layers
     search_seconds: float = 0.0  # for appending and finding before a step
 
 
@@ -45,6 +47,7 @@ class Attempt:
     most_R: np.ndarray
     reuses_R: np.ndarray
     drawn_R: np.ndarray
+    choice: Choice
 
 
 class Speculation:
@@ -57,6 +60,7 @@ class Speculation:
         self.engine = engine
         self.pacing = Pacing(max(MOST_ENTRIES, len(engine.table.reuses_S)))  # rows it can hold anyway
         self.tally = Tally()
+        self.sources = Sources(engine)
         self.last_return = time.perf_counter()
         self.timed: tuple[int, int] | None = None  # rows and drafted tokens of the step that runs
         self.forget()
@@ -74,8 +78,11 @@ class Speculation:
             self.engine.read_pending()
         begun = time.perf_counter()
         before, accepted_R = self.under_way, self._accepted()
+        if before is not None:
+            self.sources.compare(before.choice, before.drawn_R, self.engine.table.drawn_S)
         slots_R, most_R = self._allow()
         self.under_way = self._attempt(slots_R, most_R) if most_R.any() else None
+        self.sources.ask(bool(most_R.any()) or self.steps_since_look + 1 >= LOOK_EVERY)
         self.tally.search_seconds += time.perf_counter() - begun
         ended = self.engine.step(None if self.under_way is None else self.under_way.guesses)
         if not self.engine.took_drafts:
@@ -104,11 +111,14 @@ class Speculation:
         return slots_R, np.where(self.listener.unknown_S[slots_R], lengths.high, lengths.low)
 
     def _attempt(self, slots_R: np.ndarray, most_R: np.ndarray) -> Attempt:
+        reuses_R = self.listener.reuses_S[slots_R]
+        choice = self.sources.choose(self.listener.guess(slots_R, most_R), most_R, reuses_R)
         return Attempt(
-            guesses=self.listener.guess(slots_R, most_R),
+            guesses=choice.drafts,
             most_R=most_R,
-            reuses_R=self.listener.reuses_S[slots_R],
+            reuses_R=reuses_R,
             drawn_R=self.listener.heard(slots_R),
+            choice=choice,
         )
 
     def _accepted(self) -> np.ndarray:
@@ -125,6 +135,7 @@ class Speculation:
         self.pacing.acceptance.record(attempt.most_R, sizes_R, np.minimum(accepted_R, sizes_R))
         self.tally.drafted_steps += 1
         self.tally.rows += len(accepted_R)
+        self.tally.mtp_rows += int(attempt.choice.by_mtp_R.sum())
         self.tally.drafted += int(sizes_R.sum())
         self.tally.accepted += int(accepted_R.sum())
 
@@ -153,6 +164,7 @@ class Speculation:
         drawn_RK = table.tokens_SL[slots_R[here_R, None], places_RK]
         guesses = attempt.guesses.only(here_R)
         right_RK = guesses.taken_RK[:, :MAX_LENGTH] & (guesses.tokens_RK[:, :MAX_LENGTH] == drawn_RK)
+        self.sources.compare(attempt.choice.only(here_R), attempt.drawn_R[here_R], table.drawn_S)
         if here_R.any():
             self.pacing.acceptance.record(attempt.most_R[here_R], guesses.sizes_R, right_RK.cumprod(1).sum(1))
 

@@ -28,6 +28,7 @@ from typing import Any, Literal, Protocol
 import torch
 
 from foresail.engine.engine import Engine
+from foresail.engine.runner import can_draft
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.records import RunStopped
@@ -86,7 +87,8 @@ class EngineSpec:
         model = self.model()
         choose_library(model.dtype)  # as the trainer did: a process has its own
         kind = DraftingInstance if self.drafts else NativeInstance
-        return kind(self.name, Engine(model, **self.options)), WeightLoader(model)
+        engine = Engine(model, **self.options, mtp=self.drafts and can_draft(model))
+        return kind(self.name, engine), WeightLoader(model)
 
 
 def serve(spec: Spec, mailbox: Mailbox) -> None:

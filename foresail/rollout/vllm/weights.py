@@ -46,7 +46,7 @@ def saved_weights(model: Decoder) -> Iterator[tuple[str, Tensor]]:
 
     -0 becomes 0: read through a layer, the sign of a zero is lost.
     """
-    for parameter, parts in groupby(weight_parts(model.shape), key=lambda part: part.parameter):
+    for parameter, parts in groupby(weight_parts(model.shape.without_mtp()), key=lambda part: part.parameter):
         if (rows_of := gather_rows(model, parameter, to=0)) is not None:
             yield from ((part.hf_name, rows_of(part) + 0.0) for part in parts)
 

@@ -1,0 +1,218 @@
+"""Drafts by the model's own MTP layers, and their keys and values kept in step with the decoder's.
+
+Layer k's key at a place needs the decoder's stream there and the k tokens behind it. After a decode step the tokens
+that stand are known up to one behind the last place, so layer 1 is exact there and predicts the next token but one;
+layer 2 takes that prediction for the token, and so on: as many drafted tokens as layers. Keys made with drafted
+tokens are made again at the next step, when the true ones are known: streams of a row's last places are kept.
+
+A drafted token is drawn as the token itself will be, with the noise of its own position: where layer and decoder
+think alike, so do their draws, at any temperature.
+
+All sizes are known beforehand, for CUDA's graphs: what a row does not need goes to a scratch row.
+
+Legend: S slots, E entries, R rows, K MTP layers, J = K - 1 places kept of a row, W places computed, D hidden size,
+V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from foresail.engine.entries import Entries
+from foresail.model.decoder import CachedAttend, Decoder
+from foresail.model.mtp import MtpHeads
+from foresail.model.readouts import logits
+
+AttendPlaces = Callable[[Tensor, Tensor], Any]  # a CachedAttend, of slots and positions
+Draw = Callable[[Tensor, Tensor, Tensor], Tensor]  # of logits, slots, and positions before the tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """What a decode step leaves: the stream at every entry, the token drawn there, and how many of a row stand."""
+
+    stream_ED: Tensor
+    tokens_E: Tensor
+    counts_E: Tensor  # at a row's first entry
+    positions_E: Tensor
+
+
+class MtpDrafter:
+    """follow every decode step; forget rows that come into a slot."""
+
+    def __init__(self, model: Decoder, num_slots: int) -> None:
+        self.model, self.layers = model, model.shape.mtp
+        self.kept = self.layers - 1
+        hidden, device = model.shape.hidden_size, model.device
+        self.stream_SJD = torch.zeros(num_slots, self.kept, hidden, device=device)
+        self.next_SJ = torch.zeros(num_slots, self.kept, dtype=torch.int64, device=device)
+        self.known_S = torch.zeros(num_slots, dtype=torch.int64, device=device)  # places kept of each row
+
+    @property
+    def heads(self) -> MtpHeads:
+        head = self.model.head
+        return self.model.mtp_heads(self.model.embed.weight if head is None else head.weight)
+
+    def forget(self, slots: Tensor) -> None:
+        """Whose places are those of another row."""
+        self.known_S[slots] = 0
+
+    def fill(
+        self, stream_TD: Tensor, heads: MtpHeads, ids_KT: Tensor, positions_T: Tensor, attend: CachedAttend
+    ) -> None:
+        """Keys and values of a prompt, whose tokens 1, 2, … places on are the lines of ids_KT."""
+        for number, ids_T in enumerate(ids_KT):
+            last = number == self.kept
+            stream_TD, _ = heads.run(number, stream_TD, ids_T, positions_T, attend, fill=last)
+
+    def follow(
+        self,
+        entries: Entries,
+        done: Verified,
+        attend_places: AttendPlaces,
+        draw: Draw,
+        *,
+        num_rows: int,
+        scratch: int | None,
+        propose: bool,
+    ) -> Tensor:
+        """Write the layers' keys and values for what now stands; with `propose`, K drafted tokens of each row.
+
+        `num_rows` is at least the number of rows; lines behind theirs mean nothing. Without a `scratch` row only
+        what is needed is computed, and the device is asked how much that is.
+        """
+        rows = Rows.of(entries, done, num_rows, scratch)
+        window = self._window(entries, done, rows)
+        last_R = len(rows.slots_R) * self.kept + rows.firsts_R + rows.counts_R - 1
+        if scratch is None:
+            chosen = window.needed_W.nonzero().squeeze(1)
+            window, last_R = window.only(chosen), (window.needed_W.cumsum(0) - 1)[last_R]
+        else:
+            window = window.spared(scratch)
+        attend, heads = attend_places(window.slots_W, window.positions_W), self.heads
+        drafts_RK = done.tokens_E.new_zeros(num_rows, self.layers)
+        stream_WD = window.stream_WD
+        for number in range(self.layers):
+            ids_W = self._token_at(rows, done, drafts_RK, window.rows_W, window.steps_W + number + 1)
+            fill = not propose and number == self.kept
+            stream_WD, normed_WD = heads.run(number, stream_WD, ids_W, window.positions_W, attend, fill=fill)
+            if propose:
+                before_R = rows.positions_R + rows.counts_R + number
+                logits_RV = heads.read(normed_WD[last_R], logits)
+                drafts_RK[:, number] = draw(logits_RV, rows.slots_R, before_R)
+        self._keep(rows, done, drafts_RK)
+        return drafts_RK
+
+    def _window(self, entries: Entries, done: Verified, rows: Rows) -> Window:
+        """The kept places of every row, then all entries; needed are those that are known and those that stand."""
+        num_rows, device = len(rows.slots_R), rows.slots_R.device
+        kept_J = torch.arange(-self.kept, 0, device=device)
+        before_RJ = kept_J.expand(num_rows, -1)
+        is_known_RJ = (-before_RJ <= self.known_S[rows.slots_R][:, None]) & rows.there_R[:, None]
+        rows_W = torch.cat((torch.arange(num_rows, device=device).repeat_interleave(self.kept), rows.rows_E))
+        steps_W = torch.cat((before_RJ.flatten(), entries.offsets_E.long()))
+        return Window(
+            rows_W=rows_W,
+            steps_W=steps_W,
+            slots_W=rows.slots_R[rows_W],
+            positions_W=rows.positions_R[rows_W] + steps_W,
+            needed_W=torch.cat((is_known_RJ.flatten(), rows.stands_E)),
+            stream_WD=torch.cat((self.stream_SJD[rows.slots_R].flatten(0, 1), done.stream_ED)),
+        )
+
+    def _token_at(
+        self, rows: Rows, done: Verified, drafts_RK: Tensor, rows_W: Tensor, steps_W: Tensor
+    ) -> Tensor:
+        """The token so many places behind a row's last one before the step: kept, drawn, or drafted behind that."""
+        counts_W, firsts_W = rows.counts_R[rows_W], rows.firsts_R[rows_W]
+        drawn_W = done.tokens_E[(firsts_W + steps_W - 1).clamp(0, len(done.tokens_E) - 1)]
+        drafted_W = drafts_RK[rows_W, (steps_W - counts_W - 1).clamp(0, self.layers - 1)]
+        found_W = torch.where(steps_W > counts_W, drafted_W, drawn_W)
+        if not self.kept:
+            return found_W
+        kept_W = self.next_SJ[rows.slots_R[rows_W], (self.kept + steps_W - 1).clamp(0, self.kept - 1)]
+        return torch.where(steps_W <= 0, kept_W, found_W)
+
+    def _keep(self, rows: Rows, done: Verified, drafts_RK: Tensor) -> None:
+        """The last places of every row, for the next step."""
+        if not self.kept:
+            return
+        num_rows, device = len(rows.slots_R), rows.slots_R.device
+        steps_RJ = rows.counts_R[:, None] - self.kept + torch.arange(self.kept, device=device)
+        rows_RJ = torch.arange(num_rows, device=device)[:, None].expand(-1, self.kept)
+        places_RJ = (rows.firsts_R[:, None] + steps_RJ).clamp(0, len(done.tokens_E) - 1)
+        old_RJD = self.stream_SJD[rows.slots_R[:, None], (self.kept + steps_RJ).clamp(0, self.kept - 1)]
+        stream_RJD = torch.where(steps_RJ[..., None] >= 0, done.stream_ED[places_RJ], old_RJD)
+        tokens_RJ = self._token_at(rows, done, drafts_RK, rows_RJ, steps_RJ + 1)
+        known_R = (self.known_S[rows.slots_R] + rows.counts_R).clamp(max=self.kept)
+        self.stream_SJD[rows.slots_R], self.next_SJ[rows.slots_R] = stream_RJD, tokens_RJ
+        self.known_S[rows.slots_R] = known_R
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """A step's rows by number: their slots, first entries, positions there, and how many of their tokens stand."""
+
+    slots_R: Tensor
+    firsts_R: Tensor
+    positions_R: Tensor
+    counts_R: Tensor
+    there_R: Tensor  # false for lines behind the last row
+    rows_E: Tensor
+    stands_E: Tensor
+
+    @staticmethod
+    def of(entries: Entries, done: Verified, num_rows: int, scratch: int | None) -> Rows:
+        """Entries that fill up a batch are the scratch row's, each at offset 0: they come last."""
+        offsets_E, slots_E = entries.offsets_E.long(), entries.slots_E.long()
+        numbers_E = torch.arange(len(offsets_E), device=offsets_E.device)
+        all_rows_E = (offsets_E == 0).cumsum(0) - 1
+        firsts_E = torch.full_like(numbers_E, len(offsets_E) - 1)
+        firsts_R = firsts_E.scatter_reduce(0, all_rows_E, numbers_E, "amin")[:num_rows]
+        rows_E = all_rows_E.clamp(max=num_rows - 1)
+        there_R = offsets_E[firsts_R] == 0
+        slots_R, counts_R = slots_E[firsts_R], done.counts_E.long()[firsts_R].clamp(min=1)
+        if scratch is not None:
+            there_R &= slots_R != scratch
+            slots_R = torch.where(there_R, slots_R, scratch)
+        stands_E = there_R[rows_E] & (slots_E == slots_R[rows_E]) & (offsets_E < counts_R[rows_E])
+        return Rows(
+            slots_R=slots_R,
+            firsts_R=firsts_R,
+            positions_R=done.positions_E[firsts_R],
+            counts_R=counts_R,
+            there_R=there_R,
+            rows_E=rows_E,
+            stands_E=stands_E,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Places that the layers compute: whose, how far from the row's last one before the step, and the streams."""
+
+    rows_W: Tensor
+    steps_W: Tensor
+    slots_W: Tensor
+    positions_W: Tensor
+    needed_W: Tensor
+    stream_WD: Tensor
+
+    def only(self, chosen: Tensor) -> Window:
+        return Window(**{name: getattr(self, name)[chosen] for name in self.__dataclass_fields__})
+
+    def spared(self, scratch: int) -> Window:
+        """What is not needed is computed on the scratch row's page."""
+        return Window(
+            rows_W=self.rows_W,
+            steps_W=self.steps_W,
+            slots_W=torch.where(self.needed_W, self.slots_W, scratch),
+            positions_W=torch.where(self.needed_W, self.positions_W, 0),
+            needed_W=self.needed_W,
+            stream_WD=self.stream_WD,
+        )

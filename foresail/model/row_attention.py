@@ -1,0 +1,34 @@
+"""Attention of rows that are all of one length: cuDNN's kernels, which are about twice as fast as those that read
+unequal ones, on cards that have them.
+
+cuDNN makes a plan for every size it has not seen, which takes longer than a step. So it gets whole rows only, whose
+sizes come back in every micro-batch: those of pretraining. Its gradients are not the same bits in every run.
+
+Legend: T tokens, R rows, L tokens of a row, H query heads, K key/value heads, d head size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+WHOLE = 1024  # tokens: a row has a multiple of them
+BACKENDS = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION]  # the first that can
+
+
+def are_whole_rows(lengths: Sequence[int]) -> bool:
+    """[4096, 4096] -> True; [4096, 2048] and [1000, 1000] -> False."""
+    equal = lengths[0] % WHOLE == 0 and all(length == lengths[0] for length in lengths)
+    return equal and not torch.are_deterministic_algorithms_enabled()
+
+
+def attend_rows(q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor, length: int) -> Tensor:
+    """Each token over its own row's past and itself."""
+    q_RHLd, k_RKLd, v_RKLd = (x.unflatten(0, (-1, length)).transpose(1, 2) for x in (q_THd, k_TKd, v_TKd))
+    with sdpa_kernel(BACKENDS, set_priority=True):
+        out_RHLd = F.scaled_dot_product_attention(q_RHLd, k_RKLd, v_RKLd, is_causal=True, enable_gqa=True)
+    return out_RHLd.transpose(1, 2).flatten(0, 1)

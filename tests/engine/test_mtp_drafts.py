@@ -1,0 +1,299 @@
+"""Drafts by MTP layers: these see what they would see in one pass over the whole text, and no token changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_engines import (
+    SHAPES,
+    Completion,
+    Engine,
+    ask,
+    assert_all_free,
+    assert_same,
+    finish_all,
+    mixed_requests,
+    random_prompt,
+    small_engine,
+    small_model,
+)
+from torch import Tensor
+
+from foresail.engine.advance import Drawn
+from foresail.engine.drafts import Drafts
+from foresail.engine.entries import Entries
+from foresail.engine.mtp import MtpDrafter, Verified
+from foresail.engine.noise import uniforms
+from foresail.engine.prefill import PrefillChunk, tokens_ahead
+from foresail.engine.request import Request
+from foresail.engine.runner_cpu import CpuRunner
+from foresail.engine.sampling import draw
+from foresail.model.attention import PackedAttention
+from foresail.model.decoder import Decoder
+from foresail.model.mtp import MtpHeads
+from foresail.model.readouts import logits
+
+
+def model_with(layers: int, name: str = "qwen3") -> Decoder:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SHAPES, "with mtp", {**SHAPES[name], "mtp": layers})
+        return small_model("with mtp")
+
+
+MODELS = {layers: model_with(layers) for layers in (1, 2, 3)}
+
+
+def run(
+    engine: Engine,
+    requests: list[Request],
+    *,
+    chunk_tokens: int | None = None,
+    mix: int = 0,
+    propose: int = 1,
+) -> tuple[dict[str, Completion], int]:
+    """All completions with drafts by MTP layers, and how many steps they took.
+
+    Of `mix` rows one has a draft from elsewhere instead; drafts are asked for in every `propose`-th step.
+    """
+    found, steps, numbers = {}, 0, np.random.default_rng(0)
+    for request in requests:
+        engine.add(request, chunk_tokens=chunk_tokens)
+    while engine.busy:
+        engine.ask_for_drafts(steps % propose == 0)
+        drafts = engine.mtp_drafts()
+        if mix and len(drafts.slots_R):
+            others_R = drafts.slots_R % mix == 0
+            wrong_RK = numbers.integers(0, 31, drafts.tokens_RK.shape)
+            tokens_RK = np.where(others_R[:, None], wrong_RK, drafts.tokens_RK)
+            drafts = Drafts(
+                slots_R=drafts.slots_R, sizes_R=np.where(others_R, 5, drafts.sizes_R), tokens_RK=tokens_RK
+            )
+        for completion in engine.step(drafts):
+            if completion.finish == "chunk":
+                engine.go_on(completion.request.id, chunk_tokens=chunk_tokens)
+            else:
+                found[completion.request.id] = completion
+        steps += 1
+    return found, steps
+
+
+@pytest.mark.parametrize(
+    ("layers", "engine_options", "options"),
+    [
+        (1, {}, {}),
+        (3, {"num_pages": 24, "max_running": 6}, {"mix": 3}),
+        (3, {}, {"chunk_tokens": 3, "propose": 2}),
+        (3, {"prefill_tokens": 5}, {"propose": 3}),
+        (2, {"batch_invariant": True}, {}),
+    ],
+)
+def test_tokens_are_those_of_plain_decoding(layers: int, engine_options: dict, options: dict) -> None:
+    """Greedy and drawn, prompts shared and cut, rows preempted, chunks, drafts from several sources."""
+    model, requests = MODELS[layers], mixed_requests()[9:]
+    expected = finish_all(small_engine(model, **engine_options), requests)
+    engine = small_engine(model, mtp=True, **engine_options)
+    found, _ = run(engine, requests, **options)
+    assert_same(found, expected)
+    assert_all_free(engine)
+
+
+def test_turns_that_come_back_with_longer_prompts_and_parked_rows_go_on() -> None:
+    model = MODELS[3]
+    engine, plain = (small_engine(model, mtp=mtp) for mtp in (True, False))
+    first = [ask("a", random_prompt(6), max_new_tokens=8, stop_ids=())]
+    expected, found = finish_all(plain, first), run(engine, first)[0]
+    assert_same(found, expected)
+    longer = ask("a", (*first[0].prompt, *found["a"].ids, 3, 4, 5), max_new_tokens=12, stop_ids=())
+    expected, found = finish_all(plain, [longer]), {}
+    engine.add(longer)
+    engine.ask_for_drafts()
+    while engine.busy:
+        for completion in engine.step(engine.mtp_drafts()):
+            found[completion.request.id] = completion
+        if (parked := engine.park("a")) is not None:
+            engine.resume(parked)
+    assert_same(found, expected)
+
+
+# What the layers say, step by step.
+
+
+@torch.no_grad()
+def reference_drafts(model: Decoder, request: Request, context: tuple[int, ...]) -> list[int]:
+    """By one pass over the whole text: layer after layer, each with the drafts before it."""
+    ids_T, drafts = torch.tensor(context), []
+    last = len(context) - 2  # the place whose next token is known
+    positions_T, attend = torch.arange(last + 1), PackedAttention(torch.tensor([0, last + 1]))
+
+    def ahead(stream_TD: Tensor, heads: MtpHeads) -> None:
+        for number in range(len(heads)):
+            known_T = torch.tensor((*context, *drafts))
+            step = number + 1
+            stream_TD, normed_TD = heads.run(
+                number, stream_TD, known_T[step : step + last + 1], positions_T, attend
+            )
+            scores_V = heads.read(normed_TD, logits)[-1]
+            noise = uniforms(torch.tensor([request.key]), torch.tensor([len(context) + number]))
+            temperature = request.sampling.temperature
+            token = (
+                int(draw((scores_V / temperature).log_softmax(-1)[None], noise))
+                if temperature
+                else int(scores_V.argmax())
+            )
+            drafts.append(token)
+
+    model(ids_T[:-1], positions_T, attend, logits, ahead=ahead)
+    return drafts
+
+
+@pytest.mark.parametrize(("layers", "prompt"), [(1, 1), (1, 9), (3, 1)])
+@pytest.mark.parametrize("checked", [True, False])
+def test_layers_say_what_they_say_in_one_pass_over_the_text(layers: int, prompt: int, checked: bool) -> None:
+    """Whether drafts were checked or only thought of, accepted or not: keys are those of the tokens that stand."""
+    model = MODELS[layers]
+    engine = small_engine(model, mtp=True, max_running=4)
+    requests = [
+        ask("hot", random_prompt(prompt), temperature=1.5, stop_ids=()),
+        ask("greedy", random_prompt(prompt, 1), temperature=0.0, stop_ids=()),
+    ]
+    truth = finish_all(small_engine(model), requests)
+    for request in requests:
+        engine.add(request)
+    compared = steps = 0
+    while engine.busy:
+        engine.ask_for_drafts()
+        drafts = engine.mtp_drafts()
+        for request in requests:
+            row = engine.rows.find(request.id, "running")
+            if row is None or row.slot not in drafts.slots_R:
+                continue
+            (line,) = np.flatnonzero(drafts.slots_R == row.slot)
+            expected = reference_drafts(model, request, engine.tokens(request.id))
+            assert drafts.tokens_RK[line, :layers].tolist() == expected
+            compared += 1
+            if steps % 2:  # so that several stand at once
+                rest = truth[request.id].ids[len(engine.tokens(request.id)) - prompt :][:layers]
+                drafts.tokens_RK[line, : len(rest)] = rest
+        engine.step(drafts if checked else None)
+        steps += 1
+    assert compared > 10
+
+
+def test_layers_that_were_not_asked_for_a_while_are_in_step_when_they_are() -> None:
+    model, request = MODELS[3], ask("row", random_prompt(1), stop_ids=())
+    engine = small_engine(model, mtp=True)
+    engine.add(request)
+    for _ in range(7):
+        engine.step()
+    engine.ask_for_drafts()
+    engine.step()
+    drafts = engine.mtp_drafts()
+    assert drafts.tokens_RK[0, :3].tolist() == reference_drafts(model, request, engine.tokens("row"))
+
+
+class FixedSizes(CpuRunner):
+    """Follows as CUDA's graphs do: entries and rows filled up to a size known beforehand, on a scratch row."""
+
+    def __init__(self, engine: Engine) -> None:
+        size = {"num_pages": engine.num_pages + 1, "page_size": engine.page_size}
+        super().__init__(engine.model, engine.table, **size, batch_invariant=False, mtp=True)
+        self.scratch = len(engine.table.lengths_S) - 1
+        engine.table.pages_SP[self.scratch] = engine.num_pages
+
+    def _look_ahead(
+        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: Drawn
+    ) -> Drawn:
+        more = 3
+
+        def fill_up(array: Any, value: int) -> Tensor:
+            return torch.cat((torch.as_tensor(array), torch.full((more,), value, dtype=torch.int64)))
+
+        done = Verified(
+            stream_ED=torch.cat((stream_ED, stream_ED[:1].expand(more, -1))),
+            tokens_E=fill_up(drawn.tokens_E, 1),
+            counts_E=fill_up(drawn.counts_E, 1),
+            positions_E=fill_up(positions_E, 0),
+        )
+        num_rows = int((entries.offsets_E == 0).sum())
+        ahead_RK = mtp.follow(
+            Entries(fill_up(entries.slots_E, self.scratch), fill_up(entries.offsets_E, 0), None),
+            done,
+            lambda slots, positions: self._attend(slots.numpy(), positions.numpy()),
+            lambda logits_RV, slots_R, before_R: self._draw(logits_RV, slots_R.numpy(), before_R)[0],
+            num_rows=num_rows + 2,
+            scratch=self.scratch,
+            propose=self.propose,
+        )
+        return replace(drawn, ahead_RK=ahead_RK.numpy())
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_sizes_known_beforehand_give_the_same_drafts(layers: int) -> None:
+    asked, requests = small_engine(MODELS[layers], mtp=True, max_running=9), mixed_requests()[16:]
+    fixed = small_engine(MODELS[layers], mtp=True, max_running=9)
+    fixed.runner = fixed.admission.runner = FixedSizes(fixed)
+    fixed.free_slots.remove(8)
+    for engine in (asked, fixed):
+        engine.ask_for_drafts()
+        for request in requests:
+            engine.add(request)
+    steps = 0
+    while asked.busy:
+        drafts, others = asked.mtp_drafts(), fixed.mtp_drafts()
+        assert drafts.slots_R.tolist() == others.slots_R.tolist()
+        assert drafts.tokens_RK.tolist() == others.tokens_RK.tolist()
+        for engine in (asked, fixed):
+            engine.step(drafts)
+        steps += 1
+    assert steps > 5 and len(requests) == 7
+
+
+def test_right_drafts_save_steps() -> None:
+    """A model of no layers' influence: all it says depends on the last token, which the MTP layer can copy."""
+    model = copying_model()
+    request = ask("row", (3, 4, 5), stop_ids=(), temperature=1.0, max_new_tokens=30)
+    expected = finish_all(small_engine(model), [request])
+    found, steps = run(small_engine(model, mtp=True), [request])
+    assert_same(found, expected)
+    assert steps <= 2 + 30 / 4  # every draft of three stands: four tokens a step
+
+
+@torch.no_grad()
+def copying_model() -> Decoder:
+    """Blocks add nothing, and an MTP layer's state is its token: each layer says what the decoder says next."""
+    model = model_with(3, "llama")
+    for block in (*model.blocks, *(layer.block for layer in model.mtp)):
+        block.attention.out.weight.zero_()
+        block.mlp.down.weight.zero_()
+    for layer in model.mtp:
+        hidden = model.shape.hidden_size
+        layer.join.weight.zero_()
+        layer.join.weight[:, hidden:] = torch.eye(hidden)
+        layer.token_norm.weight.fill_(1.0)
+        layer.norm.weight.copy_(model.norm.weight)
+    return model
+
+
+def test_tokens_ahead_of_prompts_are_theirs_as_far_as_they_are_known() -> None:
+    chunks = [
+        PrefillChunk(tokens=(3, 5, 8), start=0, pages=(), following=(9,)),
+        PrefillChunk(tokens=(1,), start=4, pages=(), following=(2, 6, 7)),
+        PrefillChunk(tokens=(4,), start=0, pages=()),
+    ]
+    assert tokens_ahead(chunks, 2).tolist() == [[5, 8, 9, 2, 4], [8, 9, 9, 6, 4]]
+
+
+def test_a_model_without_layers_is_refused() -> None:
+    with pytest.raises(ValueError, match="no MTP layers to draft with; see foresail mtp add"):
+        small_engine(small_model(), mtp=True)
+
+
+def test_an_engine_without_drafts_keeps_no_keys_of_them() -> None:
+    with_them, without = (
+        small_engine(MODELS[3], mtp=mtp).runner.cache.keys.shape[0] for mtp in (True, False)
+    )
+    assert (with_them, without) == (5, 2)
