@@ -22,6 +22,7 @@ from foresail.recipe.pretrain_stage import (
     rate_of,
     span,
 )
+from foresail.recipe.router import OptionalRouter
 from foresail.recipe.sources import name_mistakes, named, weight_mistakes
 from foresail.recipe.stage import Stage
 
@@ -37,6 +38,8 @@ class Pretrain(Stage):
     run: parts.Run = parts.Run(name="pretrain")
     model: parts.Model
     lora: parts.OptionalLora = None
+    router: OptionalRouter = None
+    mtp: parts.OptionalMtp = None
     stages: Stages = Field(description="one after the other: tables [[stages]]")
     attention: Literal["document", "row"] = Field(
         "document", description="document: a token sees its own document only; row: all before it in its row"
@@ -63,6 +66,14 @@ class Pretrain(Stage):
     @property
     def samples_per_step(self) -> int:
         return max((stage.rows for stage in self.stages), default=1)
+
+    @property
+    def mtp_settings(self) -> parts.Mtp | None:
+        return self.mtp
+
+    def behind(self, position: int) -> float:
+        """Share of the run's tokens that `position` of them are, 0 to 1."""
+        return position / sum(span(stage).tokens for stage in self.stages)
 
     def stage_label(self, number: int) -> str:
         return self.stages[number].name or f"stage {number + 1}"

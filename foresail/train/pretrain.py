@@ -26,10 +26,12 @@ from foresail.recipe.pretrain import Pretrain
 from foresail.recipe.pretrain_stage import Where, locate, rows_per_update
 from foresail.train.checkpoint import Progress
 from foresail.train.dealing import describe_shares
+from foresail.train.expert_load import balance_experts
 from foresail.train.fingerprints import same_data
 from foresail.train.flops import PeakMemory, describe_pace, describe_updates
 from foresail.train.held_out_loss import held_out_loss, plan_held_out
 from foresail.train.launch import open_ranks, placed
+from foresail.train.mtp import mtp_at
 from foresail.train.schedule import token_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.step import named, token_loss, train_step
@@ -123,7 +125,10 @@ def update(trainer: Trainer[Pretrain], where: Where, rows: Sequence[Row], rate: 
             device=trainer.device,
         )
     ]
-    found = train_step(trainer.policy, batches, partial(token_loss, loss=sft_loss), learning_rate=rate)
+    behind = recipe.behind(trainer.progress.position)
+    balance_experts(trainer.policy.model, recipe.router, behind)
+    loss = partial(token_loss, loss=sft_loss, mtp=mtp_at(recipe.mtp, behind))
+    found = train_step(trainer.policy, batches, loss, learning_rate=rate)
     work = describe_updates(
         [batches],
         trainer.policy.model.shape,
