@@ -17,6 +17,7 @@ import typer
 
 from foresail.commands.data import data_app
 from foresail.commands.interruption import telling
+from foresail.commands.long_context import long_context
 from foresail.commands.mtp import mtp_app
 from foresail.commands.options import (
     AnswerKey,
@@ -290,6 +291,7 @@ def grade(
         print(f"verdicts: {out}")
 
 
+app.command(name="long-context")(long_context)
 app.command()(show)
 app.command()(runs)
 

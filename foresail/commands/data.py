@@ -171,3 +171,57 @@ def verify_corpus(
     if wrong:
         raise ValueError("\n".join(wrong))
     print(f"{corpus} is whole: {opened.num_tokens:,} tokens in {opened.num_documents:,} documents")
+
+
+@data_app.command(name="train-tokenizer")
+def train_tokenizer(
+    sources: Annotated[
+        list[str], typer.Argument(help="JSONL, parquet or text, compressed too; or folders of such files")
+    ],
+    out: Annotated[Path, typer.Option(help="directory to write")],
+    vocab_size: Annotated[int, typer.Option(min=1, help="tokens, special ones included")] = 32_768,
+    documents: Annotated[int, typer.Option(min=1, help="at most so many of each source")] = 20_000,
+    whole: Annotated[list[str] | None, typer.Option(help="text that is never split, such as <think>")] = None,
+) -> None:
+    """A byte-level BPE with a chat template, from some of the texts."""
+    from itertools import islice
+
+    from foresail.data.long_context.texts import read_texts
+    from foresail.tokenizer.train import train_bpe
+
+    texts = (text for source in sources for text in islice(read_texts(Path(source)), documents))
+    tokenizer = train_bpe(texts, vocab_size=vocab_size, whole_tokens=whole or ())
+    tokenizer.save(out)
+    print(f"{out}: {tokenizer.vocab_size} tokens")
+
+
+@data_app.command(name="make-long-context")
+def make_long_context(
+    tokenizer: Annotated[str, typer.Option(help="directory of the tokenizer, as of the model to train")],
+    out: Annotated[Path, typer.Option(help="JSONL file to write, for `foresail data tokenize`")],
+    count: Annotated[int, typer.Option(min=1, help="documents")] = 1000,
+    lengths: Annotated[str, typer.Option(help="shortest and longest, in tokens")] = "512-4096",
+    kinds: Annotated[
+        str, typer.Option(help="all, or some of drill, niah_single, …, vt, cwe, fwe, line_retrieval")
+    ] = "all",
+    filler: Annotated[
+        str | None, typer.Option(help="JSONL or text file to hide needles in; default: made sentences")
+    ] = None,
+    seed: Annotated[int, typer.Option()] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="processes; 0: one for every core")] = 0,
+) -> None:
+    """Needles, variables, words and lines to find, written out with their answers: documents to learn from."""
+    import os
+
+    from foresail.data.generators import to_range
+    from foresail.data.long_context.document_file import kinds_of, write_documents
+    from foresail.data.long_context.documents import DocumentPlan
+
+    plan = DocumentPlan(
+        lengths=to_range("make-long-context", "lengths", lengths), kinds=kinds_of(kinds), seed=seed
+    )
+    with telling("nothing of it is kept"):
+        write_documents(
+            out, plan, tokenizer=tokenizer, count=count, filler=filler, workers=workers or os.cpu_count() or 1
+        )
+    print(f"{out}: {count} documents of {lengths} tokens")

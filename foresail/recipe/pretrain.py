@@ -12,6 +12,7 @@ from foresail.recipe import parts
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
 from foresail.recipe.cluster import Cluster, rank_mistakes, training_mistakes
 from foresail.recipe.corpus import CorpusError, Manifest, read_manifest, size_mistakes, tokenizer_mistakes
+from foresail.recipe.long_context import LongContext
 from foresail.recipe.pretrain_stage import (
     Corpus,
     HeldOutCorpora,
@@ -44,6 +45,9 @@ class Pretrain(Stage):
         "document", description="document: a token sees its own document only; row: all before it in its row"
     )
     held_out: HeldOutCorpora = Field((), description="corpora kept from training, to measure the loss by")
+    long_context: LongContext | None = Field(
+        None, description="needles in haystacks, asked while it trains; none: nothing is asked"
+    )
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end only")
     micro_batch_tokens: parts.MicroBatchTokens = 16_384
     recompute: parts.Recompute = False
@@ -74,17 +78,32 @@ class Pretrain(Stage):
     def stage_label(self, number: int) -> str:
         return self.stages[number].name or f"stage {number + 1}"
 
+    def long_from(self, number: int) -> int | None:
+        """Documents of a stage with more tokens are long; None: nothing says so."""
+        before = self.stages[number - 1].length if number else None
+        return self.stages[number].long_from or before
+
     def mistakes(self) -> Iterator[str]:
         if not self.stages:
             yield "there is nothing to do; add a table [[stages]] with data, tokens and batch_tokens"
             return
         for place, stage in named("stages", self.stages):
             yield from (f"{place}: {told}" for told in self.stage_mistakes(stage))
+        for number, (place, stage) in enumerate(named("stages", self.stages)):
+            if stage.long_share is None and stage.long_from is not None:
+                yield f"{place}: long_from says which documents long_share counts; set long_share as well"
+            if stage.long_share is not None and self.long_from(number) is None:
+                yield f"{place}: no stage before says from which length documents are long; set long_from"
         yield from super().mistakes()
         yield from self.source_mistakes()
         yield from name_mistakes("held_out", self.held_out)
         if self.eval_every and not self.held_out:
             yield "eval_every measures the loss on held-out corpora, and there are none; add [[held_out]]"
+        if self.long_context is not None and self.cluster.ranks > 1:
+            yield (
+                "long_context is asked of a model that one rank holds; remove it, and run `foresail "
+                "long-context` on the checkpoints"
+            )
         yield from self.optimizer_mistakes()
         yield from rank_mistakes(self.cluster, self.samples_per_step, "batch_tokens")
         yield from training_mistakes(self.cluster, "pretraining")

@@ -75,6 +75,15 @@ class PretrainStage(Part):
     data: Corpora = Field(description="folder of token shards; or tables [[stages.data]], a mixture")
     tokens: Tokens = Field(gt=0, description="how long it lasts")
     length: int = Field(4096, gt=1, description="tokens of a row, into which documents are packed")
+    long_share: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="share of the tokens that long documents have, 0.6 in Compass-v2; none: as they come",
+    )
+    long_from: int | None = Field(
+        None, gt=0, description="documents with more tokens are long; default: the length of the stage before"
+    )
     rope_theta: float | None = Field(
         None, gt=0, description="base of the rotary wavelengths from here on (ABF); default: as it was"
     )

@@ -16,7 +16,9 @@ from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.corpus.batches import count_targets, fitting_rows, row_batches
 from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.draw import CorpusSupply, draw_rows
+from foresail.data.corpus.length_view import Source, split_by_length
 from foresail.data.corpus.windows import Place, Row, Windows
+from foresail.evaluation.long_context import long_context_metrics
 from foresail.model.determinism import deterministic
 from foresail.model.rotary_base import set_rotary
 from foresail.recipe.corpus import fingerprint
@@ -50,7 +52,7 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
         session.everywhere(open_corpora)
         session.progress = same_corpora(session)
         held_out = plan_held_out(recipe, session.corpora)
-        stages = [stage_supplies(recipe, session.corpora, number) for number in range(len(recipe.stages))]
+        stages = [stage_supplies(recipe, session.sources, number) for number in range(len(recipe.stages))]
         memory = PeakMemory(session.device)
         for step in session.steps():
             watch = Stopwatch()
@@ -84,6 +86,12 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
                 session.display.begin("held-out loss")
                 with watch("held_out"):
                     metrics |= session.everywhere(held_out_loss, held_out)
+            if (asked := recipe.long_context) is not None and asked.is_due(step, recipe.steps):
+                session.display.begin("long contexts")
+                with watch("long_context"):
+                    metrics |= long_context_metrics(
+                        session.policy.model, session.tokenizer, asked, seed=recipe.run.seed
+                    )
             session.end_step(progress, metrics | watch.metrics())
     return session.outcome
 
@@ -97,6 +105,9 @@ def open_corpora(trainer: Trainer[Pretrain]) -> None:
     trainer.corpora = {
         corpus.source: Corpus(corpus.source, tokenizer=own) for _, corpus in trainer.recipe.corpora()
     }
+    trainer.sources = [
+        stage_sources(trainer.recipe, trainer.corpora, number) for number in range(len(trainer.recipe.stages))
+    ]
 
 
 def update(trainer: Trainer[Pretrain], where: Where, rows: Sequence[Row], rate: float) -> dict[str, float]:
@@ -106,7 +117,7 @@ def update(trainer: Trainer[Pretrain], where: Where, rows: Sequence[Row], rate: 
     batches = [
         *row_batches(
             rows,
-            {corpus.label: trainer.corpora[corpus.source] for corpus in stage.data},
+            {source.label: source.documents for source in trainer.sources[where.stage]},
             trainer.world,
             weight=1 / max(1, count_targets(rows, recipe.attention)),
             attention=recipe.attention,
@@ -142,15 +153,32 @@ def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
 # Where the run stands.
 
 
-def stage_supplies(recipe: Pretrain, corpora: Mapping[str, Corpus], number: int) -> Supplies:
-    stage = recipe.stages[number]
-    return [
-        CorpusSupply(
-            windows=Windows(corpus.label, corpora[corpus.source], length=stage.length, seed=recipe.run.seed),
+def stage_sources(recipe: Pretrain, corpora: Mapping[str, Corpus], number: int) -> list[Source]:
+    """What a stage draws from; with `long_share` every corpus as two, its short and its long documents."""
+    stage, boundary = recipe.stages[number], recipe.long_from(number)
+    found = [
+        Source(
+            label=corpus.label,
+            documents=corpora[corpus.source],
             weight=corpora[corpus.source].num_tokens if corpus.weight is None else corpus.weight,
             epochs=corpus.epochs,
         )
         for corpus in stage.data
+    ]
+    if stage.long_share is None or boundary is None:
+        return found
+    return split_by_length(found, boundary=boundary, long_share=stage.long_share)
+
+
+def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[Source]], number: int) -> Supplies:
+    length, seed = recipe.stages[number].length, recipe.run.seed
+    return [
+        CorpusSupply(
+            windows=Windows(source.label, source.documents, length=length, seed=seed),
+            weight=source.weight,
+            epochs=source.epochs,
+        )
+        for source in sources[number]
     ]
 
 

@@ -12,6 +12,7 @@ from pydantic_core import PydanticUndefined
 
 from foresail.recipe.environment import Environment
 from foresail.recipe.keys import item_type, one_or_more
+from foresail.recipe.long_context import LongContext
 from foresail.recipe.reward import Term
 from foresail.recipe.stages import STAGES, recipe_type
 from foresail.recipe.tools import McpServer, PythonTool, SearchTool
@@ -84,6 +85,17 @@ def test_keys_of_an_environment_are_on_the_page():
         name
         for name, _, text in plain_keys(Environment)
         if f"| `environment.{name}` |" not in PAGE or text not in PAGE
+    ]
+    assert missing == []
+
+
+def test_keys_of_long_contexts_are_on_the_page():
+    missing = [
+        name
+        for name, _, text in plain_keys(LongContext)
+        if not any(
+            line.startswith(f"| `long_context.{name}` |") and text in line for line in PAGE.splitlines()
+        )
     ]
     assert missing == []
 

@@ -92,7 +92,7 @@ def test_the_papers_stages_of_pretraining_are_what_their_files_say() -> None:
     rates = [(stage.lr, stage.final_lr if stage.decay == "cosine" else stage.lr) for stage in compass.stages]
     assert rates == [(3e-4, 3e-5), (1.5e-4, 3e-5), (3e-5, 3e-5)]
     assert [stage.rope_theta for stage in compass.stages] == [None, None, 1e6]
-    assert [corpus.weight for corpus in compass.stages[2].data] == [0.4, 0.6]
+    assert (compass.stages[2].long_share, compass.long_from(2)) == (0.6, 4096)
     assert [(stage.rows, stage.length) for stage in mimo.stages] == [(2560, 8192), (2560, 8192), (640, 32768)]
     first, second, last = mimo.stages
     assert (first.tokens, first.warmup_tokens, first.decay_tokens) == (84e9 + 10.2e12 + 7.5e12, 84e9, 7.5e12)

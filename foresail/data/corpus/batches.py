@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.data.corpus.corpus import Corpus
+from foresail.data.corpus.corpus import Documents
 from foresail.data.corpus.windows import Row
 from foresail.data.packing import cut_slice
 from foresail.records import PackedBatch
@@ -32,7 +32,7 @@ def count_targets(rows: Sequence[Row], attention: Attention) -> int:
 
 def row_batches(
     rows: Sequence[Row],
-    corpora: Mapping[str, Corpus],
+    corpora: Mapping[str, Documents],
     world: World,
     *,
     weight: float,
@@ -56,7 +56,7 @@ def row_batches(
 
 def pack_rows(
     rows: Sequence[Row],
-    corpora: Mapping[str, Corpus],
+    corpora: Mapping[str, Documents],
     *,
     weight: float,
     attention: Attention,

@@ -12,10 +12,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from foresail.recipe.corpus import CorpusError, ShardEntry, read_manifest, size_mistakes
+
+
+class Documents(Protocol):
+    """What rows are packed from: a corpus, or some documents of one."""
+
+    num_documents: int
+    num_tokens: int
+
+    def lengths(self, documents: np.ndarray) -> np.ndarray: ...
+
+    def read(self, document: int, start: int, stop: int) -> np.ndarray: ...
 
 
 class Corpus:

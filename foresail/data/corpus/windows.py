@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foresail.data.corpus.best_fit import Stretch, best_fit
-from foresail.data.corpus.corpus import Corpus
+from foresail.data.corpus.corpus import Documents
 from foresail.data.corpus.permutation import permute
 
 LEAST_DOCUMENTS, LEAST_ROWS = 1024, 64  # of a window, so that little stays empty
@@ -43,7 +43,7 @@ class Window:
 class Windows:
     """Of one corpus, at one length; each is packed when it is asked for, and the last one is kept."""
 
-    def __init__(self, name: str, corpus: Corpus, *, length: int, seed: int) -> None:
+    def __init__(self, name: str, corpus: Documents, *, length: int, seed: int) -> None:
         self.name, self.corpus, self.length, self.seed = name, corpus, length, seed
         mean = corpus.num_tokens / corpus.num_documents
         self.size = max(LEAST_DOCUMENTS, int(LEAST_ROWS * length / mean) + 1)
