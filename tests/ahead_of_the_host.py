@@ -24,7 +24,8 @@ class AheadRunner(CpuRunner):
     def __init__(self, engine: Engine) -> None:
         slots, columns = engine.table.pages_SP.shape
         options = {"num_pages": engine.num_pages, "page_size": engine.page_size, "batch_invariant": False}
-        super().__init__(engine.model, Table(slots, columns), **options)
+        replay = engine.runner.cache.routes is not None
+        super().__init__(engine.model, Table(slots, columns), replay_routing=replay, **options)
         self.host = engine.table
 
     def update_rows(self, slots: np.ndarray) -> None:
