@@ -24,8 +24,7 @@ class AheadRunner(CpuRunner):
     def __init__(self, engine: Engine) -> None:
         slots, columns = engine.table.pages_SP.shape
         options = {"num_pages": engine.num_pages, "page_size": engine.page_size, "batch_invariant": False}
-        replay = engine.runner.cache.routes is not None
-        super().__init__(engine.model, Table(slots, columns), replay_routing=replay, **options)
+        super().__init__(engine.model, Table(slots, columns), **options)
         self.host = engine.table
 
     def update_rows(self, slots: np.ndarray) -> None:

@@ -24,6 +24,7 @@ from small_engines import (
 from foresail.engine.drafts import Draft
 from foresail.engine.engine import Engine
 from foresail.engine.request import Parked
+from foresail.engine.routes import RouteCache
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.readouts import hidden_states
@@ -98,7 +99,8 @@ def test_chunks_drafts_parking_and_a_tight_cache_lose_none(seed: int, plain: dic
         recording(num_pages=numbers.randint(14, 40), max_running=6, prefill_tokens=numbers.randint(3, 30))
         for _ in range(2)
     ]
-    run_ahead(engines[1])
+    device = run_ahead(engines[1]).runner
+    device.cache.routes = RouteCache(MODEL.shape, engines[1].num_pages, engines[1].page_size, MODEL.device)
     requests = numbers.sample(mixed_requests(), 9)
     for request in requests:
         engines[0].add(request, chunk_tokens=numbers.randint(1, 9))
