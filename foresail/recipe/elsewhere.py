@@ -146,6 +146,10 @@ SHUFFLED = "data is always shuffled; the order follows from run.seed"
 
 # By the key's last names: a sentence.
 KEYS = {
+    "router_aux_loss_coef": (
+        "router.balance weighs the loss of every layer, over the number of active experts: for the same pull set "
+        "it to router_aux_loss_coef x active experts / layers"
+    ),
     "accumulate_steps": MICRO_BATCHES,
     "algorithm": 'it is put together from advantage.kind ("grpo", "rloo", "gae", …) and loss.kind ("clip", …)',
     "bf16": 'bf16 = true is model.dtype = "bfloat16"',

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from ahead_of_the_host import run_ahead
 from small_engines import (
     VOCABULARY,
     Completion,
@@ -23,6 +24,7 @@ from small_engines import (
 from foresail.engine.drafts import Draft
 from foresail.engine.engine import Engine
 from foresail.engine.request import Parked
+from foresail.engine.routes import RouteCache
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.readouts import hidden_states
@@ -89,12 +91,16 @@ def test_recording_changes_no_token(plain: dict[str, Completion]) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_chunks_drafts_parking_and_a_tight_cache_lose_none(seed: int, plain: dict[str, Completion]) -> None:
-    """Two engines, between which requests wander, with their keys and values or without."""
+    """Two engines, between which requests wander, with their keys and values or without; one is ahead of the host,
+    as on a GPU.
+    """
     numbers = random.Random(seed)
     engines = [
         recording(num_pages=numbers.randint(14, 40), max_running=6, prefill_tokens=numbers.randint(3, 30))
         for _ in range(2)
     ]
+    device = run_ahead(engines[1]).runner
+    device.cache.routes = RouteCache(MODEL.shape, engines[1].num_pages, engines[1].page_size, MODEL.device)
     requests = numbers.sample(mixed_requests(), 9)
     for request in requests:
         engines[0].add(request, chunk_tokens=numbers.randint(1, 9))
