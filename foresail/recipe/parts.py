@@ -359,7 +359,9 @@ class Rollout(Part):
         "holds every sample, else 64",
     )
     drafts: Literal["auto", "on", "off"] = Field(
-        "auto", description="guess tokens from siblings while that pays; auto: on a GPU, with numba"
+        "auto",
+        description="guess tokens from siblings, and by MTP layers where the model has some, while that pays; "
+        "auto: on a GPU, with numba",
     )
     host_gb: float = Field(8.0, ge=0, description="host memory for keys and values of samples that wait")
     workers: int = Field(

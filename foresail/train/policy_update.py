@@ -53,7 +53,7 @@ def update_policy(
         return metrics, credits
     metrics |= describe_updates(
         updates * recipe.passes_per_step,
-        policy.model.shape,
+        policy.model.shape if recipe.mtp else policy.model.shape.without_mtp(),
         micro_batch_tokens=recipe.micro_batch_tokens,
         frozen=recipe.lora is not None,
         world=trainer.world,

@@ -28,6 +28,7 @@ TABLES = (
     "environment",
     "lora",
     "router",
+    "mtp",
 )  # that may be left out, and have sections of their own
 
 

@@ -67,10 +67,14 @@ def test_the_papers_stages_of_pretraining_are_what_their_files_say() -> None:
     """§2.2 and §2.3 of Compass-v2, §2.3 of MiMo: sizes, tokens, rows, rates, lengths and bases."""
     compass, mimo = (load_recipe(FOLDER / f"pretrain-{name}.toml") for name in ("compass-v2", "mimo"))
     assert isinstance(compass, Pretrain) and isinstance(mimo, Pretrain)
+    assert compass.router is not None and (compass.router.balance, compass.router.z) == (0.01, 0.001)
+    assert mimo.mtp is not None and (mimo.mtp.weight, mimo.mtp.final_weight) == (0.3, 0.1)
+    assert mimo.mtp.change_at * sum(stage.tokens for stage in mimo.stages) == pytest.approx(10.3e12, rel=1e-3)
     for recipe, total, active in ((compass, 30e9, 5e9), (mimo, 7e9, 7e9)):
         assert recipe.model.shape is not None
-        assert recipe.model.shape.num_parameters == pytest.approx(total, rel=0.1)
-        assert recipe.model.shape.active_parameters == pytest.approx(active, rel=0.1)
+        shape = recipe.model.shape.without_mtp()
+        assert shape.num_parameters == pytest.approx(total, rel=0.1)
+        assert shape.active_parameters == pytest.approx(active, rel=0.1)
         assert (recipe.optimizer.beta1, recipe.optimizer.beta2, recipe.optimizer.weight_decay) == (
             0.9,
             0.95,
