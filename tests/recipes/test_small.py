@@ -52,7 +52,7 @@ def test_what_is_done_is_not_done_again(made: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("changes", [(), ("moe",), ("tiny", "moe")])
+@pytest.mark.parametrize("changes", [(), ("moe",), ("mtp",), ("tiny", "moe"), ("tiny", "mtp")])
 def test_recipes_and_their_variants_are_without_mistakes(made: Path, changes: tuple[str, ...]) -> None:
     settings = run.read_table(FOLDER / "settings.toml", made)
     for name in changes:
@@ -60,6 +60,7 @@ def test_recipes_and_their_variants_are_without_mistakes(made: Path, changes: tu
     small = run.Small(out=made, data=None, settings=settings, workers=1)
     pretrain = small.recipe("pretrain", [])
     assert (pretrain.model.shape.experts is not None) == ("moe" in changes)
+    assert bool(pretrain.model.shape.mtp) == ("mtp" in changes)
     lengths = [stage.length for stage in pretrain.stages]
     assert lengths == ([512, 512, 4096] if "tiny" not in changes else [256, 256, 512])
     assert pretrain.stages[0].tokens >= (10**8 if "tiny" not in changes else 1)
