@@ -42,12 +42,28 @@ REQUESTS = [
 ]
 
 
-@pytest.fixture(params=["narrow", "wide"])
+EXPERTS = {"hidden_size": 64, "max_context": 600}
+
+
+@pytest.fixture(params=["narrow", "wide", "experts"])
 def model(request, monkeypatch) -> Decoder:
-    """Heads of a size that must be padded, and seven of them to a key head of a usual size."""
-    shapes = {"narrow": SHAPES["qwen3"] | {"max_context": 600}, "wide": SHAPES["qwen2"] | WIDE}
-    shapes["wide"]["num_kv_heads"] = 2
-    monkeypatch.setitem(small_engines.SHAPES, "exact", shapes[request.param])
+    """Heads of a size that must be padded, seven of them to a key head of a usual size, and experts."""
+    return exact_model(request.param, monkeypatch)
+
+
+@pytest.fixture(params=["narrow", "wide"])
+def dense_model(request, monkeypatch) -> Decoder:
+    """No router, which gives some token another expert where something is rounded otherwise."""
+    return exact_model(request.param, monkeypatch)
+
+
+def exact_model(name: str, monkeypatch: pytest.MonkeyPatch) -> Decoder:
+    shapes = {
+        "narrow": SHAPES["qwen3"] | {"max_context": 600},
+        "wide": SHAPES["qwen2"] | WIDE | {"num_kv_heads": 2},
+        "experts": SHAPES["ernie4_5_moe"] | EXPERTS,
+    }
+    monkeypatch.setitem(small_engines.SHAPES, "exact", shapes[name])
     return small_model("exact", device="cuda", dtype=torch.bfloat16)
 
 
@@ -131,8 +147,9 @@ def test_cuda_packing_changes_no_bit_of_the_trainers_logits(model):
         assert torch.equal(trainer_logits(model, [sequence])[0], logits_LV)
 
 
-def test_cuda_gradients_stay_those_of_the_plain_trainer(model):
+def test_cuda_gradients_stay_those_of_the_plain_trainer(dense_model):
     """The packed pass in the mode, backwards: every parameter's gradient is near the usual one's."""
+    model = dense_model
     ids_T, starts_S1 = (
         torch.tensor(random_prompt(200), device="cuda"),
         torch.tensor([0, 150, 200], device="cuda"),

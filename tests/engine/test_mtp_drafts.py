@@ -297,3 +297,23 @@ def test_an_engine_without_drafts_keeps_no_keys_of_them() -> None:
         small_engine(MODELS[3], mtp=mtp).runner.cache.keys.shape[0] for mtp in (True, False)
     )
     assert (with_them, without) == (5, 2)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("options", [{}, {"mix": 3, "propose": 2}, {"chunk_tokens": 5}])
+def test_tokens_on_a_gpu_are_those_of_plain_decoding(layers: int, options: dict) -> None:
+    """In the mode where rows do not know each other, so that a draft beside them cannot change their rounding."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(SHAPES, "with mtp", {**SHAPES["qwen3"], "mtp": layers})
+        model = small_model("with mtp", device="cuda", dtype=torch.bfloat16)
+    requests = mixed_requests()[9:]
+    engines = [
+        small_engine(model, page_size=16, max_running=16, batch_invariant=True, mtp=mtp)
+        for mtp in (False, True)
+    ]
+    expected, (found, steps) = finish_all(engines[0], requests), run(engines[1], requests, **options)
+    assert_same(found, expected)
+    assert steps < sum(len(completion.ids) for completion in expected.values())
+    assert_all_free(engines[1])
