@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ACCURACY = "rollout/accuracy"
+HELD_OUT_LOSS = "val/loss/"  # and the corpus
 ROUNDING = 1e-9  # of two means of the same numbers
 
 
@@ -62,8 +63,8 @@ def term_names(metrics: Iterable[str]) -> list[str]:
 
 
 def term_label(name: str) -> str:
-    """term_label("reward/brevity/mean") -> "brevity"."""
-    return name.removeprefix("reward/").removesuffix("/mean")
+    """term_label("reward/brevity/mean") -> "brevity"; term_label("val/loss/web") -> "web"."""
+    return name.removeprefix("reward/").removeprefix(HELD_OUT_LOSS).removesuffix("/mean")
 
 
 def accuracy_tells(metrics: Mapping[str, Any]) -> bool:

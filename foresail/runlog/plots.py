@@ -1,7 +1,8 @@
 """A run's curves in one picture, from the metrics alone.
 
 Which panels there are follows from which metrics there are: a reinforced run shows accuracy, length,
-entropy and speed; a fine-tuned one loss, entropy, learning rate and speed. Where scores are more than right or
+entropy and speed; a fine-tuned one loss, entropy, learning rate and speed, a pretrained one also the loss on
+held-out corpora. Where scores are more than right or
 wrong, or there is no accuracy, the reward comes first; terms of a reward have a panel of their own.
 """
 
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from foresail.runlog.canvas import CORAL, FAINT, GOLD, INK, NAVY, PAPER, PLUM, TEAL, new_figure, quiet
 from foresail.runlog.key_metrics import (
     ACCURACY,
+    HELD_OUT_LOSS,
     as_number,
     has_own_scores,
     held_out_label,
@@ -140,7 +142,7 @@ def plot_curve(axes: Axes, panel: Panel, steps: list[int], values: list[float]) 
 
 
 def plot_lines(axes: Axes, names: Sequence[str], metrics: Sequence[Record]) -> list[float]:
-    """Terms of a reward side by side, each by its name; gives all their values."""
+    """Terms of a reward, or losses, side by side, each by its name; gives all their values."""
     told: list[float] = []
     for name, colour in zip(names, cycle(LINE_COLOURS), strict=False):
         steps, values = points(metrics, name)
@@ -182,8 +184,15 @@ def style_axes(axes: Axes, panel: Panel) -> None:
 
 
 def choose_panels(metrics: Sequence[Record]) -> list[Panel]:
-    panels = (*first_panels(metrics), *PANELS)
+    loss, *others = PANELS
+    panels = (*first_panels(metrics), loss, *held_out_losses(metrics), *others)
     return [panel for panel in panels if appears(panel, metrics)][:MOST_PANELS]
+
+
+def held_out_losses(metrics: Sequence[Record]) -> list[Panel]:
+    """Of pretraining: the loss on every corpus that was kept from it."""
+    names = tuple(name for name in all_names(metrics) if name.startswith(HELD_OUT_LOSS))
+    return [Panel(title="Held-out loss", name=names[0], colour=NAVY, lines=names)] if names else []
 
 
 def first_panels(metrics: Sequence[Record]) -> list[Panel]:

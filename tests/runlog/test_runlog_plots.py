@@ -60,6 +60,14 @@ def test_panels_of_a_fine_tuned_run():
     assert smooth.get_ydata()[50] == pytest.approx(3 / 51, rel=0.01)
 
 
+def test_losses_on_held_out_corpora_stand_beside_the_loss():
+    measured = {"val/loss/web": 2.0, "val/loss/code": 1.5}
+    figure = plot_curves([record | (measured if record["step"] % 20 == 0 else {}) for record in SFT])
+    assert titles(figure)[:2] == ["Loss", "Held-out loss"]
+    assert [line.get_label() for line in figure.axes[1].get_lines()] == ["web", "code"]
+    assert list(figure.axes[1].get_lines()[0].get_xdata()) == [20, 40, 60, 80, 100]
+
+
 def test_reward_has_a_panel_only_where_there_is_no_accuracy():
     without = [{name: value for name, value in record.items() if name != "rollout/accuracy"} for record in RL]
     assert titles(plot_curves(without))[0] == "Reward"
