@@ -337,7 +337,7 @@ def predictions(model: Decoder, ids_T: Tensor) -> list[Tensor]:
             found.append(heads.read(normed_TD, logits))
         return found
 
-    read: list[Tensor] = model(ids_T, positions_T, attend, None, ahead).ahead
+    read: list[Tensor] = model(ids_T, positions_T, attend, None, ahead=ahead).ahead
     return read
 
 
