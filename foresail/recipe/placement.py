@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
 from foresail.recipe.cluster import Cluster
 from foresail.recipe.memory import Device
 from foresail.recipe.parts import Rollout
-from foresail.recipe.ray_cluster import NO_RAY, Room, ask_room, ray_is_there
+from foresail.recipe.ray_cluster import NO_RAY, Room, ask_nodes, ray_is_there
 
 NOTHING = Room(cpus=0, gpus=0)
 
@@ -146,23 +146,44 @@ def placement_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> It
         )
         return
     try:
-        room = ask_room(cluster)
+        nodes = ask_nodes(cluster)
     except ValueError as error:
         yield str(error)
         return
-    yield from misfits(place(cluster, rollout, device), room)
+    yield from misfits(place(cluster, rollout, device), nodes)
 
 
-def misfits(placement: Placement, room: Room) -> Iterator[str]:
+def misfits(placement: Placement, nodes: Sequence[Room]) -> Iterator[str]:
+    """What is too much for the whole cluster; else who is too large for its nodes, each kind as if alone there."""
     wanted = placement.total
     who = ["the trainer"] if placement.local else []
-    who += [
-        f"{placed.count} {placed.what}"[: -1 if placed.count == 1 else None] for placed in placement.by_ray
-    ]
-    for kind, needed, there in (("CPUs", wanted.cpus, room.cpus), ("GPUs", wanted.gpus, room.gpus)):
-        if needed > there:
-            mend = fewer(placement, kind, needed - there) or f"bring more {kind}"
-            yield f"{', '.join(who)} need {needed:g} {kind} and the cluster has {there:g}; {mend}"
+    who += [named(placed) for placed in placement.by_ray]
+    there = Room(cpus=sum(node.cpus for node in nodes), gpus=sum(node.gpus for node in nodes))
+    fits = True
+    for kind, needed, has in (("CPUs", wanted.cpus, there.cpus), ("GPUs", wanted.gpus, there.gpus)):
+        if needed > has:
+            fits = False
+            mend = fewer(placement, kind, needed - has) or f"bring more {kind}"
+            yield f"{', '.join(who)} need {needed:g} {kind} and the cluster has {has:g}; {mend}"
+    for placed in placement.by_ray if fits else ():
+        places = sum(count_fitting(placed.each, node, placed.count) for node in nodes)
+        if places < placed.count:
+            yield (
+                f"{named(placed)} need {placed.each.cpus:g} CPUs and {placed.each.gpus:g} GPUs each on one node, "
+                f"and the cluster's {len(nodes)} nodes have room for {places}; ask for less each, for fewer of "
+                "them, or bring larger nodes"
+            )
+
+
+def named(placed: Placed) -> str:
+    """1 rollout worker, 2 rollout workers."""
+    return f"{placed.count} {placed.what}"[: -1 if placed.count == 1 else None]
+
+
+def count_fitting(each: Room, node: Room, most: int) -> int:
+    """Rooms of 2 CPUs in a node of 5 -> 2."""
+    shares = [(node.cpus, each.cpus), (node.gpus, each.gpus)]
+    return min([most, *(int(there / wanted + 1e-9) for there, wanted in shares if wanted)])
 
 
 def fewer(placement: Placement, kind: str, missing: float) -> str | None:

@@ -114,15 +114,15 @@ def this_node() -> str:
     return node
 
 
-def ask_room(cluster: Cluster) -> Room:
-    """What the cluster has in all; a ValueError where it cannot be reached."""
+def ask_nodes(cluster: Cluster) -> list[Room]:
+    """What each node of the cluster has; a ValueError where it cannot be reached."""
     if cluster.address is None:
-        return this_machine()
+        return [this_machine()]
     with open_cluster(cluster, Room(cpus=0, gpus=0)):
         import ray
 
-        found = ray.cluster_resources()
-    return Room(cpus=found.get("CPU", 0.0), gpus=found.get("GPU", 0.0))
+        found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return [Room(cpus=node.get("CPU", 0.0), gpus=node.get("GPU", 0.0)) for node in found]
 
 
 def visible_cards() -> list[str]:

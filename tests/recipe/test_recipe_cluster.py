@@ -165,13 +165,24 @@ def test_refused_is_what_does_not_fit_and_the_number_it_names_fits(
         )
         return place(cluster, Rollout(workers=given["rollout.workers"]), device)
 
-    room, wanted = Room(cpus=cores, gpus=cards), needed({})
+    room, wanted = [Room(cpus=cores, gpus=cards)], needed({})
     refusals = [*misfits(wanted, room)]
     assert bool(refusals) == (wanted.total.cpus > cores or wanted.total.gpus > cards)
     if len(refusals) == 1 and (named := NAMED.search(refusals[0])):
         key, fitting = named[1], int(named[2])
         assert not [*misfits(needed({key: fitting}), room)]
         assert [*misfits(needed({key: fitting + 1}), room)]
+
+
+def test_processes_that_no_node_has_room_for_are_refused_though_the_cluster_has() -> None:
+    cluster = Cluster(kind="ray", address="10.0.0.1:6379", placement="separate", worker_cpus=3, worker_gpus=1)
+    wanted = place(cluster, Rollout(workers=2), "cuda")
+    assert not [*misfits(wanted, [Room(cpus=4, gpus=1), Room(cpus=3, gpus=1)])]
+    (told,) = misfits(wanted, [Room(cpus=4, gpus=2), Room(cpus=4, gpus=0)])
+    assert "2 rollout workers need 3 CPUs and 1 GPUs each on one node" in told
+    assert "2 nodes have room for 1" in told
+    (told,) = misfits(wanted, [Room(cpus=2, gpus=1)] * 4)
+    assert "4 nodes have room for 0" in told
 
 
 def test_the_preflight_shows_the_placement_of_a_run_on_ray_and_of_no_other() -> None:
