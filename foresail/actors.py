@@ -10,6 +10,7 @@ and one such call is always under way: so its starter hears of a death, or of a 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import queue
 import socket
@@ -17,10 +18,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
 from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from foresail.recipe.ray_cluster import Room
 
+PACKAGE = Path(__file__).parent
 Message = tuple[Any, Any]  # what it is, and its content
 LISTENING = 5.0  # seconds of one call to `listen`; nothing depends on it
 PATIENCE = 600.0  # seconds for room, for a start, or until a silent actor counts as dead
@@ -73,9 +77,17 @@ def room_for(
 
 
 def start_actor(kind: type, options: Mapping[str, Any], *arguments: Any) -> Any:
+    """On a host whose Foresail is another one it fails, before it does anything."""
     import ray
 
-    return ray.remote(concurrency_groups=GROUPS, max_restarts=0)(kind).options(**options).remote(*arguments)
+    class Checked(kind):
+        def __init__(self, code: str, *arguments: Any) -> None:
+            check_code(code)
+            super().__init__(*arguments)
+
+    Checked.__name__ = Checked.__qualname__ = kind.__name__  # in Ray's logs
+    actor = ray.remote(concurrency_groups=GROUPS, max_restarts=0)(Checked).options(**options)
+    return actor.remote(code_here(), *arguments)
 
 
 def end_actor(actor: Any) -> None:
@@ -133,7 +145,24 @@ def explain(error: Exception) -> ActorLost | ActorFailed:
     return ActorFailed(str(error))
 
 
+@cache
+def code_here() -> str:
+    """Of this package's files: 64 digits, the same wherever they are the same."""
+    found = hashlib.sha256()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        found.update(f"{file.relative_to(PACKAGE).as_posix()}\n".encode() + file.read_bytes())
+    return found.hexdigest()
+
+
 # In an actor.
+
+
+def check_code(starters: str) -> None:
+    if code_here() != starters:
+        raise ValueError(
+            f"host {socket.gethostname()} has another Foresail in {PACKAGE} than the host that the run was started "
+            "on; install the same one on all hosts"
+        )
 
 
 def drain(messages: queue.SimpleQueue[Message], seconds: float) -> list[Message]:
