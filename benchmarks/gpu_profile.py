@@ -42,6 +42,7 @@ NAMED_FROM, NAME_WIDTH = 0.005, 60  # kernels from that share of a step on; a te
 # By what their names hold; the first kind that fits. Products are cuBLAS's, whose kernels have many names.
 KINDS = {
     "products": ("gemm", "gemv", "nvjet", "xmma", "cutlass", "splitk", "cublas", "multiply_kernel"),
+    "experts": ("gated_kernel", "product_kernel", "route_kernel", "sort_kernel", "sum_pairs"),
     "attention": ("_attend_", "_merge_parts", "merge_kernel"),
     "swiglu": ("silu_mul",),
     "norms": ("norm_kernel", "turn_kernel", "_write_rows"),  # with rotary and the cache's new keys and values
@@ -253,7 +254,7 @@ def measure_tiny_kernel() -> float:
 # The table, and its figures for JSON.
 
 HEADER = (
-    f"  {'load':<38}{'rows':>6}{'context':>9}{'step':>9}{'products':>10}{'attention':>11}{'SwiGLU':>8}"
+    f"  {'load':<38}{'rows':>6}{'context':>9}{'step':>9}{'products':>10}{'experts':>9}{'attention':>11}{'SwiGLU':>8}"
     f"{'norms+':>8}{'drawing':>9}{'other':>7}{'gaps':>7}{'kernels':>9}{'TFLOP/s':>9}{'TB/s':>6}"
 )
 
@@ -264,7 +265,7 @@ def line(found: Profile) -> str:
     flops, read = found.product_rates
     return (
         f"  {found.title:<38}{found.tokens:>6}{found.context:>9}{found.milliseconds:>9.2f}"
-        f"{kinds['products']:>10.2f}{kinds['attention']:>11.2f}{kinds['swiglu']:>8.2f}{kinds['norms']:>8.2f}"
+        f"{kinds['products']:>10.2f}{kinds['experts']:>9.2f}{kinds['attention']:>11.2f}{kinds['swiglu']:>8.2f}{kinds['norms']:>8.2f}"
         f"{kinds['drawing']:>9.2f}{kinds[OTHER]:>7.2f}{found.gaps:>7.2f}{found.launches:>9.0f}"
         f"{flops:>9.0f}{read:>6.2f}"
     )

@@ -38,6 +38,7 @@ def test_every_kernel_of_ours_has_a_kind():
         ("void gemvNSP_kernel<__nv_bfloat16, __nv_bfloat16, float>(cublasGemvParamsEx)", "products"),
         ("void cublasLt::splitKreduce_kernel<32, 16, int, float>(cublasSplitKParams<float>)", "products"),
         ("multiply_kernel", "products"),
+        ("gated_kernel", "experts"),
         ("_attend_pack", "attention"),
         ("_merge_parts", "attention"),
         ("silu_mul_kernel", "swiglu"),
@@ -66,7 +67,7 @@ def test_kinds_and_gaps_are_the_whole_step():
         ],
     )
     assert found.by_kind == {
-        "products": 0.5, "attention": 0.08, "swiglu": 0, "norms": 0, "drawing": 0, OTHER: 0.002
+        "products": 0.5, "experts": 0, "attention": 0.08, "swiglu": 0, "norms": 0, "drawing": 0, OTHER: 0.002
     }  # fmt: skip
     assert found.gaps == pytest.approx(0.418) and found.launches == 9
     # 4 tokens x 1M weights x 2 in half a millisecond; 2 MB in the same

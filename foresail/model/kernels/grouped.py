@@ -55,9 +55,21 @@ def gated_products(
     inner, pairs = double // 2, order_P.numel()
     out_PI = x_TK.new_empty(pairs, inner)
     tile = choose_tile(GATED_TILES, pairs, experts, x_TK.dtype)
-    launch(gated_kernel, tile, pairs, experts, inner)(
-        x_TK.contiguous(), gate_up_ENK.contiguous(), order_P, ends_E, out_PI, num_active, inner, K=depth
-    )
+    row_tiles = most_tiles(tile, pairs, experts)
+    if pairs:
+        gated_kernel[(row_tiles * count_blocks(inner, tile.columns),)](
+            x_TK.contiguous(),
+            gate_up_ENK.contiguous(),
+            order_P,
+            ends_E,
+            out_PI,
+            num_active,
+            inner,
+            row_tiles,
+            experts,
+            K=depth,
+            **settings(tile, experts),
+        )
     return out_PI
 
 
@@ -66,9 +78,19 @@ def products(x_PK: Tensor, weight_ENK: Tensor, ends_E: Tensor, tile: Tile | None
     (experts, columns, depth), pairs = weight_ENK.shape, x_PK.shape[0]
     out_PN = x_PK.new_empty(pairs, columns)
     tile = tile or choose_tile(TILES, pairs, experts, x_PK.dtype)
-    launch(product_kernel, tile, pairs, experts, columns)(
-        x_PK.contiguous(), weight_ENK.contiguous(), ends_E, out_PN, columns, K=depth
-    )
+    row_tiles = most_tiles(tile, pairs, experts)
+    if pairs:
+        product_kernel[(row_tiles * count_blocks(columns, tile.columns),)](
+            x_PK.contiguous(),
+            weight_ENK.contiguous(),
+            ends_E,
+            out_PN,
+            columns,
+            row_tiles,
+            experts,
+            K=depth,
+            **settings(tile, experts),
+        )
     return out_PN
 
 
@@ -103,27 +125,20 @@ def choose_tile(tiles: Sequence[Tile], pairs: int, experts: int, dtype: torch.dt
     return next((tile for tile in tiles if pairs / experts <= FILL * tile.rows), tiles[-1])
 
 
-def launch(kernel: Any, tile: Tile, pairs: int, experts: int, columns: int) -> Any:
-    """The kernel with its grid: as many row tiles as the pairs may fill, however they are divided."""
-    row_tiles = pairs // tile.rows + min(experts, pairs)
-    grid = (max(1, row_tiles) * count_blocks(columns, tile.columns),)
+def most_tiles(tile: Tile, pairs: int, experts: int) -> int:
+    """Tiles of rows that the pairs may fill, however they are divided among experts."""
+    return pairs // tile.rows + min(experts, pairs)
 
-    def go(*arguments: Any, K: int) -> None:
-        if pairs:
-            kernel[grid](
-                *arguments,
-                row_tiles,
-                experts,
-                K=K,
-                EXPERTS=power_from(experts),
-                TILE_M=tile.rows,
-                TILE_N=tile.columns,
-                TILE_K=tile.depth,
-                num_warps=tile.warps,
-                num_stages=tile.stages,
-            )
 
-    return go
+def settings(tile: Tile, experts: int) -> dict[str, int]:
+    return {
+        "EXPERTS": power_from(experts),
+        "TILE_M": tile.rows,
+        "TILE_N": tile.columns,
+        "TILE_K": tile.depth,
+        "num_warps": tile.warps,
+        "num_stages": tile.stages,
+    }
 
 
 @triton.jit
