@@ -254,8 +254,8 @@ def measure_tiny_kernel() -> float:
 # The table, and its figures for JSON.
 
 HEADER = (
-    f"  {'load':<38}{'rows':>6}{'context':>9}{'step':>9}{'products':>10}{'experts':>9}{'attention':>11}{'SwiGLU':>8}"
-    f"{'norms+':>8}{'drawing':>9}{'other':>7}{'gaps':>7}{'kernels':>9}{'TFLOP/s':>9}{'TB/s':>6}"
+    f"  {'load':<38}{'rows':>6}{'context':>9}{'step':>9}{'products':>10}{'experts':>9}{'attention':>11}"
+    f"{'SwiGLU':>8}{'norms+':>8}{'drawing':>9}{'other':>7}{'gaps':>7}{'kernels':>9}{'TFLOP/s':>9}{'TB/s':>6}"
 )
 
 
