@@ -8,6 +8,7 @@
 4. Decode speed with and without drafts at several batch sizes; the tokens must be the same.
 
     python benchmarks/mtp.py --size tiny                          # CPU, under a minute
+    python benchmarks/mtp.py --size 1M                            # CPU, ten minutes
     python benchmarks/mtp.py --size 250M --data shared/data/math/gsm8k/train.jsonl.gz
 The last line is JSON.
 """
@@ -52,6 +53,7 @@ from foresail.train.step import token_loss, train_step
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"hidden_size": 64, "intermediate_size": 160, "num_layers": 3, "num_heads": 4, "num_kv_heads": 2},
+    "1M": {"hidden_size": 128, "intermediate_size": 320, "num_layers": 4, "num_heads": 4, "num_kv_heads": 2},
     "30M": {
         "hidden_size": 512,
         "intermediate_size": 1536,
@@ -69,6 +71,7 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 WORK = {  # problems, vocabulary, steps, tuning steps, tokens a step, learning rate
     "tiny": (1_000, 400, 40, 15, 2_048, 6e-3),
+    "1M": (6_000, 600, 250, 100, 6_144, 5e-3),
     "30M": (40_000, 4_096, 400, 120, 65_536, 1.5e-3),
     "250M": (60_000, 8_192, 500, 150, 65_536, 8e-4),
 }
@@ -302,24 +305,39 @@ def speed(model: Decoder, requests: list[Request], batch: int) -> Figures:
 
 @torch.no_grad()
 def acceptance(model: Decoder, completions: list[Completion]) -> Figures:
-    """By layer, over all drawn tokens: the share that its draw with the token's noise, or its best token, hits."""
-    drawn, best, count = torch.zeros(LAYERS), torch.zeros(LAYERS), torch.zeros(LAYERS)
+    """By layer, over all drawn tokens: the share that its draw with the token's noise, or its best token, hits.
+
+    Beside it what other noise would give: draws by Gumbel noise that layer and decoder share, and at the most, the
+    mass that their distributions have in common.
+    """
+    names = ("acceptance", "acceptance_of_best_token", "acceptance_by_gumbel_noise", "most_acceptance")
+    sums_LX, count = torch.zeros(LAYERS, len(names)), torch.zeros(LAYERS, 1)
+    numbers = torch.Generator(model.device).manual_seed(0)
     for completion in completions:
         prompt = len(completion.request.prompt)
         ids_T = torch.tensor([*completion.request.prompt, *completion.ids], device=model.device)
         key = torch.tensor([completion.request.key], device=model.device)
-        for number, logits_TV in enumerate(predictions(model, ids_T)):
+        own_TV, *ahead = (logits_TV.float().log_softmax(-1) for logits_TV in predictions(model, ids_T))
+        for number, logprobs_TV in enumerate(ahead):
             # place i predicts token i + number + 2; only drawn tokens count
             places = torch.arange(max(0, prompt - number - 2), len(ids_T) - number - 2, device=model.device)
             targets = places + number + 2
-            logprobs = logits_TV[places].float().log_softmax(-1)
-            tokens = draw(logprobs, uniforms(key.expand(len(places)), targets))
-            drawn[number] += (tokens == ids_T[targets]).sum().cpu()
-            best[number] += (logprobs.argmax(-1) == ids_T[targets]).sum().cpu()
+            theirs, ours = logprobs_TV[places], own_TV[targets - 1]
+            tokens = draw(theirs, uniforms(key.expand(len(places)), targets))
+            noise = -torch.empty_like(ours).exponential_(generator=numbers).log()
+            hits = (
+                tokens == ids_T[targets],
+                theirs.argmax(-1) == ids_T[targets],
+                (theirs + noise).argmax(-1) == (ours + noise).argmax(-1),
+                torch.minimum(theirs.exp(), ours.exp()).sum(-1),
+            )
+            sums_LX[number] += torch.stack([hit.float().sum() for hit in hits]).cpu()
             count[number] += len(places)
+    shares_XL = (sums_LX / count).t().tolist()
     return {
-        "acceptance": [round(x, 4) for x in (drawn / count).tolist()],
-        "acceptance_of_best_token": [round(x, 4) for x in (best / count).tolist()],
+        **{
+            name: [round(share, 4) for share in shares] for name, shares in zip(names, shares_XL, strict=True)
+        },
         "mean_logprob": round(
             sum(sum(c.logprobs) for c in completions) / sum(len(c.logprobs) for c in completions), 4
         ),
@@ -327,6 +345,7 @@ def acceptance(model: Decoder, completions: list[Completion]) -> Figures:
 
 
 def predictions(model: Decoder, ids_T: Tensor) -> list[Tensor]:
+    """The decoder's logits, then those of each layer."""
     positions_T = torch.arange(len(ids_T), device=ids_T.device)
     attend = PackedAttention(torch.tensor([0, len(ids_T)]))
 
@@ -337,8 +356,8 @@ def predictions(model: Decoder, ids_T: Tensor) -> list[Tensor]:
             found.append(heads.read(normed_TD, logits))
         return found
 
-    read: list[Tensor] = model(ids_T, positions_T, attend, None, ahead=ahead).ahead
-    return read
+    output = model(ids_T, positions_T, attend, logits, ahead=ahead)
+    return [output.value, *output.ahead]
 
 
 def synchronize(model: Decoder) -> None:
