@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import torch
-from gpu_loads import SHAPES
+from gpu_loads import SHAPES, compass_v2
 from pretrain_peer import measure_peer
 
 from foresail.algorithms.aggregation import token_weights
@@ -52,22 +52,6 @@ Figures = dict[str, Any]
 Result = TypeVar("Result")
 
 
-def compass(layers: int) -> ModelShape:
-    return ModelShape(
-        family="ernie4_5_moe",
-        vocab_size=180_224,  # 180k, a multiple of 1,024
-        hidden_size=3072,
-        intermediate_size=12_288,
-        num_layers=layers,
-        num_heads=24,
-        num_kv_heads=6,
-        head_dim=128,
-        max_context=32_768,
-        tied=False,
-        experts=Experts(routed=48, active=4, inner_size=2048, shared=2, correction=True),
-    )
-
-
 def tiny(layers: int) -> ModelShape:
     return ModelShape(
         family="ernie4_5_moe",
@@ -87,7 +71,7 @@ def tiny(layers: int) -> ModelShape:
 def main() -> None:
     options = read_options()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    shape = {"dense": lambda _: SHAPES["1.5B"], "compass": compass, "tiny": tiny}[options.shape](
+    shape = {"dense": lambda _: SHAPES["1.5B"], "compass": compass_v2, "tiny": tiny}[options.shape](
         options.layers
     )
     result: Figures = {

@@ -10,7 +10,7 @@ Legend: N numbers of one weight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import NamedTuple
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from foresail.model.shards import first_row
+from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
 
 HALF = {torch.bfloat16: 2**15, torch.float16: 2**12}  # way to a neighbour, in bits of a float32
@@ -83,3 +84,15 @@ def master_of(weight: Tensor, seed: int, name: str, shard: Shard | None, world: 
     if weight.dtype == torch.float32:
         return weight
     return join(weight.detach(), random_low_bits(weight.detach(), seed, name, shard, world))
+
+
+def share_pieces(
+    pieces: Mapping[str, Sequence[Tensor]], shards: Mapping[str, Shard], weights: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """This rank's state, "key:weight" -> numbers, of the pieces of a run that had more ranks, or fewer."""
+    return {
+        key: share_of(parts, shards[name].offset, weights[name])
+        if (name := key.partition(":")[2]) in weights and parts[0].ndim
+        else parts[0]
+        for key, parts in pieces.items()
+    }

@@ -11,9 +11,8 @@ from foresail.model.shards import local
 from foresail.recipe.parts import Optimizer
 from foresail.train.compact_adamw import CompactAdamW
 from foresail.train.gradients import GradientSums
-from foresail.train.masters import WHOLE, Shard, check_sizes, master_of, shards_of
+from foresail.train.masters import WHOLE, Shard, check_sizes, master_of, shards_of, share_pieces
 from foresail.train.muon import Muon
-from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
@@ -85,13 +84,7 @@ class MasterAdamW:
 
     def share_of_state(self, pieces: Mapping[str, Sequence[Tensor]]) -> dict[str, Tensor]:
         """This rank's `state()`, of a run that had more ranks, or fewer."""
-        weights = dict(zip(self.names, self.weights, strict=True))
-        return {
-            key: share_of(parts, self.shards[name].offset, weights[name])
-            if (name := key.partition(":")[2]) in weights and parts[0].ndim
-            else parts[0]
-            for key, parts in pieces.items()
-        }
+        return share_pieces(pieces, self.shards, dict(zip(self.names, self.weights, strict=True)))
 
     @torch.no_grad()
     def load_state(self, tensors: dict[str, Tensor]) -> None:

@@ -11,23 +11,15 @@ N outputs, K inputs, I inner width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from foresail.model.kernels.matmul import Tile
 from foresail.model.kernels.sizes import count_blocks, power_from
-
-
-class Tile(NamedTuple):
-    rows: int
-    columns: int
-    depth: int
-    warps: int
-    stages: int
-
 
 # By the rows an expert has in the mean: most of them fit one tile. Fastest at Compass-v2's widths on an H200.
 TILES = (
