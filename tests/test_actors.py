@@ -25,5 +25,5 @@ def test_code_is_known_by_its_names_and_words(tmp_path: Path, monkeypatch: pytes
 
 def test_a_host_with_other_code_says_so() -> None:
     actors.check_code(actors.code_here())
-    with pytest.raises(ValueError, match="install the same one on all hosts"):
+    with pytest.raises(ValueError, match="install the same one on all hosts, and leave it alone"):
         actors.check_code("0" * 64)
