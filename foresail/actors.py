@@ -160,8 +160,8 @@ def code_here() -> str:
 def check_code(starters: str) -> None:
     if code_here() != starters:
         raise ValueError(
-            f"host {socket.gethostname()} has another Foresail in {PACKAGE} than the run was started with; install the "
-            "same one on all hosts, and leave it alone while the run goes on"
+            f"host {socket.gethostname()} has another Foresail in {PACKAGE} than the run was started with; install "
+            "the same one on all hosts, and leave it alone while the run goes on"
         )
 
 
