@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from foresail.engine.engine import build_engine
+from foresail.engine.build import build_engine
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.model.attention import PackedAttention

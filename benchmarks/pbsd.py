@@ -69,7 +69,7 @@ LIES = 0.5  # how often an unreliable source is believed in the cold start
 NUM_SHOWN, NUM_TRAIN = 24_000, 8000
 DETOURS, DEPTH = 2, 3  # asides of a question, and their searches: choices that decide nothing
 MAX_PROMPT, MAX_NEW, MAX_TURNS = 160, 800, 16
-SUCCESS = 0.6  # of the episodes of five steps: how many samples until then
+SUCCESS = 0.4  # of the episodes of five steps: how many samples until then
 SPLITS = {"test": "split=test,hops={0}", "ood": "split=ood,hops={0}-{1}", "long": "split=long,hops={2}-{3}"}
 ASIDES = f"detours={DETOURS},depth={DEPTH}"
 PBSD = {"kind": "pbsd", "hint": HINT, "min_tokens": 2, "min_snr": 0.0}

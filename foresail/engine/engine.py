@@ -18,7 +18,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,12 +29,10 @@ from foresail.engine.entries import plan_entries
 from foresail.engine.pages import PagePool, count_pages, page_names
 from foresail.engine.request import Completion, Parked, Request, SavedKV, check
 from foresail.engine.row import NO_SLOT, Row, Rows
-from foresail.engine.runner import can_draft, open_runner
+from foresail.engine.runner import open_runner
 from foresail.engine.stop_strings import StopStrings
 from foresail.engine.table import Table
 from foresail.model.decoder import Decoder
-from foresail.recipe import parts
-from foresail.recipe.memory import kv_pages
 from foresail.records import RunStopped
 
 
@@ -454,33 +451,3 @@ class Engine:
         cached = int(self.table.lengths_S[row.slot]) - 1
         pages = row.pages[: count_pages(cached, self.page_size)]
         return self.runner.cache.save(pages, cached) if pages else None
-
-
-def build_engine(
-    model: Decoder,
-    settings: parts.Engine,
-    *,
-    max_length: int,
-    vocabulary: Sequence[bytes] = (),
-    drafts: bool = False,
-) -> Engine:
-    """An engine with the recipe's capacity, or with that of all running rows at full length.
-
-    `drafts`: by MTP layers too, where the model has some and its device can.
-    """
-    options = engine_options(settings, max_length, vocabulary)
-    return Engine(model, **options, mtp=drafts and can_draft(model))
-
-
-def engine_options(settings: parts.Engine, max_length: int, vocabulary: Sequence[bytes]) -> dict[str, Any]:
-    """What an engine is built with, besides its model."""
-    return {
-        "num_pages": kv_pages(settings, max_length),
-        "page_size": settings.page_size,
-        "max_running": settings.max_running,
-        "prefill_tokens": settings.prefill_tokens,
-        "fp8_kv": settings.kv_dtype == "fp8",
-        "batch_invariant": settings.batch_invariant,
-        "replay_routing": settings.replay_routing,
-        "vocabulary": vocabulary,
-    }

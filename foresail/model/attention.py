@@ -23,7 +23,7 @@ from foresail.model import linear
 from foresail.model.flash import FlashAttention
 from foresail.model.kernels import available
 from foresail.model.padded import PaddedAttention
-from foresail.model.row_attention import are_whole_rows, attend_rows
+from foresail.model.row_attention import attend_rows, can_attend_rows
 from foresail.model.shared_prompts import SharedPromptAttention
 
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
@@ -53,7 +53,7 @@ class PackedAttention:
 
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
         if q_THd.is_cuda and q_THd.dtype in FLASH_DTYPES and q_THd.shape[-1] % 8 == 0:
-            if self.parents_S is None and are_whole_rows(self.lengths):
+            if self.parents_S is None and can_attend_rows(self.lengths):
                 return attend_rows(q_THd, k_TKd, v_TKd, self.lengths[0])
             return self.flash.attend(q_THd, k_TKd, v_TKd)
         if self.parents_S is not None:

@@ -3,8 +3,9 @@
     choice = router(normed_TD)
     out_TD = experts(normed_TD, choice.weights_TA, sort_by_expert(choice.experts_TA, 48), recomputed)
 
-Tokens are sorted by expert, so that every expert multiplies one block of rows; nothing waits for the host on a GPU.
-All experts' matrices of one kind stand in one parameter, one below the other.
+Tokens are sorted by expert, so that every expert multiplies one block of rows. Nothing waits for the host on a GPU
+but backward passes in other dtypes than bfloat16, or in batch-invariant mode. All experts' matrices of one kind
+stand in one parameter, one below the other.
 
 Legend: T tokens, A experts of a token, P = T A pairs of both, E experts, D hidden size, I inner width.
 """

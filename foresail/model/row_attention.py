@@ -1,5 +1,5 @@
-"""Attention of rows that are all of one length: cuDNN's kernels, which are about twice as fast as those that read
-unequal ones, on cards that have them.
+"""Attention of rows that are all of one length: cuDNN's kernels, on cards that have them, which are faster than
+those that read unequal ones.
 
 cuDNN makes a plan for every size it has not seen, which takes longer than a step. So it gets whole rows only, whose
 sizes come back in every micro-batch: those of pretraining. Its gradients are not the same bits in every run.
@@ -20,8 +20,8 @@ WHOLE = 1024  # tokens: a row has a multiple of them
 BACKENDS = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION]  # the first that can
 
 
-def are_whole_rows(lengths: Sequence[int]) -> bool:
-    """[4096, 4096] -> True; [4096, 2048] and [1000, 1000] -> False."""
+def can_attend_rows(lengths: Sequence[int]) -> bool:
+    """[4096, 4096] -> True; [4096, 2048], [1000, 1000], and all where a run must be deterministic -> False."""
     equal = lengths[0] % WHOLE == 0 and all(length == lengths[0] for length in lengths)
     return equal and not torch.are_deterministic_algorithms_enabled()
 

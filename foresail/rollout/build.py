@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from foresail.engine.engine import build_engine, engine_options
+from foresail.engine.build import build_engine, engine_options
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster, on_ray, transport_of

@@ -1,6 +1,6 @@
 """From texts to a small reasoner on one GPU: tokenizer, pretrain, anneal, lengthen, SFT, RL.
 
-    python recipes/small/run.py --data ../shared/data                     # under half an hour on an H200
+    python recipes/small/run.py --data ../shared/data                     # minutes on a GPU
     python recipes/small/run.py --with moe --out runs/small-moe           # changed as recipes/small/moe.toml says
     python recipes/small/run.py --with tiny --out runs/tiny               # made sentences: does all of it run?
 

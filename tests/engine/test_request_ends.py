@@ -17,7 +17,8 @@ from small_engines import (
     small_model,
 )
 
-from foresail.engine.engine import NotANumber, build_engine
+from foresail.engine.build import build_engine
+from foresail.engine.engine import NotANumber
 from foresail.recipe import parts
 
 MODEL = small_model()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from foresail.engine.engine import build_engine
+from foresail.engine.build import build_engine
 from foresail.evaluation import checkpoint as checkpoint_module
 from foresail.evaluation.checkpoint import choose_engine
 from foresail.model.hf import build_model

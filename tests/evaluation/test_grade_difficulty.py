@@ -17,7 +17,7 @@ from tiny_world import MAX_NEW, write_lines
 
 from foresail.data.difficulty import find_levels
 from foresail.data.problems import load_problems
-from foresail.engine.engine import build_engine
+from foresail.engine.build import build_engine
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.evaluation.difficulty import GradedProblem, describe_levels, grade_difficulty

@@ -9,16 +9,16 @@ from torch import Tensor
 from foresail.model import attention
 from foresail.model.attention import PackedAttention
 from foresail.model.determinism import deterministic
-from foresail.model.row_attention import are_whole_rows, attend_rows
+from foresail.model.row_attention import attend_rows, can_attend_rows
 
 LENGTH = 1024
 
 
 def test_rows_are_whole_and_equal():
-    assert are_whole_rows([4096, 4096]) and are_whole_rows([1024])
-    assert not are_whole_rows([4096, 2048]) and not are_whole_rows([1000, 1000])
+    assert can_attend_rows([4096, 4096]) and can_attend_rows([1024])
+    assert not can_attend_rows([4096, 2048]) and not can_attend_rows([1000, 1000])
     with deterministic(True):
-        assert not are_whole_rows([4096, 4096])
+        assert not can_attend_rows([4096, 4096])
 
 
 @pytest.mark.gpu

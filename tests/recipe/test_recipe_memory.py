@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from foresail.engine.engine import build_engine
+from foresail.engine.build import build_engine
 from foresail.model import experts
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder

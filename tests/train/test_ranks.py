@@ -10,7 +10,8 @@ import torch
 from command_line import PATIENCE, servers
 from hypothesis import given
 from hypothesis import strategies as st
-from rank_cases import CPU, cases, expert_load, make_model, trained, work
+from rank_cases import CPU, cases, make_model
+from rank_work import expert_load, trained, work
 from torch import Tensor
 
 from foresail.model.device import choose_library

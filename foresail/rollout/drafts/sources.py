@@ -111,9 +111,10 @@ class Sources:
         if choice.mtp is None:
             return
         slots_R = choice.mtp.slots_R
-        for record, drafts in ((self.siblings, choice.siblings), (self.mtp, choice.mtp)):
-            allowed_R, reached_R = self._compare(drafts, before_R, drawn_S[slots_R] - before_R)
-            record.note(slots_R, allowed_R, reached_R)
+        counts_R = drawn_S[slots_R] - before_R
+        self.siblings.note(slots_R, *self._compare(choice.siblings, before_R, counts_R))
+        allowed_R, reached_R = self._compare(choice.mtp, before_R, counts_R)
+        self.mtp.note(slots_R, allowed_R, reached_R)
         places_K = np.arange(self.num_layers)
         self.seen_K += ((places_K < allowed_R[:, None]) & (places_K <= reached_R[:, None])).sum(0)
         self.right_K += (places_K < reached_R[:, None]).sum(0)
