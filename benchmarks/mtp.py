@@ -86,7 +86,9 @@ def main() -> None:
     texts = read_texts(options.data) if options.data else [*word_problems(WORK[options.size][0])]
     tokenizer = train_bpe((f"{a}\n{b}" for a, b in texts), vocab_size=WORK[options.size][1])
     held_out, texts = texts[:64], texts[64:]
-    model, trained = train(texts, tokenizer, options, device)
+    model, trained = train_or_load(texts, tokenizer, options, device)
+    if options.only_train:
+        return
     requests = make_requests(held_out, tokenizer, options.new_tokens)
     warm(model, requests)
     completions = generate(model, requests, drafts=False)[0]
@@ -113,6 +115,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, help="of training; default: by size")
     parser.add_argument("--tune-steps", type=int, help="of the added layers; default: by size")
+    parser.add_argument("--keep", type=Path, help="file for the trained model; one that is there is measured")
+    parser.add_argument("--only-train", action="store_true", help="for now; --keep has it for the rest")
     parser.add_argument("--new-tokens", type=int, default=128)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16, 64])
     return parser.parse_args()
@@ -172,10 +176,10 @@ def make_sequences(texts: list[tuple[str, str]], tokenizer: Tokenizer) -> list[T
 # Training.
 
 
-def train(
+def train_or_load(
     texts: list[tuple[str, str]], tokenizer: Tokenizer, options: argparse.Namespace, device: torch.device
 ) -> tuple[Decoder, Figures]:
-    _, _, steps, tune_steps, tokens, rate = WORK[options.size]
+    """The measured phase wants a quiet machine, this one does not: so it may be done before."""
     size = SIZES[options.size]
     shape = ModelShape(
         **size,
@@ -187,7 +191,22 @@ def train(
         mtp=1,
     )
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    model = build_model(shape, seed=0, dtype=dtype, device=device)
+    if options.keep is not None and options.keep.exists():
+        weights, figures = torch.load(options.keep, map_location=device)
+        model = empty_model(shape.model_copy(update={"mtp": LAYERS}), dtype=dtype, device=device)
+        model.load_state_dict(weights, assign=True)
+        return model.requires_grad_(False), figures
+    model, figures = train(build_model(shape, seed=0, dtype=dtype, device=device), texts, tokenizer, options)
+    if options.keep is not None:
+        options.keep.parent.mkdir(parents=True, exist_ok=True)
+        torch.save((model.state_dict(), figures), options.keep)
+    return model, figures
+
+
+def train(
+    model: Decoder, texts: list[tuple[str, str]], tokenizer: Tokenizer, options: argparse.Namespace
+) -> tuple[Decoder, Figures]:
+    _, _, steps, tune_steps, tokens, rate = WORK[options.size]
     sequences = make_sequences(texts, tokenizer)
     figures: Figures = {}
     begun = time.perf_counter()
