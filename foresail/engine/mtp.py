@@ -8,7 +8,7 @@ tokens are made again at the next step, when the true ones are known: streams of
 A drafted token is drawn as the token itself will be, with the noise of its own position: where layer and decoder
 think alike, so do their draws, at any temperature.
 
-All sizes are known beforehand, for CUDA's graphs: what a row does not need goes to a scratch row.
+On CUDA `mtp_cuda.py` does the same, with sizes that are known beforehand.
 
 Legend: S slots, E entries, R rows, K MTP layers, J = K - 1 places kept of a row, W places computed, D hidden size,
 V vocabulary.
@@ -42,8 +42,8 @@ class Verified:
     positions_E: Tensor
 
 
-class MtpDrafter:
-    """follow every decode step; forget rows that come into a slot."""
+class MtpState:
+    """What is kept of every row; forget those that come into a slot."""
 
     def __init__(self, model: Decoder, num_slots: int) -> None:
         self.model, self.layers = model, model.shape.mtp
@@ -70,6 +70,10 @@ class MtpDrafter:
             last = number == self.kept
             stream_TD, _ = heads.run(number, stream_TD, ids_T, positions_T, attend, fill=last)
 
+
+class MtpDrafter(MtpState):
+    """follow every decode step."""
+
     def follow(
         self,
         entries: Entries,
@@ -77,25 +81,15 @@ class MtpDrafter:
         attend_places: AttendPlaces,
         draw: Draw,
         *,
-        num_rows: int,
-        scratch: int | None,
         propose: bool,
     ) -> Tensor:
-        """Write the layers' keys and values for what now stands; with `propose`, K drafted tokens of each row.
-
-        `num_rows` is at least the number of rows; lines behind theirs mean nothing. Without a `scratch` row only
-        what is needed is computed, and the device is asked how much that is.
-        """
-        rows = Rows.of(entries, done, num_rows, scratch)
+        """Write the layers' keys and values for what now stands; with `propose`, K drafted tokens of each row."""
+        rows = Rows.of(entries, done)
         window = self._window(entries, done, rows)
         last_R = len(rows.slots_R) * self.kept + rows.firsts_R + rows.counts_R - 1
-        if scratch is None:
-            chosen = window.needed_W.nonzero().squeeze(1)
-            window, last_R = window.only(chosen), (window.needed_W.cumsum(0) - 1)[last_R]
-        else:
-            window = window.spared(scratch)
+        window, last_R = window.only_needed(), (window.needed_W.cumsum(0) - 1)[last_R]
         attend, heads = attend_places(window.slots_W, window.positions_W), self.heads
-        drafts_RK = done.tokens_E.new_zeros(num_rows, self.layers)
+        drafts_RK = done.tokens_E.new_zeros(len(rows.slots_R), self.layers)
         stream_WD = window.stream_WD
         for number in range(self.layers):
             ids_W = self._token_at(rows, done, drafts_RK, window.rows_W, window.steps_W + number + 1)
@@ -113,7 +107,7 @@ class MtpDrafter:
         num_rows, device = len(rows.slots_R), rows.slots_R.device
         kept_J = torch.arange(-self.kept, 0, device=device)
         before_RJ = kept_J.expand(num_rows, -1)
-        is_known_RJ = (-before_RJ <= self.known_S[rows.slots_R][:, None]) & rows.there_R[:, None]
+        is_known_RJ = -before_RJ <= self.known_S[rows.slots_R][:, None]
         rows_W = torch.cat((torch.arange(num_rows, device=device).repeat_interleave(self.kept), rows.rows_E))
         steps_W = torch.cat((before_RJ.flatten(), entries.offsets_E.long()))
         return Window(
@@ -162,33 +156,22 @@ class Rows:
     firsts_R: Tensor
     positions_R: Tensor
     counts_R: Tensor
-    there_R: Tensor  # false for lines behind the last row
     rows_E: Tensor
     stands_E: Tensor
 
     @staticmethod
-    def of(entries: Entries, done: Verified, num_rows: int, scratch: int | None) -> Rows:
-        """Entries that fill up a batch are the scratch row's, each at offset 0: they come last."""
+    def of(entries: Entries, done: Verified) -> Rows:
         offsets_E, slots_E = entries.offsets_E.long(), entries.slots_E.long()
-        numbers_E = torch.arange(len(offsets_E), device=offsets_E.device)
-        all_rows_E = (offsets_E == 0).cumsum(0) - 1
-        firsts_E = torch.full_like(numbers_E, len(offsets_E) - 1)
-        firsts_R = firsts_E.scatter_reduce(0, all_rows_E, numbers_E, "amin")[:num_rows]
-        rows_E = all_rows_E.clamp(max=num_rows - 1)
-        there_R = offsets_E[firsts_R] == 0
-        slots_R, counts_R = slots_E[firsts_R], done.counts_E.long()[firsts_R].clamp(min=1)
-        if scratch is not None:
-            there_R &= slots_R != scratch
-            slots_R = torch.where(there_R, slots_R, scratch)
-        stands_E = there_R[rows_E] & (slots_E == slots_R[rows_E]) & (offsets_E < counts_R[rows_E])
+        firsts_R = (offsets_E == 0).nonzero().squeeze(1)
+        rows_E = (offsets_E == 0).cumsum(0) - 1
+        counts_R = done.counts_E.long()[firsts_R].clamp(min=1)
         return Rows(
-            slots_R=slots_R,
+            slots_R=slots_E[firsts_R],
             firsts_R=firsts_R,
             positions_R=done.positions_E[firsts_R],
             counts_R=counts_R,
-            there_R=there_R,
             rows_E=rows_E,
-            stands_E=stands_E,
+            stands_E=offsets_E < counts_R[rows_E],
         )
 
 
@@ -203,16 +186,6 @@ class Window:
     needed_W: Tensor
     stream_WD: Tensor
 
-    def only(self, chosen: Tensor) -> Window:
+    def only_needed(self) -> Window:
+        chosen = self.needed_W.nonzero().squeeze(1)
         return Window(**{name: getattr(self, name)[chosen] for name in self.__dataclass_fields__})
-
-    def spared(self, scratch: int) -> Window:
-        """What is not needed is computed on the scratch row's page."""
-        return Window(
-            rows_W=self.rows_W,
-            steps_W=self.steps_W,
-            slots_W=torch.where(self.needed_W, self.slots_W, scratch),
-            positions_W=torch.where(self.needed_W, self.positions_W, 0),
-            needed_W=self.needed_W,
-            stream_WD=self.stream_WD,
-        )

@@ -119,8 +119,6 @@ class CpuRunner:
                 done,
                 lambda slots, positions: self._attend(slots.numpy(), positions.numpy()),
                 lambda logits_RV, slots_R, before_R: self._draw(logits_RV, slots_R.numpy(), before_R)[0],
-                num_rows=int((entries.offsets_E == 0).sum()),
-                scratch=None,
                 propose=self.propose,
             )
         return replace(drawn, ahead_RK=ahead_RK.numpy()) if self.propose else drawn

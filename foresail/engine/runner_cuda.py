@@ -23,9 +23,11 @@ from foresail.engine.entries import Entries
 from foresail.engine.graph import Graph, GraphKind, Plan, Readback, bucket_of, buckets
 from foresail.engine.kernels.attention import attend_entries, choose_splits
 from foresail.engine.kernels.drawing import draw
+from foresail.engine.kernels.mtp import Layout
 from foresail.engine.kernels.packs import attend_packs, most_packed
 from foresail.engine.kernels.rows import advance, locate
-from foresail.engine.mtp import MtpDrafter, Verified
+from foresail.engine.mtp import Verified
+from foresail.engine.mtp_cuda import CudaMtpDrafter
 from foresail.engine.noise import uniforms
 from foresail.engine.packs import plan_packs, tokens_saved
 from foresail.engine.prefill import PrefillChunk, pack_prefill, tokens_ahead
@@ -72,7 +74,7 @@ class CudaRunner:
             self.cache.routes = RouteCache(shape, num_pages + 1, page_size, model.device)
         self.table = DeviceTable(table, scratch_page=num_pages, device=model.device)
         self.add_pages = self.table.add_pages
-        self.mtp = MtpDrafter(model, self.table.scratch + 1) if mtp else None
+        self.mtp = CudaMtpDrafter(model, self.table.pages_SP, page_size) if mtp else None
         self.propose = False
         self.give_back_memory, self.take_memory = self.cache.give_back_memory, self.cache.take_memory
         self.cache_bytes = self.cache.memory.reserved_bytes
@@ -193,9 +195,8 @@ class CudaRunner:
                 stream_ED=output.ahead, tokens_E=tokens_E, counts_E=drawn_4E[2], positions_E=positions_E
             ),
             self._attend_places,
-            lambda logits_RV, slots_R, before_R: draw_tokens(logits_RV, slots_R.int(), before_R)[0],
+            lambda *read: draw_tokens(*read)[0],
             num_rows=kind.rows,
-            scratch=table.scratch,
             propose=kind.propose,
         )
         if not kind.propose:
@@ -203,13 +204,11 @@ class CudaRunner:
         ahead_KE = F.pad(ahead_RK.t(), (0, len(entries) - kind.rows)).to(drawn_4E.dtype)
         return torch.cat((drawn_4E, ahead_KE))
 
-    def _attend_places(self, slots_W: Tensor, positions_W: Tensor) -> WriteAndAttend:
+    def _attend_places(self, layout: Layout) -> WriteAndAttend:
         """For MTP layers, which compute a row's places anew or behind its last one."""
-        pages_W = self.table.pages_SP[slots_W, positions_W // self.page_size].long()
-        places_W = pages_W * self.page_size + positions_W % self.page_size
-        entries, contexts_W = Entries(slots_W.int(), None, None), (positions_W + 1).int()
+        entries = Entries(layout.slots_W, None, None)
         kind = self._attend_batch_invariant if self.batch_invariant else self._attend
-        return WriteAndAttend(self.cache, places_W, kind(entries, contexts_W))
+        return WriteAndAttend(self.cache, layout.places_W, kind(entries, layout.contexts_W))
 
     def _attend(self, entries: Entries, contexts_E: Tensor) -> Callable[..., Tensor]:
         return partial(

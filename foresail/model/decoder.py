@@ -200,7 +200,7 @@ class Decoder(nn.Module):
     def mtp_heads(self, head_VD: Tensor) -> MtpHeads:
         """The MTP layers with what they share; outside `forward` only where no weight is sharded."""
         return MtpHeads(
-            layers=tuple(self.mtp),
+            layers=tuple(cast(MtpLayer, layer) for layer in self.mtp),
             embed_VD=self.embed.weight,
             head_VD=head_VD,
             rotary=(self.cos, self.sin),

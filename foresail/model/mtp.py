@@ -47,15 +47,19 @@ class MtpLayer(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The stream, and its norm; with `fill` keys and values are written and neither is of use."""
         both_T2D = torch.cat((self.hidden_norm(stream_TD), self.token_norm(token_TD)), dim=1)
-        x_TD = self.block(self.join(both_T2D).float(), cos_Td, sin_Td, attend, fill).value
+        x_TD = self.go_on(both_T2D, cos_Td, sin_Td, attend, fill)
         return x_TD, x_TD if fill else self.norm(x_TD)
+
+    def go_on(self, both_T2D: Tensor, cos_Td: Tensor, sin_Td: Tensor, attend: Any, fill: bool) -> Tensor:
+        """The stream, from state and token side by side."""
+        return self.block(self.join(both_T2D).float(), cos_Td, sin_Td, attend, fill).value
 
 
 @dataclass(frozen=True, kw_only=True)
 class MtpHeads:
     """The MTP layers of a model, with the embedding, the head and the rotary tables that they share with it."""
 
-    layers: tuple[nn.Module, ...]
+    layers: tuple[MtpLayer, ...]
     embed_VD: Tensor
     head_VD: Tensor
     rotary: tuple[Tensor, Tensor]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -23,14 +20,10 @@ from small_engines import (
 )
 from torch import Tensor
 
-from foresail.engine.advance import Drawn
 from foresail.engine.drafts import Drafts
-from foresail.engine.entries import Entries
-from foresail.engine.mtp import MtpDrafter, Verified
 from foresail.engine.noise import uniforms
 from foresail.engine.prefill import PrefillChunk, tokens_ahead
 from foresail.engine.request import Request
-from foresail.engine.runner_cpu import CpuRunner
 from foresail.engine.sampling import draw
 from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
@@ -193,63 +186,6 @@ def test_layers_that_were_not_asked_for_a_while_are_in_step_when_they_are() -> N
     engine.step()
     drafts = engine.mtp_drafts()
     assert drafts.tokens_RK[0, :3].tolist() == reference_drafts(model, request, engine.tokens("row"))
-
-
-class FixedSizes(CpuRunner):
-    """Follows as CUDA's graphs do: entries and rows filled up to a size known beforehand, on a scratch row."""
-
-    def __init__(self, engine: Engine) -> None:
-        size = {"num_pages": engine.num_pages + 1, "page_size": engine.page_size}
-        super().__init__(engine.model, engine.table, **size, batch_invariant=False, mtp=True)
-        self.scratch = len(engine.table.lengths_S) - 1
-        engine.table.pages_SP[self.scratch] = engine.num_pages
-
-    def _look_ahead(
-        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: Drawn
-    ) -> Drawn:
-        more = 3
-
-        def fill_up(array: Any, value: int) -> Tensor:
-            return torch.cat((torch.as_tensor(array), torch.full((more,), value, dtype=torch.int64)))
-
-        done = Verified(
-            stream_ED=torch.cat((stream_ED, stream_ED[:1].expand(more, -1))),
-            tokens_E=fill_up(drawn.tokens_E, 1),
-            counts_E=fill_up(drawn.counts_E, 1),
-            positions_E=fill_up(positions_E, 0),
-        )
-        num_rows = int((entries.offsets_E == 0).sum())
-        ahead_RK = mtp.follow(
-            Entries(fill_up(entries.slots_E, self.scratch), fill_up(entries.offsets_E, 0), None),
-            done,
-            lambda slots, positions: self._attend(slots.numpy(), positions.numpy()),
-            lambda logits_RV, slots_R, before_R: self._draw(logits_RV, slots_R.numpy(), before_R)[0],
-            num_rows=num_rows + 2,
-            scratch=self.scratch,
-            propose=self.propose,
-        )
-        return replace(drawn, ahead_RK=ahead_RK.numpy())
-
-
-@pytest.mark.parametrize("layers", [1, 3])
-def test_sizes_known_beforehand_give_the_same_drafts(layers: int) -> None:
-    asked, requests = small_engine(MODELS[layers], mtp=True, max_running=9), mixed_requests()[16:]
-    fixed = small_engine(MODELS[layers], mtp=True, max_running=9)
-    fixed.runner = fixed.admission.runner = FixedSizes(fixed)
-    fixed.free_slots.remove(8)
-    for engine in (asked, fixed):
-        engine.ask_for_drafts()
-        for request in requests:
-            engine.add(request)
-    steps = 0
-    while asked.busy:
-        drafts, others = asked.mtp_drafts(), fixed.mtp_drafts()
-        assert drafts.slots_R.tolist() == others.slots_R.tolist()
-        assert drafts.tokens_RK.tolist() == others.tokens_RK.tolist()
-        for engine in (asked, fixed):
-            engine.step(drafts)
-        steps += 1
-    assert steps > 5 and len(requests) == 7
 
 
 def test_right_drafts_save_steps() -> None:
