@@ -40,13 +40,18 @@ FILL = 0.75  # of a tile, by the mean: more, and too many experts need a second 
 
 
 def gated_products(
-    x_TK: Tensor, gate_up_ENK: Tensor, order_P: Tensor, ends_E: Tensor, num_active: int
+    x_TK: Tensor,
+    gate_up_ENK: Tensor,
+    order_P: Tensor,
+    ends_E: Tensor,
+    num_active: int,
+    tile: Tile | None = None,
 ) -> Tensor:
     """silu(gate x) * up x of every pair, whose token's row is read where it lies."""
     experts, double, depth = gate_up_ENK.shape
     inner, pairs = double // 2, order_P.numel()
     out_PI = x_TK.new_empty(pairs, inner)
-    tile = choose_tile(GATED_TILES, pairs, experts, x_TK.dtype)
+    tile = tile or choose_tile(GATED_TILES, pairs, experts, x_TK.dtype)
     row_tiles = most_tiles(tile, pairs, experts)
     if pairs:
         gated_kernel[(row_tiles * count_blocks(inner, tile.columns),)](
