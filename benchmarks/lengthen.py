@@ -86,8 +86,8 @@ SIZES = {
         },
         vocab_size=8192,
         length=512,
-        first_tokens=120_000_000,
-        second_tokens=60_000_000,
+        first_tokens=100_000_000,
+        second_tokens=45_000_000,
         batch_tokens=32_768,  # many updates: heads that look things up take thousands
         lr=1e-3,
         needles=(90_000, 18_000),
@@ -232,7 +232,7 @@ def first_run(out: Path, size: Size, options: argparse.Namespace) -> Pretrain:
     }
     tokens = options.first_tokens or size.first_tokens
     stage = {
-        "data": mixture(out, "short-needles"),
+        "data": mixture(out, "short-needles", 0.4),
         "tokens": tokens,
         "length": size.length,
         "batch_tokens": size.batch_tokens,
@@ -248,14 +248,14 @@ def second_run(out: Path, size: Size, options: argparse.Namespace, first: Outcom
     tokens = options.second_tokens or size.second_tokens
     length = size.length * FACTOR
     stage = {
-        "data": mixture(out, "long-needles"),
+        "data": mixture(out, "long-needles", 0.3),
         "tokens": tokens,
         "length": length,
         "batch_tokens": max(length, size.batch_tokens),
         "long_share": 0.6,
         "long_from": size.length,
         "rope_theta": options.rope_theta,
-        "lr": size.lr / 2,
+        "lr": size.lr / 3,
         "warmup_tokens": tokens // 20,
         "decay": "cosine",
         "final_lr": size.lr / 30,
@@ -263,8 +263,9 @@ def second_run(out: Path, size: Size, options: argparse.Namespace, first: Outcom
     return recipe("second", out, size, options, {"path": str(first.checkpoint)}, stage, length)
 
 
-def mixture(out: Path, needles: str) -> list[Figures]:
-    shares = {"texts": 0.5, needles: 0.5}
+def mixture(out: Path, needles: str, texts: float) -> list[Figures]:
+    """`texts`: their share of the tokens. There are few, which must not be learned by heart."""
+    shares = {"texts": texts, needles: 1 - texts}
     return [{"source": str(out / "corpora" / name), "weight": share} for name, share in shares.items()]
 
 

@@ -194,16 +194,16 @@ def _lay_out(
 
     if row == 0:  # entries of no row at all
         nobody = (number >= num_rows) & (every < entries)
-        place = num_rows * KEPT + every
-        page = tl.load(pages + scratch.to(tl.int64) * page_stride).to(tl.int64)
+        filler = num_rows * KEPT + every
+        spare = tl.load(pages + scratch.to(tl.int64) * page_stride).to(tl.int64)
         zeros = tl.full((ENTRIES,), 0, tl.int64)
-        tl.store(place_slots + place, (zeros + scratch).to(tl.int32), nobody)
-        tl.store(place_positions + place, zeros, nobody)
-        tl.store(place_places + place, zeros + page * PAGE_SIZE, nobody)
-        tl.store(place_contexts + place, (zeros + 1).to(tl.int32), nobody)
-        tl.store(place_rows + place, zeros, nobody)
+        tl.store(place_slots + filler, (zeros + scratch).to(tl.int32), nobody)
+        tl.store(place_positions + filler, zeros, nobody)
+        tl.store(place_places + filler, zeros + spare * PAGE_SIZE, nobody)
+        tl.store(place_contexts + filler, (zeros + 1).to(tl.int32), nobody)
+        tl.store(place_rows + filler, zeros, nobody)
         for layer in tl.static_range(KEPT + 1):
-            tl.store(place_tokens + layer * num_places + place, zeros, nobody)
+            tl.store(place_tokens + layer * num_places + filler, zeros, nobody)
 
 
 def join_inputs(
