@@ -93,7 +93,7 @@ def nearest_multiples(number: int, divisor: int) -> str:
     return f"{below} or {below + divisor}" if below else f"{below + divisor}"
 
 
-def sampling_mistakes(sampling: parts.Sampling, reward: Reward, loss: parts.Loss) -> Iterator[str]:
+def sampling_mistakes(sampling: parts.Sampling, reward: Reward) -> Iterator[str]:
     if sampling.temperature == 0:
         yield "sampling.temperature 0 gives equal samples, so nothing to learn; try 1.0"
     if reward.overlong_buffer >= sampling.max_new_tokens:
@@ -101,6 +101,9 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward, loss: parts.Loss
             f"reward.overlong_buffer {reward.overlong_buffer} is not below sampling.max_new_tokens "
             f"{sampling.max_new_tokens}; try {sampling.max_new_tokens // 5}"
         )
+
+
+def old_logprob_mistakes(sampling: parts.Sampling, loss: parts.Loss) -> Iterator[str]:
     if loss.old_logprobs == "engine" and sampling.truncates:
         yield (
             "with top_p, top_k or min_p the engine samples from a cut distribution that the loss does "
@@ -110,6 +113,25 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward, loss: parts.Loss
         yield (
             "loss.importance_cap weighs the trainer's log-probabilities against the engine's, so it "
             'needs both; set loss.old_logprobs = "trainer"'
+        )
+
+
+def stale_loss_mistakes(rollout: parts.Rollout, loss: parts.Loss) -> Iterator[str]:
+    if rollout.staleness and loss.importance_cap is None:
+        yield (
+            "samples of rollout.staleness = 1 are of older weights, which the loss must make up for; set "
+            'loss.importance_cap = 2 and loss.old_logprobs = "trainer"'
+        )
+
+
+def reference_mistakes(
+    loss: parts.Loss, model: parts.Model, lora: parts.Lora | None, cluster: Cluster
+) -> Iterator[str]:
+    if cluster.ranks > 1 and loss.kl_weight > 0 and lora is not None and loss.reference is None:
+        where = model.path or "a checkpoint of the starting model"
+        yield (
+            "on several ranks the model below low-rank pairs cannot be the reference as well; set "
+            f'loss.reference = "{where}", or cluster.ranks = 1'
         )
 
 

@@ -18,7 +18,7 @@ from foresail.evaluation.results import ProblemResult
 from foresail.evaluation.run import Examiner, evaluate, ignore
 from foresail.recipe.parts import Sampling
 from foresail.recipe.reward import Reward
-from foresail.recipe.rl import Rl
+from foresail.recipe.rollout_stage import RolloutStage
 from foresail.recipe.sources import HeldOut, reward_for
 from foresail.records import Verdict
 from foresail.rewards.grading import Grading
@@ -42,7 +42,9 @@ class HeldOutSet:
         return self.settings.name or source
 
 
-def load_held_out(recipe: Rl, reader: Reader, gradings: Mapping[Reward, Grading]) -> list[HeldOutSet]:
+def load_held_out(
+    recipe: RolloutStage, reader: Reader, gradings: Mapping[Reward, Grading]
+) -> list[HeldOutSet]:
     sets = []
     for settings in recipe.eval:
         reward = reward_for(settings, recipe.reward)

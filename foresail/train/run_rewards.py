@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from foresail.recipe.reward import Reward
-from foresail.recipe.rl import Rl
+from foresail.recipe.rollout_stage import RolloutStage, Sampled
 from foresail.recipe.sources import named, reward_for
 from foresail.rewards.by_source import open_gradings
 from foresail.rewards.columns import check_columns
@@ -20,7 +20,7 @@ Gradings = Mapping[Reward, Grading]
 
 
 @contextmanager
-def open_rewards(recipe: Rl) -> Iterator[Gradings]:
+def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
     """Loaded, and with all columns that reward functions want, before the model is.
 
     There is one for every source that is learned from, or measured on while learning.
@@ -38,7 +38,7 @@ def open_rewards(recipe: Rl) -> Iterator[Gradings]:
         yield gradings
 
 
-def keep_rewards(session: Session[Rl], gradings: Gradings, *, changed: bool) -> None:
+def keep_rewards(session: Session[Sampled], gradings: Gradings, *, changed: bool) -> None:
     """Hold the files of reward functions against those the run began with; `changed`: they may be others."""
     functions = dict.fromkeys(function for reward in gradings for function in reward.functions.values())
     session.progress, others = same_rewards(session.progress, functions, may_change=changed)
@@ -50,7 +50,7 @@ def keep_rewards(session: Session[Rl], gradings: Gradings, *, changed: bool) -> 
         session.run.append_timeline(event)
 
 
-def tell_of_prints(session: Session[Rl], gradings: Gradings) -> None:
+def tell_of_prints(session: Session[Sampled], gradings: Gradings) -> None:
     for grading in gradings.values():
         if grading.prints is not None and (line := grading.prints.news()) is not None:
             session.display.note(line)
