@@ -15,7 +15,7 @@ from foresail.data.reader import Reader
 from foresail.data.selection.selection import check_supply
 from foresail.recipe.parts import Problems
 from foresail.recipe.rollout_stage import RolloutStage
-from foresail.recipe.sources import named, reward_for
+from foresail.recipe.sources import as_graded, named, reward_for
 from foresail.records import Problem
 
 
@@ -25,6 +25,7 @@ def look_at_problems(
     """Training data first, then the sets that are measured on."""
     learned = dict(named("data", recipe.data))
     sources = learned | dict(named("eval", recipe.eval if recipe.eval_every else ()))
+    sources = {key: as_graded(source, recipe.reward) for key, source in sources.items()}
     limit = prompt_limit(recipe.max_prompt_tokens)
     room_for = partial(set_lengths, recipe=recipe, max_context=max_context)
     problems: dict[str, list[Problem]] = {}

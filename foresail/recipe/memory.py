@@ -55,6 +55,7 @@ class Memory:
     logits: int
     kv_cache: int
     reference: int
+    teacher: int = 0
     critic: int = 0
     engine_weights: int = 0
     shared: int = 0
@@ -63,7 +64,8 @@ class Memory:
     def standing(self) -> int:
         """What is held from the first step to the last; the other parts come and go with a micro-batch."""
         trained = self.weights + self.gradients + self.optimizer
-        return trained + self.kv_cache + self.reference + self.critic + self.engine_weights
+        others = self.reference + self.teacher + self.critic + self.engine_weights
+        return trained + self.kv_cache + others
 
     @property
     def total(self) -> int:
@@ -81,7 +83,7 @@ class Memory:
         gpus, micro_batches = (ranks, 1) if device == "cuda" else (1, ranks)
         shards = {
             name: -(-getattr(self, name) // gpus)
-            for name in ("weights", "gradients", "optimizer", "reference", "critic")
+            for name in ("weights", "gradients", "optimizer", "reference", "teacher", "critic")
         }
         passing = {name: getattr(self, name) * micro_batches for name in ("activations", "logits")}
         lent = min(self.kv_cache, shards["gradients"] + sum(passing.values())) if self.shared else 0
@@ -94,6 +96,7 @@ class ExtraMemory:
 
     kv_cache: int = 0
     reference: int = 0
+    teacher: int = 0
     critic: int = 0
     engine_weights: int = 0  # a copy of the policy's, for engines that do not read what is trained
     lends: bool = True  # whether the cache can have its memory in turn with updates

@@ -122,6 +122,11 @@ class Reward(Part):
         return self.grader not in (*GRADERS, NO_GRADER, ENVIRONMENT)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing is graded, so that every response has the same reward."""
+        return self.grader == NO_GRADER and not self.terms
+
+    @property
     def asks_environment(self) -> bool:
         return ENVIRONMENT in (self.grader, *(term.grader for term in self.terms))
 
@@ -143,10 +148,7 @@ class Reward(Part):
 
     @model_validator(mode="after")
     def check_grader(self) -> Self:
-        if self.grader == NO_GRADER:
-            if not self.terms:
-                raise ValueError('grader "none" leaves no reward; add [[reward.terms]], or name a grader')
-        else:
+        if self.grader != NO_GRADER:
             check_grader_name(self.grader)
         if self.grader not in GRADERS and (self.wrong, self.correct) != (0.0, 1.0):
             gives = "a reward of terms" if self.grader == NO_GRADER else name_of(self.grader)

@@ -21,6 +21,7 @@ from foresail.recipe.rl_checks import (
     loss_warnings,
     old_logprob_mistakes,
     reference_mistakes,
+    reward_mistakes,
     split_mistakes,
     stale_loss_mistakes,
 )
@@ -29,6 +30,7 @@ from foresail.recipe.router import OptionalRouter
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import HeldOuts, Sources
 from foresail.recipe.stage import optimizer_mistakes
+from foresail.recipe.teacher import WeighedTeacher, teacher_bytes, teacher_mistakes, teacher_refusals
 
 
 class Rl(RolloutStage):
@@ -70,6 +72,9 @@ class Rl(RolloutStage):
     credit: Credit = Credit()
     critic: parts.Critic | None = Field(None, description="for advantage.kind = gae")
     loss: parts.Loss = parts.Loss()
+    teacher: WeighedTeacher | None = Field(
+        None, description="a model to come close to beside the rewards; none: rewards alone"
+    )
     reward: Reward = Reward()
     dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
     rollout: parts.Rollout = parts.Rollout()
@@ -92,7 +97,10 @@ class Rl(RolloutStage):
         advantage, dynamic_sampling = self.advantage.kind, self.dynamic_sampling
         if self.critic is not None:
             yield from optimizer_mistakes(self.model, self.critic.optimizer, "critic.optimizer")
+        yield from reward_mistakes(self.reward, [source.grader for source in self.data])
         yield from loss_mistakes(self.loss)
+        if self.teacher is not None:
+            yield from teacher_mistakes(self.teacher)
         yield from critic_mistakes(self.critic, advantage, self.steps)
         yield from credit_mistakes(self.credit, advantage, self.steps)
         yield from group_mistakes(
@@ -117,13 +125,15 @@ class Rl(RolloutStage):
         pulled = self.loss.kl_weight > 0 and (self.lora is None or self.loss.reference is not None)
         reference = shape.num_parameters * VALUE_BYTES[dtype] if pulled else 0
         more = super().extra_memory(shape, dtype)
-        return replace(more, reference=reference, critic=critic, learners=learners)
+        teacher = teacher_bytes(self.teacher, dtype, self.max_length)
+        return replace(more, reference=reference, teacher=teacher, critic=critic, learners=learners)
 
     def refusals(self, num_records: int | None) -> Iterator[str]:
         yield from super().refusals(num_records)
         if self.critic is not None:
             yield from second_model_refusals("critic.path", self.critic.path, self.max_length)
         yield from second_model_refusals("loss.reference", self.loss.reference, self.max_length)
+        yield from teacher_refusals(self.teacher, self.max_length)
 
     def warnings(self) -> Iterator[str]:
         yield from super().warnings()

@@ -135,6 +135,12 @@ def reference_mistakes(
         )
 
 
+def reward_mistakes(reward: Reward, graders: Sequence[Function | None]) -> Iterator[str]:
+    """Of a stage that learns from rewards; sources may have `graders` of their own."""
+    if reward.model_copy(update={"grader": NO_GRADER}).is_empty and (reward.is_empty or NO_GRADER in graders):
+        yield 'reward: grader "none" leaves no reward; add [[reward.terms]], or name a grader'
+
+
 def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:
     """What goes by right and wrong, where no grader says so."""
     if reward.grader != NO_GRADER:

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, Field, Strict, ValidationError
 
 from foresail.recipe.inputs import count_records, default_name
 from foresail.recipe.keys import OneOrMore
 from foresail.recipe.parts import Part, Problems, SourceName, TooLong
-from foresail.recipe.reward import GRADERS, Reward
+from foresail.recipe.reward import GRADERS, NO_GRADER, Reward
 
 Weight = Annotated[
     float | None,
@@ -73,6 +73,7 @@ HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMo
 Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
 
 Source: TypeAlias = Problems | Conversations
+AnyProblems = TypeVar("AnyProblems", bound=Problems)
 
 
 class Labelled(Protocol):
@@ -124,6 +125,12 @@ def reward_for(source: Problems, reward: Reward) -> Reward:
     return Reward.model_validate(
         {**given, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else given
     )
+
+
+def as_graded(source: AnyProblems, reward: Reward) -> AnyProblems:
+    """The source with the recipe's grader "none" as its own: then its problems need no answers."""
+    inherits = source.grader is None and reward.grader == NO_GRADER
+    return source.model_copy(update={"grader": NO_GRADER}) if inherits else source
 
 
 def count_rows(source: Source) -> int | None:

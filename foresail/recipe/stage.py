@@ -162,6 +162,7 @@ class Stage(CheckedPart):
             logits=logits,
             kv_cache=extra.kv_cache,
             reference=extra.reference,
+            teacher=extra.teacher,
             critic=extra.critic,
             engine_weights=extra.engine_weights,
             shared=min(extra.kv_cache, gradients + activations + logits)

@@ -43,6 +43,11 @@ STAGES = {
         function="foresail.train.rl:run_rl",
         help="Reinforcement learning with verifiable rewards.",
     ),
+    "distill": StageEntry(
+        recipe="foresail.recipe.distill:Distill",
+        function="foresail.train.distill:run_distill",
+        help="On-policy distillation: the student samples, a teacher scores.",
+    ),
 }
 
 

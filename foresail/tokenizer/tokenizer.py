@@ -85,6 +85,10 @@ class Tokenizer:
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         return self._core.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
+    def vocabulary(self) -> dict[str, int]:
+        """The id of every token, special ones included."""
+        return self._core.get_vocab(with_added_tokens=True)
+
     def token_bytes(self) -> list[bytes]:
         """What each id adds to a text, in UTF-8; b"" where there is no such token."""
         return token_bytes(self._core)

@@ -48,6 +48,17 @@ def same_reference(progress: Progress, path: str | None, reference: Decoder) -> 
     return replace(progress, reference=now)
 
 
+def same_teacher(progress: Progress, path: str, teacher: Decoder) -> Progress:
+    """As the reference, the teacher is read again at every start."""
+    now = f"{checksum(teacher):016x}"
+    if progress.teacher not in ("", now):
+        raise ValueError(
+            f"{path} is not the teacher that this run began with (checksum {now}, not {progress.teacher}); bring "
+            "back those weights, in the same model.dtype, or start a new run from the checkpoint"
+        )
+    return replace(progress, teacher=now)
+
+
 def same_rewards(
     progress: Progress, functions: Iterable[Function], *, may_change: bool
 ) -> tuple[Progress, list[str]]:

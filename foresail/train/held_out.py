@@ -19,7 +19,7 @@ from foresail.evaluation.run import Examiner, evaluate, ignore
 from foresail.recipe.parts import Sampling
 from foresail.recipe.reward import Reward
 from foresail.recipe.rollout_stage import RolloutStage
-from foresail.recipe.sources import HeldOut, reward_for
+from foresail.recipe.sources import HeldOut, as_graded, reward_for
 from foresail.records import Verdict
 from foresail.rewards.grading import Grading
 from foresail.rollout.fleet import Fleet
@@ -49,7 +49,9 @@ def load_held_out(
     for settings in recipe.eval:
         reward = reward_for(settings, recipe.reward)
         examiner = Examiner(tokenizer=reader.tokenizer, reward=reward, grading=gradings[reward])
-        problems = mix_problems([settings], reader, recipe.max_prompt_tokens).entries
+        problems = mix_problems(
+            [as_graded(settings, recipe.reward)], reader, recipe.max_prompt_tokens
+        ).entries
         sets.append(HeldOutSet(settings=settings, problems=problems, examiner=examiner))
     check_names(sets)
     return sets

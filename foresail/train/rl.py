@@ -23,6 +23,7 @@ from foresail.train.policy_update import update_policy
 from foresail.train.reference import open_reference
 from foresail.train.rollout_run import open_run
 from foresail.train.session import Outcome
+from foresail.train.teacher import open_teacher
 from foresail.train.trainer import Trainer
 from foresail.train.turn_credit import check_hint
 
@@ -51,5 +52,6 @@ def run_rl(
 
 
 def open_other_models(trainer: Trainer[Rl]) -> None:
-    """Besides the policy, on every rank: what a loss pulls towards, and a critic."""
+    """Besides the policy, on every rank: what a loss pulls towards, a critic, and a teacher."""
     trainer.reference, trainer.critic = open_reference(trainer), open_critic(trainer)
+    trainer.teacher = open_teacher(trainer, trainer.recipe.teacher)

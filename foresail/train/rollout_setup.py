@@ -14,7 +14,7 @@ from foresail.data.reader import Reader
 from foresail.data.selection.selection import check_supply, name_sources
 from foresail.data.selection.supply import Supply, open_supply
 from foresail.recipe.rollout_stage import Sampled
-from foresail.recipe.sources import reward_for
+from foresail.recipe.sources import as_graded, reward_for
 from foresail.records import Group, Problem
 from foresail.rewards.by_source import RewardsBySource
 from foresail.rollout.build import build_fleet
@@ -74,7 +74,8 @@ def prepare(
     told = Reader(session.tokenizer) if episodes is None else episodes.reader(session.tokenizer)
     reader = reader if reader is not None and reader.says_the_same(told) else told
     tokenizer = session.tokenizer = told.tokenizer
-    mixture = mix_problems(recipe.data, reader, recipe.max_prompt_tokens)
+    sources = [as_graded(source, recipe.reward) for source in recipe.data]
+    mixture = mix_problems(sources, reader, recipe.max_prompt_tokens)
     problems = mixture.entries
     if mixture.dropped:
         limit = f"max_prompt_tokens {recipe.max_prompt_tokens}"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from foresail.recipe.reward import Reward
 from foresail.recipe.rollout_stage import RolloutStage, Sampled
-from foresail.recipe.sources import named, reward_for
+from foresail.recipe.sources import as_graded, named, reward_for
 from foresail.rewards.by_source import open_gradings
 from foresail.rewards.columns import check_columns
 from foresail.rewards.grading import Grading
@@ -27,6 +27,7 @@ def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
     """
     measured = recipe.eval if recipe.eval_every else ()
     sources = {**dict(named("data", recipe.data)), **dict(named("eval", measured))}
+    sources = {place: as_graded(source, recipe.reward) for place, source in sources.items()}
     rewards = {place: reward_for(source, recipe.reward) for place, source in sources.items()}
     folder = recipe.run.folder
     with (

@@ -23,9 +23,11 @@ from foresail.model.router import CHOSEN_EXPERTS
 from foresail.model.shards import local, shard
 from foresail.recipe.parts import Critic as CriticSettings
 from foresail.recipe.parts import Lora, Loss, Optimizer
+from foresail.recipe.teacher import DivergenceKind, Teacher
 from foresail.records import Group, Problem, Sample, TrainSequence, Verdict
 from foresail.train.critic import Critic
 from foresail.train.dealing import pack_share
+from foresail.train.distill import exact_loss, sampled_loss
 from foresail.train.gradients import GradientSums
 from foresail.train.learner import Learner
 from foresail.train.mtp import MtpLoss
@@ -33,7 +35,7 @@ from foresail.train.policy_update import add_logprobs, batch_loss
 from foresail.train.scoring import score_sequences
 from foresail.train.step import LossOfBatch, NonFiniteLoss, token_loss, train_step
 from foresail.train.turn_credit import uniform_advantages
-from foresail.train.updates import compute_advantages, pack_groups
+from foresail.train.updates import compute_advantages, pack_groups, pack_sequences, plain_sequences
 from foresail.world import World
 
 CPU = torch.device("cpu")
@@ -193,6 +195,31 @@ def mtp_update(world: World) -> Found:
     return {name: value for name, value in found.items() if not name.startswith("mtp/top1")}
 
 
+def distill_update(world: World, divergence: str, **model: bool) -> Found:
+    """A student with a teacher of another width, whose head has rows that the student's has not."""
+    batches = pack_sequences(
+        plain_sequences(make_groups(2)),
+        aggregation="token-mean",
+        max_new_tokens=9,
+        micro_batch_tokens=40,
+        device=CPU,
+        world=world,
+    )
+    settings = Teacher(path="", divergence=divergence)  # type: ignore[arg-type]
+    loss = sampled_loss if divergence == "sampled" else exact_loss
+    measured = partial(loss, teacher=make_teacher(world), settings=settings, temperature=0.9)
+    return find(world, make_model(world, **model), batches, measured)
+
+
+@cache
+def make_teacher(world: World) -> Decoder:
+    shape = SHAPE.model_copy(update={"hidden_size": 20, "vocab_size": VOCABULARY + 2})
+    model = small_model(seed=4, shape=shape).requires_grad_(False)
+    if world.mesh is not None:
+        shard(model, world.mesh)
+    return model
+
+
 def critic_update(world: World, kind: str, groups: int = 4) -> Found:
     """Two updates of a critic, for the first one's values are all 0; and the advantages that it found."""
     policy = make_model(world)
@@ -269,6 +296,9 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
         partial(policy_update, groups=2, samples=2, experts=True, replay=True, recompute=True),
     )
     yield "MTP", mtp_update
+    for divergence in get_args(DivergenceKind):
+        yield f"distilled {divergence}", partial(distill_update, divergence=divergence)
+    yield "distilled with experts", partial(distill_update, divergence="reverse", experts=True)
     yield "critic", partial(critic_update, kind="model")
     yield "critic's head", partial(critic_update, kind="head")
     yield "critic of few", partial(critic_update, kind="model", groups=1)
@@ -304,6 +334,7 @@ def shared_cases(size: int) -> list[str]:
             "SFT with experts",
             "replayed experts",
             "critic",
+            "distilled",
             "one sample",
             "scores",
             "culprit",
