@@ -19,8 +19,8 @@ from foresail.data.reader import Reader
 from foresail.recipe.rl import Rl
 from foresail.rollout.collect import gradable, teaches
 from foresail.train.critic import open_critic
+from foresail.train.kl_reference import open_reference
 from foresail.train.policy_update import update_policy
-from foresail.train.reference import open_reference
 from foresail.train.rollout_run import open_run
 from foresail.train.session import Outcome
 from foresail.train.teacher import open_teacher
