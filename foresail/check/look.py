@@ -16,6 +16,7 @@ from typing import Any
 from foresail.check.chats import look_at_chats
 from foresail.check.environment import look_at_environment
 from foresail.check.finding import Finding, note, refusal
+from foresail.check.pairs import look_at_pairs
 from foresail.check.teacher import look_at_taught_problems
 from foresail.data.reader import Reader
 from foresail.recipe.inputs import check_tokenizer
@@ -29,6 +30,7 @@ LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {
     "rl": look_at_taught_problems,
     "sft": look_at_chats,
     "distill": look_at_taught_problems,
+    "dpo": look_at_pairs,
 }
 # Whose prompts tell of more than the data does.
 PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {

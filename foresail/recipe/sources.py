@@ -67,12 +67,38 @@ class Conversations(Part):
         return self.name or default_name(self.source)
 
 
+class HeldOutPreferences(Part):
+    """Preference pairs kept from training, to measure by."""
+
+    source: str = Field(description="JSONL or parquet of pairs: a better and a worse answer to one prompt")
+    name: SourceName | None = Field(None, description="what its counts are called; default: the file's name")
+    limit: int | None = Field(None, gt=0, description="use only the first so many rows")
+    too_long: TooLong = Field(
+        "error", description="pairs with an answer beyond max_length: refuse to run, or leave them out"
+    )
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
+
+
+class Preferences(HeldOutPreferences):
+    """Preference pairs to learn from."""
+
+    weight: Weight = None
+    epochs: Epochs = None
+
+
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
 Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(OneOrMore())]
 HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
 Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+PairSources = Annotated[tuple[Preferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+HeldOutPairs = Annotated[
+    tuple[HeldOutPreferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))
+]
 
-Source: TypeAlias = Problems | Conversations
+Source: TypeAlias = Problems | Conversations | HeldOutPreferences
 AnyProblems = TypeVar("AnyProblems", bound=Problems)
 
 
@@ -145,7 +171,7 @@ def count_all(sources: Sequence[Source]) -> int | None:
 
 
 def supply_warnings(
-    sources: Sequence[ProblemSource] | Sequence[Conversations], drawn: int, unit: str
+    sources: Sequence[ProblemSource] | Sequence[Conversations] | Sequence[Preferences], drawn: int, unit: str
 ) -> Iterator[str]:
     """Where every source has an end, and together they have less than the run draws."""
     ends = [

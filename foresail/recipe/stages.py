@@ -25,6 +25,7 @@ class StageEntry:
     recipe: str
     function: str
     help: str
+    command: str = ""  # that runs it, where that is another stage's; default: its own name
 
 
 STAGES = {
@@ -38,6 +39,11 @@ STAGES = {
         function="foresail.train.sft:run_sft",
         help="Supervised fine-tuning on conversations.",
     ),
+    "dpo": StageEntry(
+        recipe="foresail.recipe.dpo:Dpo",
+        function="foresail.train.dpo:run_dpo",
+        help="Preference optimisation (DPO) on pairs of a better and a worse answer.",
+    ),
     "rl": StageEntry(
         recipe="foresail.recipe.rl:Rl",
         function="foresail.train.rl:run_rl",
@@ -49,6 +55,11 @@ STAGES = {
         help="On-policy distillation: the student samples, a teacher scores.",
     ),
 }
+
+
+def command_of(stage: str) -> str:
+    """The command that runs a stage's recipes; the recipe's key `stage` tells them apart."""
+    return STAGES[stage].command or stage
 
 
 def recipe_type(stage: str) -> type[Stage]:
