@@ -83,6 +83,42 @@ def dpo(
     return train("dpo", recipe, given | settings, tokenizer)
 
 
+def online_dpo(
+    model: Any = None,
+    data: Source | None = None,
+    reward: Reward | Mapping[str, Any] | Sequence[Reward | Mapping[str, Any]] | None = None,
+    steps: int | None = None,
+    *,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """Preference optimisation on pairs of the model's own samples; see `rl` for the keywords."""
+    given = {"model": model, "data": data, "reward": reward, "steps": steps, "eval": eval, "run": run}
+    return train("online-dpo", recipe, given | settings, tokenizer)
+
+
+def distill(
+    model: Any = None,
+    teacher: str | Path | Mapping[str, Any] | None = None,
+    data: Source | None = None,
+    steps: int | None = None,
+    *,
+    reward: Reward | Mapping[str, Any] | None = None,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """On-policy distillation from `teacher`, a checkpoint; see `rl` for the keywords. A reward only measures."""
+    named = {"path": str(teacher)} if isinstance(teacher, str | Path) else teacher
+    given = {"model": model, "teacher": named, "data": data, "steps": steps, "reward": reward}
+    return train("distill", recipe, {**given, "eval": eval, "run": run, **settings}, tokenizer)
+
+
 def pretrain(
     model: Any = None,
     stages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
@@ -119,7 +155,8 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
     """Make the recipe, write what was given as objects, look at all of it, and run it."""
     given, name = read_source(source)
     if given.setdefault("stage", stage) != stage:
-        raise RecipeError(f"{name} is a recipe for {given['stage']}; call foresail.{given['stage']}")
+        function = str(given["stage"]).replace("-", "_")
+        raise RecipeError(f"{name} is a recipe for {given['stage']}; call foresail.{function}")
     settings = {key.replace("__", "."): value for key, value in settings.items() if value is not None}
     choose_run(given, settings, stage)
     files = GivenFiles(Path(given["run"]["root"]) / given["run"]["name"])

@@ -17,6 +17,7 @@ from foresail.check.chats import look_at_chats
 from foresail.check.environment import look_at_environment
 from foresail.check.finding import Finding, note, refusal
 from foresail.check.pairs import look_at_pairs
+from foresail.check.problems import look_at_problems
 from foresail.check.teacher import look_at_taught_problems
 from foresail.data.reader import Reader
 from foresail.recipe.inputs import check_tokenizer
@@ -30,12 +31,14 @@ LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {
     "rl": look_at_taught_problems,
     "sft": look_at_chats,
     "distill": look_at_taught_problems,
+    "online-dpo": look_at_problems,
     "dpo": look_at_pairs,
 }
 # Whose prompts tell of more than the data does.
 PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {
     "rl": look_at_environment,
     "distill": look_at_environment,
+    "online-dpo": look_at_environment,
 }
 
 

@@ -49,6 +49,12 @@ STAGES = {
         function="foresail.train.rl:run_rl",
         help="Reinforcement learning with verifiable rewards.",
     ),
+    "online-dpo": StageEntry(
+        recipe="foresail.recipe.online_dpo:OnlineDpo",
+        function="foresail.train.online_dpo:run_online_dpo",
+        help="Preference optimisation on pairs of the model's own samples.",
+        command="dpo",
+    ),
     "distill": StageEntry(
         recipe="foresail.recipe.distill:Distill",
         function="foresail.train.distill:run_distill",

@@ -19,6 +19,7 @@ from foresail.data.selection.lineup import WHOLE
 from foresail.data.selection.supply import Supply, draw, open_supply
 from foresail.model.determinism import deterministic
 from foresail.recipe.dpo import Dpo
+from foresail.recipe.online_dpo import OnlineDpo
 from foresail.records import TrainPair
 from foresail.train.checkpoint import Progress
 from foresail.train.dealing import describe_shares
@@ -181,7 +182,7 @@ def release_reference(trainer: Trainer[Dpo]) -> None:
     trainer.reference = None
 
 
-def ask_reference(trainer: Trainer[Dpo], pairs: Sequence[TrainPair]) -> list[Logprobs]:
+def ask_reference(trainer: Trainer[Dpo] | Trainer[OnlineDpo], pairs: Sequence[TrainPair]) -> list[Logprobs]:
     assert trainer.reference is not None
     return score_pairs(
         trainer.reference,
@@ -192,7 +193,7 @@ def ask_reference(trainer: Trainer[Dpo], pairs: Sequence[TrainPair]) -> list[Log
     )
 
 
-def compared(trainer: Trainer[Dpo], pairs: Sequence[TrainPair]) -> Sequence[TrainPair]:
+def compared(trainer: Trainer[Dpo] | Trainer[OnlineDpo], pairs: Sequence[TrainPair]) -> Sequence[TrainPair]:
     """With what the reference says of them, where it is not known yet."""
     return pairs if trainer.reference is None else with_reference(pairs, ask_reference(trainer, pairs))
 

@@ -26,6 +26,7 @@ from foresail.model.lora import base_of
 from foresail.model.shards import everywhere_whole
 from foresail.model.weights import tensor_checksum
 from foresail.recipe.dpo import Dpo
+from foresail.recipe.online_dpo import OnlineDpo
 from foresail.records import TrainPair
 from foresail.runlog.atomic import write_aside
 from foresail.train.learner import arrangement
@@ -39,7 +40,7 @@ KEY_BYTES = 16
 Logprobs = tuple[float, float]  # of the chosen and of the rejected answer
 
 
-def open_reference(trainer: Trainer[Dpo]) -> Decoder:
+def open_reference(trainer: Trainer[Dpo] | Trainer[OnlineDpo]) -> Decoder:
     """The starting model, or another one. Before the first update it is the policy itself; with LoRA it is there
     below the pairs.
     """
@@ -62,7 +63,7 @@ def open_reference(trainer: Trainer[Dpo]) -> Decoder:
     return model.requires_grad_(False)
 
 
-def name_reference(recipe: Dpo) -> str:
+def name_reference(recipe: Dpo | OnlineDpo) -> str:
     return recipe.reference.path or recipe.model.path or "the fresh model"
 
 
