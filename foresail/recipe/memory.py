@@ -146,10 +146,11 @@ def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Devic
     """At the most, as if every token carried a loss: a chunk's float32 logits, on a CPU twice on the way to
     their entropy, and in the backward pass their gradient, the head's, and those of the states it saw.
     """
-    chunk = min(tokens * shape.vocab_size, max(MOST_LOGITS[device], shape.vocab_size))
+    rows = shape.head_rows or shape.vocab_size
+    chunk = min(tokens * rows, max(MOST_LOGITS[device], rows))
     forward = chunk * (FLOAT32 if device == "cuda" else 2 * FLOAT32)
     backward = chunk * (FLOAT32 + value_bytes if device == "cuda" else FLOAT32)
-    head = shape.vocab_size * shape.hidden_size * value_bytes
+    head = rows * shape.hidden_size * value_bytes
     states = 2 * tokens * shape.hidden_size * value_bytes
     return states + max(forward, backward + head)
 

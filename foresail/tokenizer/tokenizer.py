@@ -74,6 +74,20 @@ class Tokenizer:
         told = {} if self.chat is None else self.chat.options
         return Tokenizer(self.files, {**told, **options})
 
+    def padding_apart(self) -> Tokenizer:
+        """The same, with a padding token that ends no answer: the last other token is then where an answer ends.
+
+        A tokenizer without any such token stays as it is.
+        """
+        ends = {self._core.id_to_token(token_id) for token_id in self.eos_ids}
+        named = [self.files.special_token(name) for name in ("pad_token", "unk_token", "bos_token")]
+        added = sorted(self._core.get_added_tokens_decoder().items())
+        for token in (*named, *(token.content for _, token in added if token.special)):
+            if token and token not in ends:
+                config = {**self.files.config, "pad_token": token}
+                return Tokenizer(replace(self.files, config=config), self.chat.options if self.chat else None)
+        return self
+
     def save(self, directory: str | Path) -> None:
         """Write a directory that `load`, `transformers` and vLLM read."""
         write_files(self.files, self.eos_ids, Path(directory))
