@@ -18,6 +18,7 @@ import typer
 from foresail.commands.data import data_app
 from foresail.commands.interruption import telling
 from foresail.commands.long_context import long_context
+from foresail.commands.merge import merge
 from foresail.commands.mtp import mtp_app
 from foresail.commands.options import (
     AnswerKey,
@@ -292,6 +293,7 @@ def grade(
 
 
 app.command(name="long-context")(long_context)
+app.command()(merge)
 app.command()(show)
 app.command()(runs)
 
