@@ -67,12 +67,30 @@ class Conversations(Part):
         return self.name or default_name(self.source)
 
 
+class Preferences(Part):
+    """Preference pairs."""
+
+    source: str = Field(description="JSONL or parquet of pairs: a better and a worse answer to one prompt")
+    name: SourceName | None = Field(None, description="what its counts are called; default: the file's name")
+    limit: int | None = Field(None, gt=0, description="use only the first so many rows")
+    too_long: TooLong = Field(
+        "error", description="pairs with an answer beyond max_length: refuse to run, or leave them out"
+    )
+    weight: Weight = None
+    epochs: Epochs = None
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
+
+
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
 Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(OneOrMore())]
 HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
 Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+PairSources = Annotated[tuple[Preferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
 
-Source: TypeAlias = Problems | Conversations
+Source: TypeAlias = Problems | Conversations | Preferences
 
 
 class Labelled(Protocol):
@@ -138,7 +156,7 @@ def count_all(sources: Sequence[Source]) -> int | None:
 
 
 def supply_warnings(
-    sources: Sequence[ProblemSource] | Sequence[Conversations], drawn: int, unit: str
+    sources: Sequence[ProblemSource] | Sequence[Conversations] | Sequence[Preferences], drawn: int, unit: str
 ) -> Iterator[str]:
     """Where every source has an end, and together they have less than the run draws."""
     ends = [
