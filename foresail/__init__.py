@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from foresail.api.result import Result as Result
     from foresail.api.stages import pretrain as pretrain
     from foresail.api.stages import resume as resume
+    from foresail.api.stages import reward_model as reward_model
     from foresail.api.stages import rl as rl
     from foresail.api.stages import sft as sft
     from foresail.maths.verdict import grade as grade
@@ -32,6 +33,7 @@ PLACES = {
     "load_recipe": "foresail.api.recipe",
     "pretrain": "foresail.api.stages",
     "resume": "foresail.api.stages",
+    "reward_model": "foresail.api.stages",
     "rl": "foresail.api.stages",
     "sft": "foresail.api.stages",
 }

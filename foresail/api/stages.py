@@ -67,6 +67,22 @@ def sft(
     return train("sft", recipe, given | settings, tokenizer)
 
 
+def reward_model(
+    model: Any = None,
+    data: Source | None = None,
+    steps: int | None = None,
+    *,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """A reward model from preference pairs, rows with prompt, chosen and rejected; see `rl` for what keywords take."""
+    given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
+    return train("reward-model", recipe, given | settings, tokenizer)
+
+
 def pretrain(
     model: Any = None,
     stages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
@@ -103,7 +119,9 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
     """Make the recipe, write what was given as objects, look at all of it, and run it."""
     given, name = read_source(source)
     if given.setdefault("stage", stage) != stage:
-        raise RecipeError(f"{name} is a recipe for {given['stage']}; call foresail.{given['stage']}")
+        raise RecipeError(
+            f"{name} is a recipe for {given['stage']}; call foresail.{given['stage'].replace('-', '_')}"
+        )
     settings = {key.replace("__", "."): value for key, value in settings.items() if value is not None}
     choose_run(given, settings, stage)
     files = GivenFiles(Path(given["run"]["root"]) / given["run"]["name"])

@@ -10,7 +10,8 @@ import typer
 
 def merge(
     checkpoints: Annotated[
-        list[Path], typer.Argument(help="two or more runs (best step, else newest) or Hugging Face directories")
+        list[Path],
+        typer.Argument(help="two or more runs (best step, else newest) or Hugging Face directories"),
     ],
     out: Annotated[Path, typer.Option(help="Hugging Face directory to write")],
     weights: Annotated[

@@ -83,7 +83,9 @@ def load_model(
     directory = Path(directory)
     saved = read_shape(directory, context=context, mtp_layers=mtp_layers)
     if saved.scores and not scores:
-        raise ValueError(f"{directory} is a reward model: it gives scores and no words; name a language model")
+        raise ValueError(
+            f"{directory} is a reward model: it gives scores and no words; name a language model"
+        )
     files = locate_tensors(directory)
     check_names(saved, files, directory)
     shape = saved

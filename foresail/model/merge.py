@@ -46,14 +46,18 @@ def merge(sources: Sequence[Path], target: Path, *, weights: Sequence[float] | N
     for source in sources:
         refuse_adapter(source)
     places = [locate_tensors(source) for source in sources]
-    entries = [{name: entry for file in files_of(place) for name, entry in read_entries(file)} for place in places]
+    entries = [
+        {name: entry for file in files_of(place) for name, entry in read_entries(file)} for place in places
+    ]
     for source, place, found in zip(sources[1:], places[1:], entries[1:], strict=True):
         check_alike(sources[0], source, entries[0], found)
         assert place.keys() == found.keys()
     notes = [note for source in sources[1:] for note in compare_tokenizers(sources[0], source)]
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing_directory(target) as aside, ExitStack() as opened:
-        files = {file: opened.enter_context(open_weights(file)) for place in places for file in files_of(place)}
+        files = {
+            file: opened.enter_context(open_weights(file)) for place in places for file in files_of(place)
+        }
 
         def mean(name: str) -> Tensor:
             tensors = (files[place[name]].get_tensor(name) for place in places)
@@ -75,7 +79,9 @@ def check_weights(weights: Sequence[float], sources: int) -> list[float]:
         raise ValueError(f"{len(weights)} weights for {sources} checkpoints; give one for each")
     total = sum(weights)
     if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not total > 0:
-        raise ValueError(f"weights {', '.join(f'{w:g}' for w in weights)}: take numbers from 0 on, one above 0")
+        raise ValueError(
+            f"weights {', '.join(f'{w:g}' for w in weights)}: take numbers from 0 on, one above 0"
+        )
     return [weight / total for weight in weights]
 
 
@@ -98,9 +104,7 @@ def read_entries(file: Path) -> Iterator[tuple[str, Entry]]:
             yield name, Entry(dtype=found.get_dtype(), sizes=tuple(found.get_shape()))
 
 
-def check_alike(
-    first: Path, other: Path, wanted: Mapping[str, Entry], found: Mapping[str, Entry]
-) -> None:
+def check_alike(first: Path, other: Path, wanted: Mapping[str, Entry], found: Mapping[str, Entry]) -> None:
     """The first difference in shape, names, sizes or dtypes, in words."""
     ours, theirs = (read_shape(path, context=SHORTEST_CONTEXT) for path in (first, other))
     for key in type(ours).model_fields:
@@ -116,7 +120,9 @@ def check_alike(
     for name in sorted(wanted):
         one, two = wanted[name], found[name]
         if one.sizes != two.sizes:
-            raise ValueError(f"{name} has shape {list(one.sizes)} in {first} and {list(two.sizes)} in {other}")
+            raise ValueError(
+                f"{name} has shape {list(one.sizes)} in {first} and {list(two.sizes)} in {other}"
+            )
         if one.dtype != two.dtype:
             raise ValueError(
                 f"{name} is {one.dtype} in {first} and {two.dtype} in {other}; write both in one dtype first: "
@@ -128,7 +134,9 @@ def compare_tokenizers(first: Path, other: Path) -> Iterator[str]:
     """Other words for the ids are a mistake; another chat template is told of."""
     mine, its = (read_if_there(path / "tokenizer.json") for path in (first, other))
     if mine != its:
-        where = next((key for key in (mine or {}) if (its or {}).get(key) != (mine or {})[key]), "tokenizer.json")
+        where = next(
+            (key for key in (mine or {}) if (its or {}).get(key) != (mine or {})[key]), "tokenizer.json"
+        )
         raise ValueError(
             f"{first} and {other} have different tokenizers (the first difference is in {where}); the same id would "
             "mean different text: merge checkpoints with one tokenizer"

@@ -56,6 +56,7 @@ class Memory:
     kv_cache: int
     reference: int
     critic: int = 0
+    reward_model: int = 0
     engine_weights: int = 0
     shared: int = 0
 
@@ -63,7 +64,8 @@ class Memory:
     def standing(self) -> int:
         """What is held from the first step to the last; the other parts come and go with a micro-batch."""
         trained = self.weights + self.gradients + self.optimizer
-        return trained + self.kv_cache + self.reference + self.critic + self.engine_weights
+        others = self.reference + self.critic + self.reward_model + self.engine_weights
+        return trained + self.kv_cache + others
 
     @property
     def total(self) -> int:
@@ -95,6 +97,7 @@ class ExtraMemory:
     kv_cache: int = 0
     reference: int = 0
     critic: int = 0
+    reward_model: int = 0  # a learned reward's weights, and what it computes with
     engine_weights: int = 0  # a copy of the policy's, for engines that do not read what is trained
     lends: bool = True  # whether the cache can have its memory in turn with updates
     learners: tuple[ModelShape, ...] = ()

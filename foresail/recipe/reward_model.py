@@ -44,9 +44,13 @@ class RewardModel(Stage):
     steps: int = Field(gt=0, description="optimiser updates")
     batch_size: int = Field(64, gt=0, description="pairs per update")
     max_length: int = Field(
-        2048, gt=1, description="tokens of prompt and answer; longer pairs are an error, unless data.too_long drops them"
+        2048,
+        gt=1,
+        description="tokens of prompt and answer; longer pairs are an error, unless data.too_long drops them",
     )
-    margin: float = Field(1.0, ge=0, description="what the data's margins are multiplied by; 0: they are left aside")
+    margin: float = Field(
+        1.0, ge=0, description="what the data's margins are multiplied by; 0: they are left aside"
+    )
     center: float = Field(0.0, ge=0, description="weight of what keeps scores about 0; 0.01 is usual")
     micro_batch_tokens: parts.MicroBatchTokens = 8192
     recompute: parts.Recompute = False
@@ -90,7 +94,9 @@ class RewardModel(Stage):
         return super().measure_checkpoint(shape.with_score(), device)
 
     def sources(self) -> dict[str, str]:
-        return {place: source.source for place, source in (*named("data", self.data), *named("eval", self.eval))}
+        return {
+            place: source.source for place, source in (*named("data", self.data), *named("eval", self.eval))
+        }
 
     def count_records(self) -> int | None:
         return count_all(self.data)

@@ -15,10 +15,11 @@ from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
 from foresail.recipe.environment import Environment
+from foresail.recipe.learned_reward import reward_model_memory, reward_model_refusals
 from foresail.recipe.levels import level_refusals
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
 from foresail.recipe.placement import grading_lines
-from foresail.recipe.reward import ENVIRONMENT, GRADERS, Reward
+from foresail.recipe.reward import ENVIRONMENT, NAMED, Reward
 from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.rl_checks import (
     determinism_mistakes,
@@ -279,6 +280,9 @@ class Rl(Stage):
             kv_cache=kv_bytes(shape, self.engine_settings, self.max_length, value_bytes),
             reference=shape.num_parameters * value_bytes if pulled else 0,
             critic=critic,
+            reward_model=0
+            if self.reward.model is None
+            else reward_model_memory(self.reward.model, shape, dtype),
             engine_weights=shape.num_parameters * value_bytes * self.num_copies,
             lends=self.rollout.backend == "native",
             learners=learners,
@@ -299,7 +303,7 @@ class Rl(Stage):
         used = any(source.grader is None for source in sources.values())
         found = self.reward.functions if used else {}
         for place, source in sources.items():
-            if source.grader not in (None, *GRADERS, ENVIRONMENT, *found.values()):
+            if source.grader not in (None, *NAMED, *found.values()):
                 found[f"{place}.grader"] = source.grader
         return found
 
@@ -312,6 +316,8 @@ class Rl(Stage):
         if self.critic is not None:
             yield from second_model_refusals("critic.path", self.critic.path, self.max_length)
         yield from second_model_refusals("loss.reference", self.loss.reference, self.max_length)
+        if self.reward.model is not None:
+            yield from reward_model_refusals(self.reward.model, self.max_length)
         where = "curriculum stage {}: " if self.curriculum else ""
         mixes = {
             where.format(number): (phase.mix, phase.prompts_per_step)

@@ -86,7 +86,9 @@ class ModelShape(BaseModel):
                 "experts; set it lower, or remove experts"
             )
         if self.scores and (self.tied or self.mtp):
-            raise ValueError("a reward model has a head of its own and no MTP layers; set tied = false, mtp = 0")
+            raise ValueError(
+                "a reward model has a head of its own and no MTP layers; set tied = false, mtp = 0"
+            )
         return self
 
     def experts_in(self, layer: int) -> Experts | None:

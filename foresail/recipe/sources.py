@@ -138,7 +138,7 @@ def reward_for(source: Problems, reward: Reward) -> Reward:
     if source.grader is None or source.grader == reward.grader:
         return reward
     given = {**reward.model_dump(), "grader": source.grader}
-    other = Reward.model_validate({"grader": source.grader})
+    other = Reward.model_validate({"grader": source.grader, "model": reward.model})
     return Reward.model_validate(
         {**given, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else given
     )

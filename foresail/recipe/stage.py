@@ -164,6 +164,7 @@ class Stage(CheckedPart):
             kv_cache=extra.kv_cache,
             reference=extra.reference,
             critic=extra.critic,
+            reward_model=extra.reward_model,
             engine_weights=extra.engine_weights,
             shared=min(extra.kv_cache, gradients + activations + logits)
             if device == "cuda" and extra.lends

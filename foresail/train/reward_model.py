@@ -69,7 +69,11 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
             with watch("update"):
                 found = session.everywhere(update, chosen, rate)
             seen = sum(len(pair.chosen.ids) + len(pair.rejected.ids) for pair in chosen)
-            metrics = {"train/loss": found.pop("loss"), **named("actor", describe_spread(found)), "train/lr": rate}
+            metrics = {
+                "train/loss": found.pop("loss"),
+                **named("actor", describe_spread(found)),
+                "train/lr": rate,
+            }
             metrics |= {"train/tokens": seen, "perf/throughput": seen / watch.seconds["update"]}
             if recipe.eval_every and (step % recipe.eval_every == 0 or step == recipe.steps):
                 session.display.begin("held-out pairs")
@@ -130,9 +134,7 @@ def describe_spread(found: dict[str, float]) -> dict[str, float]:
     return found | {"pairs/score_std": max(0.0, square - mean * mean) ** 0.5}
 
 
-def measure(
-    session: Session[RewardModel], held_out: Mapping[str, Sequence[TrainPair]]
-) -> dict[str, float]:
+def measure(session: Session[RewardModel], held_out: Mapping[str, Sequence[TrainPair]]) -> dict[str, float]:
     """{"val-core/hh/acc/pairs": 0.71, "val-aux/hh/ece": 0.04, …}"""
     found: dict[str, float] = {}
     for name, pairs in held_out.items():

@@ -25,7 +25,9 @@ def test_a_model_that_is_always_sure_and_half_right_is_off_by_a_half():
 def test_drawn_by_its_own_probabilities_a_model_is_calibrated():
     rng = np.random.default_rng(0)
     sure = rng.normal(0, 2, size=20_000)
-    better = rng.random(20_000) < 1 / (1 + np.exp(-sure))  # whether the first answer is the one that was chosen
+    better = rng.random(20_000) < 1 / (
+        1 + np.exp(-sure)
+    )  # whether the first answer is the one that was chosen
     leads = np.where(better, sure, -sure)
     assert pair_figures(leads.tolist()).ece < 0.02
     assert pair_figures((3 * leads).tolist()).ece > 0.08  # as sure as that it is not right

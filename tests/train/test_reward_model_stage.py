@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
-from tiny_world import write_lines
+from safetensors.torch import load_file, save_file
+from tiny_world import rl_recipe, write_lines
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from foresail.data.arithmetic import make_problems
 from foresail.model.hf import load_model
+from foresail.recipe.dump import to_toml
 from foresail.recipe.load import load_recipe
 from foresail.recipe.parts import Checkpoints, Lora, Model, Optimizer, Run
 from foresail.recipe.preflight import preflight
+from foresail.recipe.reward import LearnedReward
 from foresail.recipe.reward_model import RewardModel
 from foresail.recipe.sft import Sft
 from foresail.rewards.scoring import score_sequences
@@ -27,13 +29,18 @@ from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.resume import extend
 from foresail.train.reward_model import run_reward_model
+from foresail.train.rl import run_rl
 from foresail.train.session import Outcome
 
 
 def write_pairs(path: Path, count: int, seed: int) -> Path:
     """The better answer is the one above 4, whatever was asked."""
     rows = [
-        {"prompt": problem.prompt[-1].content, "chosen": f"\\boxed{{{5 + n % 5}}}", "rejected": f"\\boxed{{{n % 4}}}"}
+        {
+            "prompt": problem.prompt[-1].content,
+            "chosen": f"\\boxed{{{5 + n % 5}}}",
+            "rejected": f"\\boxed{{{n % 4}}}",
+        }
         for n, problem in enumerate(make_problems(count, seed=seed, steps=(2, 2)))
     ]
     return write_lines(path, rows)
@@ -92,7 +99,10 @@ def test_it_learns_to_tell_the_better_answer(outcome):
     records = RunDirectory(outcome.run).read_metrics()
     first, last = records[0], records[-1]
     assert last["train/loss"] < 0.6 * first["train/loss"]
-    assert last["val-core/test/acc/pairs"] > 0.9 and last["val-aux/test/acc_low"] < last["val-core/test/acc/pairs"]
+    assert (
+        last["val-core/test/acc/pairs"] > 0.9
+        and last["val-aux/test/acc_low"] < last["val-core/test/acc/pairs"]
+    )
     assert 0 <= last["val-aux/test/ece"] <= 0.5 and last["pairs/accuracy"] > 0.9
 
 
@@ -164,3 +174,49 @@ def test_mistakes_are_told(make_recipe, changes, message):
 
 def test_the_recipe_of_a_run_is_read_again(outcome):
     assert isinstance(load_recipe(outcome.run / "recipe.toml"), RewardModel)
+
+
+@pytest.fixture(scope="module")
+def rewarded(outcome, tiny_checkpoint) -> Outcome:
+    """An RL run whose reward is a rule and, at half the weight, the reward model."""
+    reward = {
+        "model": {"path": str(outcome.checkpoint), "std": 2.0},
+        "terms": [{"grader": "model", "weight": 0.5, "name": "taste"}],
+    }
+    recipe = rl_recipe(tiny_checkpoint, outcome.run.parent, steps=2, reward=reward)
+    again = load_recipe_text(to_toml(recipe), outcome.run.parent)
+    assert again == recipe
+    with redirect_stdout(StringIO()):
+        return run_rl(recipe)
+
+
+def load_recipe_text(text: str, folder: Path):
+    (folder / "again.toml").write_text(text)
+    return load_recipe(folder / "again.toml")
+
+
+def test_a_reward_model_is_a_term_of_rl_and_the_estimate_counts_it(rewarded, outcome):
+    record = [*RunDirectory(rewarded.run).read_metrics()][-1]
+    weighed = record["critic/score/mean"] + 0.5 * record["reward/taste/mean"]
+    assert record["reward/taste/mean"] != 0 and record["critic/rewards/mean"] == pytest.approx(
+        weighed, abs=1e-3
+    )
+    recipe = load_recipe(rewarded.run / "recipe.toml")
+    found = preflight(recipe.model_copy(update={"run": Run(name="new", root=str(outcome.run.parent))}))
+    assert not found.refusals and found.memory.reward_model > 40_000
+    wrong = recipe.reward.model_copy(update={"model": LearnedReward(path=recipe.model.path)})
+    refused = preflight(recipe.model_copy(update={"reward": wrong})).refusals
+    assert any("is a language model, which gives words and no score" in line for line in refused)
+
+
+def test_another_reward_model_is_not_gone_on_with(rewarded, outcome, make_recipe):
+    recipe, file = load_recipe(rewarded.run / "recipe.toml"), outcome.checkpoint / "model.safetensors"
+    kept = file.read_bytes()
+    tensors = load_file(file)
+    save_file({name: 2 * tensor for name, tensor in tensors.items()}, file, metadata={"format": "pt"})
+    longer = recipe.model_copy(update={"steps": 3})
+    with pytest.raises(
+        ValueError, match="changed since the run began, so its rewards may mean something else"
+    ):
+        run_rl(longer, resume=True)
+    file.write_bytes(kept)
