@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from foresail.api.generate import generate as generate
     from foresail.api.recipe import load_recipe as load_recipe
     from foresail.api.result import Result as Result
+    from foresail.api.stages import dpo as dpo
     from foresail.api.stages import pretrain as pretrain
     from foresail.api.stages import resume as resume
     from foresail.api.stages import reward_model as reward_model
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 PLACES = {
     "Result": "foresail.api.result",
+    "dpo": "foresail.api.stages",
     "evaluate": "foresail.api.evaluate",
     "generate": "foresail.api.generate",
     "grade": "foresail.maths.verdict",

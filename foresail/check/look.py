@@ -16,6 +16,7 @@ from typing import Any
 from foresail.check.chats import look_at_chats
 from foresail.check.environment import look_at_environment
 from foresail.check.finding import Finding, note, refusal
+from foresail.check.pairs import look_at_pairs
 from foresail.check.problems import look_at_problems
 from foresail.data.reader import Reader
 from foresail.recipe.inputs import check_tokenizer
@@ -25,7 +26,12 @@ from foresail.recipe.stage import Stage
 from foresail.tokenizer.tokenizer import Tokenizer
 
 # What a stage reads besides its model.
-LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {"rl": look_at_problems, "sft": look_at_chats}
+LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {
+    "rl": look_at_problems,
+    "sft": look_at_chats,
+    "dpo": look_at_pairs,
+    "reward-model": look_at_pairs,
+}
 # Whose prompts tell of more than the data does.
 PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {"rl": look_at_environment}
 

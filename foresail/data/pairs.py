@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from foresail.data.length_limit import LengthLimit
 from foresail.data.preferences import load_pairs
-from foresail.recipe.sources import Preferences
+from foresail.recipe.sources import HeldOutPreferences
 from foresail.records import Message, PreferencePair, TrainPair, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -30,7 +30,7 @@ class PairMixture:
     unusable: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def encode_pairs(source: Preferences, tokenizer: Tokenizer) -> EncodedPairs:
+def encode_pairs(source: HeldOutPreferences, tokenizer: Tokenizer) -> EncodedPairs:
     loaded = load_pairs(source.source, source.limit)
     entries = []
     for place, pair in zip(loaded.places, loaded.pairs, strict=True):
@@ -64,7 +64,7 @@ def encode_answer(
 
 
 def mix_pairs(
-    sources: Sequence[Preferences], read: Callable[[Preferences], EncodedPairs], max_length: int
+    sources: Sequence[HeldOutPreferences], read: Callable[[HeldOutPreferences], EncodedPairs], max_length: int
 ) -> PairMixture:
     """`read` is a reader's `pairs`. What is too long is an error, or dropped and counted, as each source says."""
     limit = pair_limit(max_length)

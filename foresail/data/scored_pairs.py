@@ -1,7 +1,7 @@
 """Preference pairs as a reward model reads them: every answer ends where its score is read.
 
-That is the last token of the answer itself, the one that ends the assistant's turn. What a chat template writes after
-it (a newline, in ChatML) is cut off: it is not there either when an engine has just generated an answer.
+That is the last token of the answer itself, the one that ends the assistant's turn. What a chat template writes
+after it (a newline, in ChatML) is cut off: it is not there either when an engine has just generated an answer.
 
 Legend: T tokens of a batch, S its segments, M answers, P pairs.
 """
@@ -26,7 +26,7 @@ def end_with_answer(sequence: TrainSequence) -> TrainSequence:
 
 
 def read_at_ends(batch: PackedBatch) -> PackedBatch:
-    """The same tokens, of which the last one of each answer counts, chosen and rejected in turn; it is read there."""
+    """The same tokens, of which the last one of each answer counts, chosen and rejected in turn."""
     assert batch.pairs is not None and batch.slice is None, "whole preference pairs are wanted"
     segments_M = batch.pairs.segments_P2.flatten()
     ends_S = batch.targets_M.new_zeros(len(batch.starts_S1) - 1)

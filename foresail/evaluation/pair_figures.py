@@ -31,7 +31,7 @@ class Bin:
 
 @dataclass(frozen=True, kw_only=True)
 class PairFigures:
-    """`ece` is the expected calibration error: the mean distance of confidence and accuracy over all pairs' bins."""
+    """`ece` is the expected calibration error: how far confidence and accuracy lie apart, a mean over pairs."""
 
     count: int
     accuracy: float

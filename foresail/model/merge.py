@@ -3,8 +3,8 @@
     merge([Path("rm-1"), Path("rm-2")], Path("rm"))                   # foresail merge rm-1 rm-2 --out rm
     merge([Path("old"), Path("new")], Path("both"), weights=[1, 3])   # a quarter of the one, the rest of the other
 
-Weights of models that were trained from one start can be averaged; of others the mean means nothing. Files are read
-and written one tensor at a time: memory is that of the largest. Shards, config and tokenizer are those of the first.
+Weights of models that were trained from one start can be averaged; of others the mean means nothing. Files are
+read and written one tensor at a time: memory is that of the largest. Shards, config and tokenizer are the first's.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def compare_tokenizers(first: Path, other: Path) -> Iterator[str]:
             (key for key in (mine or {}) if (its or {}).get(key) != (mine or {})[key]), "tokenizer.json"
         )
         raise ValueError(
-            f"{first} and {other} have different tokenizers (the first difference is in {where}); the same id would "
-            "mean different text: merge checkpoints with one tokenizer"
+            f"{first} and {other} have different tokenizers (the first difference is in {where}); the same id "
+            "would mean different text: merge checkpoints with one tokenizer"
         )
     if chat_template(first) != chat_template(other):
         yield f"{other} has another chat template; that of {first} is kept"
@@ -183,7 +183,7 @@ def write_tensors(file: Path, entries: Mapping[str, Entry], tensor_of: Callable[
     with file.open("wb") as out:
         out.write(len(text).to_bytes(8, "little") + text)
         for name in entries:
-            out.write(memoryview(as_bytes(tensor_of(name)).numpy()))
+            as_bytes(tensor_of(name)).numpy().tofile(out)
 
 
 def num_bytes(dtype: str) -> int:

@@ -15,6 +15,7 @@ from foresail.recipe.memory import Device, Memory
 from foresail.recipe.router import OptionalRouter
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import (
+    HeldOutPairs,
     PairSources,
     count_all,
     name_mistakes,
@@ -37,20 +38,19 @@ class RewardModel(Stage):
     lora: parts.OptionalLora = None
     router: OptionalRouter = None
     data: PairSources = Field(
-        description="preference pairs: JSONL or parquet with prompt, chosen and rejected; or tables [[data]], a mixture"
+        description="pairs: JSONL or parquet with prompt, chosen and rejected, or chosen and rejected that begin "
+        "alike, or conversations, chosen and rejected; or tables [[data]], a mixture"
     )
-    eval: PairSources = Field((), description="pairs kept from training, to measure on; or tables [[eval]]")
-    eval_every: int = Field(50, ge=0, description="steps between measurements; 0: none")
+    eval: HeldOutPairs = Field((), description="pairs kept from training, or tables [[eval]]")
+    eval_every: int = Field(50, ge=0, description="steps between measurements on [eval]; 0: never")
     steps: int = Field(gt=0, description="optimiser updates")
     batch_size: int = Field(64, gt=0, description="pairs per update")
     max_length: int = Field(
         2048,
         gt=1,
-        description="tokens of prompt and answer; longer pairs are an error, unless data.too_long drops them",
+        description="tokens of a prompt and one answer; longer ones are an error, unless data.too_long",
     )
-    margin: float = Field(
-        1.0, ge=0, description="what the data's margins are multiplied by; 0: they are left aside"
-    )
+    margin: float = Field(1.0, ge=0, description="what the data's margins are multiplied by; 0: none count")
     center: float = Field(0.0, ge=0, description="weight of what keeps scores about 0; 0.01 is usual")
     micro_batch_tokens: parts.MicroBatchTokens = 8192
     recompute: parts.Recompute = False

@@ -120,8 +120,8 @@ def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -
     for key in ("easy_pool", "window"):
         if getattr(dynamic_sampling, key) is not None:
             yield (
-                f'dynamic_sampling.{key} goes by how often answers are right, and reward.grader is "{reward.grader}"; remove '
-                "it, or name a grader"
+                f"dynamic_sampling.{key} goes by how often answers are right, and reward.grader is "
+                f'"{reward.grader}"; remove it, or name a grader'
             )
 
 

@@ -67,8 +67,8 @@ class Conversations(Part):
         return self.name or default_name(self.source)
 
 
-class Preferences(Part):
-    """Preference pairs."""
+class HeldOutPreferences(Part):
+    """Preference pairs kept from training, to measure by."""
 
     source: str = Field(description="JSONL or parquet of pairs: a better and a worse answer to one prompt")
     name: SourceName | None = Field(None, description="what its counts are called; default: the file's name")
@@ -76,12 +76,17 @@ class Preferences(Part):
     too_long: TooLong = Field(
         "error", description="pairs with an answer beyond max_length: refuse to run, or leave them out"
     )
-    weight: Weight = None
-    epochs: Epochs = None
 
     @property
     def label(self) -> str:
         return self.name or default_name(self.source)
+
+
+class Preferences(HeldOutPreferences):
+    """Preference pairs to learn from."""
+
+    weight: Weight = None
+    epochs: Epochs = None
 
 
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
@@ -89,8 +94,11 @@ Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(On
 HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
 Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
 PairSources = Annotated[tuple[Preferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+HeldOutPairs = Annotated[
+    tuple[HeldOutPreferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))
+]
 
-Source: TypeAlias = Problems | Conversations | Preferences
+Source: TypeAlias = Problems | Conversations | HeldOutPreferences
 
 
 class Labelled(Protocol):

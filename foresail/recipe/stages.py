@@ -25,6 +25,7 @@ class StageEntry:
     recipe: str
     function: str
     help: str
+    command: str = ""  # that runs it, where that is another stage's; default: its own name
 
 
 STAGES = {
@@ -43,12 +44,22 @@ STAGES = {
         function="foresail.train.reward_model:run_reward_model",
         help="A reward model from preference pairs.",
     ),
+    "dpo": StageEntry(
+        recipe="foresail.recipe.dpo:Dpo",
+        function="foresail.train.dpo:run_dpo",
+        help="Preference optimisation (DPO) on pairs of a better and a worse answer.",
+    ),
     "rl": StageEntry(
         recipe="foresail.recipe.rl:Rl",
         function="foresail.train.rl:run_rl",
         help="Reinforcement learning with verifiable rewards.",
     ),
 }
+
+
+def command_of(stage: str) -> str:
+    """The command that runs a stage's recipes; the recipe's key `stage` tells them apart."""
+    return STAGES[stage].command or stage
 
 
 def recipe_type(stage: str) -> type[Stage]:

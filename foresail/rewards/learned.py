@@ -4,8 +4,8 @@
     sequence = scorer.encode(problem, trajectory)
     (score,) = scorer.score([sequence])
 
-Where the policy and the reward model have one tokenizer and chat template, the sample's own ids are scored: nothing is
-tokenised again. Else the conversation is written by the reward model's own template.
+Where the policy and the reward model have one tokenizer and chat template, the sample's own ids are scored: nothing
+is tokenised again. Else the conversation is written by the reward model's own template.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Scorer:
         return [self.pay(score) for score in scores]
 
     def pay(self, score: float) -> float:
-        """With mean 1, std 2 and clip 3, a score of 5 is paid 2, one of 11 is paid 3. What is no number stays so."""
+        """With mean 1, std 2 and clip 3, a score of 5 is paid 2, one of 11 is paid 3. NaN stays NaN."""
         paid = (score - self.settings.mean) / self.settings.std
         clip = self.settings.clip
         return paid if clip is None or not math.isfinite(paid) else max(-clip, min(clip, paid))

@@ -1,10 +1,10 @@
 """Grading by a reward model, in a thread beside the rollout: all answers that wait are scored together.
 
-    grading = ModelGrading(settings, None, device="auto")          # the model's score is the reward
-    grading = ModelGrading(settings, rules, device="auto")         # a term beside what `rules` say, or the other way
+    grading = ModelGrading(settings, None, device="auto")    # the model's score is the reward
+    grading = ModelGrading(settings, rules, device="auto")   # a term beside what `rules` say, or the other way
 
-What it cannot read (too long, a token it does not have) is `ungradable`; a score that is no finite number, or an error
-while computing it, is `crashed`. Neither is a score.
+What it cannot read (too long, a token it does not have) is `ungradable`; a score that is no finite number, or an
+error while computing it, is `crashed`. Neither is a score.
 """
 
 from __future__ import annotations
@@ -92,8 +92,9 @@ class ModelGrading(QueuedGrading):
                     learned, detail=f"term {label}: {learned.detail}"
                 )  # no answer goes without it
         if self.is_main and found.status not in FAILURES:
-            more = {"terms": found.terms, "extra": {**found.extra, **learned.extra}, "metrics": found.metrics}
-            return learned if learned.status in FAILURES else replace(learned, **more)
+            if learned.status in FAILURES:
+                return learned
+            return replace(learned, terms=found.terms, extra=found.extra, metrics=found.metrics)
         return applied(found) if whole else found
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ from foresail.model.determinism import deterministic
 from foresail.model.output import Output
 from foresail.model.readouts import scores_at
 from foresail.recipe.reward_model import RewardModel
-from foresail.recipe.sources import PairSources
+from foresail.recipe.sources import HeldOutPreferences
 from foresail.records import PackedBatch, TrainPair
 from foresail.train.dealing import describe_shares
 from foresail.train.expert_load import balance_experts
@@ -90,7 +90,9 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
     return session.outcome
 
 
-def read_pairs(session: Session[RewardModel], sources: PairSources, reader: Reader) -> PairMixture:
+def read_pairs(
+    session: Session[RewardModel], sources: Sequence[HeldOutPreferences], reader: Reader
+) -> PairMixture:
     """Each answer ends where it is scored."""
     found = mix_pairs(sources, reader.pairs, session.recipe.max_length)
     if found.dropped:

@@ -74,7 +74,7 @@ def test_the_first_difference_is_named_and_nothing_is_written(change, message, t
 def test_adapters_bad_weights_and_folders_in_use_are_refused(tmp_path):
     parts = [save(tmp_path / "a"), save(tmp_path / "b", 1)]
     for weights, message in (
-        ([1], "1 weights for 2"),
+        ([1], "1 weights"),
         ([0, 0], "one above 0"),
         ([1, float("nan")], "take numbers"),
     ):

@@ -156,7 +156,7 @@ def test_without_its_table_or_with_a_language_model_it_is_refused(tiny_checkpoin
         Reward(grader="model")
     with pytest.raises(ValueError, match="wrong and correct are what verdicts"):
         Reward(grader="model", model=LearnedReward(path="x"), wrong=-1.0)
-    with pytest.raises(ValueError, match="reward.model.path: no checkpoint directory nowhere"):
+    with pytest.raises(ValueError, match=r"reward\.model\.path: no checkpoint directory nowhere"):
         open_grading(Reward(grader="model", model=LearnedReward(path="nowhere")), device="cpu")
     with pytest.raises(ValueError, match="is a language model, which gives words and no score"):
         open_grading(Reward(grader="model", model=learned(tiny_checkpoint)), device="cpu")

@@ -37,11 +37,11 @@ def write_pairs(path: Path, count: int, seed: int) -> Path:
     """The better answer is the one above 4, whatever was asked."""
     rows = [
         {
-            "prompt": problem.prompt[-1].content,
+            "prompt": p.prompt[-1].content,
             "chosen": f"\\boxed{{{5 + n % 5}}}",
             "rejected": f"\\boxed{{{n % 4}}}",
         }
-        for n, problem in enumerate(make_problems(count, seed=seed, steps=(2, 2)))
+        for n, p in enumerate(make_problems(count, seed=seed, steps=(2, 2)))
     ]
     return write_lines(path, rows)
 
