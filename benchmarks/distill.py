@@ -4,7 +4,7 @@
     python benchmarks/distill.py --size lab --device cuda --seeds 3   # an H200
 
 For every seed: a weak policy from scratch, a teacher that has seen more, then GRPO and distillation by every
-divergence, from the same start on the same problems, one sample a prompt there. What GRPO reaches is the mean of its
+divergence, from one start on the same problems, with one sample a prompt. What GRPO reaches is the mean of its
 last three evaluations; distillation has reached it when the mean of three of its own has. The bar: in at most a
 fifth of GRPO's samples. The last line is JSON. A command that was cut off goes on with what is finished.
 """

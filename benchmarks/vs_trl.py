@@ -9,6 +9,7 @@ figures.json go to the output folder. The last line is JSON.
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts speed     # five minutes on an H200
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts race --model CHECKPOINT
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts dpo              # losses and steps of DPO
+    python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts reward           # steps of a reward model
     python benchmarks/vs_trl.py --parts scaling                                       # needs no TRL
 """
 
@@ -26,7 +27,7 @@ from typing import Any
 
 from beside_trl.process import SideFailed
 
-PARTS = ("losses", "speed", "race", "scaling", "dpo")
+PARTS = ("losses", "speed", "race", "scaling", "dpo", "reward")
 
 
 def main() -> None:
@@ -56,6 +57,7 @@ def measure(options: argparse.Namespace, figures: dict[str, Any]) -> None:
         "race": measure_race,
         "scaling": measure_scaling,
         "dpo": measure_dpo,
+        "reward": measure_reward,
     }
     for part in options.parts:
         for found in measures[part](options):
@@ -188,6 +190,25 @@ def measure_dpo(options: argparse.Namespace) -> Figures:
     if options.loads:
         loads = [dpo.LOADS[name] for name in options.loads]
     yield from dpo.measure_dpo([*map(dpo.smaller, loads)] if options.quick else loads, plan)
+
+
+def measure_reward(options: argparse.Namespace) -> Figures:
+    from beside_trl import reward_model
+
+    plan = reward_model.Plan(
+        peer_python=options.peer_python,
+        rounds=options.rounds,
+        steps=options.steps,
+        seconds=options.seconds if options.device == "cuda" else 600.0,
+        weights=options.peer_weights,
+        recompute=options.recompute,
+    )
+    loads = [load for load in reward_model.LOADS.values() if load.device == options.device]
+    if options.loads:
+        loads = [reward_model.LOADS[name] for name in options.loads]
+    yield from reward_model.measure_reward(
+        [*map(reward_model.smaller, loads)] if options.quick else loads, plan
+    )
 
 
 def measure_scaling(options: argparse.Namespace) -> Figures:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from foresail.api.stages import online_dpo as online_dpo
     from foresail.api.stages import pretrain as pretrain
     from foresail.api.stages import resume as resume
+    from foresail.api.stages import reward_model as reward_model
     from foresail.api.stages import rl as rl
     from foresail.api.stages import sft as sft
     from foresail.maths.verdict import grade as grade
@@ -38,6 +39,7 @@ PLACES = {
     "online_dpo": "foresail.api.stages",
     "pretrain": "foresail.api.stages",
     "resume": "foresail.api.stages",
+    "reward_model": "foresail.api.stages",
     "rl": "foresail.api.stages",
     "sft": "foresail.api.stages",
 }

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from foresail.commands.data import data_app
+from foresail.commands.eval_reward import eval_reward
 from foresail.commands.interruption import telling
 from foresail.commands.long_context import long_context
+from foresail.commands.merge import merge
 from foresail.commands.mtp import mtp_app
 from foresail.commands.options import (
     AnswerKey,
@@ -293,6 +295,8 @@ def grade(
 
 
 app.command(name="long-context")(long_context)
+app.command(name="eval-reward")(eval_reward)
+app.command()(merge)
 app.command()(show)
 app.command()(runs)
 

@@ -67,6 +67,22 @@ def sft(
     return train("sft", recipe, given | settings, tokenizer)
 
 
+def reward_model(
+    model: Any = None,
+    data: Source | None = None,
+    steps: int | None = None,
+    *,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """A reward model from preference pairs, rows with prompt, chosen and rejected; see `rl` for the keywords."""
+    given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
+    return train("reward-model", recipe, given | settings, tokenizer)
+
+
 def dpo(
     model: Any = None,
     data: Source | None = None,
@@ -222,7 +238,7 @@ def name_sources(data: Any, key: str, stage: str, files: GivenFiles) -> Any:
     if isinstance(data, list) and data and all(map(is_table, data)):
         return [name_source(table, f"{key}-{number}", files) for number, table in enumerate(data, start=1)]
     source = data if isinstance(data, str | Path) else files.add_rows(data, key)
-    return source if stage in ("sft", "dpo") else {"source": source}
+    return source if stage in ("sft", "dpo", "reward-model") else {"source": source}
 
 
 def name_source(table: Mapping[str, Any], key: str, files: GivenFiles) -> dict[str, Any]:

@@ -33,6 +33,7 @@ LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {
     "distill": look_at_taught_problems,
     "online-dpo": look_at_problems,
     "dpo": look_at_pairs,
+    "reward-model": look_at_pairs,
 }
 # Whose prompts tell of more than the data does.
 PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {

@@ -13,11 +13,12 @@ from foresail.data.pairs import EncodedPairs, describe_unusable, pair_limit
 from foresail.data.preferences import load_pairs
 from foresail.data.reader import Reader
 from foresail.recipe.dpo import Dpo
+from foresail.recipe.reward_model import RewardModel
 from foresail.recipe.sources import HeldOutPreferences, named
 
 
 def look_at_pairs(
-    recipe: Dpo, reader: Reader | None, *, max_context: int | None, largest: int | None
+    recipe: Dpo | RewardModel, reader: Reader | None, *, max_context: int | None, largest: int | None
 ) -> Iterator[Finding]:
     limit, room_for = pair_limit(recipe.max_length), partial(set_length, max_context=max_context)
     for key, source in chain(named("data", recipe.data), named("eval", recipe.eval)):

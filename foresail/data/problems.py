@@ -20,7 +20,7 @@ from foresail.data.rows import SUFFIXES, Row, name_columns, read_rows, to_messag
 from foresail.maths.extract import last_box
 from foresail.recipe.inputs import reach
 from foresail.recipe.parts import Problems
-from foresail.recipe.reward import NO_GRADER
+from foresail.recipe.reward import ANSWERLESS
 from foresail.records import Message, Problem
 
 # Tried in this order; a dot reaches into a column. verl's come first: its files also have looser names.
@@ -73,7 +73,7 @@ def load_file(settings: Problems) -> list[Problem]:
     name = settings.label
     rows = list(islice(read_rows(path), settings.limit))
     ids = find_ids(rows) or [f"{name}:{index}" for index in range(len(rows))]
-    graded = settings.grader != NO_GRADER
+    graded = settings.grader not in ANSWERLESS
     problems = [
         to_problem(row, problem_id, name, settings.prompt_key, settings.answer_key, graded=graded)
         for row, problem_id in zip(rows, ids, strict=True)

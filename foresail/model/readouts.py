@@ -36,6 +36,11 @@ def logits_at(places_M: Tensor) -> Readout[Tensor]:
     return lambda hidden_TD, head_VD: wide_linear(hidden_TD[places_M], head_VD)
 
 
+def scores_at(places_M: Tensor) -> Readout[Tensor]:
+    """A reward model's score of what ends at each place, in float32."""
+    return lambda hidden_TD, head_1D: (hidden_TD[places_M].float() @ head_1D.float().T).squeeze(-1)
+
+
 def likelihood_at(
     places_M: Tensor, ids_M: Tensor, temperature: float = 1.0
 ) -> Readout[tuple[Tensor, Tensor]]:

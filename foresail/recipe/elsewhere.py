@@ -84,8 +84,11 @@ NAMES = {
     "project_name": "run.wandb",
     "prompt_data": "data.source",
     "prompt_max_len": "max_prompt_tokens",
+    "center_rewards_coefficient": "center",
+    "reward.kind": "reward.grader",
     "reward_fn": "reward.grader",
     "reward_funcs": "reward.grader",
+    "reward_model_path": "reward.model.path",
     "reward_weights": "reward.terms",
     "ring_attn_size": "cluster.context",
     "rollout_batch_size": "prompts_per_step",
@@ -277,7 +280,8 @@ STAGES = {
     **{name: f'that is stage = "rl": {sentence}' for name, sentence in ALGORITHMS.items()},
     **dict.fromkeys(("dpo", "ipo", "kto", "orpo", "simpo"), PREFERENCES),
     **dict.fromkeys(
-        ("rm", "reward", "reward_model"), "reward models are not trained here; bring one as reward.grader"
+        ("rm", "reward", "reward_model", "reward_modeling"),
+        'a reward model is trained by stage = "reward-model"',
     ),
     "distill": "there is no distillation of logits; imitate a teacher's answers with sft",
     "eval": "evaluation is a command, not a stage: foresail eval CHECKPOINT --data FILE",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster
-from foresail.recipe.reward import NO_GRADER, QUICK, Reward
+from foresail.recipe.reward import MODEL, NO_GRADER, QUICK, Reward
 from foresail.recipe.reward_function import Function
 from foresail.recipe.sources import named
 
@@ -143,13 +143,13 @@ def reward_mistakes(reward: Reward, graders: Sequence[Function | None]) -> Itera
 
 def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:
     """What goes by right and wrong, where no grader says so."""
-    if reward.grader != NO_GRADER:
+    if reward.grader not in (NO_GRADER, MODEL):
         return
     for key in ("easy_pool", "window"):
         if getattr(dynamic_sampling, key) is not None:
             yield (
-                f'dynamic_sampling.{key} goes by how often answers are right, and reward.grader is "none"; remove '
-                "it, or name a grader"
+                f"dynamic_sampling.{key} goes by how often answers are right, and reward.grader is "
+                f'"{reward.grader}"; remove it, or name a grader'
             )
 
 

@@ -13,10 +13,11 @@ from foresail.recipe.batches import Batches, count_batches, grouped, join_batche
 from foresail.recipe.cluster import cluster_mistakes, have_copies, on_ray, rank_mistakes
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
 from foresail.recipe.environment import Environment
+from foresail.recipe.learned_reward import reward_model_memory, reward_model_refusals
 from foresail.recipe.levels import level_refusals
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
 from foresail.recipe.placement import grading_lines
-from foresail.recipe.reward import ENVIRONMENT, GRADERS, Reward
+from foresail.recipe.reward import ENVIRONMENT, NAMED, Reward
 from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.rl_checks import (
     determinism_mistakes,
@@ -221,6 +222,9 @@ class RolloutStage(Stage):
         value_bytes = VALUE_BYTES[dtype]
         return ExtraMemory(
             kv_cache=kv_bytes(shape, self.engine_settings, self.max_length, value_bytes),
+            reward_model=0
+            if self.reward.model is None
+            else reward_model_memory(self.reward.model, shape, dtype),
             engine_weights=shape.num_parameters * value_bytes * self.num_copies,
             lends=self.rollout.backend == "native",
         )
@@ -240,7 +244,7 @@ class RolloutStage(Stage):
         used = any(source.grader is None for source in sources.values())
         found = self.reward.functions if used else {}
         for place, source in sources.items():
-            if source.grader not in (None, *GRADERS, ENVIRONMENT, *found.values()):
+            if source.grader not in (None, *NAMED, *found.values()):
                 found[f"{place}.grader"] = source.grader
         return found
 
@@ -250,6 +254,8 @@ class RolloutStage(Stage):
     def refusals(self, num_records: int | None) -> Iterator[str]:
         yield from super().refusals(num_records)
         yield from backend_refusals(self.rollout)
+        if self.reward.model is not None:
+            yield from reward_model_refusals(self.reward.model, self.max_length)
         where = "curriculum stage {}: " if self.curriculum else ""
         mixes = {
             where.format(number): (phase.mix, phase.prompts_per_step)

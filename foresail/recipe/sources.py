@@ -22,7 +22,7 @@ from pydantic import BeforeValidator, Field, Strict, ValidationError
 from foresail.recipe.inputs import count_records, default_name
 from foresail.recipe.keys import OneOrMore
 from foresail.recipe.parts import Part, Problems, SourceName, TooLong
-from foresail.recipe.reward import GRADERS, NO_GRADER, Reward
+from foresail.recipe.reward import ANSWERLESS, GRADERS, Reward
 
 Weight = Annotated[
     float | None,
@@ -147,16 +147,16 @@ def reward_for(source: Problems, reward: Reward) -> Reward:
     if source.grader is None or source.grader == reward.grader:
         return reward
     given = {**reward.model_dump(), "grader": source.grader}
-    other = Reward.model_validate({"grader": source.grader})
+    other = Reward.model_validate({"grader": source.grader, "model": reward.model})
     return Reward.model_validate(
         {**given, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else given
     )
 
 
 def as_graded(source: AnyProblems, reward: Reward) -> AnyProblems:
-    """The source with the recipe's grader "none" as its own: then its problems need no answers."""
-    inherits = source.grader is None and reward.grader == NO_GRADER
-    return source.model_copy(update={"grader": NO_GRADER}) if inherits else source
+    """The source with the recipe's grader as its own, where that one needs no answers."""
+    inherits = source.grader is None and reward.grader in ANSWERLESS
+    return source.model_copy(update={"grader": reward.grader}) if inherits else source
 
 
 def count_rows(source: Source) -> int | None:

@@ -39,6 +39,11 @@ STAGES = {
         function="foresail.train.sft:run_sft",
         help="Supervised fine-tuning on conversations.",
     ),
+    "reward-model": StageEntry(
+        recipe="foresail.recipe.reward_model:RewardModel",
+        function="foresail.train.reward_model:run_reward_model",
+        help="A reward model from preference pairs.",
+    ),
     "dpo": StageEntry(
         recipe="foresail.recipe.dpo:Dpo",
         function="foresail.train.dpo:run_dpo",

@@ -12,6 +12,7 @@ from foresail.recipe.sources import as_graded, named, reward_for
 from foresail.rewards.by_source import open_gradings
 from foresail.rewards.columns import check_columns
 from foresail.rewards.grading import Grading
+from foresail.rewards.model_grading import ModelGrading
 from foresail.rewards.ray_hosts import grader_hosts
 from foresail.train.fingerprints import same_rewards
 from foresail.train.session import Session
@@ -32,7 +33,9 @@ def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
     folder = recipe.run.folder
     with (
         grader_hosts(recipe.cluster, folder / "logs") as hosts,
-        open_gradings(rewards.values(), prints=folder / "reward.log", hosts=hosts) as gradings,
+        open_gradings(
+            rewards.values(), prints=folder / "reward.log", hosts=hosts, device=recipe.run.device
+        ) as gradings,
     ):
         for place, source in sources.items():
             check_columns(gradings[rewards[place]].duties.wishes, place, source)
@@ -42,7 +45,12 @@ def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
 def keep_rewards(session: Session[Sampled], gradings: Gradings, *, changed: bool) -> None:
     """Hold the files of reward functions against those the run began with; `changed`: they may be others."""
     functions = dict.fromkeys(function for reward in gradings for function in reward.functions.values())
-    session.progress, others = same_rewards(session.progress, functions, may_change=changed)
+    models = {
+        grading.settings.model.path: grading.scorer.fingerprint
+        for grading in gradings.values()
+        if isinstance(grading, ModelGrading) and grading.settings.model is not None
+    }
+    session.progress, others = same_rewards(session.progress, functions, models, may_change=changed)
     for file in others:
         note = f"from step {session.progress.step + 1} on with a changed {file}"
         session.display.note(note, style="yellow")
