@@ -102,6 +102,7 @@ NAMES = {
     "target_modules": "lora.targets",
     "test_freq": "eval_every",
     "tis_imp_ratio_cap": "loss.importance_cap",
+    "teacher_model_name_or_path": "teacher.path",
     "torch_dtype": "model.dtype",
     "total_training_steps": "steps",
     "train_files": "data.source",
@@ -283,7 +284,18 @@ STAGES = {
         ("rm", "reward", "reward_model", "reward_modeling"),
         'a reward model is trained by stage = "reward-model"',
     ),
-    "distill": "there is no distillation of logits; imitate a teacher's answers with sft",
+    **dict.fromkeys(
+        ("gkd", "minillm", "distillation", "opd"),
+        'on-policy distillation is stage = "distill", with a [teacher]',
+    ),
+    **dict.fromkeys(
+        ("online_dpo", "onlinedpo", "iterative_dpo"),
+        'that is stage = "online-dpo": pairs of one\'s own samples, by rewards',
+    ),
+    **dict.fromkeys(
+        ("raft", "rft", "rejection_sampling", "star"),
+        "sample right solutions with `foresail data sample-solutions`, then imitate them with sft",
+    ),
     "eval": "evaluation is a command, not a stage: foresail eval CHECKPOINT --data FILE",
     **dict.fromkeys(
         ("cpt", "continued_pretraining", "lm", "pretraining", "pt"),

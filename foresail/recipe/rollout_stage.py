@@ -17,7 +17,7 @@ from foresail.recipe.learned_reward import reward_model_memory, reward_model_ref
 from foresail.recipe.levels import level_refusals
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
 from foresail.recipe.placement import grading_lines
-from foresail.recipe.reward import ENVIRONMENT, NAMED, Reward
+from foresail.recipe.reward import ENVIRONMENT, NAMED, NO_GRADER, Reward
 from foresail.recipe.reward_function import Function, check_function
 from foresail.recipe.rl_checks import (
     determinism_mistakes,
@@ -244,7 +244,7 @@ class RolloutStage(Stage):
         used = any(source.grader is None for source in sources.values())
         found = self.reward.functions if used else {}
         for place, source in sources.items():
-            if source.grader not in (None, *NAMED, *found.values()):
+            if source.grader not in (None, NO_GRADER, *NAMED, *found.values()):
                 found[f"{place}.grader"] = source.grader
         return found
 

@@ -29,6 +29,7 @@ TABLES = (
     "lora",
     "router",
     "mtp",
+    "teacher",
 )  # that may be left out, and have sections of their own
 
 

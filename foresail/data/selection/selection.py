@@ -162,7 +162,7 @@ def judge_right(groups: Sequence[Group]) -> list[bool]:
         verdict.status == "correct"
         for group in groups
         for verdict in group.verdicts
-        if verdict.status not in FAILURES
+        if verdict.status not in FAILURES and verdict.status != "scored"
     ]
 
 
