@@ -8,6 +8,8 @@ figures.json go to the output folder. The last line is JSON.
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts losses           # half a minute
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts speed     # five minutes on an H200
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts race --model CHECKPOINT
+    python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts dpo              # losses and steps of DPO
+    python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts reward           # steps of a reward model
     python benchmarks/vs_trl.py --parts scaling                                       # needs no TRL
 """
 
@@ -25,7 +27,7 @@ from typing import Any
 
 from beside_trl.process import SideFailed
 
-PARTS = ("losses", "speed", "race", "scaling")
+PARTS = ("losses", "speed", "race", "scaling", "dpo", "reward")
 
 
 def main() -> None:
@@ -54,6 +56,8 @@ def measure(options: argparse.Namespace, figures: dict[str, Any]) -> None:
         "speed": measure_speed,
         "race": measure_race,
         "scaling": measure_scaling,
+        "dpo": measure_dpo,
+        "reward": measure_reward,
     }
     for part in options.parts:
         for found in measures[part](options):
@@ -72,7 +76,12 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--output", type=Path, default=Path("runs/vs-trl"), help="pictures and figures.json")
     parser.add_argument("--threads", type=int, help="of each process; default: 1 on a CPU, 8 beside a GPU")
-    parser.add_argument("--loads", nargs="+", help="speed: by name; default: all of the device")
+    parser.add_argument("--loads", nargs="+", help="speed, dpo: by name; default: all of the device")
+    parser.add_argument(
+        "--reference-each-step",
+        action="store_true",
+        help="dpo: do not keep what the reference says, on both sides",
+    )
     parser.add_argument("--rounds", type=int, help="speed: of each side in turn; default: 3, on a GPU 1")
     parser.add_argument("--steps", type=int, help="speed: counted steps a round; default: 4, on a GPU 8")
     parser.add_argument("--peer-steps", type=int, help="of TRL; default: as many, on a GPU 2")
@@ -163,6 +172,43 @@ def measure_race(options: argparse.Namespace) -> Figures:
             seconds=options.race_seconds,
         )
         yield from race.measure_race(plan, options.output)
+
+
+def measure_dpo(options: argparse.Namespace) -> Figures:
+    from beside_trl import dpo
+
+    plan = dpo.Plan(
+        peer_python=options.peer_python,
+        rounds=options.rounds,
+        steps=options.steps,
+        seconds=options.seconds if options.device == "cuda" else 600.0,
+        kept=not options.reference_each_step,
+        weights=options.peer_weights,
+        recompute=options.recompute,
+    )
+    loads = [load for load in dpo.LOADS.values() if load.device == options.device]
+    if options.loads:
+        loads = [dpo.LOADS[name] for name in options.loads]
+    yield from dpo.measure_dpo([*map(dpo.smaller, loads)] if options.quick else loads, plan)
+
+
+def measure_reward(options: argparse.Namespace) -> Figures:
+    from beside_trl import reward_model
+
+    plan = reward_model.Plan(
+        peer_python=options.peer_python,
+        rounds=options.rounds,
+        steps=options.steps,
+        seconds=options.seconds if options.device == "cuda" else 600.0,
+        weights=options.peer_weights,
+        recompute=options.recompute,
+    )
+    loads = [load for load in reward_model.LOADS.values() if load.device == options.device]
+    if options.loads:
+        loads = [reward_model.LOADS[name] for name in options.loads]
+    yield from reward_model.measure_reward(
+        [*map(reward_model.smaller, loads)] if options.quick else loads, plan
+    )
 
 
 def measure_scaling(options: argparse.Namespace) -> Figures:

@@ -18,20 +18,28 @@ if TYPE_CHECKING:
     from foresail.api.generate import generate as generate
     from foresail.api.recipe import load_recipe as load_recipe
     from foresail.api.result import Result as Result
+    from foresail.api.stages import distill as distill
+    from foresail.api.stages import dpo as dpo
+    from foresail.api.stages import online_dpo as online_dpo
     from foresail.api.stages import pretrain as pretrain
     from foresail.api.stages import resume as resume
+    from foresail.api.stages import reward_model as reward_model
     from foresail.api.stages import rl as rl
     from foresail.api.stages import sft as sft
     from foresail.maths.verdict import grade as grade
 
 PLACES = {
     "Result": "foresail.api.result",
+    "distill": "foresail.api.stages",
+    "dpo": "foresail.api.stages",
     "evaluate": "foresail.api.evaluate",
     "generate": "foresail.api.generate",
     "grade": "foresail.maths.verdict",
     "load_recipe": "foresail.api.recipe",
+    "online_dpo": "foresail.api.stages",
     "pretrain": "foresail.api.stages",
     "resume": "foresail.api.stages",
+    "reward_model": "foresail.api.stages",
     "rl": "foresail.api.stages",
     "sft": "foresail.api.stages",
 }

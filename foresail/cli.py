@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from foresail.commands.data import data_app
+from foresail.commands.eval_reward import eval_reward
 from foresail.commands.interruption import telling
 from foresail.commands.long_context import long_context
+from foresail.commands.merge import merge
 from foresail.commands.mtp import mtp_app
 from foresail.commands.options import (
     AnswerKey,
@@ -36,7 +38,7 @@ from foresail.commands.options import (
 )
 from foresail.commands.runs import runs, show
 from foresail.recipe.elsewhere import sentence_for_value
-from foresail.recipe.stages import STAGES, stage_function
+from foresail.recipe.stages import STAGES, command_of, stage_function
 from foresail.records import RunStopped
 
 if TYPE_CHECKING:
@@ -125,8 +127,8 @@ def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = Non
     from foresail.recipe.load import RecipeError, load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
-    if loaded.stage != context.info_name:
-        raise RecipeError(f"{recipe} is a recipe for {loaded.stage}; run `foresail {loaded.stage} {recipe}`")
+    if (command := command_of(loaded.stage)) != context.info_name:
+        raise RecipeError(f"{recipe} is a recipe for {loaded.stage}; run `foresail {command} {recipe}`")
     folder = loaded.run.folder
     with telling(how_to_resume(folder), begun=folder / "recipe.toml"):
         outcome = launch(loaded)
@@ -134,7 +136,8 @@ def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = Non
 
 
 for name, entry in STAGES.items():
-    app.command(name, help=entry.help)(train)
+    if command_of(name) == name:
+        app.command(name, help=entry.help)(train)
 
 
 @app.command()
@@ -179,7 +182,7 @@ def resume(
 
 def describe_end(run: Path, ended: Path, recipe: Stage) -> str:
     """What to do with a run that is finished: more of it, or another run from its weights."""
-    words = [recipe.stage, f"{run}/recipe.toml", "run.name=further", f"model.path={ended}"]
+    words = [command_of(recipe.stage), f"{run}/recipe.toml", "run.name=further", f"model.path={ended}"]
     words += ["model.shape=none"] if recipe.model.shape is not None else []
     step = int(ended.name.removeprefix("step_"))
     more = f" at step {step}, and takes up no more of its recipe's" if recipe.steps > step else ""
@@ -292,6 +295,8 @@ def grade(
 
 
 app.command(name="long-context")(long_context)
+app.command(name="eval-reward")(eval_reward)
+app.command()(merge)
 app.command()(show)
 app.command()(runs)
 

@@ -46,6 +46,19 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PreferencePair:
+    """Two answers to one prompt, the first preferred. `margin`: by how much, where the data says it.
+
+    An answer is one assistant message, or several messages of which the last is the assistant's.
+    """
+
+    prompt: tuple[Message, ...]
+    chosen: tuple[Message, ...]
+    rejected: tuple[Message, ...]
+    margin: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What a grader says of one response. `detail` tells what was compared, for the log.
 
@@ -173,6 +186,41 @@ class TrainSequence:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrainPair:
+    """A preference pair as the trainer wants it: two whole sequences, each the prompt and one answer to it.
+
+    Their loss masks cover the answers alone. `ref_logprobs`: the reference's log-probabilities of the chosen and of
+    the rejected answer, summed over their tokens, where a loss needs them.
+    """
+
+    name: str = ""
+    chosen: TrainSequence
+    rejected: TrainSequence
+    margin: float | None = None
+    ref_logprobs: tuple[float, float] | None = None
+
+    @property
+    def ids(self) -> list[int]:
+        """Those of the longer sequence, which a limit on lengths is about."""
+        return max(self.chosen.ids, self.rejected.ids, key=len)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedPairs:
+    """Which segments of a micro-batch are whose answers.
+
+    Legend: P pairs; 2: the chosen, then the rejected answer.
+    `weights_P` makes every loss of pairs a plain sum: it is the pair's share in the whole update. Margins are 0
+    where the data has none. `ref_logprobs_P2` are the reference's, summed over the tokens of each answer.
+    """
+
+    segments_P2: Tensor
+    weights_P: Tensor
+    margins_P: Tensor
+    ref_logprobs_P2: Tensor | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class BatchSlice:
     """What one of several ranks computes of a micro-batch that they share: these of its T tokens, and the losses
     that these predict, by their places in M. `group` is PyTorch's process group of the ranks.
@@ -198,6 +246,7 @@ class PackedBatch:
     With a critic a token has a reward (the last one its sample's, others none), the value that was expected
     before it, and the return it turned out to bring. `fresh_M`, where samples are carried over, is 0 for tokens
     that older weights drew. `side` holds named data of all T tokens, along the first axis; -1 is unknown.
+    `pairs`, where the sequences are answers of preference pairs, tells which belong together.
     Where ranks compute it together, `slice` is what this rank does. T is then a multiple of their number: padding
     stands behind the last segment, as a part of it.
     """
@@ -220,4 +269,5 @@ class PackedBatch:
     fresh_M: Tensor | None = None
     side: Mapping[str, Tensor] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    pairs: PackedPairs | None = None
     slice: BatchSlice | None = None

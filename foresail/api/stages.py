@@ -67,6 +67,74 @@ def sft(
     return train("sft", recipe, given | settings, tokenizer)
 
 
+def reward_model(
+    model: Any = None,
+    data: Source | None = None,
+    steps: int | None = None,
+    *,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """A reward model from preference pairs, rows with prompt, chosen and rejected; see `rl` for the keywords."""
+    given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
+    return train("reward-model", recipe, given | settings, tokenizer)
+
+
+def dpo(
+    model: Any = None,
+    data: Source | None = None,
+    steps: int | None = None,
+    *,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """Preference optimisation on pairs, rows with prompt, chosen and rejected; see `rl` for the keywords."""
+    given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
+    return train("dpo", recipe, given | settings, tokenizer)
+
+
+def online_dpo(
+    model: Any = None,
+    data: Source | None = None,
+    reward: Reward | Mapping[str, Any] | Sequence[Reward | Mapping[str, Any]] | None = None,
+    steps: int | None = None,
+    *,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """Preference optimisation on pairs of the model's own samples; see `rl` for the keywords."""
+    given = {"model": model, "data": data, "reward": reward, "steps": steps, "eval": eval, "run": run}
+    return train("online-dpo", recipe, given | settings, tokenizer)
+
+
+def distill(
+    model: Any = None,
+    teacher: str | Path | Mapping[str, Any] | None = None,
+    data: Source | None = None,
+    steps: int | None = None,
+    *,
+    reward: Reward | Mapping[str, Any] | None = None,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """On-policy distillation from `teacher`, a checkpoint; see `rl` for the keywords. A reward only measures."""
+    named = {"path": str(teacher)} if isinstance(teacher, str | Path) else teacher
+    given = {"model": model, "teacher": named, "data": data, "steps": steps, "reward": reward}
+    return train("distill", recipe, {**given, "eval": eval, "run": run, **settings}, tokenizer)
+
+
 def pretrain(
     model: Any = None,
     stages: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
@@ -103,7 +171,8 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
     """Make the recipe, write what was given as objects, look at all of it, and run it."""
     given, name = read_source(source)
     if given.setdefault("stage", stage) != stage:
-        raise RecipeError(f"{name} is a recipe for {given['stage']}; call foresail.{given['stage']}")
+        function = str(given["stage"]).replace("-", "_")
+        raise RecipeError(f"{name} is a recipe for {given['stage']}; call foresail.{function}")
     settings = {key.replace("__", "."): value for key, value in settings.items() if value is not None}
     choose_run(given, settings, stage)
     files = GivenFiles(Path(given["run"]["root"]) / given["run"]["name"])
@@ -169,7 +238,7 @@ def name_sources(data: Any, key: str, stage: str, files: GivenFiles) -> Any:
     if isinstance(data, list) and data and all(map(is_table, data)):
         return [name_source(table, f"{key}-{number}", files) for number, table in enumerate(data, start=1)]
     source = data if isinstance(data, str | Path) else files.add_rows(data, key)
-    return source if stage == "sft" else {"source": source}
+    return source if stage in ("sft", "dpo", "reward-model") else {"source": source}
 
 
 def name_source(table: Mapping[str, Any], key: str, files: GivenFiles) -> dict[str, Any]:

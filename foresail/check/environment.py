@@ -5,10 +5,10 @@ from __future__ import annotations
 from foresail.agents.factory import EnvironmentFactory, open_factory
 from foresail.check.finding import Finding, note, refusal
 from foresail.data.reader import Reader
-from foresail.recipe.rl import Rl
+from foresail.recipe.rollout_stage import RolloutStage
 
 
-def look_at_environment(recipe: Rl, reader: Reader | None) -> tuple[Reader | None, list[Finding]]:
+def look_at_environment(recipe: RolloutStage, reader: Reader | None) -> tuple[Reader | None, list[Finding]]:
     """A reader of prompts as the run has them, and what was found. A program brings its own tools, and what
     the preflight refuses is not told again.
     """

@@ -88,6 +88,12 @@ def look_at_grading(
     if settings.grader == ENVIRONMENT:
         yield note(f"{key}: rewards are the environment's own, so no answer was graded")
         return
+    if settings.is_empty:
+        yield note(f"{key}: nobody grades, so no answer was tried")
+        return
+    if settings.asks_model:
+        yield note(f"{key}: answers are scored by a reward model, so none was graded here")
+        return
     some = spread(problems)
     one_process = settings.workers or (1 if settings.workers is None else 0)
     stays = settings.grader in ("math", "exact", "qa") or not all(

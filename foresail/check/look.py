@@ -16,7 +16,9 @@ from typing import Any
 from foresail.check.chats import look_at_chats
 from foresail.check.environment import look_at_environment
 from foresail.check.finding import Finding, note, refusal
+from foresail.check.pairs import look_at_pairs
 from foresail.check.problems import look_at_problems
+from foresail.check.teacher import look_at_taught_problems
 from foresail.data.reader import Reader
 from foresail.recipe.inputs import check_tokenizer
 from foresail.recipe.parts import read_options
@@ -25,9 +27,20 @@ from foresail.recipe.stage import Stage
 from foresail.tokenizer.tokenizer import Tokenizer
 
 # What a stage reads besides its model.
-LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {"rl": look_at_problems, "sft": look_at_chats}
+LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {
+    "rl": look_at_taught_problems,
+    "sft": look_at_chats,
+    "distill": look_at_taught_problems,
+    "online-dpo": look_at_problems,
+    "dpo": look_at_pairs,
+    "reward-model": look_at_pairs,
+}
 # Whose prompts tell of more than the data does.
-PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {"rl": look_at_environment}
+PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {
+    "rl": look_at_environment,
+    "distill": look_at_environment,
+    "online-dpo": look_at_environment,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,17 +14,18 @@ from foresail.data.prompts import PromptedProblem, check_ids
 from foresail.data.reader import Reader
 from foresail.data.selection.selection import check_supply
 from foresail.recipe.parts import Problems
-from foresail.recipe.rl import Rl
-from foresail.recipe.sources import named, reward_for
+from foresail.recipe.rollout_stage import RolloutStage
+from foresail.recipe.sources import as_graded, named, reward_for
 from foresail.records import Problem
 
 
 def look_at_problems(
-    recipe: Rl, reader: Reader | None, *, max_context: int | None, largest: int | None
+    recipe: RolloutStage, reader: Reader | None, *, max_context: int | None, largest: int | None
 ) -> Iterator[Finding]:
     """Training data first, then the sets that are measured on."""
     learned = dict(named("data", recipe.data))
     sources = learned | dict(named("eval", recipe.eval if recipe.eval_every else ()))
+    sources = {key: as_graded(source, recipe.reward) for key, source in sources.items()}
     limit = prompt_limit(recipe.max_prompt_tokens)
     room_for = partial(set_lengths, recipe=recipe, max_context=max_context)
     problems: dict[str, list[Problem]] = {}
@@ -58,7 +59,7 @@ def describe(key: str, source: Problems, entries: Sequence[PromptedProblem]) -> 
     return f"{key}: {len(entries):,} problems of {source.label}, prompts of {min(lengths)} to {max(lengths)} tokens"
 
 
-def set_lengths(prompt: int, *, recipe: Rl, max_context: int | None) -> str:
+def set_lengths(prompt: int, *, recipe: RolloutStage, max_context: int | None) -> str:
     """What to set for a prompt of so many tokens, as far as the model's context goes."""
     answer = recipe.max_length - recipe.max_prompt_tokens
     if max_context is None or prompt + answer <= max_context:
@@ -68,7 +69,7 @@ def set_lengths(prompt: int, *, recipe: Rl, max_context: int | None) -> str:
     return f"use a model with a longer context than {max_context} tokens"
 
 
-def look_at_mixture(sources: Sequence[Sequence[PromptedProblem]], recipe: Rl) -> Iterator[Finding]:
+def look_at_mixture(sources: Sequence[Sequence[PromptedProblem]], recipe: RolloutStage) -> Iterator[Finding]:
     """All sources together: ids that tell problems apart, and enough for a step."""
     entries = [entry for source in tell_apart(sources) for entry in source]
     for check in (lambda: check_ids(entries), lambda: check_supply(entries, recipe)):

@@ -118,6 +118,61 @@ def grade_difficulty(
     print(f'levels: {folder}/difficulty.jsonl; in a recipe: data.difficulty = "{folder}/difficulty.jsonl"')
 
 
+@data_app.command(name="sample-solutions")
+def sample_solutions(
+    checkpoint: Annotated[Path, typer.Argument(help="Hugging Face directory of the model that samples")],
+    data: Annotated[str, typer.Option(help="problems: a file, or a generator such as arithmetic:…")],
+    samples: Annotated[int, typer.Option(min=1, help="samples per problem")] = 16,
+    most: Annotated[int, typer.Option(min=1, help="solutions kept of a problem")] = 4,
+    temperature: Annotated[float, typer.Option(min=0.0)] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0.01, max=1.0)] = 1.0,
+    max_new_tokens: Annotated[int, typer.Option(min=1)] = 1024,
+    stop: Stop = None,
+    prompt_key: PromptKey = None,
+    answer_key: AnswerKey = None,
+    system: System = None,
+    suffix: Annotated[str, typer.Option(help="text after every prompt", callback=with_newlines)] = "",
+    examples: Examples = None,
+    limit: Limit = None,
+    grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
+    seed: Annotated[int, typer.Option()] = 0,
+    device: Device = "auto",
+    output: Annotated[Path | None, typer.Option(help="folder for the solutions")] = None,
+) -> None:
+    """Right solutions of a checkpoint, as conversations for `foresail sft` (rejection sampling)."""
+    from foresail.evaluation.checkpoint import default_output
+    from foresail.evaluation.solutions import describe_solutions
+    from foresail.evaluation.solutions import sample_solutions as sample_all
+    from foresail.recipe import parts
+
+    folder = output or default_output("solutions", checkpoint, data)
+    problems = parts.Problems(
+        source=data,
+        prompt_key=prompt_key,
+        answer_key=answer_key,
+        system=system,
+        suffix=suffix,
+        examples=examples,
+        limit=limit,
+    )
+    with telling("the same command goes on with what is left"):
+        found = sample_all(
+            checkpoint,
+            problems,
+            parts.Sampling(
+                temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
+            ),
+            num_samples=samples,
+            most=most,
+            output=folder,
+            grader=grader,
+            seed=seed,
+            device=device,
+        )
+    print(*describe_solutions(found), sep="\n")
+    print(f'solutions: {folder}/solutions.jsonl; in a recipe of sft: data = "{folder}/solutions.jsonl"')
+
+
 @data_app.command(name="tokenize")
 def tokenize_texts(
     sources: Annotated[

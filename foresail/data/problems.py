@@ -20,6 +20,7 @@ from foresail.data.rows import SUFFIXES, Row, name_columns, read_rows, to_messag
 from foresail.maths.extract import last_box
 from foresail.recipe.inputs import reach
 from foresail.recipe.parts import Problems
+from foresail.recipe.reward import ANSWERLESS
 from foresail.records import Message, Problem
 
 # Tried in this order; a dot reaches into a column. verl's come first: its files also have looser names.
@@ -72,11 +73,13 @@ def load_file(settings: Problems) -> list[Problem]:
     name = settings.label
     rows = list(islice(read_rows(path), settings.limit))
     ids = find_ids(rows) or [f"{name}:{index}" for index in range(len(rows))]
+    graded = settings.grader not in ANSWERLESS
     problems = [
-        to_problem(row, problem_id, name, settings.prompt_key, settings.answer_key)
+        to_problem(row, problem_id, name, settings.prompt_key, settings.answer_key, graded=graded)
         for row, problem_id in zip(rows, ids, strict=True)
     ]
-    check_answers(rows, problems)
+    if graded:
+        check_answers(rows, problems)
     return problems
 
 
@@ -101,15 +104,23 @@ def find_ids(rows: Sequence[Row]) -> list[str] | None:
 
 
 def to_problem(
-    row: Row, problem_id: str, name: str, prompt_key: str | None, answer_key: str | None
+    row: Row,
+    problem_id: str,
+    name: str,
+    prompt_key: str | None,
+    answer_key: str | None,
+    *,
+    graded: bool = True,
 ) -> Problem:
+    """What no grader compares with its answer needs none, and has it where there is one."""
     prompt_key = prompt_key or choose_key(row, PROMPT_KEYS, "prompt")
-    answer_key = answer_key or choose_key(row, ANSWER_KEYS, "answer")
+    if answer_key is None and (graded or find_key(row, ANSWER_KEYS) is not None):
+        answer_key = choose_key(row, ANSWER_KEYS, "answer")
     prompt = look_up(row, prompt_key, "prompt")
     return Problem(
         id=problem_id,
         prompt=to_prompt(prompt, row.place),
-        answer=to_answer(look_up(row, answer_key, "answer")),
+        answer="" if answer_key is None else to_answer(look_up(row, answer_key, "answer")),
         source=str(row.columns.get("data_source") or name),
         # a prompt of messages stays there too: reward functions of TRL get it as it came
         extra={
@@ -122,13 +133,17 @@ def to_problem(
 
 def choose_key(row: Row, keys: tuple[str, ...], what: str) -> str:
     """The first of the usual names that the row has."""
-    for key in keys:
-        if reach(row.columns, key, ABSENT) is not ABSENT:
-            return key
+    if (key := find_key(row, keys)) is not None:
+        return key
     raise ValueError(
         f"{row.place}: no {what} column; {name_columns(row.columns, keys)}; "
         f"set {what}_key to the right one (tried {', '.join(keys)})"
+        + (', or grader = "none" where nobody grades' if what == "answer" else "")
     )
+
+
+def find_key(row: Row, keys: tuple[str, ...]) -> str | None:
+    return next((key for key in keys if reach(row.columns, key, ABSENT) is not ABSENT), None)
 
 
 def look_up(row: Row, key: str, what: str) -> Any:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from foresail.data.chats import encode_conversations
+from foresail.data.pairs import EncodedPairs, encode_pairs
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, add_ids, with_instructions
 from foresail.recipe.parts import Problems
-from foresail.recipe.sources import Conversations
+from foresail.recipe.sources import Conversations, HeldOutPreferences
 from foresail.records import Problem, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -26,6 +27,7 @@ class Reader:
     openings: Callable[[list[Problem]], list[Problem]] | None = None
     read_problems: dict[Problems, list[PromptedProblem]] = field(default_factory=dict)
     read_conversations: dict[Conversations, list[TrainSequence]] = field(default_factory=dict)
+    read_pairs: dict[HeldOutPreferences, EncodedPairs] = field(default_factory=dict)
 
     def problems(self, source: Problems) -> list[PromptedProblem]:
         """Each with its source's name, however long it is."""
@@ -54,3 +56,8 @@ class Reader:
         if source not in self.read_conversations:
             self.read_conversations[source] = encode_conversations(source, self.tokenizer)
         return self.read_conversations[source]
+
+    def pairs(self, source: HeldOutPreferences) -> EncodedPairs:
+        if source not in self.read_pairs:
+            self.read_pairs[source] = encode_pairs(source, self.tokenizer)
+        return self.read_pairs[source]

@@ -59,7 +59,8 @@ class Graph:
         with torch.cuda.stream(stream):
             step()
             stream.synchronize()
-            self.cuda.capture_begin(memory)  # type: ignore[arg-type]
+            # other threads, such as a reward model's, go on meanwhile
+            self.cuda.capture_begin(memory, capture_error_mode="thread_local")  # type: ignore[arg-type]
             self.drawn_4E = step()
             self.cuda.capture_end()
         torch.cuda.current_stream().wait_stream(stream)

@@ -89,7 +89,7 @@ def evaluate_checkpoint(
     make_folder(output)  # before hours of work, not after
     max_length = longest_prompt + sampling.max_new_tokens
     engine = choose_engine(model, max_length, num_attempts=len(prompted) * (1 + num_samples))
-    with open_grading(reward, prints=output / "reward.log") as grading:
+    with open_grading(reward, prints=output / "reward.log", device=device) as grading:
         results = evaluate(
             build_fleet(
                 model,

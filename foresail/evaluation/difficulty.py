@@ -21,23 +21,19 @@ from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, encode_problems
 from foresail.evaluation.checkpoint import (
     check_context,
-    choose_engine,
     choose_grader,
     longest,
     make_folder,
     open_checkpoint,
 )
+from foresail.evaluation.judged_groups import judged_groups
 from foresail.evaluation.pass_rates import PassRates, digest, measure
-from foresail.evaluation.run import Examiner
 from foresail.model.decoder import Decoder
 from foresail.model.weights import checksum
 from foresail.recipe import parts
 from foresail.recipe.reward import Reward
 from foresail.records import RunStopped, Verdict
-from foresail.rewards.build import open_grading
-from foresail.rollout.build import build_fleet
 from foresail.rollout.groups import GroupSpec
-from foresail.rollout.stream import sample_all
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -111,24 +107,17 @@ def measure_all(
 
     A problem of which no verdict held is not: the next call tries it again.
     """
-    max_length = longest(problems) + group_spec.sampling.max_new_tokens
-    engine = choose_engine(model, max_length, num_attempts=len(problems) * group_spec.num_samples)
-    engine = engine.model_copy(update={"batch_invariant": batch_invariant})
-    vocabulary = tokenizer.token_bytes() if group_spec.sampling.stop else ()
-    fleet = build_fleet(model, engine, parts.Rollout(), max_length=max_length, vocabulary=vocabulary)
     prompts = {entry.problem.id: digest(entry) for entry in problems}
     failed: list[Verdict] = []
-    with open_grading(reward) as grading:
-        examiner = Examiner(tokenizer=tokenizer, reward=reward, grading=grading)
-        groups = sample_all(fleet, problems, group_spec, examiner.judge, judge_group=examiner.judge_group)
-        for done, group in enumerate(groups, start=1):
-            rate = measure(group, prompts[group.problem.id])
-            if rate.judged:
-                rates.add(rate)
-            else:
-                failed.append(group.verdicts[0])
-            if done % max(1, len(problems) // 20) == 0:
-                note(f"{done} of {len(problems)} problems")
+    groups = judged_groups(model, tokenizer, problems, group_spec, reward, batch_invariant=batch_invariant)
+    for done, group in enumerate(groups, start=1):
+        rate = measure(group, prompts[group.problem.id])
+        if rate.judged:
+            rates.add(rate)
+        else:
+            failed.append(group.verdicts[0])
+        if done % max(1, len(problems) // 20) == 0:
+            note(f"{done} of {len(problems)} problems")
     if len(failed) == len(problems):
         raise RunStopped(
             f"no verdict of {len(problems)} problems held; the first: {failed[0].status}: {failed[0].detail}. Mend "

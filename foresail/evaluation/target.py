@@ -15,7 +15,7 @@ from foresail.recipe import parts
 from foresail.recipe.environment import Environment
 from foresail.recipe.load import load_recipe
 from foresail.recipe.reward import Reward
-from foresail.recipe.rl import Rl
+from foresail.recipe.rollout_stage import RolloutStage
 from foresail.recipe.sources import reward_for
 from foresail.runlog.directory import RunDirectory
 
@@ -29,7 +29,7 @@ class Target:
     """A checkpoint, and the recipe of its run where that has problems; None: there is nothing to go by."""
 
     checkpoint: Path
-    recipe: Rl | None = None
+    recipe: RolloutStage | None = None
 
     def problem_sets(self, data: str | None, changes: Mapping[str, Any]) -> list[parts.Problems]:
         """What to measure on; `changes` count more than the recipe, and None is no change."""
@@ -104,4 +104,4 @@ def find_target(path: Path, overrides: Sequence[str] = ()) -> Target:
     if not steps:
         raise FileNotFoundError(f"{path} has no checkpoint yet; let it finish a step")
     checkpoint = run.checkpoint_path(steps[-1])
-    return Target(checkpoint=checkpoint, recipe=recipe if isinstance(recipe, Rl) else None)
+    return Target(checkpoint=checkpoint, recipe=recipe if isinstance(recipe, RolloutStage) else None)

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.hf_names import Part, weight_parts
+from foresail.model.hf_names import SCORE_HEAD, Part, weight_parts
 from foresail.model.lora import LowRankLinear, add_pairs, base_of, init_pairs, pairs_of
 from foresail.model.shards import gather_whole, put_rows
 from foresail.model.weights import checksum
@@ -42,8 +42,11 @@ class Adapters:
 
     @cached_property
     def base_checksum(self) -> str:
-        """Of the weights that never change."""
-        return f"{checksum(base_of(self.model)):x}"
+        """Of the weights that never change: all but a reward model's head."""
+        base = base_of(self.model)
+        if base.shape.scores:
+            base.head = None
+        return f"{checksum(base):x}"
 
     def save(self, trainer: Path) -> None:
         """All ranks call it, and the first writes."""
@@ -88,7 +91,9 @@ class Adapters:
             put_rows(weight, rows.start, theirs[name] if part is None else part.from_hf(theirs[name]))
 
     def places(self) -> dict[str, tuple[Tensor, range, Part | None]]:
-        """Of every A and B, by PEFT's name for it, the parameter, its rows there, and for B its outputs."""
+        """Of every A and B, by PEFT's name for it, the parameter, its rows there, and for B its outputs; and a
+        reward model's head, which learns with them.
+        """
         found: dict[str, tuple[Tensor, range, Part | None]] = {}
         for part in weight_parts(self.model.shape):
             owner, _, leaf = part.parameter.rpartition(".")
@@ -99,12 +104,15 @@ class Adapters:
                 name = f"base_model.model.{part.hf_name.removesuffix('.weight')}"
                 found[f"{name}.lora_A.weight"] = matrix.A, pair[0], None
                 found[f"{name}.lora_B.weight"] = matrix.B, pair[1], part
+        if self.model.shape.scores and self.model.head is not None:
+            found[f"base_model.model.{SCORE_HEAD}"] = self.model.head.weight, range(1), None
         return found
 
     def config(self) -> dict[str, object]:
         return {
             "peft_type": "LORA",
-            "task_type": "CAUSAL_LM",
+            "task_type": "SEQ_CLS" if self.model.shape.scores else "CAUSAL_LM",
+            "modules_to_save": ["score"] if self.model.shape.scores else None,
             "base_model_name_or_path": self.base,
             "r": self.settings.rank,
             "lora_alpha": self.settings.alpha,

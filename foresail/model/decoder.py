@@ -144,7 +144,7 @@ class Decoder(nn.Module):
         self.embed = nn.Embedding(shape.vocab_size, shape.hidden_size)
         self.blocks = nn.ModuleList(Block(shape, layer) for layer in range(shape.num_layers))
         self.norm = RMSNorm(shape.hidden_size, shape.norm_eps)
-        self.head = None if shape.tied else nn.Linear(shape.hidden_size, shape.vocab_size, bias=False)
+        self.head = nn.Linear(shape.hidden_size, shape.head_rows, bias=False) if shape.head_rows else None
         # last, so that a seed gives the rest the same weights with and without them
         layers = range(shape.num_layers, shape.cached_layers)
         self.mtp = nn.ModuleList(MtpLayer(shape, Block(shape, layer)) for layer in layers)

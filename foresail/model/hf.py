@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.hf_names import MTP_LAYERS, Part, weight_parts
+from foresail.model.hf_names import MTP_LAYERS, SCORE_HEAD, Part, weight_parts
 from foresail.model.lora import LowRankLinear
 from foresail.model.rotary import rotary_table
 from foresail.model.shards import gather_whole, local, own_rows, put_rows
@@ -44,6 +44,8 @@ Arrange = Callable[[Decoder], None]  # of a model without memory
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 OLD_ROTARY = "rotary_emb.inv_freq"  # we make our own tables
+# Of fresh score heads, whatever a run's seed: reward models from one start can be averaged, see `merge`.
+HEAD_SEED = 0
 
 
 def build_model(
@@ -69,18 +71,28 @@ def load_model(
     context: int | None = None,
     arrange: Arrange | None = None,
     mtp_layers: int | None = None,
+    scores: bool = False,
 ) -> Decoder:
     """The checkpoint in `directory`, read tensor by tensor, so memory peaks at the model plus one tensor.
 
     `context`, the longest sequence you will run, matters only to models with a sliding window. `arrange` changes
     the model before it has memory: where that shards it, a rank reads the rows that it has. Of its MTP layers the
-    first `mtp_layers` are loaded; None: all.
+    first `mtp_layers` are loaded; None: all. With `scores` it is a reward model; a language model becomes one, with
+    a fresh head.
     """
     directory = Path(directory)
-    shape = read_shape(directory, context=context, mtp_layers=mtp_layers)
+    saved = read_shape(directory, context=context, mtp_layers=mtp_layers)
+    if saved.scores and not scores:
+        raise ValueError(
+            f"{directory} is a reward model: it gives scores and no words; name a language model"
+        )
     files = locate_tensors(directory)
-    check_names(shape, files, directory)
-    parts = {part.hf_name: part for part in weight_parts(shape)}
+    check_names(saved, files, directory)
+    shape = saved
+    if scores:
+        shape = saved.with_score()
+        check_family(shape)
+    parts = {part.hf_name: part for part in weight_parts(shape) if part.hf_name in files}
     for file in sorted(set(files.values())):  # before memory is taken for what the config claims
         with open_weights(file) as weights:
             for name in (name for name in parts if files[name] == file):
@@ -92,6 +104,8 @@ def load_model(
                 fill_rows(model, parts[name], weights.get_slice(name))
     if shape.tied and "lm_head.weight" in files:
         check_tied(model, files["lm_head.weight"])
+    if shape.scores and SCORE_HEAD not in files:
+        init_weights(model, HEAD_SEED, only="head.")
     return model
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from foresail.recipe.shape import Experts, ModelShape
 
 MTP_LAYERS = "model.mtp_layers."  # MiMo's, whatever the family
+SCORE_HEAD = "score.weight"  # of a reward model, in the place of lm_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +56,9 @@ def weight_parts(shape: ModelShape) -> list[Part]:
     parts += stack("norm.weight", ("model.norm.weight",), (hidden,))
     for number in range(shape.mtp):
         parts += mtp_parts(shape, f"mtp.{number}", f"{MTP_LAYERS}{number}")
-    if not shape.tied:
-        parts += stack("head.weight", ("lm_head.weight",), (shape.vocab_size,), hidden)
+    if shape.head_rows:
+        name = SCORE_HEAD if shape.scores else "lm_head.weight"
+        parts += stack("head.weight", (name,), (shape.head_rows,), hidden)
     return parts
 
 

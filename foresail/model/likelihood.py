@@ -67,8 +67,9 @@ class TokenLikelihood(torch.autograd.Function):
         return hidden_grad_MD, weight_grad_VD, None, None
 
 
-def chunks(count: int, weight_VD: Tensor) -> Iterator[slice]:
-    size = max(1, MOST_LOGITS["cuda" if weight_VD.is_cuda else "cpu"] // len(weight_VD))
+def chunks(count: int, weight_VD: Tensor, tables: int = 1) -> Iterator[slice]:
+    """So many tokens at a time that `tables` of their logits stay within the limit."""
+    size = max(1, MOST_LOGITS["cuda" if weight_VD.is_cuda else "cpu"] // (tables * len(weight_VD)))
     return (slice(start, start + size) for start in range(0, count, size))
 
 

@@ -108,6 +108,8 @@ def add_pairs(model: Decoder, settings: Lora) -> None:
             f"experts have no low-rank pairs, and lora.targets has {', '.join(beside)}; name attention alone"
         )
     model.requires_grad_(False)
+    if model.shape.scores and model.head is not None:  # nothing is known of it that could be kept
+        model.head.requires_grad_(True)
     sizes, targets = projection_sizes(model.shape), projections_of(settings.targets)
     for block in model.blocks:
         for path, names in STACKS.items():

@@ -15,10 +15,12 @@ from typing import TypeVar
 
 from torch import Tensor
 
+from foresail.model.divergence import Comparison, TeacherView, token_divergence
 from foresail.model.likelihood import token_likelihood
 from foresail.model.linear import wide_linear
 
 R = TypeVar("R")
+Q = TypeVar("Q")
 Readout = Callable[[Tensor, Tensor], R]  # of hidden_TD and head_VD
 
 
@@ -34,8 +36,29 @@ def logits_at(places_M: Tensor) -> Readout[Tensor]:
     return lambda hidden_TD, head_VD: wide_linear(hidden_TD[places_M], head_VD)
 
 
+def scores_at(places_M: Tensor) -> Readout[Tensor]:
+    """A reward model's score of what ends at each place, in float32."""
+    return lambda hidden_TD, head_1D: (hidden_TD[places_M].float() @ head_1D.float().T).squeeze(-1)
+
+
 def likelihood_at(
     places_M: Tensor, ids_M: Tensor, temperature: float = 1.0
 ) -> Readout[tuple[Tensor, Tensor]]:
     """Log-probability of each id after the token at its place, and the entropy (no gradient) there."""
     return lambda hidden_TD, head_VD: token_likelihood(hidden_TD[places_M], head_VD, ids_M, temperature)
+
+
+def divergence_at(places_M: Tensor, teacher: TeacherView, comparison: Comparison) -> Readout[Tensor]:
+    """How far the distribution at each place is from the teacher's."""
+    return lambda hidden_TD, head_VD: token_divergence(hidden_TD[places_M], head_VD, teacher, comparison)
+
+
+def view_at(places_M: Tensor, *, whole: bool) -> Readout[TeacherView]:
+    """What a teacher makes of each place; `whole`: its head is a copy, for the weights are sharded again."""
+    return lambda hidden_TD, head_VE: TeacherView(
+        hidden_ME=hidden_TD[places_M], weight_VE=head_VE.clone() if whole else head_VE
+    )
+
+
+def both(first: Readout[R], second: Readout[Q]) -> Readout[tuple[R, Q]]:
+    return lambda hidden_TD, head_VD: (first(hidden_TD, head_VD), second(hidden_TD, head_VD))

@@ -28,6 +28,11 @@ ARCHITECTURES: dict[Family, str] = {
     "mixtral": "MixtralForCausalLM",
     "ernie4_5_moe": "Ernie4_5_MoeForCausalLM",
 }
+SCORING: dict[Family, str] = {  # reward models; transformers has none of ERNIE
+    family: name.replace("ForCausalLM", "ForSequenceClassification")
+    for family, name in ARCHITECTURES.items()
+    if family != "ernie4_5_moe"
+}
 RELATIVES: dict[str, Family] = {"mimo": "qwen2"}  # the same blocks, and MTP layers beside them
 QK_NORM: tuple[Family, ...] = ("qwen3", "qwen3_moe")
 DEFAULT_QWEN3_HEAD_DIM = 128  # what transformers assumes where the file is silent
@@ -54,6 +59,7 @@ def read_shape(
     config = read_config(directory)
     try:
         shape = build_shape(config, context=context)
+        shape = shape.with_score() if is_scoring(config) else shape
         if mtp_layers is not None and mtp_layers > shape.mtp:
             raise ValueError(
                 f"it has {shape.mtp} MTP layers, and {mtp_layers} are asked for; set model.mtp_layers lower, or "
@@ -132,6 +138,16 @@ def build_shape(config: ModelConfig, *, context: int | None) -> ModelShape:
         experts=read_experts(config, family),
         mtp=config.num_nextn_predict_layers if config.model_type == "mimo" else config.foresail_mtp_layers,
     )
+
+
+def is_scoring(config: ModelConfig) -> bool:
+    """Whether it is a reward model: a classifier with one label."""
+    if not any(name.endswith("ForSequenceClassification") for name in config.architectures or ()):
+        return False
+    labels = len(config.id2label) if config.id2label is not None else config.num_labels or 2
+    if labels != 1:
+        raise ValueError(f"a classifier with {labels} labels is no reward model, which has one")
+    return True
 
 
 def read_family(model_type: str | None) -> Family:
@@ -234,7 +250,7 @@ def config_from_shape(
             "original_max_position_embeddings": scaling.original_context,
         }
     config: dict[str, Any] = {
-        "architectures": [ARCHITECTURES[shape.family]],
+        "architectures": [(SCORING if shape.scores else ARCHITECTURES)[shape.family]],
         "model_type": shape.family,
         "vocab_size": shape.vocab_size,
         "hidden_size": shape.hidden_size,
@@ -260,6 +276,8 @@ def config_from_shape(
         config["sliding_window"] = None
     if shape.family in ("qwen2", "qwen3", "qwen3_moe"):
         config["use_sliding_window"] = False
+    if shape.scores:
+        config |= {"num_labels": 1, "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
     return config | expert_keys(shape) | mtp_keys(shape) | special_keys(special)
 
 
@@ -294,6 +312,8 @@ def check_family(shape: ModelShape) -> None:
                 "qwen2 has qkv_bias, qwen3 and qwen3_moe have qk_norm, the others have neither"
             )
     check_experts(shape)
+    if shape.scores and family not in SCORING:
+        raise ValueError(f"there is no reward model of family {family}; use one of {', '.join(SCORING)}")
     if family == "llama" and shape.hidden_size % shape.num_heads:
         raise ValueError(
             f"hidden_size {shape.hidden_size} is not a multiple of num_heads {shape.num_heads}, which "

@@ -125,6 +125,9 @@ class ModelConfig(HfFile):
     bos_token_id: int | None = None
     eos_token_id: TokenIds = ()
     pad_token_id: int | None = None
+    architectures: list[str] | None = None
+    id2label: dict[str, Any] | None = None  # a reward model's, and the next one
+    num_labels: int | None = None
 
 
 class GenerationConfig(HfFile):

@@ -55,7 +55,9 @@ class Memory:
     logits: int
     kv_cache: int
     reference: int
+    teacher: int = 0
     critic: int = 0
+    reward_model: int = 0
     engine_weights: int = 0
     shared: int = 0
 
@@ -63,7 +65,8 @@ class Memory:
     def standing(self) -> int:
         """What is held from the first step to the last; the other parts come and go with a micro-batch."""
         trained = self.weights + self.gradients + self.optimizer
-        return trained + self.kv_cache + self.reference + self.critic + self.engine_weights
+        others = self.reference + self.teacher + self.critic + self.reward_model + self.engine_weights
+        return trained + self.kv_cache + others
 
     @property
     def total(self) -> int:
@@ -81,7 +84,7 @@ class Memory:
         gpus, micro_batches = (ranks, 1) if device == "cuda" else (1, ranks)
         shards = {
             name: -(-getattr(self, name) // gpus)
-            for name in ("weights", "gradients", "optimizer", "reference", "critic")
+            for name in ("weights", "gradients", "optimizer", "reference", "teacher", "critic")
         }
         passing = {name: getattr(self, name) * micro_batches for name in ("activations", "logits")}
         lent = min(self.kv_cache, shards["gradients"] + sum(passing.values())) if self.shared else 0
@@ -94,7 +97,9 @@ class ExtraMemory:
 
     kv_cache: int = 0
     reference: int = 0
+    teacher: int = 0
     critic: int = 0
+    reward_model: int = 0  # a learned reward's weights, and what it computes with
     engine_weights: int = 0  # a copy of the policy's, for engines that do not read what is trained
     lends: bool = True  # whether the cache can have its memory in turn with updates
     learners: tuple[ModelShape, ...] = ()
@@ -146,10 +151,11 @@ def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Devic
     """At the most, as if every token carried a loss: a chunk's float32 logits, on a CPU twice on the way to
     their entropy, and in the backward pass their gradient, the head's, and those of the states it saw.
     """
-    chunk = min(tokens * shape.vocab_size, max(MOST_LOGITS[device], shape.vocab_size))
+    rows = shape.head_rows or shape.vocab_size
+    chunk = min(tokens * rows, max(MOST_LOGITS[device], rows))
     forward = chunk * (FLOAT32 if device == "cuda" else 2 * FLOAT32)
     backward = chunk * (FLOAT32 + value_bytes if device == "cuda" else FLOAT32)
-    head = shape.vocab_size * shape.hidden_size * value_bytes
+    head = rows * shape.hidden_size * value_bytes
     states = 2 * tokens * shape.hidden_size * value_bytes
     return states + max(forward, backward + head)
 

@@ -15,7 +15,11 @@ from foresail.recipe.reward_function import Function, name_of, split_name
 GRADERS = ("math", "exact", "qa", "code")
 NO_GRADER = "none"  # of a reward that has terms only
 ENVIRONMENT = "environment"  # whose turns have rewards of their own: their sum is the score
-QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT)  # less work than sending a response elsewhere
+MODEL = "model"  # a reward model, [reward.model]: its score
+NAMED = (*GRADERS, ENVIRONMENT, MODEL)  # all but functions of one's own
+ANSWERLESS = (NO_GRADER, MODEL)  # for which a problem needs no answer
+# less work than sending a response elsewhere, or none for a CPU
+QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT, MODEL)
 
 
 def check_function_name(grader: Any) -> Function:
@@ -43,11 +47,26 @@ class Code(Part):
     )
 
 
+class LearnedReward(Part):
+    """The reward model, where a grader is `model`."""
+
+    path: str = Field(
+        description="folder of a reward model: a checkpoint of stage reward-model, or transformers'"
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="of its weights; auto: bfloat16 on CUDA, else float32"
+    )
+    batch_tokens: int = Field(16384, gt=0, description="tokens that are scored at once")
+    mean: float = Field(0.0, description="subtracted from a score, then")
+    std: float = Field(1.0, gt=0, description="what it is divided by, then")
+    clip: float | None = Field(None, gt=0, description="the largest size of what is paid; none: any")
+
+
 class Term(Part):
     """A score that is added to the reward, and has a curve of its own."""
 
     grader: GraderName = Field(
-        description="file.py:function, module:function, math, exact, qa, code or environment"
+        description="file.py:function, module:function, math, exact, qa, code, environment or model"
     )
     weight: float = Field(1.0, description="what its score is multiplied by; below 0 it is a penalty")
     name: str | None = Field(None, description="in metrics and rollouts; default: the function's")
@@ -58,7 +77,7 @@ class Term(Part):
 
     @property
     def own_function(self) -> bool:
-        return self.grader not in (*GRADERS, ENVIRONMENT)
+        return self.grader not in NAMED
 
     @model_validator(mode="after")
     def check_term(self) -> Self:
@@ -69,11 +88,11 @@ class Term(Part):
 
 
 def check_grader_name(grader: Function) -> None:
-    if grader in (*GRADERS, ENVIRONMENT) or not isinstance(grader, str):
+    if grader in NAMED or not isinstance(grader, str):
         return
     place, colon, function = grader.rpartition(":")
     if not (colon and place and function.isidentifier()):
-        near = get_close_matches(grader, (*GRADERS, ENVIRONMENT), n=1)
+        near = get_close_matches(grader, NAMED, n=1)
         hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(GRADERS)}."
         raise ValueError(f'unknown grader "{grader}"; {hint} A function is named like rewards.py:score')
 
@@ -84,7 +103,7 @@ class Reward(Part):
     grader: GraderName = Field(
         "math",
         description="math, exact, qa, code, or a function of one's own: file.py:function; environment: the sum of "
-        "what it gives for the turns; none: terms only",
+        "what it gives for the turns; model: the score of [reward.model]; none: terms only",
     )
     wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
     correct: float = Field(1.0, gt=0, description="reward of a right answer")
@@ -104,6 +123,7 @@ class Reward(Part):
         None, gt=0, description="seconds a verdict may take there; default: 60, for code an hour"
     )
     code: Code = Code()
+    model: LearnedReward | None = Field(None, description="the reward model, where a grader is model")
     overlong_buffer: int = Field(0, ge=0, description="tokens before the limit where a penalty grows; 0: off")
     overlong_factor: float = Field(1.0, ge=0, description="penalty at the limit")
     format_weight: float = Field(
@@ -119,11 +139,28 @@ class Reward(Part):
     @property
     def own_function(self) -> bool:
         """Whether `grader` is a function: its scores are the rewards, as they are."""
-        return self.grader not in (*GRADERS, NO_GRADER, ENVIRONMENT)
+        return self.grader not in (*NAMED, NO_GRADER)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is graded, so that every response has the same reward."""
+        return self.grader == NO_GRADER and not self.terms
 
     @property
     def asks_environment(self) -> bool:
         return ENVIRONMENT in (self.grader, *(term.grader for term in self.terms))
+
+    @property
+    def asks_model(self) -> bool:
+        return MODEL in (self.grader, *(term.grader for term in self.terms))
+
+    def without_model(self) -> Reward | None:
+        """What graders other than the reward model are asked for; None: nothing."""
+        terms = tuple(term for term in self.terms if term.grader != MODEL)
+        grader = NO_GRADER if self.grader == MODEL else self.grader
+        if grader == NO_GRADER and not terms:
+            return None
+        return self.model_copy(update={"grader": grader, "terms": terms, "model": None})
 
     @property
     def is_quick(self) -> bool:
@@ -143,10 +180,7 @@ class Reward(Part):
 
     @model_validator(mode="after")
     def check_grader(self) -> Self:
-        if self.grader == NO_GRADER:
-            if not self.terms:
-                raise ValueError('grader "none" leaves no reward; add [[reward.terms]], or name a grader')
-        else:
+        if self.grader != NO_GRADER:
             check_grader_name(self.grader)
         if self.grader not in GRADERS and (self.wrong, self.correct) != (0.0, 1.0):
             gives = "a reward of terms" if self.grader == NO_GRADER else name_of(self.grader)
@@ -154,6 +188,8 @@ class Reward(Part):
                 f"wrong and correct are what verdicts of {', '.join(GRADERS)} are worth; {gives} gives "
                 "rewards of its own, so remove them"
             )
+        if self.asks_model and self.model is None:
+            raise ValueError('grader "model" needs a reward model; add [reward.model] with path = "…"')
         for label, count in Counter(term.label for term in self.terms).items():
             if count > 1:
                 raise ValueError(

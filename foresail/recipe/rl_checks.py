@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster
-from foresail.recipe.reward import NO_GRADER, QUICK, Reward
+from foresail.recipe.reward import MODEL, NO_GRADER, QUICK, Reward
 from foresail.recipe.reward_function import Function
 from foresail.recipe.sources import named
 
@@ -93,7 +93,7 @@ def nearest_multiples(number: int, divisor: int) -> str:
     return f"{below} or {below + divisor}" if below else f"{below + divisor}"
 
 
-def sampling_mistakes(sampling: parts.Sampling, reward: Reward, loss: parts.Loss) -> Iterator[str]:
+def sampling_mistakes(sampling: parts.Sampling, reward: Reward) -> Iterator[str]:
     if sampling.temperature == 0:
         yield "sampling.temperature 0 gives equal samples, so nothing to learn; try 1.0"
     if reward.overlong_buffer >= sampling.max_new_tokens:
@@ -101,6 +101,9 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward, loss: parts.Loss
             f"reward.overlong_buffer {reward.overlong_buffer} is not below sampling.max_new_tokens "
             f"{sampling.max_new_tokens}; try {sampling.max_new_tokens // 5}"
         )
+
+
+def old_logprob_mistakes(sampling: parts.Sampling, loss: parts.Loss) -> Iterator[str]:
     if loss.old_logprobs == "engine" and sampling.truncates:
         yield (
             "with top_p, top_k or min_p the engine samples from a cut distribution that the loss does "
@@ -113,15 +116,40 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward, loss: parts.Loss
         )
 
 
+def stale_loss_mistakes(rollout: parts.Rollout, loss: parts.Loss) -> Iterator[str]:
+    if rollout.staleness and loss.importance_cap is None:
+        yield (
+            "samples of rollout.staleness = 1 are of older weights, which the loss must make up for; set "
+            'loss.importance_cap = 2 and loss.old_logprobs = "trainer"'
+        )
+
+
+def reference_mistakes(
+    loss: parts.Loss, model: parts.Model, lora: parts.Lora | None, cluster: Cluster
+) -> Iterator[str]:
+    if cluster.ranks > 1 and loss.kl_weight > 0 and lora is not None and loss.reference is None:
+        where = model.path or "a checkpoint of the starting model"
+        yield (
+            "on several ranks the model below low-rank pairs cannot be the reference as well; set "
+            f'loss.reference = "{where}", or cluster.ranks = 1'
+        )
+
+
+def reward_mistakes(reward: Reward, graders: Sequence[Function | None]) -> Iterator[str]:
+    """Of a stage that learns from rewards; sources may have `graders` of their own."""
+    if reward.model_copy(update={"grader": NO_GRADER}).is_empty and (reward.is_empty or NO_GRADER in graders):
+        yield 'reward: grader "none" leaves no reward; add [[reward.terms]], or name a grader'
+
+
 def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:
     """What goes by right and wrong, where no grader says so."""
-    if reward.grader != NO_GRADER:
+    if reward.grader not in (NO_GRADER, MODEL):
         return
     for key in ("easy_pool", "window"):
         if getattr(dynamic_sampling, key) is not None:
             yield (
-                f'dynamic_sampling.{key} goes by how often answers are right, and reward.grader is "none"; remove '
-                "it, or name a grader"
+                f"dynamic_sampling.{key} goes by how often answers are right, and reward.grader is "
+                f'"{reward.grader}"; remove it, or name a grader'
             )
 
 

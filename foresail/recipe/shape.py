@@ -69,6 +69,7 @@ class ModelShape(BaseModel):
     tied: bool = Field(True, description="the head is the embedding")
     experts: Experts | None = Field(None, description="a mixture of experts in the place of the MLP")
     mtp: int = Field(0, ge=0, le=MOST_MTP, description="MTP layers, which predict further tokens; 0: none")
+    scores: bool = Field(False, description="a reward model: its head gives one score, no words")
 
     @model_validator(mode="after")
     def check(self) -> Self:
@@ -83,6 +84,10 @@ class ModelShape(BaseModel):
             raise ValueError(
                 f"experts.dense_layers {self.experts.dense_layers} leaves none of {self.num_layers} layers with "
                 "experts; set it lower, or remove experts"
+            )
+        if self.scores and (self.tied or self.mtp):
+            raise ValueError(
+                "a reward model has a head of its own and no MTP layers; set tied = false, mtp = 0"
             )
         return self
 
@@ -101,7 +106,7 @@ class ModelShape(BaseModel):
     @property
     def body_parameters(self) -> int:
         """Those of the blocks, and the last norm."""
-        return self.num_parameters - self.vocab_size * self.hidden_size * (1 if self.tied else 2)
+        return self.num_parameters - (self.vocab_size + self.head_rows) * self.hidden_size
 
     @property
     def active_parameters(self) -> int:
@@ -114,7 +119,7 @@ class ModelShape(BaseModel):
         attention = self.hidden_size * qkv_width + self.num_heads * self.head_dim * self.hidden_size
         attention += qkv_width if self.qkv_bias else 0
         attention += 2 * self.head_dim if self.qk_norm else 0
-        embeddings = self.vocab_size * self.hidden_size * (1 if self.tied else 2)
+        embeddings = (self.vocab_size + self.head_rows) * self.hidden_size
         mlps = sum(self._count_mlp(layer, routed_per_layer) for layer in range(self.cached_layers))
         blocks = self.cached_layers * (attention + 2 * self.hidden_size) + mlps
         # each joins two states in one, and has a norm for each of them and a last one
@@ -129,6 +134,17 @@ class ModelShape(BaseModel):
 
     def without_mtp(self) -> ModelShape:
         return self.model_copy(update={"mtp": 0})
+
+    def with_score(self) -> ModelShape:
+        """The reward model on the same blocks."""
+        return self.model_copy(update={"scores": True, "tied": False, "mtp": 0})
+
+    @property
+    def head_rows(self) -> int:
+        """Of the head's own matrix: none where it is the embedding."""
+        if self.scores:
+            return 1
+        return 0 if self.tied else self.vocab_size
 
     @property
     def cached_layers(self) -> int:

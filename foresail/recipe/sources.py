@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, Field, Strict, ValidationError
 
 from foresail.recipe.inputs import count_records, default_name
 from foresail.recipe.keys import OneOrMore
 from foresail.recipe.parts import Part, Problems, SourceName, TooLong
-from foresail.recipe.reward import GRADERS, Reward
+from foresail.recipe.reward import ANSWERLESS, GRADERS, Reward
 
 Weight = Annotated[
     float | None,
@@ -67,12 +67,39 @@ class Conversations(Part):
         return self.name or default_name(self.source)
 
 
+class HeldOutPreferences(Part):
+    """Preference pairs kept from training, to measure by."""
+
+    source: str = Field(description="JSONL or parquet of pairs: a better and a worse answer to one prompt")
+    name: SourceName | None = Field(None, description="what its counts are called; default: the file's name")
+    limit: int | None = Field(None, gt=0, description="use only the first so many rows")
+    too_long: TooLong = Field(
+        "error", description="pairs with an answer beyond max_length: refuse to run, or leave them out"
+    )
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
+
+
+class Preferences(HeldOutPreferences):
+    """Preference pairs to learn from."""
+
+    weight: Weight = None
+    epochs: Epochs = None
+
+
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
 Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(OneOrMore())]
 HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
 Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+PairSources = Annotated[tuple[Preferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+HeldOutPairs = Annotated[
+    tuple[HeldOutPreferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))
+]
 
-Source: TypeAlias = Problems | Conversations
+Source: TypeAlias = Problems | Conversations | HeldOutPreferences
+AnyProblems = TypeVar("AnyProblems", bound=Problems)
 
 
 class Labelled(Protocol):
@@ -120,10 +147,16 @@ def reward_for(source: Problems, reward: Reward) -> Reward:
     if source.grader is None or source.grader == reward.grader:
         return reward
     given = {**reward.model_dump(), "grader": source.grader}
-    other = Reward.model_validate({"grader": source.grader})
+    other = Reward.model_validate({"grader": source.grader, "model": reward.model})
     return Reward.model_validate(
         {**given, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else given
     )
+
+
+def as_graded(source: AnyProblems, reward: Reward) -> AnyProblems:
+    """The source with the recipe's grader as its own, where that one needs no answers."""
+    inherits = source.grader is None and reward.grader in ANSWERLESS
+    return source.model_copy(update={"grader": reward.grader}) if inherits else source
 
 
 def count_rows(source: Source) -> int | None:
@@ -138,7 +171,7 @@ def count_all(sources: Sequence[Source]) -> int | None:
 
 
 def supply_warnings(
-    sources: Sequence[ProblemSource] | Sequence[Conversations], drawn: int, unit: str
+    sources: Sequence[ProblemSource] | Sequence[Conversations] | Sequence[Preferences], drawn: int, unit: str
 ) -> Iterator[str]:
     """Where every source has an end, and together they have less than the run draws."""
     ends = [

@@ -40,6 +40,7 @@ class Stage(CheckedPart):
 
     unit: ClassVar[str] = "samples"  # what batches are made of, in words
     chats: ClassVar[bool] = True  # whether it needs a chat template
+    scores: ClassVar[bool] = False  # whether it trains a reward model
     lengthens: ClassVar[bool] = False  # whether it may make the model's context longer
 
     if TYPE_CHECKING:
@@ -162,7 +163,9 @@ class Stage(CheckedPart):
             logits=logits,
             kv_cache=extra.kv_cache,
             reference=extra.reference,
+            teacher=extra.teacher,
             critic=extra.critic,
+            reward_model=extra.reward_model,
             engine_weights=extra.engine_weights,
             shared=min(extra.kv_cache, gradients + activations + logits)
             if device == "cuda" and extra.lends
@@ -204,6 +207,11 @@ class Stage(CheckedPart):
     def shape_refusals(self, shape: ModelShape) -> Iterator[str]:
         """What cannot be done with a model of this shape."""
         yield from router_refusals(self.router, shape)
+        if shape.scores and not self.scores:
+            yield (
+                f"model.path {self.model.path} is a reward model: it gives scores and no words; name a language "
+                f"model, or train it further with foresail reward-model"
+            )
 
     def context_refusal(self, context: int) -> str:
         """What to say where samples are longer than the model's context."""

@@ -25,6 +25,7 @@ class StageEntry:
     recipe: str
     function: str
     help: str
+    command: str = ""  # that runs it, where that is another stage's; default: its own name
 
 
 STAGES = {
@@ -38,12 +39,38 @@ STAGES = {
         function="foresail.train.sft:run_sft",
         help="Supervised fine-tuning on conversations.",
     ),
+    "reward-model": StageEntry(
+        recipe="foresail.recipe.reward_model:RewardModel",
+        function="foresail.train.reward_model:run_reward_model",
+        help="A reward model from preference pairs.",
+    ),
+    "dpo": StageEntry(
+        recipe="foresail.recipe.dpo:Dpo",
+        function="foresail.train.dpo:run_dpo",
+        help="Preference optimisation (DPO) on pairs of a better and a worse answer.",
+    ),
     "rl": StageEntry(
         recipe="foresail.recipe.rl:Rl",
         function="foresail.train.rl:run_rl",
         help="Reinforcement learning with verifiable rewards.",
     ),
+    "online-dpo": StageEntry(
+        recipe="foresail.recipe.online_dpo:OnlineDpo",
+        function="foresail.train.online_dpo:run_online_dpo",
+        help="Preference optimisation on pairs of the model's own samples.",
+        command="dpo",
+    ),
+    "distill": StageEntry(
+        recipe="foresail.recipe.distill:Distill",
+        function="foresail.train.distill:run_distill",
+        help="On-policy distillation: the student samples, a teacher scores.",
+    ),
 }
+
+
+def command_of(stage: str) -> str:
+    """The command that runs a stage's recipes; the recipe's key `stage` tells them apart."""
+    return STAGES[stage].command or stage
 
 
 def recipe_type(stage: str) -> type[Stage]:

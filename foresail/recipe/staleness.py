@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Loss, Rollout
+from foresail.recipe.parts import Rollout
 
 
-def staleness_mistakes(rollout: Rollout, cluster: Cluster, loss: Loss, *, carry: bool) -> Iterator[str]:
+def staleness_mistakes(rollout: Rollout, cluster: Cluster, *, carry: bool) -> Iterator[str]:
     if not rollout.staleness:
         return
     if rollout.backend == "native" and not rollout.workers:
@@ -22,11 +22,6 @@ def staleness_mistakes(rollout: Rollout, cluster: Cluster, loss: Loss, *, carry:
         yield (
             "rollout.staleness = 1 lets engines generate while the trainer updates, and colocated ones take turns "
             'with it; set cluster.placement = "separate", or rollout.staleness = 0'
-        )
-    if loss.importance_cap is None:
-        yield (
-            "samples of rollout.staleness = 1 are of older weights, which the loss must make up for; set "
-            'loss.importance_cap = 2 and loss.old_logprobs = "trainer"'
         )
     if carry:
         yield (

@@ -24,13 +24,15 @@ from foresail.rewards.verdict_cache import CachedGrading
 
 
 def open_grading(
-    settings: Reward, *, prints: Path | None = None, hosts: GraderHosts | None = None
+    settings: Reward, *, prints: Path | None = None, hosts: GraderHosts | None = None, device: str = "auto"
 ) -> Grading:
     """Ready when it returns; a ValueError where its grader cannot be loaded.
 
     `prints` is the file for what reward functions print; without it, stderr or, in this process, as ever. `hosts`
-    grade what would be graded in a pool of this one.
+    grade what would be graded in a pool of this one. `device` is where a reward model is.
     """
+    if settings.asks_model:
+        return open_model_grading(settings, prints=prints, hosts=hosts, device=device)
     grader = find_grader(settings)
     workers = choose_workers(settings, cores=count_cores() if hosts is None else hosts.cpus)
     graders = (settings.grader, *(term.grader for term in settings.terms))
@@ -49,6 +51,23 @@ def open_grading(
         raise
     # terms may tell two responses apart that hold the same program
     return CachedGrading(grading) if settings.grader == "code" and not settings.terms else grading
+
+
+def open_model_grading(
+    settings: Reward, *, prints: Path | None, hosts: GraderHosts | None, device: str
+) -> Grading:
+    """A reward model, and beside it what else the reward is made of."""
+    from foresail.rewards.model_grading import ModelGrading  # the only grader that needs torch
+
+    others = settings.without_model()
+    rest = None if others is None else open_grading(others, prints=prints, hosts=hosts)
+    grading = ModelGrading(settings, rest, device=device)
+    try:
+        grading.check()
+    except BaseException:
+        grading.close()
+        raise
+    return grading
 
 
 def choose_workers(settings: Reward, cores: int) -> int:

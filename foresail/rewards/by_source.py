@@ -19,12 +19,15 @@ from foresail.tokenizer.tokenizer import Tokenizer
 
 @contextmanager
 def open_gradings(
-    settings: Iterable[Reward], prints: Path | None = None, hosts: GraderHosts | None = None
+    settings: Iterable[Reward],
+    prints: Path | None = None,
+    hosts: GraderHosts | None = None,
+    device: str = "auto",
 ) -> Iterator[dict[Reward, Grading]]:
     """One grading for all equal settings; `prints` is the file for what reward functions print."""
     with ExitStack() as opened:
         yield {
-            reward: opened.enter_context(open_grading(reward, prints=prints, hosts=hosts))
+            reward: opened.enter_context(open_grading(reward, prints=prints, hosts=hosts, device=device))
             for reward in dict.fromkeys(settings)
         }
 

@@ -72,7 +72,7 @@ def grade_qa(problem: Problem, response: str) -> Verdict:
 
 def find_grader(settings: Reward) -> Grader:
     """find_grader(Reward(grader="rewards.py:score")) -> the function in that file, loaded when first called."""
-    if not settings.terms:
+    if not settings.terms and settings.grader != "none":
         return find_one(settings.grader, settings)
     return Terms(
         main=find_one(settings.grader, settings) if settings.grader != "none" else None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from foresail.records import FAILURES, Problem, Sample, Verdict
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from foresail.recipe.reward import Reward
     from foresail.tokenizer.tokenizer import Tokenizer
 
+IDS_OF = "ids_of"  # column of a problem: whose ids its sample has, by the tokenizer's fingerprint
 Rewards = tuple[float | None, ...]  # of a group's samples, in their order; None for a failed verdict
 
 
@@ -55,7 +57,9 @@ def judge_group(
 
 
 def to_pair(problem: Problem, sample: Sample, *, tokenizer: Tokenizer, settings: Reward) -> Pair:
-    known = add_ids(problem, sample) if settings.functions else problem
+    known = add_ids(problem, sample) if settings.functions or settings.asks_model else problem
+    if settings.asks_model:
+        known = replace(known, extra={**known.extra, IDS_OF: tokenizer.fingerprint})
     return known, read_trajectory(tokenizer, sample)
 
 

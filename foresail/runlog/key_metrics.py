@@ -31,6 +31,11 @@ class KeyMetric:
 
 KEY_METRICS = (
     KeyMetric(label="loss", names=("train/loss",), format=".3f"),
+    KeyMetric(
+        label="divergence",
+        names=("distill/reverse", "distill/forward", "distill/js", "distill/sampled"),
+        format=".3f",
+    ),
     KeyMetric(label="reward", names=("critic/rewards/mean", "critic/score/mean"), format=".2f"),
     KeyMetric(label="accuracy", names=(ACCURACY,), format=".2f"),
     KeyMetric(label="length", names=("response_length/mean",), format=".1f"),

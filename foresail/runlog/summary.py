@@ -32,7 +32,7 @@ from foresail.runlog.key_metrics import (
 )
 from foresail.runlog.plots import choose_panels, plot_curves
 
-STAGE_ORDER = ("pretrain", "sft", "rl")
+STAGE_ORDER = ("pretrain", "sft", "dpo", "rl")
 TIMING, VERDICT = "timing_s/", "verdict/"
 
 

@@ -6,10 +6,12 @@ tokenizer's offsets. Pieces are never tokenised on their own: " 4" alone and " 4
 
 from __future__ import annotations
 
+import hashlib
 import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -74,6 +76,26 @@ class Tokenizer:
         told = {} if self.chat is None else self.chat.options
         return Tokenizer(self.files, {**told, **options})
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Equal for tokenizers that write the same conversation with the same ids."""
+        text = f"{self.files.definition}\x1f{self.files.chat_template}"
+        return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+    def padding_apart(self) -> Tokenizer:
+        """The same, with a padding token that ends no answer: the last other token is then where an answer ends.
+
+        A tokenizer without any such token stays as it is.
+        """
+        ends = {self._core.id_to_token(token_id) for token_id in self.eos_ids}
+        named = [self.files.special_token(name) for name in ("pad_token", "unk_token", "bos_token")]
+        added = sorted(self._core.get_added_tokens_decoder().items())
+        for token in (*named, *(token.content for _, token in added if token.special)):
+            if token and token not in ends:
+                config = {**self.files.config, "pad_token": token}
+                return Tokenizer(replace(self.files, config=config), self.chat.options if self.chat else None)
+        return self
+
     def save(self, directory: str | Path) -> None:
         """Write a directory that `load`, `transformers` and vLLM read."""
         write_files(self.files, self.eos_ids, Path(directory))
@@ -84,6 +106,10 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         return self._core.decode(list(ids), skip_special_tokens=skip_special_tokens)
+
+    def vocabulary(self) -> dict[str, int]:
+        """The id of every token, special ones included."""
+        return self._core.get_vocab(with_added_tokens=True)
 
     def token_bytes(self) -> list[bytes]:
         """What each id adds to a text, in UTF-8; b"" where there is no such token."""

@@ -49,6 +49,7 @@ class Progress:
     ahead: int = 0  # steps of the curriculum left out, for every answer was right before they came
     data: str = ""  # what the problems or conversations were: how many, and a checksum of them
     reference: str = ""  # a checksum of the model that a KL term pulls towards
+    teacher: str = ""  # a checksum of the model that is distilled
     rewards: dict[str, str] = field(default_factory=dict)  # checksums of the files of reward functions
     best: Best | None = None  # by checkpoints.best
     finished: bool = False

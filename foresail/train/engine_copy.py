@@ -20,7 +20,7 @@ from foresail.model.hf import empty_model
 from foresail.model.lora import attach
 from foresail.model.shards import gather_whole
 from foresail.recipe.cluster import have_copies
-from foresail.recipe.rl import Rl
+from foresail.recipe.rollout_stage import Sampled
 from foresail.train.trainer import Trainer
 
 Named = Iterable[tuple[str, Tensor]]
@@ -32,7 +32,7 @@ def engine_model(trainer: Trainer[Any]) -> Decoder:
     return trainer.policy.model if trainer.copy is None else trainer.copy
 
 
-def is_streamed(trainer: Trainer[Rl]) -> bool:
+def is_streamed(trainer: Trainer[Sampled]) -> bool:
     """Whether weights go from the shards to the engines without a copy here.
 
     One step ahead they do not: an engine in the place of a lost one needs them while they change.
@@ -42,7 +42,7 @@ def is_streamed(trainer: Trainer[Rl]) -> bool:
     return trainer.world.mesh is not None and in_turns and have_copies(recipe.cluster, recipe.rollout)
 
 
-def open_copy(trainer: Trainer[Rl]) -> None:
+def open_copy(trainer: Trainer[Sampled]) -> None:
     """Every rank calls it, as all below."""
     policy, recipe = trainer.policy.model, trainer.recipe
     if not needs_copy(trainer):
@@ -54,13 +54,13 @@ def open_copy(trainer: Trainer[Rl]) -> None:
     refresh_copy(trainer, trainer.progress.step)
 
 
-def needs_copy(trainer: Trainer[Rl]) -> bool:
+def needs_copy(trainer: Trainer[Sampled]) -> bool:
     whole = trainer.world.mesh is None and trainer.recipe.rollout.staleness == 0
     return not whole and not is_streamed(trainer)
 
 
 @torch.no_grad()
-def refresh_copy(trainer: Trainer[Rl], version: int) -> None:
+def refresh_copy(trainer: Trainer[Sampled], version: int) -> None:
     """Unless it holds these weights already."""
     if not needs_copy(trainer) or trainer.copy_version == version:
         return
@@ -71,7 +71,7 @@ def refresh_copy(trainer: Trainer[Rl], version: int) -> None:
     trainer.copy_version = version
 
 
-def stream_weights(trainer: Trainer[Rl], read: Read) -> Iterator[tuple[str, Tensor]]:
+def stream_weights(trainer: Trainer[Sampled], read: Read) -> Iterator[tuple[str, Tensor]]:
     """On rank 0, at any time: what `read` gives of the policy, for which the other ranks give their shards."""
     trainer.elsewhere(give_shards, read)
     weights = iter(read(trainer.policy.model))
@@ -82,12 +82,12 @@ def stream_weights(trainer: Trainer[Rl], read: Read) -> Iterator[tuple[str, Tens
         deque(weights, maxlen=0)  # whoever asked may have had enough, but the others are in the midst of it
 
 
-def give_shards(trainer: Trainer[Rl], read: Read) -> None:
+def give_shards(trainer: Trainer[Sampled], read: Read) -> None:
     deque(read(trainer.policy.model), maxlen=0)
 
 
 @torch.no_grad()
-def first_layer(trainer: Trainer[Rl]) -> Decoder:
+def first_layer(trainer: Trainer[Sampled]) -> Decoder:
     """The policy as if its first block were the only one: whole on rank 0, and of no use elsewhere."""
     policy, recipe = trainer.policy.model, trainer.recipe
     shape = policy.shape.model_copy(update={"num_layers": 1, "mtp": 0})

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from foresail.model.hf import load_model
+from foresail.recipe.hf_config import read_shape
 from foresail.recipe.load import RecipeError, load_recipe
 from foresail.recipe.rl import Rl
 from foresail.recipe.stage import Stage
@@ -34,7 +35,8 @@ def export(source: Path, target: Path, *, dtype: str) -> Path:
     if target.exists():
         raise FileExistsError(f"{target} is already there; remove it, or choose another folder")
     checkpoint = find_checkpoint(source)
-    model = load_model(checkpoint, dtype=DTYPES[dtype], device="cpu")
+    scores = read_shape(checkpoint).scores
+    model = load_model(checkpoint, dtype=DTYPES[dtype], device="cpu", scores=scores)
     tokenizer = Tokenizer.load(checkpoint)
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing_directory(target) as aside:

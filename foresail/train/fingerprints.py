@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from foresail.data.prompts import PromptedProblem
@@ -48,12 +48,26 @@ def same_reference(progress: Progress, path: str | None, reference: Decoder) -> 
     return replace(progress, reference=now)
 
 
+def same_teacher(progress: Progress, path: str, teacher: Decoder) -> Progress:
+    """As the reference, the teacher is read again at every start."""
+    now = f"{checksum(teacher):016x}"
+    if progress.teacher not in ("", now):
+        raise ValueError(
+            f"{path} is not the teacher that this run began with (checksum {now}, not {progress.teacher}); bring "
+            "back those weights, in the same model.dtype, or start a new run from the checkpoint"
+        )
+    return replace(progress, teacher=now)
+
+
 def same_rewards(
-    progress: Progress, functions: Iterable[Function], *, may_change: bool
+    progress: Progress, functions: Iterable[Function], models: Mapping[str, str], *, may_change: bool
 ) -> tuple[Progress, list[str]]:
-    """The files of reward functions; with `may_change` those that changed are given back, not refused."""
+    """The files of reward functions, and the fingerprints of reward models by their paths; with `may_change` those
+    that changed are given back, not refused.
+    """
     files = {file for function in functions if (file := file_of(function)) is not None}
     now = {str(file): hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in sorted(files)}
+    now |= models
     changed = [file for file in now if progress.rewards.get(file, now[file]) != now[file]]
     if changed and not may_change:
         raise ValueError(

@@ -25,8 +25,8 @@ def count_flops(shape: ModelShape, batch: PackedBatch, *, frozen: bool = False) 
     loss only, and what is computed anew to save memory is no gain. Frozen weights have no gradient, which saves a
     third; pairs beside them are left out.
     """
-    head = shape.vocab_size * shape.hidden_size
-    body = shape.active_parameters - head * (1 if shape.tied else 2)
+    head = (shape.head_rows or shape.vocab_size) * shape.hidden_size
+    body = shape.active_parameters - (shape.vocab_size + shape.head_rows) * shape.hidden_size
     attention = 12 * shape.num_layers * shape.num_heads * shape.head_dim * count_pairs(batch)
     each = 4 if frozen else 6
     return each * (body * batch.ids_T.numel() + head * batch.targets_M.numel()) + attention

@@ -18,8 +18,8 @@ from foresail.evaluation.results import ProblemResult
 from foresail.evaluation.run import Examiner, evaluate, ignore
 from foresail.recipe.parts import Sampling
 from foresail.recipe.reward import Reward
-from foresail.recipe.rl import Rl
-from foresail.recipe.sources import HeldOut, reward_for
+from foresail.recipe.rollout_stage import RolloutStage
+from foresail.recipe.sources import HeldOut, as_graded, reward_for
 from foresail.records import Verdict
 from foresail.rewards.grading import Grading
 from foresail.rollout.fleet import Fleet
@@ -42,12 +42,16 @@ class HeldOutSet:
         return self.settings.name or source
 
 
-def load_held_out(recipe: Rl, reader: Reader, gradings: Mapping[Reward, Grading]) -> list[HeldOutSet]:
+def load_held_out(
+    recipe: RolloutStage, reader: Reader, gradings: Mapping[Reward, Grading]
+) -> list[HeldOutSet]:
     sets = []
     for settings in recipe.eval:
         reward = reward_for(settings, recipe.reward)
         examiner = Examiner(tokenizer=reader.tokenizer, reward=reward, grading=gradings[reward])
-        problems = mix_problems([settings], reader, recipe.max_prompt_tokens).entries
+        problems = mix_problems(
+            [as_graded(settings, recipe.reward)], reader, recipe.max_prompt_tokens
+        ).entries
         sets.append(HeldOutSet(settings=settings, problems=problems, examiner=examiner))
     check_names(sets)
     return sets

@@ -97,7 +97,7 @@ def open_policy(
     arrange = arrangement(recipe.lora, world)
     if checkpoint and recipe.lora is None:
         dtype = choose_dtype(recipe.model.dtype, device)
-        model = load_model(checkpoint, dtype=dtype, device=device, arrange=arrange)
+        model = load_model(checkpoint, dtype=dtype, device=device, arrange=arrange, scores=recipe.scores)
         options = parts.read_options(recipe.model.template_options)
         tokenizer = Tokenizer.load(checkpoint, options=options)  # it has the recipe's template
         if state_paths(checkpoint / TRAINER, WEIGHTS):
@@ -109,6 +109,7 @@ def open_policy(
             device=device,
             max_length=recipe.max_length,
             arrange=arrange,
+            scores=recipe.scores,
         )
     adapters = None
     if recipe.lora is not None:
@@ -191,6 +192,7 @@ def save_weights(
     world: World = ONE_PROCESS,
 ) -> None:
     """A directory that transformers and vLLM load as it is."""
+    tokenizer = tokenizer.padding_apart() if model.shape.scores else tokenizer
     special = SpecialIds(bos=tokenizer.bos_id, eos=tokenizer.eos_ids, pad=tokenizer.pad_id)
     save_model(model, directory, special=special, dtype=dtype, world=world)
     if world.rank == 0:

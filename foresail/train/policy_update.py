@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
+from torch import Tensor
 
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.mismatch import mismatch, split_by_age
@@ -29,6 +30,7 @@ from foresail.train.rl_metrics import describe_advantages, describe_lag, mean_ov
 from foresail.train.schedule import learning_rate
 from foresail.train.scoring import score_sequences
 from foresail.train.step import BatchLoss, named, replayed, score_tokens, token_logprobs, train_step
+from foresail.train.teacher import TeacherTerm, teacher_term
 from foresail.train.trainer import Trainer
 from foresail.train.turn_credit import Credits, describe_credit, share_credit
 from foresail.train.updates import compute_advantages, pack_groups, split
@@ -64,6 +66,9 @@ def update_policy(
         [add_logprobs(batch, temperature, old=old, reference=trainer.reference) for batch in batches]
         for batches in updates
     ]
+    taught = teacher_term(trainer.teacher, recipe.teacher, temperature)
+    if taught is not None and taught.is_sampled:
+        updates = [[taught.add_to_advantages(batch) for batch in batches] for batches in updates]
     total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
     results, mtp = [], mtp_at(recipe.mtp, trainer.progress.step / recipe.steps)
     trainer.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
@@ -73,6 +78,8 @@ def update_policy(
         loss = partial(
             batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1, mtp=mtp
         )
+        if taught is not None and not taught.is_sampled:
+            loss = partial(taught_loss, taught=taught, settings=recipe.loss, on_policy=number == 1, mtp=mtp)
         found = train_step(policy, batches, loss, learning_rate=rate)
         results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
         trainer.display.advance()
@@ -177,7 +184,31 @@ def batch_loss(
     """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
     route = replayed(model, batch)
     (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, route, mtp)
+    loss, terms = policy_terms(logprobs_M, batch, settings, on_policy=on_policy)
+    return BatchLoss(loss, {"entropy": entropy_M.sum(), **terms}, *side)
+
+
+def taught_loss(
+    model: Decoder,
+    batch: PackedBatch,
+    *,
+    taught: TeacherTerm,
+    settings: parts.Loss,
+    on_policy: bool,
+    mtp: MtpLoss | None = None,
+) -> BatchLoss:
+    """The same, and by its weight the divergence from a teacher."""
+    compared, *side = taught.compare(model, batch, route=replayed(model, batch), mtp=mtp)
+    loss, terms = policy_terms(compared.logprobs_M, batch, settings, on_policy=on_policy)
+    loss = loss + taught.settings.weight * (batch.weights_M * compared.divergence_M).sum()
+    terms[f"distill/{taught.settings.divergence}"] = compared.divergence_M.detach().sum()
+    return BatchLoss(loss, {"entropy": compared.entropy_M.sum(), **terms}, *side)
+
+
+def policy_terms(
+    logprobs_M: Tensor, batch: PackedBatch, settings: parts.Loss, *, on_policy: bool
+) -> tuple[Tensor, dict[str, Tensor]]:
     loss, terms = policy_loss(logprobs_M, batch, settings)
     if on_policy and batch.rollout_logprobs_M is not None:
         terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
-    return BatchLoss(loss, {"entropy": entropy_M.sum(), **terms}, *side)
+    return loss, terms

@@ -40,9 +40,7 @@ def describe_collected(
     accuracy = statuses["correct"] / max(1, len(graded))
     return {
         **({} if ungraded else {"critic/score/mean": score, "rollout/accuracy": accuracy}),
-        "critic/rewards/mean": fmean(rewards),
-        "critic/rewards/max": max(rewards),
-        "critic/rewards/min": min(rewards),
+        **describe_rewards(rewards),
         **describe_terms(judged),
         **describe_groups(collected.launched),
         **describe_verdicts(collected.launched),
@@ -63,6 +61,17 @@ def describe_collected(
             for status in get_args(Status)
             if status not in unsaid
         },
+    }
+
+
+def describe_rewards(rewards: Sequence[float]) -> dict[str, float]:
+    """Of what was learned from; nothing where no verdict was worth anything, and none was needed."""
+    if not rewards:
+        return {}
+    return {
+        "critic/rewards/mean": fmean(rewards),
+        "critic/rewards/max": max(rewards),
+        "critic/rewards/min": min(rewards),
     }
 
 

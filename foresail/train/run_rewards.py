@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from foresail.recipe.reward import Reward
-from foresail.recipe.rl import Rl
-from foresail.recipe.sources import named, reward_for
+from foresail.recipe.rollout_stage import RolloutStage, Sampled
+from foresail.recipe.sources import as_graded, named, reward_for
 from foresail.rewards.by_source import open_gradings
 from foresail.rewards.columns import check_columns
 from foresail.rewards.grading import Grading
+from foresail.rewards.model_grading import ModelGrading
 from foresail.rewards.ray_hosts import grader_hosts
 from foresail.train.fingerprints import same_rewards
 from foresail.train.session import Session
@@ -20,28 +21,36 @@ Gradings = Mapping[Reward, Grading]
 
 
 @contextmanager
-def open_rewards(recipe: Rl) -> Iterator[Gradings]:
+def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
     """Loaded, and with all columns that reward functions want, before the model is.
 
     There is one for every source that is learned from, or measured on while learning.
     """
     measured = recipe.eval if recipe.eval_every else ()
     sources = {**dict(named("data", recipe.data)), **dict(named("eval", measured))}
+    sources = {place: as_graded(source, recipe.reward) for place, source in sources.items()}
     rewards = {place: reward_for(source, recipe.reward) for place, source in sources.items()}
     folder = recipe.run.folder
     with (
         grader_hosts(recipe.cluster, folder / "logs") as hosts,
-        open_gradings(rewards.values(), prints=folder / "reward.log", hosts=hosts) as gradings,
+        open_gradings(
+            rewards.values(), prints=folder / "reward.log", hosts=hosts, device=recipe.run.device
+        ) as gradings,
     ):
         for place, source in sources.items():
             check_columns(gradings[rewards[place]].duties.wishes, place, source)
         yield gradings
 
 
-def keep_rewards(session: Session[Rl], gradings: Gradings, *, changed: bool) -> None:
+def keep_rewards(session: Session[Sampled], gradings: Gradings, *, changed: bool) -> None:
     """Hold the files of reward functions against those the run began with; `changed`: they may be others."""
     functions = dict.fromkeys(function for reward in gradings for function in reward.functions.values())
-    session.progress, others = same_rewards(session.progress, functions, may_change=changed)
+    models = {
+        grading.settings.model.path: grading.scorer.fingerprint
+        for grading in gradings.values()
+        if isinstance(grading, ModelGrading) and grading.settings.model is not None
+    }
+    session.progress, others = same_rewards(session.progress, functions, models, may_change=changed)
     for file in others:
         note = f"from step {session.progress.step + 1} on with a changed {file}"
         session.display.note(note, style="yellow")
@@ -50,7 +59,7 @@ def keep_rewards(session: Session[Rl], gradings: Gradings, *, changed: bool) -> 
         session.run.append_timeline(event)
 
 
-def tell_of_prints(session: Session[Rl], gradings: Gradings) -> None:
+def tell_of_prints(session: Session[Sampled], gradings: Gradings) -> None:
     for grading in gradings.values():
         if grading.prints is not None and (line := grading.prints.news()) is not None:
             session.display.note(line)

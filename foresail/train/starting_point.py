@@ -18,13 +18,18 @@ def load_model_and_tokenizer(
     device: torch.device,
     max_length: int,
     arrange: Arrange | None = None,
+    scores: bool = False,
 ) -> tuple[Decoder, Tokenizer]:
-    """The checkpoint at `path`, or fresh weights of `shape`, with a tokenizer that fits."""
+    """The checkpoint at `path`, or fresh weights of `shape`, with a tokenizer that fits; as a reward model where it
+    `scores`.
+    """
     tokenizer_path = settings.tokenizer or settings.path
     assert tokenizer_path is not None, "the recipe's check asks for a path or a tokenizer"
     options = parts.read_options(settings.template_options)
     tokenizer = Tokenizer.load(tokenizer_path, template=settings.chat_template, options=options)
-    model = open_model(settings, seed=seed, device=device, max_length=max_length, arrange=arrange)
+    model = open_model(
+        settings, seed=seed, device=device, max_length=max_length, arrange=arrange, scores=scores
+    )
     check_vocabulary(model.shape, tokenizer.vocab_size)
     return model, tokenizer
 
@@ -36,6 +41,7 @@ def open_model(
     device: torch.device,
     max_length: int,
     arrange: Arrange | None = None,
+    scores: bool = False,
 ) -> Decoder:
     """`max_length` is the longest sequence of the run, which a sliding window must cover; see `load_model`."""
     dtype = choose_dtype(settings.dtype, device)
@@ -47,6 +53,8 @@ def open_model(
             context=max_length,
             arrange=arrange,
             mtp_layers=settings.mtp_layers,
+            scores=scores,
         )
     assert settings.shape is not None, "the recipe's check asks for a path or a shape"
-    return build_model(settings.shape, seed=seed, dtype=dtype, device=device, arrange=arrange)
+    shape = settings.shape.with_score() if scores else settings.shape
+    return build_model(shape, seed=seed, dtype=dtype, device=device, arrange=arrange)

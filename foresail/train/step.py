@@ -128,9 +128,8 @@ def score_tokens(
     mtp: MtpLoss | None = None,
 ) -> Output[tuple[Tensor, Tensor]]:
     """Log-probability of every token with a loss, and the entropy (no gradient) of what it was drawn from."""
-    ahead = None if mtp is None else partial(mtp_loss, batch=batch, settings=mtp, temperature=temperature)
     readout = likelihood_at(*own_losses(batch), temperature)
-    (logprobs, entropy), *side = run_packed(model, batch, readout, route, ahead)
+    (logprobs, entropy), *side = run_packed(model, batch, readout, route, ahead_of(batch, mtp, temperature))
     return Output((of_all_losses(logprobs, batch), of_all_losses(entropy, batch)), *side)
 
 
@@ -152,6 +151,13 @@ def token_loss(
     (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, mtp=mtp)
     value, terms = loss(logprobs_M, batch)
     return BatchLoss(value, {"entropy": entropy_M.sum(), **terms}, *side)
+
+
+def ahead_of(batch: PackedBatch, mtp: MtpLoss | None, temperature: float) -> Ahead[BatchLoss] | None:
+    """What is read of MTP layers beside the main pass, where they learn."""
+    if mtp is None:
+        return None
+    return partial(mtp_loss, batch=batch, settings=mtp, temperature=temperature)
 
 
 def mtp_loss(

@@ -67,7 +67,7 @@ class Order:
 
 
 class Trainer(Generic[Recipe]):
-    """`critic`, `reference` and `copy` are there where a stage asks for them."""
+    """`critic`, `reference`, `teacher` and `copy` are there where a stage asks for them."""
 
     def __init__(
         self,
@@ -83,6 +83,7 @@ class Trainer(Generic[Recipe]):
         self.start, self.progress, self.display = start, progress, display
         self.critic: Any = None
         self.reference: Decoder | None = None
+        self.teacher: Decoder | None = None
         self.corpora: dict[str, Corpus] = {}  # of pretraining, by folder
         self.sources: list[list[Source]] = []  # of its stages
         self.copy: Decoder | None = None  # of all weights, for the engines of this rank

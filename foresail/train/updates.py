@@ -70,6 +70,26 @@ def pack_groups(
         for number, sample in enumerate(group.samples)
         for branch, record in enumerate(sample.records)
     ]
+    return pack_sequences(
+        sequences,
+        aggregation=aggregation,
+        max_new_tokens=max_new_tokens,
+        micro_batch_tokens=micro_batch_tokens,
+        device=device,
+        world=world,
+    )
+
+
+def pack_sequences(
+    sequences: Sequence[TrainSequence],
+    *,
+    aggregation: Aggregation,
+    max_new_tokens: int,
+    micro_batch_tokens: int,
+    device: torch.device,
+    world: World = ONE_PROCESS,
+) -> list[PackedBatch]:
+    """This rank's micro-batches of an update, weighed over all of it; answers to one prompt share it."""
     num_tokens = [sum(sequence.loss_mask) for sequence in sequences]
     weights = token_weights(num_tokens, aggregation, max_new_tokens)
     share_from = WORTH_SHARING[device.type]
@@ -77,6 +97,23 @@ def pack_groups(
         *pack_share(
             sequences, weights, world, max_tokens=micro_batch_tokens, device=device, share_from=share_from
         )
+    ]
+
+
+def plain_sequences(groups: Sequence[Group]) -> list[TrainSequence]:
+    """The samples as they were drawn, whatever their rewards."""
+    return [
+        TrainSequence(
+            name=f"{group.problem.id} sample {number}",
+            ids=record.ids,
+            loss_mask=record.loss_mask,
+            old_logprobs=record.logprobs,
+            rollout_logprobs=record.logprobs,
+            side=record.side,
+        )
+        for group in groups
+        for number, sample in enumerate(group.samples)
+        for record in sample.records
     ]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from foresail.recipe.dpo import Dpo
 from foresail.recipe.elsewhere import KEYS, NAMES, VALUES
 from foresail.recipe.keys import known_keys, nearest
 from foresail.recipe.load import RecipeError, load_recipe
@@ -144,7 +145,7 @@ def test_empty_unknown_table_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_names_from_elsewhere_lead_to_real_keys() -> None:
-    known = {key for stage in (Rl, Sft) for key, _ in known_keys(stage)}
+    known = {key for stage in (Rl, Sft, Dpo) for key, _ in known_keys(stage)}
     assert set(NAMES.values()) <= known
     assert not set(NAMES) & known
     assert not set(NAMES) & set(KEYS)
@@ -157,6 +158,8 @@ def test_names_from_elsewhere_lead_to_real_keys() -> None:
     # SFT has no samples per prompt: the nearest key must be one of its own.
     sft = [key for key, _ in known_keys(Sft)]
     assert nearest("num_generations", sft) is None
+    # TRL's beta is the weight of the KL term in GRPO and the loss's own in DPO
+    assert nearest("beta", [key for key, _ in known_keys(Dpo)]) == "loss.beta"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +180,7 @@ def test_names_from_elsewhere_lead_to_real_keys() -> None:
         ("loss.kind=PPO", 'advantage.kind = "gae" with a [critic]'),
         ("advantage.kind=gspo", 'loss.kind = "gspo"'),
         ("model.dtype=bf16", 'write "bfloat16"'),
-        ("stage=dpo", "no training on preferences"),
+        ("stage=ipo", 'that is stage = "dpo" with loss.kind = "ipo"'),
         ("stage=grpo", 'that is stage = "rl"'),
         ("shuffle=true", "the order follows from run.seed"),
         ("cosine=1", "docs/recipe-keys.md lists all"),  # not reward.code, which is spelled alike
@@ -294,15 +297,16 @@ def test_shape_mistakes_keep_their_key(tmp_path: Path) -> None:
 
 
 def test_missing_and_unknown_stage(tmp_path: Path) -> None:
-    assert 'stage is missing; put stage = "pretrain", "sft" or "rl" at the top' in refuse(
+    assert 'stage is missing; put stage = "pretrain", "sft", "dpo" or "rl" at the top' in refuse(
         tmp_path, "steps = 3\n"
     )
     message = refuse(tmp_path, 'stage = "sftt"\n', "oops")
     assert (
-        'there is no stage "sftt"; the stages are "pretrain", "sft" or "rl"; did you mean "sft"?' in message
+        'there is no stage "sftt"; the stages are "pretrain", "sft", "dpo" or "rl"; did you mean "sft"?'
+        in message
     )
     assert "'oops' is not of the form key=value" in message
-    assert set(STAGES) == {"pretrain", "sft", "rl"}
+    assert set(STAGES) == {"pretrain", "sft", "dpo", "rl"}
 
 
 def test_stage_of_a_wrong_type(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from foresail.rewards.ray_hosts import RayHost
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Ended, Fleet
 from foresail.runlog.directory import RunDirectory
-from foresail.train import rl
+from foresail.train import rollout_setup
 from foresail.train.session import Outcome
 
 SAMPLES_BETWEEN_KILLS = (6, 18)
@@ -85,7 +85,7 @@ class Killer:
             return self.hosts[-1]
 
         with (
-            patch.object(rl, "build_fleet", build_watched),
+            patch.object(rollout_setup, "build_fleet", build_watched),
             patch.object(ray_hosts, "RayHost", start_watched),
             patch.object(rewards_build, "GradingPool", open_watched),
         ):

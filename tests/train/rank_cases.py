@@ -16,6 +16,7 @@ from torch import Tensor
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.batch_losses import KINDS, sft_loss
+from foresail.algorithms.preference_losses import preference_loss
 from foresail.model.adapters import Adapters
 from foresail.model.decoder import Decoder
 from foresail.model.lora import add_pairs
@@ -23,17 +24,21 @@ from foresail.model.router import CHOSEN_EXPERTS
 from foresail.model.shards import local, shard
 from foresail.recipe.parts import Critic as CriticSettings
 from foresail.recipe.parts import Lora, Loss, Optimizer
-from foresail.records import Group, Problem, Sample, TrainSequence, Verdict
+from foresail.recipe.preferences import PreferenceLoss
+from foresail.recipe.teacher import DivergenceKind, Teacher
+from foresail.records import Group, Problem, Sample, TrainPair, TrainSequence, Verdict
 from foresail.train.critic import Critic
 from foresail.train.dealing import pack_share
+from foresail.train.distill import exact_loss, sampled_loss
 from foresail.train.gradients import GradientSums
 from foresail.train.learner import Learner
 from foresail.train.mtp import MtpLoss
+from foresail.train.pair_dealing import pack_pair_share
 from foresail.train.policy_update import add_logprobs, batch_loss
 from foresail.train.scoring import score_sequences
 from foresail.train.step import LossOfBatch, NonFiniteLoss, token_loss, train_step
 from foresail.train.turn_credit import uniform_advantages
-from foresail.train.updates import compute_advantages, pack_groups
+from foresail.train.updates import compute_advantages, pack_groups, pack_sequences, plain_sequences
 from foresail.world import World
 
 CPU = torch.device("cpu")
@@ -183,6 +188,25 @@ def sft_update(world: World, **model: bool) -> Found:
     return find(world, make_model(world, **model), batches, partial(token_loss, loss=sft_loss))
 
 
+def pair_update(world: World, loss: PreferenceLoss, *, pairs: int = 5, **model: bool) -> Found:
+    """Of preference pairs, some answers without a prompt that both share."""
+    numbers = random.Random(11)
+
+    def sequence(prompt: list[int]) -> TrainSequence:
+        one = sample(numbers, prompt, numbers.randint(1, 9))
+        return TrainSequence(ids=one.ids, loss_mask=one.loss_mask)
+
+    made = []
+    for number in range(pairs):
+        prompt = [numbers.randrange(VOCABULARY) for _ in range(numbers.randint(1, 8))]
+        other = [*prompt] if number % 3 else [(prompt[0] + 1) % VOCABULARY, *prompt[1:]]
+        refs = (numbers.uniform(-20, -5), numbers.uniform(-20, -5))
+        made.append(TrainPair(chosen=sequence(prompt), rejected=sequence(other), ref_logprobs=refs))
+    batches = [*pack_pair_share(made, world, max_tokens=40, device=CPU)]
+    measured = partial(token_loss, loss=partial(preference_loss, settings=loss))
+    return find(world, make_model(world, **model), batches, measured)
+
+
 def mtp_update(world: World) -> Found:
     """Of two MTP layers beside the model; without the figures that look at some tokens of a micro-batch."""
     sequences = small_sequences()
@@ -191,6 +215,31 @@ def mtp_update(world: World) -> Found:
     loss = partial(token_loss, loss=sft_loss, mtp=MtpLoss(weight=0.3))
     found = find(world, make_model(world, mtp=2, recompute=True), batches, loss)
     return {name: value for name, value in found.items() if not name.startswith("mtp/top1")}
+
+
+def distill_update(world: World, divergence: str, **model: bool) -> Found:
+    """A student with a teacher of another width, whose head has rows that the student's has not."""
+    batches = pack_sequences(
+        plain_sequences(make_groups(2)),
+        aggregation="token-mean",
+        max_new_tokens=9,
+        micro_batch_tokens=40,
+        device=CPU,
+        world=world,
+    )
+    settings = Teacher(path="", divergence=divergence)  # type: ignore[arg-type]
+    loss = sampled_loss if divergence == "sampled" else exact_loss
+    measured = partial(loss, teacher=make_teacher(world), settings=settings, temperature=0.9)
+    return find(world, make_model(world, **model), batches, measured)
+
+
+@cache
+def make_teacher(world: World) -> Decoder:
+    shape = SHAPE.model_copy(update={"hidden_size": 20, "vocab_size": VOCABULARY + 2})
+    model = small_model(seed=4, shape=shape).requires_grad_(False)
+    if world.mesh is not None:
+        shard(model, world.mesh)
+    return model
 
 
 def critic_update(world: World, kind: str, groups: int = 4) -> Found:
@@ -268,7 +317,14 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
         "replayed experts",
         partial(policy_update, groups=2, samples=2, experts=True, replay=True, recompute=True),
     )
+    settings = PreferenceLoss(beta=0.3, label_smoothing=0.1, sft_weight=0.5)
+    yield "pairs sigmoid", partial(pair_update, loss=settings)
+    yield "pairs ipo", partial(pair_update, loss=PreferenceLoss(kind="ipo"), lora=True)
+    yield "one pair, experts", partial(pair_update, loss=PreferenceLoss(), pairs=1, experts=True)
     yield "MTP", mtp_update
+    for divergence in get_args(DivergenceKind):
+        yield f"distilled {divergence}", partial(distill_update, divergence=divergence)
+    yield "distilled with experts", partial(distill_update, divergence="reverse", experts=True)
     yield "critic", partial(critic_update, kind="model")
     yield "critic's head", partial(critic_update, kind="head")
     yield "critic of few", partial(critic_update, kind="model", groups=1)
@@ -302,8 +358,11 @@ def shared_cases(size: int) -> list[str]:
             "KL",
             "SFT with pairs",
             "SFT with experts",
+            "pairs sigmoid",
+            "one pair, experts",
             "replayed experts",
             "critic",
+            "distilled",
             "one sample",
             "scores",
             "culprit",

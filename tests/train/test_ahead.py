@@ -34,7 +34,7 @@ from foresail.rollout.collect import Collected, NoSignal
 from foresail.rollout.instance import EngineFailed
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import Display
-from foresail.train import rl
+from foresail.train import rl, roll_out
 from foresail.train.ahead import InTurns, OneAhead
 from foresail.train.checkpoint import Progress
 from foresail.train.rl import run_rl
@@ -113,7 +113,7 @@ class Weather:
 
     @contextmanager
     def over(self) -> Iterator[None]:
-        update, collect, judge = rl.update_policy, rl.collect, RewardsBySource.judge
+        update, collect, judge = rl.update_policy, roll_out.collect, RewardsBySource.judge
 
         def slow_update(session: Any, *given: Any) -> Any:
             self.nap()
@@ -141,7 +141,7 @@ class Weather:
 
         with (
             patch.object(rl, "update_policy", slow_update),
-            patch.object(rl, "collect", slow_collect),
+            patch.object(roll_out, "collect", slow_collect),
             patch.object(RewardsBySource, "judge", slow_judge),
         ):
             yield
@@ -250,7 +250,7 @@ def test_where_weights_stand_still_the_samples_are_those_drawn_in_turns(
 def test_a_step_without_signal_ends_the_run_after_the_step_before_it(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    collect = rl.collect
+    collect = roll_out.collect
 
     def collect_until_third(fleet: Any, problem_of: Any, group_spec: Any, *given: Any, **named: Any) -> Any:
         found = collect(fleet, problem_of, group_spec, *given, **named)
@@ -259,7 +259,10 @@ def test_a_step_without_signal_ends_the_run_after_the_step_before_it(
         return found
 
     recipe = ahead(tiny_checkpoint, tmp_path, eval_every=0)
-    with patch.object(rl, "collect", collect_until_third), pytest.raises(NoSignal, match="nothing to learn"):
+    with (
+        patch.object(roll_out, "collect", collect_until_third),
+        pytest.raises(NoSignal, match="nothing to learn"),
+    ):
         run_rl(recipe)
     run = RunDirectory(recipe.run.folder)
     assert last_step(run.path) == 2 and run.checkpoint_steps()[-1] == 2

@@ -50,10 +50,11 @@ class Measured:
     """Held-out accuracies as a test wants them, one for each evaluation."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, values: dict[int, float]) -> None:
-        monkeypatch.setattr(
-            "foresail.train.rl.measure",
-            lambda session, setup, step: {"val-core/a/acc/mean@1": values[step]},
-        )
+        for user in ("start_check", "rollout_run"):
+            monkeypatch.setattr(
+                f"foresail.train.{user}.measure",
+                lambda session, setup, step: {"val-core/a/acc/mean@1": values[step]},
+            )
 
 
 def with_best(checkpoint: Path, root: Path, **changes: Any) -> Rl:

@@ -24,7 +24,7 @@ from foresail.recipe.reward import Reward
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.timeline import read_step
 from foresail.train.checkpoint import read_progress
-from foresail.train.rl import NothingToLearn
+from foresail.train.rollout_run import NothingToLearn
 from foresail.train.session import Outcome
 
 POOLS = DynamicSampling(easy_pool=0.2, window=(0.05, 0.95), window_visits=2, window_return=0.3)

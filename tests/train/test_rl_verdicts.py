@@ -19,7 +19,8 @@ from foresail.rewards import grader
 from foresail.rollout.collect import NoSignal
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
-from foresail.train.rl import NothingToLearn, run_rl
+from foresail.train.rl import run_rl
+from foresail.train.rollout_run import NothingToLearn
 
 
 def always_after(count: int, status: Status) -> Callable[[Problem], Status | None]:

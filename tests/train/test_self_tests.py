@@ -25,7 +25,7 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
 from foresail.rollout.native import NativeInstance
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train import rl, selftest
+from foresail.train import rl, rollout_setup, selftest
 from foresail.train import step as step_module
 from foresail.train.learner import save_weights
 from foresail.train.selftest import SelfTestFailed, self_test
@@ -151,9 +151,9 @@ def test_answers_that_do_not_see_a_shared_prompt_fail(
 def test_a_failed_self_test_stops_the_run_before_its_first_step(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build = rl.build_fleet
+    build = rollout_setup.build_fleet
     monkeypatch.setattr(
-        rl, "build_fleet", lambda model, *args, **named: build(perturbed(model), *args, **named)
+        rollout_setup, "build_fleet", lambda model, *args, **named: build(perturbed(model), *args, **named)
     )
     with pytest.raises(SelfTestFailed, match="engine and trainer disagree"):
         rl.run_rl(rl_recipe(tiny_checkpoint, tmp_path))

@@ -23,7 +23,7 @@ from foresail.data.selection.supply import Supply
 from foresail.recipe.curriculum import stage_at
 from foresail.recipe.levels import mix_refusals
 from foresail.recipe.parts import DynamicSampling
-from foresail.recipe.rl import Rl
+from foresail.recipe.rollout_stage import RolloutStage
 from foresail.records import FAILURES, Group
 
 
@@ -87,7 +87,7 @@ class Selection:
         return changed
 
 
-def open_selection(progress: Progress, recipe: Rl, supply: Supply) -> Selection:
+def open_selection(progress: Progress, recipe: RolloutStage, supply: Supply) -> Selection:
     """`recipe` is that of the step's stage."""
     settings = recipe.dynamic_sampling
     alpha = settings.easy_pool
@@ -113,7 +113,7 @@ def open_window(rates: Mapping[str, list[float]], settings: DynamicSampling) -> 
     )
 
 
-def check_supply(problems: Sequence[PromptedProblem], recipe: Rl) -> None:
+def check_supply(problems: Sequence[PromptedProblem], recipe: RolloutStage) -> None:
     """Every stage must find the problems of a step, each of them once."""
     counts = Counter(entry.problem.level for entry in problems if entry.problem.level is not None)
     for number, phase in enumerate(recipe.phases, start=1):
@@ -127,11 +127,13 @@ def check_supply(problems: Sequence[PromptedProblem], recipe: Rl) -> None:
             )
 
 
-def name_sources(recipe: Rl) -> str:
+def name_sources(recipe: RolloutStage) -> str:
     return " and ".join(source.source for source in recipe.data)
 
 
-def describe_selection(launched: Sequence[Group], progress: Progress, recipe: Rl) -> dict[str, float]:
+def describe_selection(
+    launched: Sequence[Group], progress: Progress, recipe: RolloutStage
+) -> dict[str, float]:
     """What was launched, by source and level, and what stands aside after the step; only of what is switched on."""
     metrics = dict(describe_levels(launched))
     if len(recipe.data) > 1:
@@ -160,7 +162,7 @@ def judge_right(groups: Sequence[Group]) -> list[bool]:
         verdict.status == "correct"
         for group in groups
         for verdict in group.verdicts
-        if verdict.status not in FAILURES
+        if verdict.status not in FAILURES and verdict.status != "scored"
     ]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from foresail.data.order import problem_at, uniforms
 from foresail.data.selection.decks import Deck
 from foresail.data.selection.lineup import WHOLE, choose
-from foresail.recipe.sources import Conversations, ProblemSource
+from foresail.recipe.sources import Conversations, Preferences, ProblemSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ def choices(share: Share, mix: Sequence[float] | None) -> list[tuple[str, Sequen
 def open_supply(
     datasets: Sequence[str],
     levels: Sequence[int | None],
-    sources: Sequence[ProblemSource] | Sequence[Conversations],
+    sources: Sequence[ProblemSource] | Sequence[Conversations] | Sequence[Preferences],
 ) -> Supply:
     """Of all that is drawn from: by the name of its source, and by its level."""
     if len(sources) == 1 or all(source.weight is None and source.epochs is None for source in sources):

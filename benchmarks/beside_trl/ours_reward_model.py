@@ -1,0 +1,31 @@
+"""Foresail's side of the part reward of `vs_trl.py`: FOLDER/recipe.toml in, lines of JSON out.
+
+python ours_reward_model.py FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from beside_trl.ours_dpo import report_steps
+from foresail.recipe.load import load_recipe
+from foresail.recipe.reward_model import RewardModel
+from foresail.train.reward_model import run_reward_model
+
+
+def main() -> None:
+    recipe = load_recipe(Path(sys.argv[1]) / "recipe.toml")
+    assert isinstance(recipe, RewardModel)
+    print(json.dumps({"versions": {"torch": torch.__version__}}), flush=True)
+    report_steps()
+    run_reward_model(recipe)
+
+
+if __name__ == "__main__":
+    main()

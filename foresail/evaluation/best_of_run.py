@@ -1,0 +1,93 @@
+"""Samples of a policy for problems that can be verified, each judged by the grader and scored by a reward model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+from foresail.data.prompts import PromptedProblem, encode_problems
+from foresail.data.reader import Reader
+from foresail.evaluation.best_of import Candidate, Candidates
+from foresail.evaluation.checkpoint import check_context, choose_engine, longest, open_checkpoint
+from foresail.evaluation.run import EVALUATION_STEP, Examiner, ignore
+from foresail.recipe import parts
+from foresail.recipe.reward import MODEL, NO_GRADER, LearnedReward, Reward, Term
+from foresail.records import FAILURES, Group, Verdict
+from foresail.rewards.build import open_grading
+from foresail.rewards.grader import find_ballot
+from foresail.rewards.trajectory import read_trajectory
+from foresail.rollout.build import build_fleet
+from foresail.rollout.groups import GroupSpec
+from foresail.rollout.stream import sample_all, watched
+from foresail.tokenizer.tokenizer import Tokenizer
+
+SCORE = "score of the reward model"
+
+
+def with_score(rules: Reward, path: Path) -> Reward:
+    """The grader that says what is right, and the reward model's score beside it."""
+    if rules.grader in (MODEL, NO_GRADER):
+        raise ValueError(f'best-of-n needs a grader that says what is right, and "{rules.grader}" does not')
+    term = Term(grader=MODEL, name=SCORE)
+    return rules.model_copy(update={"terms": (term,), "model": LearnedReward(path=str(path))})
+
+
+def sample_candidates(
+    policy: Path,
+    reward_model: Path,
+    problems: parts.Problems,
+    sampling: parts.Sampling,
+    *,
+    num_samples: int,
+    rules: Reward,
+    seed: int = 0,
+    device: str = "auto",
+    advance: Callable[[Future[Verdict]], None] = ignore,
+) -> list[Candidates]:
+    """`num_samples` for every problem, in the given order."""
+    model, tokenizer = open_checkpoint(policy, device=device, max_length=sampling.max_new_tokens)
+    prompted = encode_problems(Reader(tokenizer).load(problems), tokenizer, model.shape.max_context)
+    check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
+    max_length = longest(prompted) + sampling.max_new_tokens
+    reward = with_score(rules, reward_model)
+    with open_grading(reward, device=device) as grading:
+        examiner = Examiner(tokenizer=tokenizer, reward=reward, grading=grading)
+        fleet = build_fleet(
+            model,
+            choose_engine(model, max_length, num_attempts=len(prompted) * num_samples),
+            parts.Rollout(),
+            max_length=max_length,
+            vocabulary=tokenizer.token_bytes() if sampling.stop else (),
+        )
+        spec = GroupSpec(
+            sampling=sampling,
+            num_samples=num_samples,
+            stop_ids=tokenizer.eos_ids,
+            seed=seed,
+            step=EVALUATION_STEP,
+        )
+        judge = watched(examiner.judge, advance)
+        groups = sample_all(fleet, prompted, spec, judge, judge_group=examiner.judge_group)
+        found = {group.problem.id: to_candidates(group, tokenizer, reward) for group in groups}
+    return in_order(prompted, found)
+
+
+def in_order(problems: Sequence[PromptedProblem], found: dict[str, Candidates]) -> list[Candidates]:
+    return [found[entry.problem.id] for entry in problems]
+
+
+def to_candidates(group: Group, tokenizer: Tokenizer, reward: Reward) -> Candidates:
+    ballot = find_ballot(reward)
+    judged = [
+        Candidate(
+            answer=ballot(read_trajectory(tokenizer, sample).response),
+            correct=verdict.status == "correct",
+            score=verdict.terms[SCORE],
+        )
+        for sample, verdict in zip(group.samples, group.verdicts, strict=True)
+        if verdict.status not in FAILURES
+    ]
+    return Candidates(
+        problem_id=group.problem.id, samples=tuple(judged), unjudged=len(group.samples) - len(judged)
+    )

@@ -1,0 +1,210 @@
+"""Grading by a reward model, in a thread beside the rollout: all answers that wait are scored together.
+
+    grading = ModelGrading(settings, None, device="auto")    # the model's score is the reward
+    grading = ModelGrading(settings, rules, device="auto")   # a term beside what `rules` say, or the other way
+
+What it cannot read (too long, a token it does not have) is `ungradable`; a score that is no finite number, or an
+error while computing it, is `crashed`. Neither is a score.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from foresail.recipe.reward import MODEL, Reward
+from foresail.records import FAILURES, Problem, Trajectory, Verdict
+from foresail.rewards.grading import Duties, Grading, Pair, applied, crashed, failure
+from foresail.rewards.learned import ScoredIds, Scorer, Ungradable, open_scorer
+from foresail.rewards.loading import in_one_line
+from foresail.rewards.queued_grading import Job, PoolClosed, QueuedGrading, wants_verdict
+from foresail.rewards.terms import add_term
+
+NOTHING = Verdict(status="scored", score=0.0)  # what rules say where there are none
+
+
+class ModelGrading(QueuedGrading):
+    """`rest` grades all of the reward that the model does not; it is closed with this."""
+
+    def __init__(self, settings: Reward, rest: Grading | None, *, device: str) -> None:
+        super().__init__()
+        assert settings.model is not None, "the recipe's check asks for [reward.model]"
+        self.settings, self.rest, self.device = settings, rest, device
+        self.prints = None if rest is None else rest.prints
+        self.labels = [term.label for term in settings.terms if term.grader == MODEL]
+        self.is_main = settings.grader == MODEL
+        self.has_rules = len(self.labels) < len(settings.terms)  # terms of `rest`
+        self._scorer: Scorer | None = None
+        self._waiting = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def check(self) -> None:
+        """Load the model now."""
+        assert self.settings.model is not None
+        try:
+            self._scorer = open_scorer(self.settings.model, device=self.device)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"reward.model.path: {error}") from error
+        if self.rest is not None:
+            theirs = self.rest.duties
+            main_in_group = theirs.main_in_group and not self.is_main
+            self.duties = Duties(group=theirs.group, main_in_group=main_in_group, wishes=theirs.wishes)
+
+    @property
+    def scorer(self) -> Scorer:
+        assert self._scorer is not None, "it is open between `check` and `close`"
+        return self._scorer
+
+    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return self._both(problem, trajectory, whole=True)
+
+    def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        return self._both(problem, trajectory, whole=False)
+
+    def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
+        """The model has said all before."""
+        assert self.rest is not None, "nobody wants the group"
+        return self.rest.submit_group(pairs)
+
+    def _both(self, problem: Problem, trajectory: Trajectory, *, whole: bool) -> Future[Verdict]:
+        learned = super().submit(problem, trajectory)
+        if self.rest is None or not self.rest.duties.early:
+            return joined([learned], lambda found: self._join(found[0], NOTHING, whole=whole))
+        # terms that do not apply are no failure here, where the model's does
+        judge = self.rest.submit_early if self.has_rules else self.rest.submit
+        rules = judge(problem, trajectory)
+        return joined([learned, rules], lambda found: self._join(*found, whole=whole))
+
+    def _join(self, learned: Verdict, rules: Verdict, *, whole: bool) -> Verdict:
+        """One verdict: a failure of either is the failure of both."""
+        found = rules
+        for label in self.labels:
+            found = add_term(label, found, learned)
+            if learned.status in FAILURES and found.status not in FAILURES:
+                found = replace(
+                    learned, detail=f"term {label}: {learned.detail}"
+                )  # no answer goes without it
+        if self.is_main and found.status not in FAILURES:
+            if learned.status in FAILURES:
+                return learned
+            return replace(learned, terms=found.terms, extra=found.extra, metrics=found.metrics)
+        return applied(found) if whole else found
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._waiting.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        for job in self._queue:
+            if wants_verdict(job.future):
+                job.future.set_exception(PoolClosed("the grading was closed before this verdict"))
+        self._queue.clear()
+        self._scorer = None  # its memory is free at once, whoever still has this
+        if self.rest is not None:
+            self.rest.close()
+        elif self.prints is not None:
+            super().close()
+
+    # The thread.
+
+    def _wake(self) -> None:
+        self._waiting.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="reward model", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        jobs: list[Job] = []
+        try:
+            with own_stream(self.scorer.model.device):
+                while not self._closed:
+                    self._waiting.wait()
+                    self._waiting.clear()
+                    jobs = []
+                    while not self._closed and (job := self._next_job()) is not None:
+                        jobs.append(job)
+                    self._grade(jobs)
+        except BaseException as error:  # ours; whoever waits for a verdict must hear of it
+            with self._lock:
+                self._closed = True
+            for job in (*jobs, *self._queue):
+                if not job.future.done() and wants_verdict(job.future):
+                    job.future.set_exception(error)
+
+    def _grade(self, jobs: Sequence[Job]) -> None:
+        """All that wait, together; where that fails each alone, so that one answer does not fail the others."""
+        readable: list[tuple[Job, ScoredIds]] = []
+        for job in jobs:
+            (pair,) = job.pairs
+            try:
+                readable.append((job, self.scorer.encode(*pair)))
+            except Ungradable as reason:
+                job.settle([Verdict(status="ungradable", score=0.0, detail=str(reason))])
+            except Exception as error:
+                self._settle_crash(job, error)
+        if not readable:
+            return
+        try:
+            scores = self.scorer.score([ids for _, ids in readable])
+        except Exception as error:
+            if len(readable) == 1:
+                self._settle_crash(readable[0][0], error)
+                return
+            for job, _ in readable:
+                self._grade([job])
+            return
+        for (job, _), score in zip(readable, scores, strict=True):
+            job.settle([to_verdict(score)])
+
+    def _settle_crash(self, job: Job, error: Exception) -> None:
+        verdicts, trace = crashed(error)
+        self.log_first_failure(trace)
+        job.settle([replace(verdicts[0], detail=f"the reward model failed: {in_one_line(error)}")])
+
+
+def to_verdict(score: float) -> Verdict:
+    if not math.isfinite(score):
+        return failure(f"the reward model gave {score}, which is no score")
+    return Verdict(status="scored", score=score, detail=f"scored {score:.4g} by the reward model")
+
+
+def own_stream(device: torch.device) -> AbstractContextManager[Any]:
+    """On a GPU what this thread computes need not wait for what an engine computes, nor the other way."""
+    return torch.cuda.stream(torch.cuda.Stream(device)) if device.type == "cuda" else nullcontext()
+
+
+def joined(parts: Sequence[Future[Verdict]], join: Any) -> Future[Verdict]:
+    """Done when all are. Cancelled, it takes them with it."""
+    own: Future[Verdict] = Future()
+    left, lock = [len(parts)], threading.Lock()
+
+    def finish(_: object) -> None:
+        with lock:
+            left[0] -= 1
+            if left[0]:
+                return
+        if any(part.cancelled() for part in parts):
+            own.cancel()
+        elif own.set_running_or_notify_cancel():
+            try:
+                own.set_result(join([part.result() for part in parts]))
+            except BaseException as error:
+                own.set_exception(error)
+
+    def pass_on(ended: Future[Verdict]) -> None:
+        if ended.cancelled():
+            for part in parts:
+                part.cancel()
+
+    own.add_done_callback(pass_on)
+    for part in parts:
+        part.add_done_callback(finish)
+    return own

@@ -1,0 +1,31 @@
+"""What a step with samples leaves besides its metrics: the samples themselves, and who did what when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from foresail.recipe.rollout_stage import Sampled
+from foresail.rewards.trajectory import read_trajectory
+from foresail.rollout.collect import Collected
+from foresail.runlog.samples import sample_lines
+from foresail.train.rl_metrics import rollout_rows
+from foresail.train.session import Session
+from foresail.train.stopwatch import Stopwatch
+from foresail.train.turn_credit import Credits
+
+
+def log_rollouts(session: Session[Sampled], step: int, collected: Collected, credits: Credits = ()) -> None:
+    """Every sample to the log, and now and then two of them to the terminal."""
+    rows = list(rollout_rows(collected, partial(read_trajectory, session.tokenizer), credits))
+    session.writer.start(partial(session.run.write_rollouts, step, rows))
+    every = session.recipe.show_samples
+    if every and (step == 1 or step % every == 0):
+        session.display.show_samples(step, sample_lines(rows))
+
+
+def log_timeline(
+    session: Session[Sampled], step: int, watch: Stopwatch, of_engines: Sequence[Mapping[str, Any]]
+) -> None:
+    session.run.append_timeline(*({"step": step, **event} for event in [*watch.events, *of_engines]))

@@ -1,0 +1,51 @@
+"""Before the first step of a stage that samples: self-tests, and how good the model is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from foresail.recipe.rollout_stage import Sampled
+from foresail.records import TrainSequence
+from foresail.train.engine_copy import engine_model, first_layer, is_streamed
+from foresail.train.measure import measure
+from foresail.train.rollout_log import log_timeline
+from foresail.train.rollout_setup import Setup
+from foresail.train.run_rewards import tell_of_prints
+from foresail.train.selftest import check_logprobs, check_save, self_test
+from foresail.train.session import Session
+from foresail.train.stopwatch import Stopwatch
+from foresail.train.trainer import Trainer
+
+
+def check_start(session: Session[Sampled], setup: Setup) -> None:
+    """Self-tests at every start; a fresh run also logs, as step 0, how good the model is before."""
+    session.display.begin("self-test")
+    folder, streamed = session.run.path, is_streamed(session)
+    found = self_test(
+        session.everywhere(first_layer) if streamed else engine_model(session),
+        session.tokenizer,
+        setup.fleet,
+        setup.problems,
+        setup.group_spec,
+        folder,
+        trained=lambda sequences, temperature: session.everywhere(check_policy, sequences, temperature),
+        saved=(lambda sequences: session.everywhere(check_saved, sequences, folder)) if streamed else None,
+    )
+    session.display.note("self-tests passed: " + ", ".join(f"{name} {found[name]:.1e}" for name in found))
+    if session.saved is None:
+        watch, before = Stopwatch(), {}
+        if session.recipe.eval_every:
+            with watch("eval"):
+                before = measure(session, setup, 0)
+        log_timeline(session, 0, watch, setup.fleet.event_log.take())
+        session.log(0, found | before)
+    tell_of_prints(session, setup.rewards.gradings)
+
+
+def check_policy(trainer: Trainer[Sampled], sequences: list[TrainSequence], temperature: float) -> float:
+    """Engines against the model that is trained, which several ranks may have together."""
+    return check_logprobs(trainer.policy.model, sequences, temperature)
+
+
+def check_saved(trainer: Trainer[Sampled], sequences: list[TrainSequence], folder: Path) -> float:
+    return check_save(trainer.policy.model, trainer.tokenizer, sequences, folder, trainer.world)

@@ -1,0 +1,78 @@
+"""Rejection sampling: right solutions of a checkpoint, as SFT reads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_world import MAX_NEW, PROBLEMS
+
+from foresail.data.conversations import load_conversations
+from foresail.data.problems import load_problems
+from foresail.data.prompts import PromptedProblem
+from foresail.evaluation.solutions import (
+    SolvedProblem,
+    choose_solutions,
+    describe_solutions,
+    first_of_each,
+    sample_solutions,
+)
+from foresail.maths.verdict import grade
+from foresail.recipe.parts import Problems, Sampling
+from foresail.records import Message, Problem
+
+SETTINGS = Problems(source=PROBLEMS, limit=40)
+
+
+def test_right_solutions_are_written_once_and_a_stop_changes_nothing(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    def sample(folder: Path, most: int = 2) -> dict[str, int]:
+        sampling = Sampling(max_new_tokens=MAX_NEW)
+        return sample_solutions(
+            tiny_checkpoint, SETTINGS, sampling, num_samples=8, most=most, output=folder, device="cpu"
+        ).counts
+
+    counts = sample(tmp_path / "whole")
+    written = (tmp_path / "whole/solutions.jsonl").read_text()
+    rows = [json.loads(line) for line in written.splitlines()]
+    answers = {problem.id: problem.answer for problem in load_problems(SETTINGS)}
+    assert len(rows) == counts["kept"] > 5 and counts["samples"] == 8 * 40
+    assert all(grade(row["messages"][-1]["content"], answers[row["problem"]]).score == 1 for row in rows)
+    texts = [(row["problem"], row["messages"][-1]["content"]) for row in rows]
+    assert len({*texts}) == len(texts)
+    assert counts["right"] == counts["kept"] + counts["cut"] + counts["duplicates"] + counts["over"]
+    chats = load_conversations(str(tmp_path / "whole/solutions.jsonl"))
+    assert [chat[-1].content for chat in chats] == [text for _, text in texts]
+
+    lines = (tmp_path / "whole/sampled.jsonl").read_bytes().splitlines(keepends=True)
+    part = tmp_path / "part"
+    part.mkdir()
+    (part / "settings.json").write_bytes((tmp_path / "whole/settings.json").read_bytes())
+    (part / "sampled.jsonl").write_bytes(b"".join(lines[:33]) + lines[33][:20])  # killed while writing
+    assert sample(part) == counts and (part / "solutions.jsonl").read_text() == written
+    assert sample(part, most=1)["kept"] == 40 - counts["unsolved"], "nothing is sampled again for another cap"
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["a", "a ", " a", "b", "c", ""]), max_size=6), max_size=5),
+    st.integers(1, 3),
+)
+def test_what_is_kept_and_left_out_adds_up(solutions: list[list[str]], most: int) -> None:
+    found = choose_solutions([solved(number, texts) for number, texts in enumerate(solutions)], 6, most)
+    counts = found.counts
+    assert counts.get("right", 0) == sum(counts.get(name, 0) for name in ("kept", "duplicates", "over"))
+    for number, texts in enumerate(solutions):
+        kept = [row["messages"][-1]["content"] for row in found.rows if row["problem"] == str(number)]
+        assert kept == [*first_of_each(texts)][:most]
+        assert len({text.strip() for text in kept}) == len(kept) and all(text.strip() for text in kept)
+    assert describe_solutions(choose_solutions([solved(0, ["a"])], 6, most))
+
+
+def solved(number: int, texts: list[str]) -> tuple[PromptedProblem, SolvedProblem]:
+    prompt = (Message(role="user", content="?"),)
+    problem = PromptedProblem(problem=Problem(id=str(number), prompt=prompt, answer="1"), ids=[1])
+    found = SolvedProblem(id=str(number), prompt="", judged=6, right=len(texts), cut=0, solutions=texts)
+    return problem, found
