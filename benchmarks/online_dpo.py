@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -61,12 +62,14 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--pairs", type=int, default=4, help="of a prompt")
+    parser.add_argument("--steps", type=int, help="of each run that samples; default: the size's")
     parser.add_argument("--output", type=Path, default=Path("runs/online-dpo-lab"))
     return parser.parse_args()
 
 
 def measure(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     size = SIZES[options.size]
+    size = replace(size, steps=options.steps or size.steps)
     folder = options.output / f"{options.size}-{seed}"
     lab = Lab(folder=folder, size=size, device=options.device, seed=seed)
     lab.prepare()

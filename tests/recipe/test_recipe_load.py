@@ -297,16 +297,13 @@ def test_shape_mistakes_keep_their_key(tmp_path: Path) -> None:
 
 
 def test_missing_and_unknown_stage(tmp_path: Path) -> None:
-    assert 'stage is missing; put stage = "pretrain", "sft", "dpo" or "rl" at the top' in refuse(
-        tmp_path, "steps = 3\n"
-    )
+    *others, last = [f'"{stage}"' for stage in STAGES]
+    stages = f"{', '.join(others)} or {last}"
+    assert f"stage is missing; put stage = {stages} at the top" in refuse(tmp_path, "steps = 3\n")
     message = refuse(tmp_path, 'stage = "sftt"\n', "oops")
-    assert (
-        'there is no stage "sftt"; the stages are "pretrain", "sft", "dpo" or "rl"; did you mean "sft"?'
-        in message
-    )
+    assert f'there is no stage "sftt"; the stages are {stages}; did you mean "sft"?' in message
     assert "'oops' is not of the form key=value" in message
-    assert set(STAGES) == {"pretrain", "sft", "dpo", "rl"}
+    assert {"pretrain", "sft", "dpo", "rl", "online-dpo", "distill"} <= set(STAGES)
 
 
 def test_stage_of_a_wrong_type(tmp_path: Path) -> None:
