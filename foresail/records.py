@@ -43,6 +43,7 @@ class Problem:
     dataset: str = field(default="", compare=False)  # the recipe's name of the table it comes from
     extra: Mapping[str, Any] = field(default_factory=dict)
     level: int | None = None  # of difficulty, 1 (easy) to 5 (hard), where somebody has said it
+    thinking: bool | None = None  # the chat template's switch; None: as the template has it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ def look_at_chats(
             yield refusal(f"{key}: {error}")
             continue
         yield note(describe(key, source, sequences))
+        yield from (note(f"{key}: {told}") for told in (reader.notes.get(source),) if told)
         yield from look_at_lengths(key, source, sequences, limit, room_for)
 
 

@@ -8,19 +8,21 @@ text                  plain text, without turns: a lone assistant message, which
                       without a chat template
 
 A generator whose problems come with solutions (`word-problems:…`, `programs:…`) gives conversations as well;
-those of `multi-hop:…` have several turns, with search results between them.
+those of `multi-hop:…` have several turns, with search results between them. `arithmetic:…` has two solutions to each
+problem: a worked one, which thinks, and a direct one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from foresail.data import multi_hop, multi_hop_traces
+from foresail.data import arithmetic, multi_hop, multi_hop_traces
 from foresail.data.generators import generate, names_generator
-from foresail.data.rows import Row, excerpt, name_columns, read_rows, to_messages
+from foresail.data.rows import ID_KEYS, Row, excerpt, name_columns, read_rows, thinking_of, to_messages
 from foresail.records import Message, Problem, Role
 
 SPEAKERS: dict[str, Role] = {
@@ -36,21 +38,67 @@ SPEAKERS: dict[str, Role] = {
 }
 
 
+Mode = bool | Literal["auto"] | None  # thinking on, off, as the answer shows, or as the template has it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    """Turns to imitate, with thinking on or off where that is said; `id` is its problem's, where the data has one."""
+
+    messages: tuple[Message, ...]
+    thinking: bool | None = None
+    id: str | None = None
+
+
 def load_conversations(source: str | Path, limit: int | None = None) -> list[tuple[Message, ...]]:
     """A row {"prompt": "2+2", "completion": "4"} -> (Message(user, "2+2"), Message(assistant, "4"))."""
+    return [conversation.messages for conversation in read_conversations(source, limit)]
+
+
+def read_conversations(
+    source: str | Path, limit: int | None = None, thinking: Mode = None
+) -> list[Conversation]:
+    """`thinking`, where it is set, counts more than what rows say."""
     if names_generator(str(source)):
-        return [to_imitate(problem) for problem in generate(str(source))[:limit]]
-    return [to_conversation(row) for row in islice(read_rows(Path(source)), limit)]
+        problems = generate(str(source))[:limit]
+        own = thinking if isinstance(thinking, bool) else None
+        found = [
+            Conversation(messages=to_imitate(problem, own), id=problem.id, thinking=own)
+            for problem in problems
+        ]
+    else:
+        found = [
+            Conversation(messages=to_conversation(row), id=id_of(row), thinking=thinking_of(row))
+            for row in islice(read_rows(Path(source)), limit)
+        ]
+    if thinking is None:
+        return found
+    return [replace(one, thinking=thinks(one.messages) if thinking == "auto" else thinking) for one in found]
 
 
-def to_imitate(problem: Problem) -> tuple[Message, ...]:
-    """A generated problem and the solution it came with."""
+def thinks(messages: Sequence[Message]) -> bool:
+    """Whether the last answer has a thinking block, and not an empty one."""
+    content = next((message.content for message in reversed(messages) if message.role == "assistant"), "")
+    thought, closed, _ = content.rpartition("</think>")
+    return bool(closed and thought.replace("<think>", "").strip())
+
+
+def id_of(row: Row) -> str | None:
+    return next((str(row.columns[key]) for key in ID_KEYS if row.columns.get(key) is not None), None)
+
+
+def to_imitate(problem: Problem, thinking: bool | None = None) -> tuple[Message, ...]:
+    """A generated problem and the solution it came with; with thinking on or off, the one of that mode."""
     if problem.source == multi_hop.SOURCE:
         return multi_hop_traces.trace(problem)
+    if problem.source == arithmetic.SOURCE and thinking is not None:
+        solution = arithmetic.worked(problem) if thinking else arithmetic.direct(problem)
+        return (*problem.prompt, Message(role="assistant", content=solution))
     if "solution" not in problem.extra:
         raise ValueError(
             f"{problem.source} makes problems without solutions, so there is nothing to imitate; use "
-            "word-problems:…, programs:… or multi-hop:…, or a file of conversations"
+            "word-problems:…, programs:… or multi-hop:…, arithmetic:… with thinking = true or false, or a file of "
+            "conversations"
         )
     return (*problem.prompt, Message(role="assistant", content=problem.extra["solution"]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from foresail.data.chats import encode_conversations
+from foresail.data.chats import encode_all, load_source
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, add_ids, with_instructions
 from foresail.recipe.parts import Problems
@@ -26,6 +26,7 @@ class Reader:
     openings: Callable[[list[Problem]], list[Problem]] | None = None
     read_problems: dict[Problems, list[PromptedProblem]] = field(default_factory=dict)
     read_conversations: dict[Conversations, list[TrainSequence]] = field(default_factory=dict)
+    notes: dict[Conversations, str] = field(default_factory=dict)  # what was left out of each
 
     def problems(self, source: Problems) -> list[PromptedProblem]:
         """Each with its source's name, however long it is."""
@@ -52,5 +53,8 @@ class Reader:
 
     def conversations(self, source: Conversations) -> list[TrainSequence]:
         if source not in self.read_conversations:
-            self.read_conversations[source] = encode_conversations(source, self.tokenizer)
+            found = load_source(source)
+            if source.pass_window is not None:
+                self.notes[source] = f"{source.label}: {found.describe(source.pass_window)}"
+            self.read_conversations[source] = encode_all(found.kept, source, self.tokenizer)
         return self.read_conversations[source]

@@ -15,6 +15,7 @@ from foresail.records import Message
 
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 ROLES = ("system", "user", "assistant", "tool")
+ID_KEYS = ("id", "_id", "unique_id", "problem_id", "task_id", "uid")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +119,15 @@ def to_message(entry: Any, place: str) -> Message:
     if not isinstance(content, str):
         raise ValueError(f"{place}: message content must be text, found {excerpt(content)}")
     return Message(role=role, content=content)
+
+
+def thinking_of(row: Row) -> bool | None:
+    """The mode that a row asks for: enable_thinking, or thinking where that is true or false and no text."""
+    mode = row.columns.get("enable_thinking")
+    if mode is not None and not isinstance(mode, bool):
+        raise ValueError(f"{row.place}: enable_thinking must be true or false, found {excerpt(mode)}")
+    other = row.columns.get("thinking")
+    return other if mode is None and isinstance(other, bool) else mode
 
 
 def name_columns(columns: Mapping[str, Any], wanted: tuple[str, ...]) -> str:

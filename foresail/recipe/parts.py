@@ -141,7 +141,9 @@ class Model(Part):
     shape: ModelShape | None = Field(None, description="train from fresh weights of this shape")
     tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
     chat_template: str | None = Field(
-        None, description="file with a chat template in Jinja; default: the tokenizer's"
+        None,
+        description="file with a chat template in Jinja, or one of ours with a switch for thinking: hybrid (ChatML), "
+        "hybrid-short (tokenizers made here); default: the tokenizer's",
     )
     template_options: Options = Field(
         (), description='what the chat template is told besides, like ["enable_thinking=false"]'
@@ -230,6 +232,11 @@ class Problems(Part):
         None, description="file of levels by problem, as `foresail data grade-difficulty` writes it"
     )
     difficulty_key: str | None = Field(None, description="column of the level, 1 (easy) to 5 (hard)")
+    thinking: bool | None = Field(
+        None,
+        description="set the chat template's switch (enable_thinking); default: the row's column of that name, "
+        "else as the template has it",
+    )
 
     @property
     def label(self) -> str:
@@ -245,6 +252,15 @@ class Sampling(Part):
     min_p: float = Field(0.0, ge=0, lt=1, description="drop tokens below this share of the best one")
     max_new_tokens: int = Field(1024, gt=0, description="longest response")
     stop: Texts = Field((), description="texts that end a response; it keeps the token that completes one")
+    thinking_budget: int | None = Field(
+        None,
+        ge=0,
+        description="tokens of a turn after which thinking that is still open is closed: thinking_end is put there, "
+        "without a loss; none: no limit",
+    )
+    thinking_end: str = Field(
+        "\n</think>\n\n", description="what closes thinking at its budget; must hold </think>"
+    )
 
     @property
     def truncates(self) -> bool:

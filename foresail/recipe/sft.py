@@ -10,7 +10,15 @@ from pydantic import Field
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster, rank_mistakes, training_mistakes
 from foresail.recipe.router import OptionalRouter
-from foresail.recipe.sources import Chats, count_all, name_mistakes, named, supply_warnings, weight_mistakes
+from foresail.recipe.sources import (
+    Chats,
+    count_all,
+    name_mistakes,
+    named,
+    supply_warnings,
+    weight_mistakes,
+    window_mistakes,
+)
 from foresail.recipe.stage import Stage
 
 
@@ -56,6 +64,7 @@ class Sft(Stage):
         yield from training_mistakes(self.cluster, "sft")
         yield from name_mistakes("data", self.data)
         yield from weight_mistakes(self.data)
+        yield from window_mistakes(self.data)
 
     def sources(self) -> dict[str, str]:
         return {place: source.source for place, source in named("data", self.data)}

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
 
 from pydantic import BeforeValidator, Field, Strict, ValidationError
 
 from foresail.recipe.inputs import count_records, default_name
 from foresail.recipe.keys import OneOrMore
-from foresail.recipe.parts import Part, Problems, SourceName, TooLong
+from foresail.recipe.parts import Part, Problems, SourceName, TooLong, Window
 from foresail.recipe.reward import GRADERS, Reward
 
 Weight = Annotated[
@@ -61,6 +61,19 @@ class Conversations(Part):
     )
     weight: Weight = None
     epochs: Epochs = None
+    thinking: bool | Literal["auto"] | None = Field(
+        None,
+        description="set the chat template's switch (enable_thinking); auto: on where the last answer has a thinking "
+        "block; default: the row's column of that name, else as the template has it",
+    )
+    pass_rates: str | None = Field(
+        None,
+        description="file of pass rates by problem, as `foresail data grade-difficulty` writes it; with pass_window",
+    )
+    pass_window: Window | None = Field(
+        None,
+        description="keep conversations of problems whose pass rate lies inside, bounds included, like [0.1, 0.9]",
+    )
 
     @property
     def label(self) -> str:
@@ -105,6 +118,13 @@ def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
             f"{' and '.join(without)} has no weight and others have one; set weight in every [[data]], or in none "
             "(then each is drawn from by its size)"
         )
+
+
+def window_mistakes(sources: Sequence[Conversations]) -> Iterator[str]:
+    for place, source in named("data", sources):
+        if (source.pass_rates is None) != (source.pass_window is None):
+            given, other = ("pass_rates", "pass_window") if source.pass_rates else ("pass_window", "pass_rates")
+            yield f"{place}.{given} needs {place}.{other}: a file of pass rates, and the window to keep"
 
 
 def grader_mistakes(key: str, sources: Sequence[Problems], reward: Reward) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError, TemplateSyntaxError, nodes
@@ -17,9 +18,14 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from foresail.records import Message
+from foresail.tokenizer.thinking import mode_options
 
 TRIAL_ANSWER = "foresail-trial-answer"
 TRIAL = (Message(role="user", content="trial"), Message(role="assistant", content=TRIAL_ANSWER))
+
+
+class RewrittenHistory(ValueError):
+    """A template renders earlier text differently once an assistant's message follows it."""
 
 
 class ChatTemplate:
@@ -63,21 +69,41 @@ class ChatTemplate:
                 f"the chat template refuses a conversation of ({roles}): {describe(error)}"
             ) from error
 
-    def locate(self, messages: Sequence[Message]) -> tuple[str, list[int]]:
-        """The whole text, and for each assistant message the character where its own part begins.
+    def locate(
+        self, messages: Sequence[Message], answers: Sequence[int] | None = None, **told: Any
+    ) -> tuple[str, list[int]]:
+        """The whole text, and for each of these assistant messages, or all, the character where its own part begins.
 
         For ChatML "…<|im_start|>assistant\\nhello<|im_end|>\\n" that is the h of hello: a turn begins where a
         rollout would begin, right after the generation prompt.
         """
-        text = self.render(messages, add_generation_prompt=False)
+        text = self.render(messages, add_generation_prompt=False, **told)
         starts = []
-        for index, message in enumerate(messages):
-            if message.role == "assistant":
-                prompt = self.render(messages[:index], add_generation_prompt=True)
-                if not text.startswith(prompt):
-                    raise ValueError(explain_mismatch(text, prompt, index))
-                starts.append(len(prompt))
+        for index in places_of_answers(messages) if answers is None else answers:
+            prompt = self.render(messages[:index], add_generation_prompt=True, **told)
+            if not text.startswith(prompt):
+                raise RewrittenHistory(explain_mismatch(text, prompt, index))
+            starts.append(len(prompt))
         return text, starts
+
+    def keeps_turns(self, messages: Sequence[Message], **told: Any) -> bool:
+        """Whether all assistant messages stand in the whole text as in one that ends with them."""
+        text = self.render(messages, add_generation_prompt=False, **told)
+        return all(
+            text.startswith(self.render(messages[: index + 1], add_generation_prompt=False, **told))
+            for index in places_of_answers(messages)
+        )
+
+    @cached_property
+    def has_switch(self) -> bool:
+        """Whether prompts differ with thinking on and off."""
+        try:
+            on, off = (
+                self.render(TRIAL[:1], add_generation_prompt=True, **mode_options(mode)) for mode in (True, False)
+            )
+        except ValueError:
+            return False
+        return on != off
 
     def turn_ending(self) -> str:
         """What the template writes after an assistant's words: "<|im_end|>\\n" for ChatML.
@@ -104,6 +130,10 @@ class ChatTemplate:
         return behind
 
 
+def places_of_answers(messages: Sequence[Message]) -> list[int]:
+    return [index for index, message in enumerate(messages) if message.role == "assistant"]
+
+
 def describe(error: Exception) -> str:
     """A template's own words as they are; of other errors their kind as well: "TypeError: …"."""
     return str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
@@ -116,7 +146,8 @@ def explain_mismatch(text: str, prompt: str, index: int) -> str:
         f"the chat template renders the text before assistant message {index} differently once that message "
         f"follows: {before!r} in the prompt, {after!r} in the conversation. So a model would be trained on a "
         "prompt that it never gets. Use a template that keeps earlier text unchanged (put it in "
-        "chat_template.jinja), or split the conversation into single turns"
+        "chat_template.jinja), or split the conversation into single turns (data.thinking = true or false does "
+        "that, for templates of thinking models)"
     )
 
 

@@ -16,8 +16,9 @@ from typing import Any, Self
 import tokenizers
 
 from foresail.records import Message
-from foresail.tokenizer.chat import ChatTemplate
+from foresail.tokenizer.chat import ChatTemplate, places_of_answers
 from foresail.tokenizer.files import TokenizerFiles, read_files, write_files
+from foresail.tokenizer.thinking import BUILT_IN, OPEN, mode_options
 from foresail.tokenizer.token_bytes import token_bytes
 
 SPECIAL_NAMES = ("bos_token", "eos_token", "pad_token", "unk_token")
@@ -59,12 +60,13 @@ class Tokenizer:
     ) -> Self:
         """Read tokenizer.json and what stands beside it.
 
-        `template`, a file, takes the place of the chat template there; `options` is what either is told besides.
+        `template`, a file or one of ours by its name, takes the place of the chat template there; `options` is
+        what either is told besides.
         """
         try:
             files = read_files(Path(directory))
             if template is not None:
-                files = replace(files, chat_template=Path(template).read_text(encoding="utf-8"))
+                files = replace(files, chat_template=read_template(template, files))
             return cls(files, options)
         except ValueError as error:
             raise ValueError(f"tokenizer in {directory}: {error}") from error
@@ -97,9 +99,10 @@ class Tokenizer:
         added = self._core.get_added_tokens_decoder().values()
         return tuple(token.content for token in added if token.special or token.content.startswith(CONTROL))
 
-    def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
-        """The ids after which the assistant's answer begins."""
-        return self.encode(self._require_chat().render(messages, add_generation_prompt=True))
+    def encode_prompt(self, messages: Sequence[Message], thinking: bool | None = None) -> list[int]:
+        """The ids after which the assistant's answer begins; `thinking` sets the template's switch."""
+        told = self._mode(thinking)
+        return self.encode(self._require_chat().render(messages, add_generation_prompt=True, **told))
 
     def encode_request(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
@@ -116,10 +119,15 @@ class Tokenizer:
         )
         return self.encode(self._require_chat().render(plain, add_generation_prompt=True, **told))
 
-    def encode_prompts(self, conversations: Sequence[Sequence[Message]]) -> list[list[int]]:
-        """`encode_prompt` of each, by all cores."""
+    def encode_prompts(
+        self, conversations: Sequence[Sequence[Message]], modes: Sequence[bool | None] | None = None
+    ) -> list[list[int]]:
+        """`encode_prompt` of each, by all cores; `modes`: with thinking on or off."""
         chat = self._require_chat()
-        texts = [chat.render(messages, add_generation_prompt=True) for messages in conversations]
+        texts = [
+            chat.render(messages, add_generation_prompt=True, **self._mode(mode))
+            for messages, mode in zip(conversations, modes or [None] * len(conversations), strict=True)
+        ]
         found: list[list[int]] = []
         for text in texts:
             check_text(text)
@@ -158,7 +166,24 @@ class Tokenizer:
                 text = text.replace(token, broken(token))
         return text
 
-    def encode_conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
+    def encode_turns(
+        self, messages: Sequence[Message], thinking: bool | None = None
+    ) -> list[tuple[list[int], list[int]]]:
+        """`encode_conversation` with thinking on or off: one record, or one for each answer.
+
+        Templates drop the thinking of earlier turns. So in a conversation of two answers the first one is learnt
+        from a record that ends with it, the second from one in which the first has lost its thinking: each after
+        the very prompt that a rollout has.
+        """
+        places = places_of_answers(messages)
+        together = thinking is None or len(places) < 2
+        if together or self._require_chat().keeps_turns(messages, **self._mode(thinking)):
+            return [self.encode_conversation(messages, thinking)]
+        return [self.encode_conversation(messages[: last + 1], thinking, [last]) for last in places]
+
+    def encode_conversation(
+        self, messages: Sequence[Message], thinking: bool | None = None, answers: Sequence[int] | None = None
+    ) -> tuple[list[int], list[int]]:
         """The ids, and 1 for each that the assistant is to produce: its words and its end-of-turn token.
 
         user "2+2", assistant "4" under ChatML:
@@ -169,18 +194,23 @@ class Tokenizer:
         The ids begin with `encode_prompt(messages[:i])` for every assistant message i, except where the
         tokenizer merges the prompt's last character with the answer's first; that token then stays outside
         the loss, which begins with the first token wholly inside the answer.
+
+        `answers`: learn these assistant messages alone. `thinking` sets the template's switch.
         """
         if [message.role for message in messages] == ["assistant"]:
             return self._encode_text(messages[0].content)
-        text, starts = self._require_chat().locate(messages)
+        answers = places_of_answers(messages) if answers is None else answers
+        text, starts = self._require_chat().locate(messages, answers, **self._mode(thinking))
         encoding = self._encode(text)
         token_starts = [start for start, _ in encoding.offsets]
         firsts = [bisect_left(token_starts, start) for start in starts]
         mask = [0] * len(encoding.ids)
-        answers = [message.content for message in messages if message.role == "assistant"]
+        contents = [messages[index].content for index in answers]
         for answer, start, first, limit in zip(
-            answers, starts, firsts, [*firsts[1:], len(mask)], strict=True
+            contents, starts, firsts, [*firsts[1:], len(mask)], strict=True
         ):
+            if text[:start].rstrip().endswith(OPEN):  # by the prompt, so that the model need not
+                answer = answer.lstrip().removeprefix(OPEN)
             end = next((t for t in range(first, limit) if encoding.ids[t] in self.eos_ids), None)
             if end is None:
                 raise ValueError(self._explain_endless(answer))
@@ -244,12 +274,35 @@ class Tokenizer:
     def _name(self, ids: Sequence[int]) -> list[str]:
         return [self._core.id_to_token(token_id) or f"id {token_id}" for token_id in ids]
 
+    def _mode(self, thinking: bool | None) -> dict[str, Any]:
+        """What the template is told of the mode, where one is set."""
+        if thinking is not None and not self._require_chat().has_switch:
+            raise ValueError(
+                "the chat template has no switch: its prompts are the same with thinking on and off "
+                '(enable_thinking). Use one that has, like ours (model.chat_template = "hybrid"), or leave '
+                "thinking unset"
+            )
+        return mode_options(thinking)
+
     def _require_chat(self) -> ChatTemplate:
         if self.chat is None:
             raise ValueError(
                 "this tokenizer has no chat template; put one in chat_template.jinja beside tokenizer.json"
             )
         return self.chat
+
+
+def read_template(template: str | Path, files: TokenizerFiles) -> str:
+    """A file's, or one of ours by its name."""
+    if str(template) not in BUILT_IN:
+        return Path(template).read_text(encoding="utf-8")
+    text, token = BUILT_IN[str(template)]
+    if json.dumps(token) not in files.definition:
+        raise ValueError(
+            f"the chat template {template!r} writes {token}, which is no token here; use another of "
+            f"{', '.join(BUILT_IN)}, or a file"
+        )
+    return text
 
 
 def parse_definition(definition: str) -> tokenizers.Tokenizer:

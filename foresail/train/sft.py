@@ -40,7 +40,10 @@ def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) 
         Session(recipe, resume=resume, world=world) as session,
     ):
         session.display.begin("reading the data")
-        chats = mix_conversations(recipe.data, reader or Reader(session.tokenizer), recipe.max_length)
+        reader = reader or Reader(session.tokenizer)
+        chats = mix_conversations(recipe.data, reader, recipe.max_length)
+        for told in reader.notes.values():
+            session.display.note(told)
         if chats.dropped:
             limit = f"max_length {recipe.max_length}"
             session.display.note(describe_dropped(chats.dropped, limit), style="yellow")
