@@ -103,7 +103,8 @@ class Sample:
     """One episode as flat token lists of equal length.
 
     A turn is what the world says (the prompt, a tool's output: `loss_mask` 0), then what the model answers (1);
-    `turns` has each token's, from 0. `logprobs` and `versions` (the policy version that sampled the token) are 0
+    `turns` has each token's, from 0. `forced` are places in an answer that were put in and not drawn (where a budget
+    closed its thinking): 0 in the mask. `logprobs` and `versions` (the policy version that sampled the token) are 0
     outside the mask. `side` is named data for replay, each as long as `ids`; None where an engine gave none.
     Text is never tokenised again: `ids` is what the model saw and what the trainer will see.
 
@@ -120,6 +121,7 @@ class Sample:
     turn_rewards: tuple[float | None, ...] = ()  # what the world gave for each turn, where it does
     branches: tuple[Sample, ...] = ()  # other records of the same episode, which have its advantage
     outcome: str | None = None  # what a program said at its end, graded in the place of the last response
+    forced: list[int] = field(default_factory=list)
 
     @property
     def records(self) -> tuple[Sample, ...]:
