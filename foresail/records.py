@@ -103,10 +103,10 @@ class Sample:
     """One episode as flat token lists of equal length.
 
     A turn is what the world says (the prompt, a tool's output: `loss_mask` 0), then what the model answers (1);
-    `turns` has each token's, from 0. `forced` are places in an answer that were put in and not drawn (where a budget
-    closed its thinking): 0 in the mask. `logprobs` and `versions` (the policy version that sampled the token) are 0
-    outside the mask. `side` is named data for replay, each as long as `ids`; None where an engine gave none.
-    Text is never tokenised again: `ids` is what the model saw and what the trainer will see.
+    `turns` has each token's, from 0. `forced` are places in an answer that were put in and not drawn (where a
+    budget closed its thinking): 0 in the mask. `logprobs` and `versions` (the policy version that sampled the
+    token) are 0 outside the mask. `side` is named data for replay, each as long as `ids`; None where an
+    engine gave none. Text is never tokenised again: `ids` is what the model saw and what the trainer will see.
 
     An episode whose program rewrote its history has several such records: this one, and `branches`.
     """

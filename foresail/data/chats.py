@@ -51,11 +51,11 @@ def check_mode(conversation: Conversation) -> None:
     """A mode is learnt from answers in that mode."""
     if conversation.thinking is False and thinks(conversation.messages):
         raise ValueError(
-            "thinking is off and its answer has a thinking block; set data.thinking to true, or to \"auto\", which "
+            'thinking is off and its answer has a thinking block; set data.thinking to true, or to "auto", which '
             "goes by the answers"
         )
     if conversation.thinking and not thinks(conversation.messages):
         raise ValueError(
-            "thinking is on and its answer has no thinking block (<think>…</think>), so that a model would learn not "
-            "to think; set data.thinking to false, or to \"auto\", which goes by the answers"
+            "thinking is on and its answer has no thinking block (<think>…</think>), so that a model would learn "
+            'not to think; set data.thinking to false, or to "auto", which goes by the answers'
         )

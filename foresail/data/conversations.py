@@ -8,8 +8,8 @@ text                  plain text, without turns: a lone assistant message, which
                       without a chat template
 
 A generator whose problems come with solutions (`word-problems:…`, `programs:…`) gives conversations as well;
-those of `multi-hop:…` have several turns, with search results between them. `arithmetic:…` has two solutions to each
-problem: a worked one, which thinks, and a direct one.
+those of `multi-hop:…` have several turns, with search results between them. `arithmetic:…` has two solutions to
+each problem: a worked one, which thinks, and a direct one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Mode = bool | Literal["auto"] | None  # thinking on, off, as the answer shows, o
 
 @dataclass(frozen=True, kw_only=True)
 class Conversation:
-    """Turns to imitate, with thinking on or off where that is said; `id` is its problem's, where the data has one."""
+    """Turns to imitate, with thinking on or off where that is said; `id` is its problem's, where it has one."""
 
     messages: tuple[Message, ...]
     thinking: bool | None = None

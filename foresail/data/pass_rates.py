@@ -1,9 +1,9 @@
 """Conversations of problems that are neither too easy nor too hard for a model: by its pass rates, from a file.
 
-    [[data]]
-    source = "long-chains.jsonl"            # rows with an id, or in the order of the problems that were measured
-    pass_rates = "graded/difficulty.jsonl"  # by `foresail data grade-difficulty`, with the starting model
-    pass_window = [0.1, 0.9]
+[[data]]
+source = "long-chains.jsonl"            # rows with an id, or in the order of the problems that were measured
+pass_rates = "graded/difficulty.jsonl"  # by `foresail data grade-difficulty`, with the starting model
+pass_window = [0.1, 0.9]
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def keep_window(
     if not any(identity in rates for identity in ids):
         raise ValueError(
             f"pass rates of {len(rates)} problems are known, and none is of these conversations: rates have "
-            f"{next(iter(rates), 'none')!r}, conversations {ids[0]!r}; measure the problems they come from, and give "
-            "rows the ids of these"
+            f"{next(iter(rates), 'none')!r}, conversations {ids[0]!r}; measure the problems they come from, and "
+            "give rows the ids of these"
         )
     low, high = window
     found = [None if identity is None else rates.get(identity) for identity in ids]
@@ -85,12 +85,14 @@ def read_entry(line: str, place: str) -> tuple[str, float | None]:
     try:
         entry = json.loads(line)
         rate = entry["pass_rate"]
-        valid = rate is None or (isinstance(rate, int | float) and not isinstance(rate, bool) and 0 <= rate <= 1)
+        valid = rate is None or (
+            isinstance(rate, int | float) and not isinstance(rate, bool) and 0 <= rate <= 1
+        )
         if valid:
             return str(entry["id"]), rate
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
     raise ValueError(
-        f"{place} does not tell a problem's pass rate; each line must be an object with id and pass_rate (0 to 1, or "
-        "null), as `foresail data grade-difficulty` writes it"
+        f"{place} does not tell a problem's pass rate; each line must be an object with id and pass_rate (0 to 1, "
+        "or null), as `foresail data grade-difficulty` writes it"
     )

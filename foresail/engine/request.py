@@ -27,7 +27,9 @@ class Request:
     begun: int = (
         0  # of the prompt, the last so many tokens are the response's first: stop strings may begin there
     )
-    closing: tuple[int, ...] = ()  # put in at sampling.thinking_budget, where thinking is open: see `thinking`
+    closing: tuple[
+        int, ...
+    ] = ()  # put in at sampling.thinking_budget, where thinking is open: see `thinking`
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,8 +55,8 @@ def check_closing(request: Request, vocabulary: Sequence[bytes]) -> None:
         return
     if not vocabulary:
         raise ValueError(
-            f"request {request.id} has a thinking budget, and this engine was given no vocabulary, without which it "
-            "cannot tell whether thinking is open"
+            f"request {request.id} has a thinking budget, and this engine was given no vocabulary, without which "
+            "it cannot tell whether thinking is open"
         )
     if CLOSE not in spell(request.closing, vocabulary):
         raise ValueError(f"request {request.id} has a thinking budget, and its closing ids hold no </think>")

@@ -67,8 +67,9 @@ class AnsweringModel:
             engine,
             parts.Rollout(drafts="off"),
             max_length=longest + length,
-            vocabulary=self.tokenizer.token_bytes() if sampling.stop else (),
+            vocabulary=self.tokenizer.token_bytes() if sampling.reads_text else (),
         )
+        closing = self.tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end)
         requests = [
             Request(
                 id=f"answer {number}",
@@ -76,6 +77,7 @@ class AnsweringModel:
                 key=noise_key(self.seed, 0, text, repetition),
                 sampling=sampling,
                 stop_ids=self.tokenizer.eos_ids,
+                closing=closing,
             )
             for number, (ids, (text, repetition)) in enumerate(
                 zip(prompts, count_repetitions(conversations), strict=True)

@@ -89,6 +89,12 @@ def check_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
+def check_thinking_end(text: str) -> str:
+    if "</think>" not in text:
+        raise ValueError(f'"{text}" does not close thinking; write </think> into it')
+    return text
+
+
 def check_options(options: tuple[str, ...]) -> tuple[str, ...]:
     read_options(options)
     return options
@@ -113,6 +119,7 @@ Mix = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_mix)]
 Window = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_window)]
 Targets = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_targets)]
 Texts = Annotated[tuple[str, ...], Strict(False), BeforeValidator(one_text), AfterValidator(check_texts)]
+ThinkingEnd = Annotated[str, AfterValidator(check_thinking_end)]
 Options = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_options)]
 Name = Annotated[str, AfterValidator(check_name)]
 SourceName = Annotated[str, AfterValidator(check_source_name)]
@@ -142,8 +149,8 @@ class Model(Part):
     tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
     chat_template: str | None = Field(
         None,
-        description="file with a chat template in Jinja, or one of ours with a switch for thinking: hybrid (ChatML), "
-        "hybrid-short (tokenizers made here); default: the tokenizer's",
+        description="file with a chat template in Jinja, or one of ours with a switch for thinking: hybrid "
+        "(ChatML), hybrid-short (tokenizers made here); default: the tokenizer's",
     )
     template_options: Options = Field(
         (), description='what the chat template is told besides, like ["enable_thinking=false"]'
@@ -255,12 +262,17 @@ class Sampling(Part):
     thinking_budget: int | None = Field(
         None,
         ge=0,
-        description="tokens of a turn after which thinking that is still open is closed: thinking_end is put there, "
-        "without a loss; none: no limit",
+        description="tokens of a turn after which thinking that is still open is closed: thinking_end is put "
+        "there, without a loss; none: no limit",
     )
-    thinking_end: str = Field(
+    thinking_end: ThinkingEnd = Field(
         "\n</think>\n\n", description="what closes thinking at its budget; must hold </think>"
     )
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether an engine must know the bytes of tokens."""
+        return bool(self.stop) or self.thinking_budget is not None
 
     @property
     def truncates(self) -> bool:

@@ -27,6 +27,7 @@ from foresail.recipe.rl_checks import (
     level_mistakes,
     loss_mistakes,
     loss_warnings,
+    mode_mistakes,
     sampling_mistakes,
     split_mistakes,
     ungraded_mistakes,
@@ -194,6 +195,7 @@ class Rl(Stage):
         yield from staleness_mistakes(self.rollout, self.cluster, self.loss, carry=dynamic_sampling.carry)
         if self.environment is not None:
             yield from self.environment.mistakes()
+            yield from mode_mistakes(self.problem_tables)
             if self.environment.program is not None and self.credit.kind != "uniform":
                 yield (
                     f'credit.kind "{self.credit.kind}" weighs the turns of one record, and an episode of '

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster
@@ -101,6 +101,7 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward, loss: parts.Loss
             f"reward.overlong_buffer {reward.overlong_buffer} is not below sampling.max_new_tokens "
             f"{sampling.max_new_tokens}; try {sampling.max_new_tokens // 5}"
         )
+    yield from budget_mistakes(sampling)
     if loss.old_logprobs == "engine" and sampling.truncates:
         yield (
             "with top_p, top_k or min_p the engine samples from a cut distribution that the loss does "
@@ -111,6 +112,27 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward, loss: parts.Loss
             "loss.importance_cap weighs the trainer's log-probabilities against the engine's, so it "
             'needs both; set loss.old_logprobs = "trainer"'
         )
+
+
+def budget_mistakes(sampling: parts.Sampling) -> Iterator[str]:
+    budget, longest = sampling.thinking_budget, sampling.max_new_tokens
+    if budget is not None and budget >= longest:
+        yield (
+            f"sampling.thinking_budget {budget} is not below sampling.max_new_tokens {longest}, so that it is "
+            f"never reached, or no answer follows it; try thinking_budget = {longest * 3 // 4}"
+        )
+
+
+def mode_mistakes(tables: Mapping[str, Sequence[parts.Problems]]) -> Iterator[str]:
+    """Of sources whose turns an environment continues, in the mode that the template has."""
+    for key, sources in tables.items():
+        for place, source in named(key, sources):
+            if source.thinking is not None:
+                word = "true" if source.thinking else "false"
+                yield (
+                    f"{place}.thinking sets the switch for a first turn, and an [environment] has several; remove "
+                    f'it, and set model.template_options = ["enable_thinking={word}"], which holds for all'
+                )
 
 
 def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:

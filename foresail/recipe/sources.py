@@ -63,12 +63,12 @@ class Conversations(Part):
     epochs: Epochs = None
     thinking: bool | Literal["auto"] | None = Field(
         None,
-        description="set the chat template's switch (enable_thinking); auto: on where the last answer has a thinking "
-        "block; default: the row's column of that name, else as the template has it",
+        description="set the chat template's switch (enable_thinking); auto: on where the last answer has a "
+        "thinking block; default: the row's column of that name, else as the template has it",
     )
     pass_rates: str | None = Field(
         None,
-        description="file of pass rates by problem, as `foresail data grade-difficulty` writes it; with pass_window",
+        description="file of pass rates by problem, as `foresail data grade-difficulty` writes it",
     )
     pass_window: Window | None = Field(
         None,
@@ -123,7 +123,9 @@ def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
 def window_mistakes(sources: Sequence[Conversations]) -> Iterator[str]:
     for place, source in named("data", sources):
         if (source.pass_rates is None) != (source.pass_window is None):
-            given, other = ("pass_rates", "pass_window") if source.pass_rates else ("pass_window", "pass_rates")
+            given, other = (
+                ("pass_rates", "pass_window") if source.pass_rates else ("pass_window", "pass_rates")
+            )
             yield f"{place}.{given} needs {place}.{other}: a file of pass rates, and the window to keep"
 
 

@@ -18,7 +18,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from foresail.records import Message
-from foresail.tokenizer.thinking import mode_options
+from foresail.tokenizer.thinking import OPEN, mode_options
 
 TRIAL_ANSWER = "foresail-trial-answer"
 TRIAL = (Message(role="user", content="trial"), Message(role="assistant", content=TRIAL_ANSWER))
@@ -72,7 +72,7 @@ class ChatTemplate:
     def locate(
         self, messages: Sequence[Message], answers: Sequence[int] | None = None, **told: Any
     ) -> tuple[str, list[int]]:
-        """The whole text, and for each of these assistant messages, or all, the character where its own part begins.
+        """The whole text, and for each of these assistant messages, or all, the character where its part begins.
 
         For ChatML "…<|im_start|>assistant\\nhello<|im_end|>\\n" that is the h of hello: a turn begins where a
         rollout would begin, right after the generation prompt.
@@ -95,11 +95,18 @@ class ChatTemplate:
         )
 
     @cached_property
+    def opens_thinking(self) -> bool:
+        """Whether a prompt with thinking on ends with the opening tag, so that the model need not write it."""
+        told = mode_options(True) if self.has_switch else {}
+        return self.render(TRIAL[:1], add_generation_prompt=True, **told).rstrip().endswith(OPEN)
+
+    @cached_property
     def has_switch(self) -> bool:
         """Whether prompts differ with thinking on and off."""
         try:
             on, off = (
-                self.render(TRIAL[:1], add_generation_prompt=True, **mode_options(mode)) for mode in (True, False)
+                self.render(TRIAL[:1], add_generation_prompt=True, **mode_options(mode))
+                for mode in (True, False)
             )
         except ValueError:
             return False

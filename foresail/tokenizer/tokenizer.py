@@ -87,6 +87,11 @@ class Tokenizer:
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         return self._core.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
+    def token_id(self, token: str) -> int | None:
+        """The id of a text that is one token by itself: of <think>, say, where the vocabulary has it."""
+        found: int | None = self._core.token_to_id(token)
+        return found
+
     def token_bytes(self) -> list[bytes]:
         """What each id adds to a text, in UTF-8; b"" where there is no such token."""
         return token_bytes(self._core)
@@ -140,6 +145,16 @@ class Tokenizer:
             self.encode(text) if self._unknown_id in ids else ids  # which is an error that says where
             for text, ids in zip(texts, found, strict=True)
         ]
+
+    def encode_closing(self, budget: int | None, text: str) -> tuple[int, ...]:
+        """What an engine puts in where thinking is open at its budget; none without one.
+
+        With a budget of 0 the model has had no time to open its thinking, where the prompt has not.
+        """
+        if budget is None:
+            return ()
+        opened = budget > 0 or self._require_chat().opens_thinking
+        return tuple(self.encode(text if opened else OPEN + text))
 
     def encode_next_turn(self, messages: Sequence[Message], *, ended: bool) -> list[int]:
         """The ids between an assistant's turn and its next one, with these messages in between.

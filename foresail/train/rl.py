@@ -43,6 +43,7 @@ from foresail.recipe.rl import Rl
 from foresail.recipe.sources import reward_for
 from foresail.records import RunStopped, TrainSequence
 from foresail.rewards.by_source import RewardsBySource
+from foresail.rewards.thinking import describe_thinking, open_counter, read_thought
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.build import build_fleet
 from foresail.rollout.collect import Collected, NoSignal, collect, gradable, teaches
@@ -125,6 +126,7 @@ def run_rl(
                 metrics |= describe_collected(
                     collected, rollout_seconds=watch.seconds["rollout"], step_seconds=watch.total
                 )
+                metrics |= describe_thinking(open_counter(session.tokenizer), collected.launched)
                 metrics |= {**rolled.figures, **rollouts.take_figures()}
                 tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
                 metrics |= describe_pace(session.device, tflop / world.size, seconds) | memory.metrics()
@@ -188,12 +190,15 @@ def prepare(
         recipe.engine_settings,
         recipe.rollout,
         max_length=max_length,
-        vocabulary=tokenizer.token_bytes() if sampling.stop or (episodes and episodes.names_stops) else (),
+        vocabulary=tokenizer.token_bytes()
+        if sampling.reads_text or (episodes and episodes.names_stops)
+        else (),
         cluster=recipe.cluster,
         logs=(session.run.path / "logs").absolute(),
         stream=partial(stream_weights, session) if is_streamed(session) else None,
     )
-    require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
+    needs = {"keyed_noise": recipe.run.deterministic, "logprobs": True}
+    require(fleet.instances.values(), needs | {"forcing": sampling.thinking_budget is not None})
     return Setup(
         problems=problems,
         num_dropped=sum(mixture.dropped.values()),
@@ -213,6 +218,7 @@ def prepare(
             sampling=sampling,
             num_samples=recipe.samples_per_prompt,
             stop_ids=session.tokenizer.eos_ids,
+            closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
             seed=recipe.run.seed,
             step=0,
         ),
@@ -412,7 +418,9 @@ def build_controller(
 
 def log_rollouts(session: Session[Rl], step: int, collected: Collected, credits: Credits = ()) -> None:
     """Every sample to the log, and now and then two of them to the terminal."""
-    rows = list(rollout_rows(collected, partial(read_trajectory, session.tokenizer), credits))
+    counter = open_counter(session.tokenizer)
+    thoughts = None if counter is None else partial(read_thought, counter)
+    rows = list(rollout_rows(collected, partial(read_trajectory, session.tokenizer), credits, thoughts))
     session.writer.start(partial(session.run.write_rollouts, step, rows))
     every = session.recipe.show_samples
     if every and (step == 1 or step % every == 0):

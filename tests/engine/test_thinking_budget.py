@@ -182,18 +182,18 @@ def test_some_are_closed_some_close_in_time_and_some_never_think():
         for completion in finish_all(small_engine(MODEL, vocabulary=vocabulary), with_budget).values():
             passed = len(completion.ids) > completion.request.sampling.thinking_budget
             forced += bool(completion.forced)
-            closed += passed and not completion.forced and 0 in (*completion.request.prompt[-2:], *completion.ids)
+            closed += (
+                passed and not completion.forced and 0 in (*completion.request.prompt[-2:], *completion.ids)
+            )
             without += not completion.forced and 0 not in (*completion.request.prompt, *completion.ids)
     assert min(forced, closed, without) >= 3
 
 
 def test_rows_that_close_in_time_lose_no_token_to_the_budget():
     vocabulary = [*PIECES, *[b"a"] * (VOCABULARY - len(PIECES))]
-    without = [ask(f"{n}", random_prompt(5, n) + (1,), stop_ids=(), max_new_tokens=20) for n in range(6)]
+    without = [ask(f"{n}", (*random_prompt(5, n), 1), stop_ids=(), max_new_tokens=20) for n in range(6)]
     with_budget = [
-        replace(
-            request, closing=(1,), sampling=request.sampling.model_copy(update={"thinking_budget": 0})
-        )
+        replace(request, closing=(1,), sampling=request.sampling.model_copy(update={"thinking_budget": 0}))
         for request in without
     ]
     plain = finish_all(small_engine(MODEL, vocabulary=vocabulary), without)
