@@ -1,14 +1,14 @@
-r"""One model that answers at once or thinks, trained from scratch: how many long chains it takes, and what they cost.
+r"""One model that answers at once or thinks, trained from scratch: how many long chains it takes, what they cost.
 
     python benchmarks/hybrid.py --size card --seeds 0 1 2 --root runs/hybrid     # H200; --draw docs/hybrid.png
     python benchmarks/hybrid.py --size tiny --seeds 0 --root runs/hybrid-tiny    # CPU
 
 Arithmetic modulo 10, where steps written down are easy and all steps in the head are not. The first SFT stage has
 direct answers only. Its model's pass rates choose the problems of the long chains (`--window`), and a second stage
-goes on with direct answers and so many chains; with a share of 0 it is the model without long chains. All shares see
-the same number of direct answers, chains come on top. Each is judged on held-out problems in both modes, the largest
-share also with thinking budgets. The bars: thinking at least 10 points over fast, fast within 1 point of the model
-without chains, no thinking token with thinking off.
+goes on with direct answers and so many chains; with a share of 0 it is the model without long chains. All shares
+see the same number of direct answers, chains come on top. Each is judged on held-out problems in both modes, the
+largest share also with thinking budgets. The bars: thinking at least 10 points over fast, fast within 1 point of the
+model without chains, no thinking token with thinking off.
 
 A folder that has a result is read, not run again. The last line is JSON; results.json in the root has all of it.
 """
@@ -72,7 +72,9 @@ SIZES = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", choices=SIZES, default="tiny")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--shares", type=float, nargs="+", default=[*SHARES])
@@ -223,7 +225,9 @@ def judge_bars(runs: list[dict[str, Any]]) -> dict[str, Any]:
     holding = [
         share
         for share, mean in means.items()
-        if mean["on"] >= mean["off"] + LEAST_GAIN and without is not None and mean["off"] >= without - MOST_LOSS
+        if mean["on"] >= mean["off"] + LEAST_GAIN
+        and without is not None
+        and mean["off"] >= without - MOST_LOSS
     ]
     return {
         "accuracy": means,

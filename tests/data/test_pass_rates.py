@@ -19,7 +19,9 @@ from foresail.tokenizer.train import train_bpe
 
 
 def rows(count: int, ids: bool = True) -> list[dict]:
-    return [{**({"id": f"p{n}"} if ids else {}), "prompt": f"q{n}", "completion": f"a{n}"} for n in range(count)]
+    return [
+        {**({"id": f"p{n}"} if ids else {}), "prompt": f"q{n}", "completion": f"a{n}"} for n in range(count)
+    ]
 
 
 def test_kept_is_what_a_count_by_hand_keeps(tmp_path):
@@ -28,7 +30,9 @@ def test_kept_is_what_a_count_by_hand_keeps(tmp_path):
         count, ids = numbers.randint(1, 12), numbers.random() < 0.5
         file = write_lines(tmp_path / f"chains-{trial}.jsonl", rows(count, ids))
         names = [f"p{n}" if ids else f"chains-{trial}:{n}" for n in range(count)]
-        known = {name: numbers.choice([None, 0.0, 0.25, 0.5, 1.0]) for name in names if numbers.random() < 0.8}
+        known = {
+            name: numbers.choice([None, 0.0, 0.25, 0.5, 1.0]) for name in names if numbers.random() < 0.8
+        }
         known[names[0]] = 0.5
         low, high = numbers.choice([(0.0, 0.5), (0.25, 0.75), (0.5, 1.0)])
         rates = write_lines(
@@ -62,8 +66,9 @@ def test_rates_of_other_problems_are_refused_and_so_is_a_window_without_any(tmp_
 
 def test_a_line_that_tells_no_rate_is_named(tmp_path):
     numbers = random.Random(1)
-    wrong = ["{", "[]", "3", '{"id": "a"}', '{"pass_rate": 1}', '{"id": 1, "pass_rate": "1"}',
-             '{"id": 1, "pass_rate": 1.5}', '{"id": 1, "pass_rate": true}', '{"id": 1, "pass_rate": NaN}']  # fmt: skip
+    values = ('"1"', "1.5", "true", "NaN", "-0.1", "[]")
+    wrong = ["{", "[]", "3", '{"id": "a"}', '{"pass_rate": 1}']
+    wrong += [f'{{"id": 1, "pass_rate": {value}}}' for value in values]
     for line in wrong:
         before = [json.dumps({"id": n, "pass_rate": 0.5}) for n in range(numbers.randint(0, 3))]
         path = tmp_path / "rates.jsonl"
@@ -83,7 +88,7 @@ def test_a_row_says_its_mode_and_the_source_counts_more(tmp_path):
     assert {problem.thinking for problem in forced} == {False}
     assert {one.thinking for one in read_conversations(file, thinking="auto")} == {True}
     write_lines(file, [asked | {"enable_thinking": "yes"}])
-    with pytest.raises(ValueError, match="rows.jsonl:1: enable_thinking must be true or false"):
+    with pytest.raises(ValueError, match=r"rows\.jsonl:1: enable_thinking must be true or false"):
         read_conversations(file)
 
 
@@ -91,7 +96,9 @@ def test_answers_must_be_in_the_mode_that_is_learnt(tmp_path):
     tokenizer = train_bpe(["a"], vocab_size=300, chat_template=BUILT_IN["hybrid-short"][0])
     thinks = {"prompt": "2?", "completion": "<think>two</think>2"}
     file = write_lines(tmp_path / "rows.jsonl", [thinks])
-    with pytest.raises(ValueError, match="conversation 1 of .*thinking is off and its answer has a thinking"):
+    with pytest.raises(
+        ValueError, match=r"conversation 1 of .*thinking is off and its answer has a thinking"
+    ):
         encode_conversations(Conversations(source=str(file), thinking=False), tokenizer)
     write_lines(file, [{**thinks, "completion": "<think>\n\n</think>2"}])
     with pytest.raises(ValueError, match="thinking is on and its answer has no thinking block"):

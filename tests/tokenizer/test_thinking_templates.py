@@ -52,7 +52,9 @@ def say(role: str, content: str) -> Message:
 
 
 def random_conversation(numbers: random.Random, thinking: bool) -> list[Message]:
-    words = lambda: " ".join(numbers.choices(["one", "2", "tree", "é", "x = y"], k=numbers.randint(1, 4)))
+    def words() -> str:
+        return " ".join(numbers.choices(["one", "2", "tree", "é", "x = y"], k=numbers.randint(1, 4)))
+
     messages = [say("system", words())] if numbers.random() < 0.3 else []
     for _ in range(numbers.randint(1, 3)):
         messages.append(say("user", words()))
@@ -85,7 +87,9 @@ def test_every_answer_is_learnt_once_behind_the_prompt_of_a_rollout(name):
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_off_leaves_nothing_to_think_and_on_is_the_default(name):
     tokenizer, question = TOKENIZERS[name], [say("user", "2?")]
-    on, off, unsaid = (tokenizer.decode(tokenizer.encode_prompt(question, mode)) for mode in (True, False, None))
+    on, off, unsaid = (
+        tokenizer.decode(tokenizer.encode_prompt(question, mode)) for mode in (True, False, None)
+    )
     assert off.endswith("<think>\n\n</think>\n\n") and on == unsaid and "</think>" not in on
     assert on.endswith("<think>\n") == (name != "like qwen3")
 
@@ -106,7 +110,7 @@ def test_words_of_system_and_user_switch_and_enable_thinking_false_counts_more(n
 
 def test_a_template_without_a_switch_is_refused():
     assert not with_template(CHAT_TEMPLATE).chat.has_switch
-    with pytest.raises(ValueError, match="has no switch.*hybrid"):
+    with pytest.raises(ValueError, match=r"has no switch.*hybrid"):
         with_template(CHAT_TEMPLATE).encode_prompt([say("user", "2?")], True)
 
 
