@@ -7,8 +7,8 @@ Arithmetic modulo 10, where steps written down are easy and all steps in the hea
 direct answers only. Its model's pass rates choose the problems of the long chains (`--window`), and a second stage
 goes on with direct answers and so many chains; with a share of 0 it is the model without long chains. All shares
 see the same number of direct answers, chains come on top. Each is judged on held-out problems in both modes, the
-largest share also with thinking budgets. The bars: thinking at least 10 points over fast, fast within 1 point of the
-model without chains, no thinking token with thinking off.
+largest share also with thinking budgets. The bars: thinking at least 10 points over fast, fast within 1 point of
+the model without chains, no thinking token with thinking off.
 
 A folder that has a result is read, not run again. The last line is JSON; results.json in the root has all of it.
 """
