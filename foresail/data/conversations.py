@@ -7,26 +7,33 @@ instruction + output  one user turn, with what `input` holds after it, and one a
 text                  plain text, without turns: a lone assistant message, which the tokenizer encodes
                       without a chat template
 
+An assistant message may call tools (`tool_calls`, ShareGPT's speaker `function_call`), a column `tools` tells which
+there are, and messages may say whether they have a loss (`train`, `weight`).
+
 A generator whose problems come with solutions (`word-problems:…`, `programs:…`) gives conversations as well;
 those of `multi-hop:…` have several turns, with search results between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from foresail.data import multi_hop, multi_hop_traces
 from foresail.data.generators import generate, names_generator
-from foresail.data.rows import Row, excerpt, name_columns, read_rows, to_messages
+from foresail.data.messages import to_messages
+from foresail.data.rows import Row, excerpt, name_columns, read_rows
+from foresail.data.tool_calls import read_call, read_tools
 from foresail.records import Message, Problem, Role
 
 SPEAKERS: dict[str, Role] = {
     "human": "user",
     "user": "user",
     "gpt": "assistant",
+    "function_call": "assistant",
     "chatgpt": "assistant",
     "assistant": "assistant",
     "system": "system",
@@ -36,11 +43,28 @@ SPEAKERS: dict[str, Role] = {
 }
 
 
-def load_conversations(source: str | Path, limit: int | None = None) -> list[tuple[Message, ...]]:
-    """A row {"prompt": "2+2", "completion": "4"} -> (Message(user, "2+2"), Message(assistant, "4"))."""
+@dataclass(frozen=True, kw_only=True)
+class Chat:
+    """A conversation, and the tools that its chat template is told of."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+
+
+def load_chats(source: str | Path, limit: int | None = None) -> list[Chat]:
+    """A row {"prompt": "2+2", "completion": "4"} -> Chat of Message(user, "2+2"), Message(assistant, "4")."""
     if names_generator(str(source)):
-        return [to_imitate(problem) for problem in generate(str(source))[:limit]]
-    return [to_conversation(row) for row in islice(read_rows(Path(source)), limit)]
+        return [Chat(messages=to_imitate(problem)) for problem in generate(str(source))[:limit]]
+    return [to_chat(row) for row in islice(read_rows(Path(source)), limit)]
+
+
+def load_conversations(source: str | Path, limit: int | None = None) -> list[tuple[Message, ...]]:
+    """The messages of each."""
+    return [chat.messages for chat in load_chats(source, limit)]
+
+
+def to_chat(row: Row) -> Chat:
+    return Chat(messages=to_conversation(row), tools=read_tools(row.columns.get("tools"), f"{row.place}: tools"))
 
 
 def to_imitate(problem: Problem) -> tuple[Message, ...]:
@@ -103,7 +127,10 @@ def to_role(entry: Any, place: str) -> Any:
     speaker = entry["from"]
     if speaker not in SPEAKERS:
         raise ValueError(f"{place}: unknown speaker {speaker!r}; use one of {', '.join(SPEAKERS)}")
-    return {"role": SPEAKERS[speaker], "content": entry["value"]}
+    said = {**entry, "role": SPEAKERS[speaker], "content": entry["value"]}
+    if speaker == "function_call" and isinstance(entry["value"], str):
+        said |= {"content": "", "tool_calls": read_call(entry["value"], place)}
+    return said
 
 
 def from_alpaca(row: Row) -> tuple[Message, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from foresail.data.chats import encode_conversations
+from foresail.data.chats import encode_conversations, split_conversations
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, add_ids, with_instructions
+from foresail.data.splitting import Split
 from foresail.recipe.parts import Problems
-from foresail.recipe.sources import Conversations
+from foresail.recipe.sources import Chatlog
 from foresail.records import Problem, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -25,7 +26,7 @@ class Reader:
     instructions: str = ""
     openings: Callable[[list[Problem]], list[Problem]] | None = None
     read_problems: dict[Problems, list[PromptedProblem]] = field(default_factory=dict)
-    read_conversations: dict[Conversations, list[TrainSequence]] = field(default_factory=dict)
+    read_conversations: dict[tuple[object, ...], list[TrainSequence]] = field(default_factory=dict)
 
     def problems(self, source: Problems) -> list[PromptedProblem]:
         """Each with its source's name, however long it is."""
@@ -50,7 +51,13 @@ class Reader:
         opened = (self.openings is None) == (other.openings is None)
         return same and opened and self.instructions == other.instructions
 
-    def conversations(self, source: Conversations) -> list[TrainSequence]:
-        if source not in self.read_conversations:
-            self.read_conversations[source] = encode_conversations(source, self.tokenizer)
-        return self.read_conversations[source]
+    def conversations(self, source: Chatlog) -> list[TrainSequence]:
+        """However long they are; stages may share a source."""
+        key = (source.source, source.limit, source.roles, source.turns)
+        if key not in self.read_conversations:
+            self.read_conversations[key] = encode_conversations(source, self.tokenizer)
+        return self.read_conversations[key]
+
+    def split(self, source: Chatlog, rows: Sequence[int], max_tokens: int) -> dict[int, Split]:
+        """These conversations in parts, by their numbers."""
+        return split_conversations(source, self.tokenizer, rows, max_tokens)

@@ -44,7 +44,7 @@ class ChatTemplate:
 
         `told` counts more than the template's own options.
         """
-        turns = [{"role": message.role, "content": message.content} for message in messages]
+        turns = [{"role": message.role, "content": message.content, **message.extra} for message in messages]
         try:
             return self._compiled.render(
                 {
@@ -63,21 +63,37 @@ class ChatTemplate:
                 f"the chat template refuses a conversation of ({roles}): {describe(error)}"
             ) from error
 
-    def locate(self, messages: Sequence[Message]) -> tuple[str, list[int]]:
+    def locate(self, messages: Sequence[Message], **told: Any) -> tuple[str, list[int]]:
         """The whole text, and for each assistant message the character where its own part begins.
 
         For ChatML "…<|im_start|>assistant\\nhello<|im_end|>\\n" that is the h of hello: a turn begins where a
         rollout would begin, right after the generation prompt.
         """
-        text = self.render(messages, add_generation_prompt=False)
+        text = self.render(messages, add_generation_prompt=False, **told)
         starts = []
         for index, message in enumerate(messages):
             if message.role == "assistant":
-                prompt = self.render(messages[:index], add_generation_prompt=True)
+                prompt = self.render(messages[:index], add_generation_prompt=True, **told)
                 if not text.startswith(prompt):
                     raise ValueError(explain_mismatch(text, prompt, index))
                 starts.append(len(prompt))
         return text, starts
+
+    def locate_words(self, messages: Sequence[Message], index: int, text: str, **told: Any) -> tuple[int, int]:
+        """Where the words of a message stand that is not the assistant's: from this character to that one.
+
+        They are looked for in what the message adds to those before it.
+        """
+        role, words = messages[index].role, messages[index].content.strip()
+        before = self.render(messages[:index], add_generation_prompt=False, **told) if index else ""
+        after = self.render(messages[: index + 1], add_generation_prompt=False, **told)
+        start = after.find(words, len(before))
+        if not after.startswith(before) or start < 0 or not text.startswith(after[: start + len(words)]):
+            raise ValueError(
+                f"the chat template does not write message {index} ({role}) as a part of its own, so its words "
+                f"cannot be told apart; leave {role} out of data.roles"
+            )
+        return start, start + len(words)
 
     def turn_ending(self) -> str:
         """What the template writes after an assistant's words: "<|im_end|>\\n" for ChatML.

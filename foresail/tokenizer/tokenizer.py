@@ -158,7 +158,13 @@ class Tokenizer:
                 text = text.replace(token, broken(token))
         return text
 
-    def encode_conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
+    def encode_conversation(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        learnt: Sequence[bool] | None = None,
+    ) -> tuple[list[int], list[int]]:
         """The ids, and 1 for each that the assistant is to produce: its words and its end-of-turn token.
 
         user "2+2", assistant "4" under ChatML:
@@ -169,23 +175,46 @@ class Tokenizer:
         The ids begin with `encode_prompt(messages[:i])` for every assistant message i, except where the
         tokenizer merges the prompt's last character with the answer's first; that token then stays outside
         the loss, which begins with the first token wholly inside the answer.
+
+        `learnt` says of each message whether its words have a loss, in the place of every assistant message's; of
+        other roles they are followed by what ends the turn, where that is an end-of-turn token. The template is
+        told of `tools`, a JSON schema each.
         """
+        learnt = [message.role == "assistant" for message in messages] if learnt is None else learnt
         if [message.role for message in messages] == ["assistant"]:
-            return self._encode_text(messages[0].content)
-        text, starts = self._require_chat().locate(messages)
+            ids, mask = self._encode_text(messages[0].content)
+            return ids, mask if learnt[0] else [0] * len(ids)
+        told = {"tools": [*tools]} if tools else {}
+        text, starts = self._require_chat().locate(messages, **told)
+        if tools:
+            self._check_told(messages, text)
         encoding = self._encode(text)
         token_starts = [start for start, _ in encoding.offsets]
         firsts = [bisect_left(token_starts, start) for start in starts]
         mask = [0] * len(encoding.ids)
-        answers = [message.content for message in messages if message.role == "assistant"]
-        for answer, start, first, limit in zip(
+        answers = [
+            (message, is_learnt)
+            for message, is_learnt in zip(messages, learnt, strict=True)
+            if message.role == "assistant"
+        ]
+        for (answer, is_learnt), start, first, limit in zip(
             answers, starts, firsts, [*firsts[1:], len(mask)], strict=True
         ):
+            if not is_learnt:
+                continue
             end = next((t for t in range(first, limit) if encoding.ids[t] in self.eos_ids), None)
             if end is None:
-                raise ValueError(self._explain_endless(answer))
+                raise ValueError(self._explain_endless(answer.content))
             self._check_kept(answer, text[start : token_starts[end]], is_last=limit == len(mask))
             mask[first : end + 1] = [1] * (end + 1 - first)
+        for index, message in enumerate(messages):
+            if learnt[index] and message.role != "assistant":
+                start, stop = self._require_chat().locate_words(messages, index, text, **told)
+                first, end = bisect_left(token_starts, start), bisect_left(token_starts, stop)
+                end -= end > first and encoding.offsets[end - 1][1] > stop  # it holds something else as well
+                ends_turn = end < len(mask) and encoding.ids[end] in self.eos_ids and token_starts[end] == stop
+                mask[first : end + ends_turn] = [1] * (end + ends_turn - first)
+        mask[:1] = [0]  # nothing predicts the first token
         return encoding.ids, mask
 
     def _encode_text(self, text: str) -> tuple[list[int], list[int]]:
@@ -210,11 +239,25 @@ class Tokenizer:
             "let the chat template write {{ eos_token }} after assistant messages"
         )
 
-    def _check_kept(self, answer: str, rendered: str, is_last: bool) -> None:
-        """The words we are about to train on must be the assistant's own, all of them."""
+    def _check_told(self, messages: Sequence[Message], text: str) -> None:
+        if self._require_chat().render(messages, add_generation_prompt=False) == text:
+            raise ValueError(
+                "the chat template does not write the tools that the row has, so a model would not see them; set "
+                "model.chat_template to one that does, or remove the column tools"
+            )
+
+    def _check_kept(self, message: Message, rendered: str, is_last: bool) -> None:
+        """The words we are about to train on must be the assistant's own, all of them, and its calls as well."""
         # Some templates drop the thinking of earlier turns, and many trim whitespace: both are their right.
+        answer, calls = message.content, message.extra.get("tool_calls", ())
         kept = answer if is_last else answer.rpartition("</think>")[2]
-        if squeeze(rendered).endswith(squeeze(kept)):
+        words = squeeze(rendered)
+        if lost := [call["function"]["name"] for call in calls if not holds_call(rendered, call["function"])]:
+            raise ValueError(
+                f"the chat template does not write the call of {lost[0]}: the message renders as "
+                f"{excerpt(rendered)!r}; set model.chat_template to one that writes tool_calls"
+            )
+        if squeeze(kept) in words if calls else words.endswith(squeeze(kept)):
             return
         if held := [token for token in self._name(self.eos_ids) if token in answer]:
             raise ValueError(f"the assistant message {excerpt(answer)!r} holds {held[0]!r}; remove it")
@@ -285,6 +328,19 @@ def check_text(text: str) -> None:
     except UnicodeEncodeError as error:
         half = f"\\u{ord(text[error.start]):04x}"
         raise ValueError(f"{half} in {excerpt(text, error.start)!r} is half a character; remove it") from None
+
+
+def holds_call(text: str, function: Mapping[str, Any]) -> bool:
+    """Whether its name and every argument stand there, as text or as JSON writes it."""
+
+    def stands(value: Any) -> bool:
+        if isinstance(value, dict | list):
+            return all(map(stands, value.values() if isinstance(value, dict) else value))
+        as_json = json.dumps(value, ensure_ascii=False)
+        forms = (as_json, json.dumps(value), str(value), as_json.strip('"'))
+        return any(form in text for form in forms)
+
+    return function["name"] in text and stands(function["arguments"])
 
 
 def squeeze(text: str) -> str:
