@@ -64,7 +64,9 @@ def load_conversations(source: str | Path, limit: int | None = None) -> list[tup
 
 
 def to_chat(row: Row) -> Chat:
-    return Chat(messages=to_conversation(row), tools=read_tools(row.columns.get("tools"), f"{row.place}: tools"))
+    return Chat(
+        messages=to_conversation(row), tools=read_tools(row.columns.get("tools"), f"{row.place}: tools")
+    )
 
 
 def to_imitate(problem: Problem) -> tuple[Message, ...]:

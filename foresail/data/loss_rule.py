@@ -1,6 +1,6 @@
 """Which messages of a conversation have a loss: by role and turn, as a source says; a row's own word counts more.
 
-    learnt_messages((system, user, assistant), roles=("assistant",), turns="all") -> [False, False, True]
+learnt_messages((system, user, assistant), roles=("assistant",), turns="all") -> [False, False, True]
 """
 
 from __future__ import annotations

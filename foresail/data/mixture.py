@@ -16,7 +16,7 @@ from foresail.data.length_limit import Entry, LengthLimit
 from foresail.data.prompts import PromptedProblem, check_ids
 from foresail.data.reader import Reader
 from foresail.recipe.parts import Problems
-from foresail.recipe.sources import Chatlog, Conversations, Source
+from foresail.recipe.sources import Chatlog, Conversations
 from foresail.records import TrainSequence
 
 
@@ -111,7 +111,9 @@ def conversation_limit(tokens: int) -> LengthLimit:
     return LengthLimit(unit="conversations", key="max_length", tokens=tokens)
 
 
-def mix(sources: Sequence[Source], encoded: Sequence[Sequence[Entry]], limit: LengthLimit) -> Mixture[Entry]:
+def mix(
+    sources: Sequence[Problems], encoded: Sequence[Sequence[Entry]], limit: LengthLimit
+) -> Mixture[Entry]:
     entries: list[Entry] = []
     datasets: list[str] = []
     dropped: dict[str, int] = {}

@@ -11,7 +11,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 
 

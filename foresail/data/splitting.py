@@ -1,9 +1,9 @@
 """A conversation that is too long, in parts that fit: split between exchanges, never inside a message.
 
-An exchange begins with a user message and ends before the next. A part has the conversation's system messages and as
-many exchanges as fit behind them. It does not see those of earlier parts, and none is in two parts, so every word is
-learnt once. Plain text, which has no turns, is split between tokens: a part begins with the last token of the part
-before, which it does not learn.
+An exchange begins with a user message and ends before the next. A part has the conversation's system messages and
+as many exchanges as fit behind them. It does not see those of earlier parts, and none is in two parts, so every
+word is learnt once. Plain text, which has no turns, is split between tokens: a part begins with the last token of
+the part before, which it does not learn.
 
     system, user 1, assistant 1, user 2, assistant 2  ->  system, user 1, assistant 1 | system, user 2, assistant 2
 """

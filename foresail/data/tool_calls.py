@@ -39,7 +39,9 @@ def to_call(entry: Any, place: str) -> dict[str, Any]:
         raise ValueError(f"{place}: a tool call needs the name of a function, found {excerpt(entry)}")
     arguments = function.get("arguments", function.get("parameters"))
     if isinstance(arguments, str):
-        arguments = parse(arguments, f"the arguments of {function['name']}", place) if arguments.strip() else {}
+        arguments = (
+            parse(arguments, f"the arguments of {function['name']}", place) if arguments.strip() else {}
+        )
     if not isinstance(arguments, dict | None):
         raise ValueError(
             f"{place}: the arguments of {function['name']} must be a JSON object, found {excerpt(arguments)}"

@@ -49,12 +49,16 @@ class Sft(Stage):
         description="conversations: JSONL or parquet with messages, prompt+completion, conversations, "
         "instruction+output or text; or tables [[data]], a mixture",
     )
-    held_out: HeldOutChats = Field((), description="conversations of files of their own, to measure the loss by")
+    held_out: HeldOutChats = Field(
+        (), description="conversations of files of their own, to measure the loss by"
+    )
     eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end only")
     steps: int = Field(gt=0, description="optimiser updates")
     batch_size: int = Field(64, gt=0, description="conversations per update")
     max_length: int = Field(
-        2048, gt=1, description="tokens; longer conversations are an error, unless data.too_long says otherwise"
+        2048,
+        gt=1,
+        description="tokens; longer conversations are an error, unless data.too_long says otherwise",
     )
     stages: SftStages = Field(
         (), description="one after the other, tables [[stages]]; none: all steps are alike"

@@ -1,6 +1,6 @@
 """One stage of supervised fine-tuning, as a recipe has it in [[stages]]: what is unset is as in the rest of it.
 
-    stage_lengths(stages, 30)     -> [10, 20]     # of 10 steps, and the rest
+stage_lengths(stages, 30)     -> [10, 20]     # of 10 steps, and the rest
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pydantic import BeforeValidator, Field, Strict
 from foresail.recipe.keys import OneOrMore
 from foresail.recipe.parts import Optimizer, Part
 from foresail.recipe.sources import Chats, Epochs, Weight
+
+RATES = ("lr", "warmup", "schedule", "final_share")  # keys of the optimizer that a stage may set
 
 
 class Resample(Part):
@@ -45,7 +47,9 @@ class SftStage(Part):
 
     name: str = Field("", description="what it is called in the log; default: its number")
     steps: int | None = Field(None, gt=0, description="how long it lasts; the last stage: to the end")
-    data: Chats = Field((), description="conversations; or tables [[stages.data]]; default: the recipe's data")
+    data: Chats = Field(
+        (), description="conversations; or tables [[stages.data]]; default: the recipe's data"
+    )
     resample: Resample | None = Field(
         None, description="the best of an earlier stage, drawn beside its data; none: nothing"
     )
@@ -75,8 +79,8 @@ def stage_changes(stage: SftStage, optimizer: Optimizer, steps: int) -> dict[str
     """What is other in this stage than in the recipe, whose optimizer that is; it has no further stages."""
     given = {name: getattr(stage, name) for name in SftStage.model_fields}
     set_ones = {name: value for name, value in given.items() if value not in (None, ())}
-    rates = {name: set_ones[name] for name in ("lr", "warmup", "schedule", "final_share") if name in set_ones}
-    kept = {name: set_ones[name] for name in ("data", "batch_size", "max_length") if name in set_ones}
+    rates = {name: value for name, value in set_ones.items() if name in RATES}
+    kept = {name: value for name, value in set_ones.items() if name in ("data", "batch_size", "max_length")}
     return {"stages": (), "steps": steps, "optimizer": optimizer.model_copy(update=rates), **kept}
 
 

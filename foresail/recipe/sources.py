@@ -56,7 +56,9 @@ def list_no_twice(roles: tuple[str, ...]) -> tuple[str, ...]:
 
 def check_held_out(held_out: float) -> float:
     if held_out >= 1 and not held_out.is_integer():
-        raise ValueError(f"{held_out:g} is neither a share below 1 nor a number of conversations; try 0.05 or 100")
+        raise ValueError(
+            f"{held_out:g} is neither a share below 1 nor a number of conversations; try 0.05 or 100"
+        )
     return held_out
 
 

@@ -79,7 +79,9 @@ class ChatTemplate:
                 starts.append(len(prompt))
         return text, starts
 
-    def locate_words(self, messages: Sequence[Message], index: int, text: str, **told: Any) -> tuple[int, int]:
+    def locate_words(
+        self, messages: Sequence[Message], index: int, text: str, **told: Any
+    ) -> tuple[int, int]:
         """Where the words of a message stand that is not the assistant's: from this character to that one.
 
         They are looked for in what the message adds to those before it.

@@ -212,7 +212,9 @@ class Tokenizer:
                 start, stop = self._require_chat().locate_words(messages, index, text, **told)
                 first, end = bisect_left(token_starts, start), bisect_left(token_starts, stop)
                 end -= end > first and encoding.offsets[end - 1][1] > stop  # it holds something else as well
-                ends_turn = end < len(mask) and encoding.ids[end] in self.eos_ids and token_starts[end] == stop
+                ends_turn = (
+                    end < len(mask) and encoding.ids[end] in self.eos_ids and token_starts[end] == stop
+                )
                 mask[first : end + ends_turn] = [1] * (end + ends_turn - first)
         mask[:1] = [0]  # nothing predicts the first token
         return encoding.ids, mask
