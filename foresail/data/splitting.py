@@ -1,6 +1,6 @@
 """A conversation that is too long, in parts that fit: split between exchanges, never inside a message.
 
-An exchange begins with a user message and ends before the next. A part has the conversation's system messages and
+An exchange begins with a user's words and ends before the next. A part has the conversation's system messages and
 as many exchanges as fit behind them. It does not see those of earlier parts, and none is in two parts, so every
 word is learnt once. Plain text, which has no turns, is split between tokens: a part begins with the last token of
 the part before, which it does not learn.
@@ -64,7 +64,7 @@ def find_exchanges(messages: Sequence[Message]) -> tuple[list[int], list[list[in
     first = next((index for index, message in enumerate(messages) if message.role != "system"), 0)
     exchanges: list[list[int]] = []
     for index in range(first, len(messages)):
-        if not exchanges or messages[index].role == "user":
+        if not exchanges or (messages[index].role == "user" != messages[index - 1].role):
             exchanges.append([])
         exchanges[-1].append(index)
     return [*range(first)], exchanges

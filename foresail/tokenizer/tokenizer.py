@@ -198,7 +198,7 @@ class Tokenizer:
             if message.role == "assistant"
         ]
         for (answer, is_learnt), start, first, limit in zip(
-            answers, starts, firsts, [*firsts[1:], len(mask)], strict=True
+            answers, starts, firsts, [*firsts, len(mask)][1:], strict=True
         ):
             if not is_learnt:
                 continue

@@ -39,9 +39,7 @@ def embedding_noise(batch: PackedBatch, width: int, *, alpha: float, seed: int, 
     keys_S = torch.zeros_like(lengths_S).index_add_(0, sequence_T, told_T) + noise_key(
         seed, step, "neftune", 0
     )
-    keys_T = (
-        keys_S[sequence_T] + positions_T * (width + 1) * GOLDEN
-    )  # of every position as many numbers as it needs
+    keys_T = keys_S[sequence_T] + positions_T * (width + 1) * GOLDEN  # every position has numbers of its own
     uniform_TD = uniforms(keys_T[:, None], torch.arange(width, device=ids_T.device)[None])
     largest_T = alpha / (lengths_S[sequence_T] * width).sqrt()
     return (2 * uniform_TD - 1).float() * largest_T[:, None]
