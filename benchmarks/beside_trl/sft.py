@@ -148,7 +148,7 @@ def compare_losses(
     }
     lines = [*ask_peer(peer_python, folder / "theirs", request, order, seconds)]
     theirs = [line for line in lines if "loss" in line]
-    versions = next((line["versions"] for line in lines if "versions" in line), {})
+    versions: dict[str, str] = next((line["versions"] for line in lines if "versions" in line), {})
     pairs = [(our["loss"], their["loss"]) for our, their in zip(ours, theirs, strict=False)]
     differences = [abs(our - their) for our, their in pairs]
     return {

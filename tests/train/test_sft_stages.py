@@ -18,8 +18,10 @@ from foresail.data.packing import pack
 from foresail.data.reader import Reader
 from foresail.data.resampling import best_of
 from foresail.model.hf import load_model
+from foresail.recipe.load import load_recipe
 from foresail.recipe.parts import Checkpoints, Optimizer
 from foresail.recipe.sft import Sft
+from foresail.recipe.sft_stage import SftStage
 from foresail.records import TrainSequence
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -219,3 +221,31 @@ def test_noise_is_bounded_and_the_same_however_sequences_are_packed() -> None:
         assert 0.9 * largest < own_TD.abs().max() <= largest and own_TD.mean().abs() < 0.2 * largest
         assert own_TD.unique().numel() == own_TD.numel()
         assert not torch.equal(own_TD, embedding_noise(alone, 16, alpha=5.0, seed=0, step=4))
+
+
+# The shipped recipe.
+
+
+def test_compass_v2s_stages_train_in_small(tiny_tokenizer: Path, files: dict[str, Path], tmp_path: Path) -> None:
+    """The file itself, with small files in the place of its own."""
+    shipped = load_recipe(Path(__file__).parents[2] / "recipes/sft-compass-v2.toml")
+    assert isinstance(shipped, Sft)
+
+    def small(stage: SftStage, steps: int | None) -> SftStage:
+        sources = [
+            source.model_copy(update={"source": str(file), "name": source.label, "held_out": 2})
+            for source, file in zip(stage.data, files.values(), strict=True)
+        ]
+        return stage.model_copy(update={"data": tuple(sources), "steps": steps})
+
+    stages = tuple(small(stage, steps) for stage, steps in zip(shipped.stages, (2, None), strict=True))
+    recipe = sft_recipe(
+        tiny_tokenizer, [], tmp_path, stages=stages, steps=4, batch_size=8, optimizer=shipped.optimizer
+    )
+    outcome = run_sft(recipe)
+    last = records_of(outcome.run)[-1]
+    assert outcome.finished and last["train/stage"] == 2
+    assert {name for name in last if name.startswith("val/loss/")} == {
+        f"val/loss/{source.label}" for stage in shipped.stages for source in stage.data
+    }
+    assert "train/tokens/general-best" in last
