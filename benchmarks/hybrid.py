@@ -190,7 +190,7 @@ def stage(folder: Path, size: Size, seed: int, **recipe: Any) -> Path:
 def judge(checkpoint: Path, folder: Path, size: Size, seed: int, budgets: list[int]) -> dict[str, Any]:
     """Greedy answers to held-out problems, with thinking off and on, and on with each budget."""
     held_out = f"arithmetic:count={size.held_out},seed={seed},steps={size.operations},split=test"
-    modes = {"off": (False, None), "on": (True, None)}
+    modes: dict[str, tuple[bool, int | None]] = {"off": (False, None), "on": (True, None)}
     modes |= {f"budget {budget}": (True, budget) for budget in budgets}
     found = {}
     for name, (thinking, budget) in modes.items():

@@ -26,10 +26,16 @@ class RunStopped(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """One turn of a conversation."""
+    """One turn of a conversation.
+
+    `extra` is what else a chat template may read of it, such as tool_calls; `train` says whether it has a loss,
+    where its row does.
+    """
 
     role: Role
     content: str
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    train: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

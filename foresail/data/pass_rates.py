@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from foresail.data.conversations import Conversation
+from foresail.data.conversations import Chat
 
 
 @dataclass(frozen=True, kw_only=True)
 class Windowed:
     """What is kept, and how many are not, by the reason."""
 
-    kept: list[Conversation]
+    kept: list[Chat]
     below: int = 0
     above: int = 0
     unmeasured: int = 0
@@ -36,7 +36,7 @@ class Windowed:
 
 
 def keep_window(
-    conversations: Sequence[Conversation], rates: dict[str, float | None], window: Sequence[float], label: str
+    conversations: Sequence[Chat], rates: dict[str, float | None], window: Sequence[float], label: str
 ) -> Windowed:
     """Conversations go by their ids, or, where some have none or share one, by `label:0`, `label:1`, …"""
     own = [conversation.id for conversation in conversations]

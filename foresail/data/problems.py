@@ -16,7 +16,8 @@ from typing import Any
 from foresail.data.conversations import load_conversations
 from foresail.data.difficulty import attach_levels
 from foresail.data.generators import GENERATORS, generate, names_generator
-from foresail.data.rows import ID_KEYS, SUFFIXES, Row, name_columns, read_rows, thinking_of, to_messages
+from foresail.data.messages import to_messages
+from foresail.data.rows import ID_KEYS, SUFFIXES, Row, name_columns, read_rows, thinking_of
 from foresail.maths.extract import last_box
 from foresail.recipe.inputs import reach
 from foresail.recipe.parts import Problems

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from foresail.data.rows import to_messages
+from foresail.data.messages import to_messages
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.evaluation.checkpoint import check_context, choose_engine, open_checkpoint

@@ -24,10 +24,6 @@ TRIAL_ANSWER = "foresail-trial-answer"
 TRIAL = (Message(role="user", content="trial"), Message(role="assistant", content=TRIAL_ANSWER))
 
 
-class RewrittenHistory(ValueError):
-    """A template renders earlier text differently once an assistant's message follows it."""
-
-
 class ChatTemplate:
     """A compiled template with the special tokens it may name (`{{ eos_token }}`)."""
 
@@ -50,7 +46,7 @@ class ChatTemplate:
 
         `told` counts more than the template's own options.
         """
-        turns = [{"role": message.role, "content": message.content} for message in messages]
+        turns = [{"role": message.role, "content": message.content, **message.extra} for message in messages]
         try:
             return self._compiled.render(
                 {
@@ -82,7 +78,7 @@ class ChatTemplate:
         for index in places_of_answers(messages) if answers is None else answers:
             prompt = self.render(messages[:index], add_generation_prompt=True, **told)
             if not text.startswith(prompt):
-                raise RewrittenHistory(explain_mismatch(text, prompt, index))
+                raise ValueError(explain_mismatch(text, prompt, index))
             starts.append(len(prompt))
         return text, starts
 
@@ -111,6 +107,24 @@ class ChatTemplate:
         except ValueError:
             return False
         return on != off
+
+    def locate_words(
+        self, messages: Sequence[Message], index: int, text: str, **told: Any
+    ) -> tuple[int, int]:
+        """Where the words of a message stand that is not the assistant's: from this character to that one.
+
+        They are looked for in what the message adds to those before it.
+        """
+        role, words = messages[index].role, messages[index].content.strip()
+        before = self.render(messages[:index], add_generation_prompt=False, **told) if index else ""
+        after = self.render(messages[: index + 1], add_generation_prompt=False, **told)
+        start = after.find(words, len(before))
+        if not after.startswith(before) or start < 0 or not text.startswith(after[: start + len(words)]):
+            raise ValueError(
+                f"the chat template does not write message {index} ({role}) as a part of its own, so its words "
+                f"cannot be told apart; leave {role} out of data.roles"
+            )
+        return start, start + len(words)
 
     def turn_ending(self) -> str:
         """What the template writes after an assistant's words: "<|im_end|>\\n" for ChatML.

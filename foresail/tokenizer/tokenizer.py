@@ -181,23 +181,13 @@ class Tokenizer:
                 text = text.replace(token, broken(token))
         return text
 
-    def encode_turns(
-        self, messages: Sequence[Message], thinking: bool | None = None
-    ) -> list[tuple[list[int], list[int]]]:
-        """`encode_conversation` with thinking on or off: one record, or one for each answer.
-
-        Templates drop the thinking of earlier turns. So in a conversation of two answers the first one is learnt
-        from a record that ends with it, the second from one in which the first has lost its thinking: each after
-        the very prompt that a rollout has.
-        """
-        places = places_of_answers(messages)
-        together = thinking is None or len(places) < 2
-        if together or self._require_chat().keeps_turns(messages, **self._mode(thinking)):
-            return [self.encode_conversation(messages, thinking)]
-        return [self.encode_conversation(messages[: last + 1], thinking, [last]) for last in places]
-
     def encode_conversation(
-        self, messages: Sequence[Message], thinking: bool | None = None, answers: Sequence[int] | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        learnt: Sequence[bool] | None = None,
+        thinking: bool | None = None,
     ) -> tuple[list[int], list[int]]:
         """The ids, and 1 for each that the assistant is to produce: its words and its end-of-turn token.
 
@@ -210,28 +200,51 @@ class Tokenizer:
         tokenizer merges the prompt's last character with the answer's first; that token then stays outside
         the loss, which begins with the first token wholly inside the answer.
 
-        `answers`: learn these assistant messages alone. `thinking` sets the template's switch.
+        `learnt` says of each message whether its words have a loss, in the place of every assistant message's; of
+        other roles they are followed by what ends the turn, where that is an end-of-turn token. The template is
+        told of `tools`, a JSON schema each, and of `thinking`, on or off.
         """
+        learnt = [message.role == "assistant" for message in messages] if learnt is None else learnt
         if [message.role for message in messages] == ["assistant"]:
-            return self._encode_text(messages[0].content)
-        answers = places_of_answers(messages) if answers is None else answers
-        text, starts = self._require_chat().locate(messages, answers, **self._mode(thinking))
+            ids, mask = self._encode_text(messages[0].content)
+            return ids, mask if learnt[0] else [0] * len(ids)
+        told = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
+        places = [place for place in places_of_answers(messages) if learnt[place]]
+        text, starts = self._require_chat().locate(messages, places, **told)
+        if tools:
+            self._check_told(messages, text, thinking)
         encoding = self._encode(text)
         token_starts = [start for start, _ in encoding.offsets]
         firsts = [bisect_left(token_starts, start) for start in starts]
         mask = [0] * len(encoding.ids)
-        contents = [messages[index].content for index in answers]
-        for answer, start, first, limit in zip(
-            contents, starts, firsts, [*firsts[1:], len(mask)], strict=True
-        ):
-            if text[:start].rstrip().endswith(OPEN):  # by the prompt, so that the model need not
-                answer = answer.lstrip().removeprefix(OPEN)
+        for place, start, first, limit in zip(places, starts, firsts, [*firsts, len(mask)][1:], strict=True):
+            answer = messages[place]
             end = next((t for t in range(first, limit) if encoding.ids[t] in self.eos_ids), None)
             if end is None:
-                raise ValueError(self._explain_endless(answer))
-            self._check_kept(answer, text[start : token_starts[end]], is_last=limit == len(mask))
+                raise ValueError(self._explain_endless(answer.content))
+            if text[:start].rstrip().endswith(OPEN):  # by the prompt, so that the model need not
+                answer = replace(answer, content=answer.content.lstrip().removeprefix(OPEN))
+            is_last = place == places_of_answers(messages)[-1]
+            self._check_kept(answer, text[start : token_starts[end]], is_last=is_last)
             mask[first : end + 1] = [1] * (end + 1 - first)
+        for index, message in enumerate(messages):
+            if learnt[index] and message.role != "assistant":
+                start, stop = self._require_chat().locate_words(messages, index, text, **told)
+                first, end = bisect_left(token_starts, start), bisect_left(token_starts, stop)
+                end -= end > first and encoding.offsets[end - 1][1] > stop  # it holds something else as well
+                ends_turn = (
+                    end < len(mask) and encoding.ids[end] in self.eos_ids and token_starts[end] == stop
+                )
+                mask[first : end + ends_turn] = [1] * (end + ends_turn - first)
+        mask[:1] = [0]  # nothing predicts the first token
         return encoding.ids, mask
+
+    def keeps_turns(
+        self, messages: Sequence[Message], thinking: bool | None, tools: Sequence[Mapping[str, Any]] = ()
+    ) -> bool:
+        """Whether every answer stands in the whole conversation as in one that ends with it."""
+        told = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
+        return self._require_chat().keeps_turns(messages, **told)
 
     def _encode_text(self, text: str) -> tuple[list[int], list[int]]:
         ids = [*self._text_start, *self.encode(text), self.eos_ids[0]]
@@ -255,11 +268,25 @@ class Tokenizer:
             "let the chat template write {{ eos_token }} after assistant messages"
         )
 
-    def _check_kept(self, answer: str, rendered: str, is_last: bool) -> None:
-        """The words we are about to train on must be the assistant's own, all of them."""
+    def _check_told(self, messages: Sequence[Message], text: str, thinking: bool | None) -> None:
+        if self._require_chat().render(messages, add_generation_prompt=False, **self._mode(thinking)) == text:
+            raise ValueError(
+                "the chat template does not write the tools that the row has, so a model would not see them; set "
+                "model.chat_template to one that does, or remove the column tools"
+            )
+
+    def _check_kept(self, message: Message, rendered: str, is_last: bool) -> None:
+        """The words we are about to train on must be the assistant's own, all of them, and its calls as well."""
         # Some templates drop the thinking of earlier turns, and many trim whitespace: both are their right.
+        answer, calls = message.content, message.extra.get("tool_calls", ())
         kept = answer if is_last else answer.rpartition("</think>")[2]
-        if squeeze(rendered).endswith(squeeze(kept)):
+        words = squeeze(rendered)
+        if lost := [call["function"]["name"] for call in calls if not holds_call(rendered, call["function"])]:
+            raise ValueError(
+                f"the chat template does not write the call of {lost[0]}: the message renders as "
+                f"{excerpt(rendered)!r}; set model.chat_template to one that writes tool_calls"
+            )
+        if squeeze(kept) in words if calls else words.endswith(squeeze(kept)):
             return
         if held := [token for token in self._name(self.eos_ids) if token in answer]:
             raise ValueError(f"the assistant message {excerpt(answer)!r} holds {held[0]!r}; remove it")
@@ -353,6 +380,19 @@ def check_text(text: str) -> None:
     except UnicodeEncodeError as error:
         half = f"\\u{ord(text[error.start]):04x}"
         raise ValueError(f"{half} in {excerpt(text, error.start)!r} is half a character; remove it") from None
+
+
+def holds_call(text: str, function: Mapping[str, Any]) -> bool:
+    """Whether its name and every argument stand there, as text or as JSON writes it."""
+
+    def stands(value: Any) -> bool:
+        if isinstance(value, dict | list):
+            return all(map(stands, value.values() if isinstance(value, dict) else value))
+        as_json = json.dumps(value, ensure_ascii=False)
+        forms = (as_json, json.dumps(value), str(value), as_json.strip('"'))
+        return any(form in text for form in forms)
+
+    return function["name"] in text and stands(function["arguments"])
 
 
 def squeeze(text: str) -> str:

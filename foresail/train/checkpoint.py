@@ -50,6 +50,8 @@ class Progress:
     data: str = ""  # what the problems or conversations were: how many, and a checksum of them
     reference: str = ""  # a checksum of the model that a KL term pulls towards
     rewards: dict[str, str] = field(default_factory=dict)  # checksums of the files of reward functions
+    stage: int = 0  # of fine-tuning in stages, from 0; position and places are then counted in the stage
+    began: int = 0  # steps that were done when the stage began
     best: Best | None = None  # by checkpoints.best
     finished: bool = False
 

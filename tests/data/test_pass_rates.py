@@ -9,7 +9,7 @@ import pytest
 from tiny_world import write_lines
 
 from foresail.data.chats import encode_conversations, load_source
-from foresail.data.conversations import read_conversations
+from foresail.data.conversations import load_chats
 from foresail.data.pass_rates import keep_window, read_pass_rates
 from foresail.data.problems import load_problems
 from foresail.recipe.parts import Problems
@@ -51,7 +51,7 @@ def test_kept_is_what_a_count_by_hand_keeps(tmp_path):
 
 def test_several_chains_of_one_problem_share_its_rate(tmp_path):
     file = write_lines(tmp_path / "chains.jsonl", [{**row, "id": "p0"} for row in rows(3)])
-    found = keep_window(read_conversations(file), {"p0": 0.5}, (0.1, 0.9), "chains")
+    found = keep_window(load_chats(file), {"p0": 0.5}, (0.1, 0.9), "chains")
     assert len(found.kept) == 3
 
 
@@ -82,14 +82,14 @@ def test_a_row_says_its_mode_and_the_source_counts_more(tmp_path):
     modes = [{"enable_thinking": True}, {"thinking": False}, {"thinking": "a text"}, {}]
     file = write_lines(tmp_path / "rows.jsonl", [asked | mode for mode in modes])
     expected = [True, False, None, None]
-    assert [one.thinking for one in read_conversations(file)] == expected
+    assert [one.thinking for one in load_chats(file)] == expected
     assert [problem.thinking for problem in load_problems(Problems(source=str(file)))] == expected
     forced = load_problems(Problems(source=str(file), thinking=False))
     assert {problem.thinking for problem in forced} == {False}
-    assert {one.thinking for one in read_conversations(file, thinking="auto")} == {True}
+    assert {one.thinking for one in load_chats(file, thinking="auto")} == {True}
     write_lines(file, [asked | {"enable_thinking": "yes"}])
     with pytest.raises(ValueError, match=r"rows\.jsonl:1: enable_thinking must be true or false"):
-        read_conversations(file)
+        load_chats(file)
 
 
 def test_answers_must_be_in_the_mode_that_is_learnt(tmp_path):
@@ -107,7 +107,7 @@ def test_answers_must_be_in_the_mode_that_is_learnt(tmp_path):
 
 def test_arithmetic_has_a_solution_for_either_mode():
     source = "arithmetic:count=3,seed=1"
-    on, off = (read_conversations(source, thinking=mode) for mode in (True, False))
+    on, off = (load_chats(source, thinking=mode) for mode in (True, False))
     assert all("</think>" in one.messages[-1].content and one.thinking for one in on)
     assert [one.messages[-1].content.partition("</think>")[2] for one in on] == [
         one.messages[-1].content for one in off

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from foresail.data.chats import encode_chats, turns_of
+from foresail.data.conversations import Chat
 from foresail.recipe.inputs import BUILT_IN_TEMPLATES
+from foresail.recipe.sources import Conversations
 from foresail.records import Message
 from foresail.tokenizer.thinking import BUILT_IN
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -44,6 +47,7 @@ def with_template(text: str, base: Tokenizer = BASE) -> Tokenizer:
     return Tokenizer(replace(base.files, chat_template=text))
 
 
+SOURCE = Conversations(source="none")
 TOKENIZERS = {name: with_template(text) for name, text in TEMPLATES.items()}
 
 
@@ -70,7 +74,8 @@ def test_every_answer_is_learnt_once_behind_the_prompt_of_a_rollout(name):
         thinking = trial % 2 == 0
         messages = random_conversation(numbers, thinking)
         places = [place for place, message in enumerate(messages) if message.role == "assistant"]
-        records = tokenizer.encode_turns(messages, thinking)
+        chats = [*turns_of(Chat(messages=tuple(messages), thinking=thinking), tokenizer)]
+        records = [(one.ids, one.loss_mask) for one in encode_chats(chats, SOURCE, tokenizer)]
         learnt = []
         for ids, mask in records:
             prompt = tokenizer.encode_prompt(messages[: places[len(learnt)]], thinking)
