@@ -24,6 +24,7 @@ from foresail.commands.options import (
     Device,
     Examples,
     Limit,
+    OneMode,
     Overrides,
     PromptKey,
     RecipeFile,
@@ -383,15 +384,24 @@ def generate(
         int | None, typer.Option(min=1, help="default: the run's, else what the context leaves, at most 512")
     ] = None,
     stop: Stop = None,
+    thinking: OneMode = None,
+    thinking_budget: Annotated[
+        int | None, typer.Option(min=0, help="close thinking after so many tokens")
+    ] = None,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
     """One answer from a checkpoint, or a conversation with it. Of a run, its recipe says how prompts look."""
     from foresail.evaluation.answers import AnsweringModel
     from foresail.evaluation.target import find_target
 
-    sampling = {"temperature": temperature} | ({"stop": stop} if stop else {})
+    sampling = {"temperature": temperature, "thinking_budget": thinking_budget}
     model = AnsweringModel(
-        find_target(checkpoint), system=system, max_new_tokens=max_new_tokens, sampling=sampling, seed=seed
+        find_target(checkpoint),
+        system=system,
+        max_new_tokens=max_new_tokens,
+        sampling=sampling | ({"stop": stop} if stop else {}),
+        thinking=None if thinking is None else thinking == "on",
+        seed=seed,
     )
     if prompt is not None:
         print(*model.answer([prompt]))

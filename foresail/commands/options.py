@@ -26,6 +26,10 @@ def each_with_newlines(texts: list[str] | None) -> list[str] | None:
 
 
 Thinking = Literal["on", "off", "both"]
+OneMode = Annotated[
+    Literal["on", "off"] | None,
+    typer.Option("--thinking", help="the chat template's switch; default: as the template has it"),
+]
 Examples = Annotated[str | None, typer.Option(help="conversations put before every prompt, as turns")]
 Stop = Annotated[
     list[str] | None,

@@ -36,13 +36,14 @@ class AnsweringModel:
         system: str | None = None,
         max_new_tokens: int | None = None,
         sampling: Mapping[str, Any] | None = None,
+        thinking: bool | None = None,
         seed: int = 0,
         device: str = "auto",
     ) -> None:
         self.max_new_tokens, self.seed = max_new_tokens or target.max_new_tokens, seed
         self.sampling = {"temperature": 0.0, "stop": target.stop, **(sampling or {})}
         self.system = target.system if system is None else system
-        self.suffix = target.suffix
+        self.suffix, self.thinking = target.suffix, thinking
         self.model, self.tokenizer = open_checkpoint(
             target.checkpoint,
             device=device,
@@ -56,7 +57,8 @@ class AnsweringModel:
 
     def answer_conversations(self, conversations: Sequence[Sequence[Message]]) -> list[str]:
         """As long as asked for, else as the context leaves for the longest prompt; all of them at once."""
-        prompts = [tuple(ids) for ids in self.tokenizer.encode_prompts(conversations)]
+        modes = [self.thinking] * len(conversations)
+        prompts = [tuple(ids) for ids in self.tokenizer.encode_prompts(conversations, modes)]
         longest, context = max(map(len, prompts)), self.model.shape.max_context
         length = self.max_new_tokens or max(1, min(MOST_NEW_TOKENS, context - longest))
         check_context(longest, length, context)

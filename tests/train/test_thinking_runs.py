@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from tiny_world import rl_recipe, sft_recipe, tiny_shape, write_lines
@@ -16,7 +17,7 @@ from foresail.recipe.sft import Sft
 from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.tokenizer.train import train_bpe
+from foresail.tokenizer.train import CHAT_TEMPLATE, train_bpe
 from foresail.train.rl import run_rl
 from foresail.train.sft import run_sft
 
@@ -100,6 +101,19 @@ def test_rl_trains_both_modes_within_a_budget_and_counts_thinking(world):
         # the budget, and at most what closes it: four tokens
         assert row["thinking_tokens"] <= (6 + 4 if row["thinking"] else 0)
         assert row["thinking"] == row["response"].startswith("<think>")
+
+
+def test_check_tells_a_budget_that_leaves_no_answer_and_a_template_that_never_thinks(world, tmp_path):
+    folder, checkpoint, _ = world
+    plain = Tokenizer.load(checkpoint)
+    Tokenizer(replace(plain.files, chat_template=CHAT_TEMPLATE)).save(tmp_path)
+    given = {"sampling": Sampling(max_new_tokens=10, thinking_budget=8), "max_prompt_tokens": 20}
+    tight = look(rl_recipe(checkpoint, folder, **given))
+    assert any("leave no room for an answer" in line for line in tight.refusals)
+    silent = look(
+        rl_recipe(tmp_path, folder, **given | {"sampling": Sampling(max_new_tokens=64, thinking_budget=8)})
+    )
+    assert not silent.refusals and any("knows no <think>" in line for line in silent.warnings)
 
 
 def test_evaluate_judges_both_modes_each_in_its_folder(world):
