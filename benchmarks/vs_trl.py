@@ -1,4 +1,6 @@
-"""Foresail beside TRL's GRPOTrainer, one run on one machine: losses, seconds a step, reward against time, memory.
+"""Foresail beside TRL, one run on one machine: losses, seconds a step, reward against time, memory.
+
+Parts losses, speed and race are reinforcement beside GRPOTrainer, sft is fine-tuning beside SFTTrainer.
 
 TRL may live in an interpreter of its own. Both sides get the same checkpoints, prompts, samples, lengths, updates,
 precision and threads, and each runs in a process of its own. Figures are printed as they come; pictures and
@@ -10,6 +12,8 @@ figures.json go to the output folder. The last line is JSON.
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts race --model CHECKPOINT
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts dpo              # losses and steps of DPO
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts reward           # steps of a reward model
+    python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts sft --model CHECKPOINT
+    python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts sft --model CHECKPOINT
     python benchmarks/vs_trl.py --parts scaling                                       # needs no TRL
 """
 
@@ -27,7 +31,7 @@ from typing import Any
 
 from beside_trl.process import SideFailed
 
-PARTS = ("losses", "speed", "race", "scaling", "dpo", "reward")
+PARTS = ("losses", "speed", "race", "scaling", "sft", "dpo", "reward")
 
 
 def main() -> None:
@@ -58,6 +62,7 @@ def measure(options: argparse.Namespace, figures: dict[str, Any]) -> None:
         "scaling": measure_scaling,
         "dpo": measure_dpo,
         "reward": measure_reward,
+        "sft": measure_sft,
     }
     for part in options.parts:
         for found in measures[part](options):
@@ -96,6 +101,17 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--recompute", action="store_true", help="speed: recompute activations, on both sides"
+    )
+    parser.add_argument("--sft-loss-steps", type=int, default=50, help="sft: steps whose losses are compared")
+    parser.add_argument(
+        "--peer-modes",
+        nargs="+",
+        choices=("packed", "padded"),
+        default=["packed", "padded"],
+        help="sft: TRL's",
+    )
+    parser.add_argument(
+        "--peer-attention", nargs="+", default=["sdpa"], help="sft: TRL's, such as sdpa flex_attention"
     )
     parser.add_argument("--race-steps", type=int, default=40)
     parser.add_argument("--race-rates", type=float, nargs="+", help="default: 3e-4 1e-3 3e-3, on a GPU 2e-5")
@@ -215,6 +231,33 @@ def measure_scaling(options: argparse.Namespace) -> Figures:
     from beside_trl import scaling
 
     yield from scaling.measure_scaling(options.device, options.output)
+
+
+def measure_sft(options: argparse.Namespace) -> Figures:
+    """Losses first, then the speed of each load; `--loads none` leaves speed out."""
+    from beside_trl import sft
+
+    found: dict[str, Any] = {}
+    if options.sft_loss_steps:
+        for losses in sft.measure_losses(
+            options.device, options.peer_python, options.model, steps=options.sft_loss_steps, seconds=1800.0
+        ):
+            found["losses"] = losses
+            yield found
+    plan = sft.SftPlan(
+        peer_python=options.peer_python,
+        rounds=options.rounds,
+        steps=options.steps,
+        seconds=options.seconds if options.device == "cuda" else 600.0,
+        weights=options.peer_weights,
+        recompute=options.recompute,
+        modes=tuple(options.peer_modes),
+        attentions=tuple(options.peer_attention),
+    )
+    for load in sft.LOADS.values():
+        if load.name in options.loads if options.loads else load.device == options.device:
+            found[load.name] = sft.measure_speed(load, plan)
+            yield found
 
 
 if __name__ == "__main__":

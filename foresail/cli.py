@@ -26,6 +26,7 @@ from foresail.commands.options import (
     Device,
     Examples,
     Limit,
+    OneMode,
     Overrides,
     PromptKey,
     RecipeFile,
@@ -33,6 +34,7 @@ from foresail.commands.options import (
     Show,
     Stop,
     System,
+    Thinking,
     Workers,
     with_newlines,
 )
@@ -220,6 +222,13 @@ def evaluate(
     ] = None,
     examples: Examples = None,
     limit: Limit = None,
+    thinking: Annotated[
+        Thinking | None,
+        typer.Option(help="on, off or both: the chat template's switch; default: as the data says"),
+    ] = None,
+    thinking_budget: Annotated[
+        int | None, typer.Option(min=0, help="close thinking after so many tokens")
+    ] = None,
     grader: Annotated[str | None, typer.Option(help="math, exact, qa, code or file.py:function")] = None,
     seed: Annotated[int, typer.Option()] = 0,
     device: Device = "auto",
@@ -234,15 +243,17 @@ def evaluate(
     from foresail.agents.build import open_episodes
     from foresail.evaluation.checkpoint import default_output, evaluate_checkpoint
     from foresail.evaluation.results import figures_table
-    from foresail.evaluation.target import find_target
+    from foresail.evaluation.target import find_target, in_modes
 
     target = find_target(checkpoint, overrides or [])
     form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
     sets = target.problem_sets(data, {**form, "examples": examples, "limit": limit})
     asked = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens, "stop": stop}
-    for problems in sets:
+    asked["thinking_budget"] = thinking_budget
+    for problems, mode in in_modes(sets, thinking):
         folder = output or default_output("eval", target.checkpoint, problems.source)
         folder = folder / problems.label if output and len(sets) > 1 else folder
+        folder = folder / mode.replace(" ", "-") if mode else folder
         replaced = (folder / "records.jsonl").exists()
         with telling("nothing of it is kept"), open_episodes(target.environment) as episodes:
             results = evaluate_checkpoint(
@@ -258,7 +269,7 @@ def evaluate(
                 episodes=episodes,
                 prompt_tokens=target.prompt_tokens,
             )
-        Console().print(figures_table(results))
+        Console().print(figures_table(results, mode))
         print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
 
 
@@ -378,15 +389,24 @@ def generate(
         int | None, typer.Option(min=1, help="default: the run's, else what the context leaves, at most 512")
     ] = None,
     stop: Stop = None,
+    thinking: OneMode = None,
+    thinking_budget: Annotated[
+        int | None, typer.Option(min=0, help="close thinking after so many tokens")
+    ] = None,
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
     """One answer from a checkpoint, or a conversation with it. Of a run, its recipe says how prompts look."""
     from foresail.evaluation.answers import AnsweringModel
     from foresail.evaluation.target import find_target
 
-    sampling = {"temperature": temperature} | ({"stop": stop} if stop else {})
+    sampling = {"temperature": temperature, "thinking_budget": thinking_budget}
     model = AnsweringModel(
-        find_target(checkpoint), system=system, max_new_tokens=max_new_tokens, sampling=sampling, seed=seed
+        find_target(checkpoint),
+        system=system,
+        max_new_tokens=max_new_tokens,
+        sampling=sampling | ({"stop": stop} if stop else {}),
+        thinking=None if thinking is None else thinking == "on",
+        seed=seed,
     )
     if prompt is not None:
         print(*model.answer([prompt]))

@@ -26,10 +26,16 @@ class RunStopped(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """One turn of a conversation."""
+    """One turn of a conversation.
+
+    `extra` is what else a chat template may read of it, such as tool_calls; `train` says whether it has a loss,
+    where its row does.
+    """
 
     role: Role
     content: str
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    train: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +49,7 @@ class Problem:
     dataset: str = field(default="", compare=False)  # the recipe's name of the table it comes from
     extra: Mapping[str, Any] = field(default_factory=dict)
     level: int | None = None  # of difficulty, 1 (easy) to 5 (hard), where somebody has said it
+    thinking: bool | None = None  # the chat template's switch; None: as the template has it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +122,10 @@ class Sample:
     """One episode as flat token lists of equal length.
 
     A turn is what the world says (the prompt, a tool's output: `loss_mask` 0), then what the model answers (1);
-    `turns` has each token's, from 0. `logprobs` and `versions` (the policy version that sampled the token) are 0
-    outside the mask. `side` is named data for replay, each as long as `ids`; None where an engine gave none.
-    Text is never tokenised again: `ids` is what the model saw and what the trainer will see.
+    `turns` has each token's, from 0. `forced` are places in an answer that were put in and not drawn (where a
+    budget closed its thinking): 0 in the mask. `logprobs` and `versions` (the policy version that sampled the
+    token) are 0 outside the mask. `side` is named data for replay, each as long as `ids`; None where an
+    engine gave none. Text is never tokenised again: `ids` is what the model saw and what the trainer will see.
 
     An episode whose program rewrote its history has several such records: this one, and `branches`.
     """
@@ -132,6 +140,7 @@ class Sample:
     turn_rewards: tuple[float | None, ...] = ()  # what the world gave for each turn, where it does
     branches: tuple[Sample, ...] = ()  # other records of the same episode, which have its advantage
     outcome: str | None = None  # what a program said at its end, graded in the place of the last response
+    forced: list[int] = field(default_factory=list)
 
     @property
     def records(self) -> tuple[Sample, ...]:

@@ -20,7 +20,7 @@ from foresail.recipe.cluster import torchrun_place
 from foresail.recipe.load import RecipeError
 from foresail.recipe.preflight import preflight
 from foresail.recipe.run_folder import has_begun
-from foresail.recipe.sources import HeldOut, ProblemSource
+from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
 from foresail.recipe.stage import Stage
 from foresail.recipe.stages import recipe_type, stage_function
 from foresail.runlog.directory import RunDirectory
@@ -260,7 +260,8 @@ def name_rewards(reward: Any) -> Mapping[str, Any]:
 
 def is_table(data: Any) -> bool:
     """Whether it is a table of the recipe rather than a row of problems: {"source": …, "suffix": …}."""
-    known = HeldOut.model_fields.keys() | ProblemSource.model_fields.keys()
+    tables = (HeldOut, ProblemSource, Conversations)
+    known = {name for table in tables for name in table.model_fields}
     return isinstance(data, Mapping) and "source" in data and data.keys() <= known
 
 

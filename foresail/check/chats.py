@@ -8,20 +8,24 @@ from functools import partial
 from foresail.check.finding import Finding, may_open, note, refusal
 from foresail.check.lengths import look_at_lengths
 from foresail.data.conversations import load_conversations
-from foresail.data.mixture import conversation_limit
+from foresail.data.length_limit import LengthLimit
+from foresail.data.mixture import conversation_limit, describe_chats, mix_conversations
 from foresail.data.reader import Reader
+from foresail.data.resampling import read_column
 from foresail.recipe.sft import Sft
-from foresail.recipe.sources import Conversations, named
+from foresail.recipe.sources import Chatlog
 from foresail.records import TrainSequence
 
 
 def look_at_chats(
     recipe: Sft, reader: Reader | None, *, max_context: int | None, largest: int | None
 ) -> Iterator[Finding]:
-    limit, room_for = conversation_limit(recipe.max_length), partial(set_length, max_context=max_context)
-    for key, source in named("data", recipe.data):
+    """At every source once; what of it is too long, the stage with the least room says."""
+    for key, source in recipe.logs():
         if not may_open(source.source, largest):
             continue
+        lengths = [phase.max_length for phase in recipe.phases if source in phase.data]
+        limit = conversation_limit(min(lengths, default=recipe.max_length))
         try:
             if reader is None:
                 load_conversations(source.source, source.limit)
@@ -31,16 +35,55 @@ def look_at_chats(
             yield refusal(f"{key}: {error}")
             continue
         yield note(describe(key, source, sequences))
-        yield from look_at_lengths(key, source, sequences, limit, room_for)
+        if source.label in reader.notes:
+            yield note(f"{key}: {reader.notes[source.label]}")
+        yield from look_at_lengths(
+            key, source, sequences, limit, partial(set_length, max_context=max_context)
+        )
+        yield from look_at_rest(key, source, sequences, reader, limit)
+    yield from look_at_columns(recipe, largest)
 
 
-def describe(key: str, source: Conversations, sequences: Sequence[TrainSequence]) -> str:
+def describe(key: str, source: Chatlog, sequences: Sequence[TrainSequence]) -> str:
     lengths = [len(sequence.ids) for sequence in sequences]
     learnt = sum(sum(sequence.loss_mask) for sequence in sequences)
     return (
         f"{key}: {len(sequences):,} conversations of {source.label}, of {min(lengths)} to {max(lengths)} tokens, "
         f"{learnt / sum(lengths):.0%} of them learnt"
     )
+
+
+def look_at_rest(
+    key: str, source: Chatlog, sequences: Sequence[TrainSequence], reader: Reader, limit: LengthLimit
+) -> Iterator[Finding]:
+    """What is split, held out or has no loss, where the source asks for it or its rows do."""
+    some, every = any(map(limit.fits, sequences)), all(map(limit.fits, sequences))
+    if not every and (source.too_long == "error" or (source.too_long == "drop" and not some)):
+        return  # that is told already
+    try:
+        chats = mix_conversations([source], reader, limit.tokens)
+    except ValueError as error:
+        yield refusal(f"{key}: {error}")
+        return
+    if held_out := sum(map(len, chats.held_out.values())):
+        yield note(f"{key}: {held_out:,} of them held out, {len(chats.entries):,} to learn from")
+    if source.too_long == "split" or chats.without_loss:
+        yield from (note(f"{key}: {line}") for line in describe_chats(chats, limit.tokens))
+
+
+def look_at_columns(recipe: Sft, largest: int | None) -> Iterator[Finding]:
+    """Those by which a stage takes the best of an earlier one."""
+    for number in range(len(recipe.phases)):
+        again = recipe.resampled(number)
+        if again is None or again[0].by_loss:
+            continue
+        for source in recipe.phases[again[1]].data:
+            if not may_open(source.source, largest):
+                continue
+            try:
+                read_column(source, again[0].best)
+            except (OSError, ValueError, ImportError) as error:
+                yield refusal(f"stages#{number + 1}.resample: {error}")
 
 
 def set_length(tokens: int, *, max_context: int | None) -> str:

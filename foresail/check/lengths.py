@@ -20,6 +20,9 @@ def look_at_lengths(
     if some_fit and source.too_long == "drop":
         yield warning(f'{key}: {told}; they are left out ({key}.too_long = "drop")')
         return
+    if source.too_long == "split":
+        yield warning(f'{key}: {told}; they are split between turns ({key}.too_long = "split")')
+        return
     room = room_for(max(len(entry.ids) for entry in entries))
     or_drop = f', or leave them out: {key}.too_long = "drop"' if some_fit else ""
     yield refusal(f"{key}: {told}; {room}{or_drop}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from foresail.check.finding import Finding, may_open, note, refusal
+from foresail.check.finding import Finding, may_open, note, refusal, warning
 from foresail.check.grading import look_at_grading
 from foresail.check.lengths import look_at_lengths
 from foresail.data.mixture import prompt_limit, tell_apart
@@ -49,9 +49,30 @@ def look_at_problems(
     if prompts.keys() >= learned.keys():
         fitting = [[entry for entry in prompts[key] if limit.fits(entry)] for key in learned]
         yield from look_at_mixture(fitting, recipe)
+    if reader is not None:
+        yield from look_at_budget(recipe, reader)
     for key, of_source in problems.items():
         reward = reward_for(sources[key], recipe.reward)
         yield from look_at_grading(key, of_source, reward, None if reader is None else reader.tokenizer)
+
+
+def look_at_budget(recipe: Rl, reader: Reader) -> Iterator[Finding]:
+    """What closes thinking, in tokens, and whether prompts ever lead to any."""
+    budget, end = recipe.sampling.thinking_budget, recipe.sampling.thinking_end
+    if budget is None or reader.tokenizer.chat is None:
+        return
+    closing = reader.tokenizer.encode_closing(budget, end)
+    room = recipe.sampling.max_new_tokens - budget - len(closing)
+    if room <= 0:
+        yield refusal(
+            f"sampling.thinking_budget {budget} and the {len(closing)} tokens of sampling.thinking_end leave no "
+            f"room for an answer in sampling.max_new_tokens {recipe.sampling.max_new_tokens}; lower the budget"
+        )
+    if "</think>" not in reader.tokenizer.chat.source:
+        yield warning(
+            "sampling.thinking_budget is set, and the chat template knows no <think>: it acts only where the model "
+            'opens its thinking by itself; set model.chat_template = "hybrid" for a template that does'
+        )
 
 
 def describe(key: str, source: Problems, entries: Sequence[PromptedProblem]) -> str:

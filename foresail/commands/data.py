@@ -13,6 +13,7 @@ from foresail.commands.options import (
     Device,
     Examples,
     Limit,
+    OneMode,
     PromptKey,
     Show,
     Stop,
@@ -75,6 +76,7 @@ def grade_difficulty(
     suffix: Annotated[str, typer.Option(help="text after every prompt", callback=with_newlines)] = "",
     examples: Examples = None,
     limit: Limit = None,
+    thinking: OneMode = None,
     grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
     seed: Annotated[int, typer.Option()] = 0,
     device: Device = "auto",
@@ -99,6 +101,7 @@ def grade_difficulty(
         suffix=suffix,
         examples=examples,
         limit=limit,
+        thinking=None if thinking is None else thinking == "on",
     )
     with telling("the same command goes on with what is left"):
         graded = grade_all(

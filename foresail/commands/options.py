@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,6 +25,11 @@ def each_with_newlines(texts: list[str] | None) -> list[str] | None:
     return None if not texts else [with_newlines(text) or "" for text in texts]
 
 
+Thinking = Literal["on", "off", "both"]
+OneMode = Annotated[
+    Literal["on", "off"] | None,
+    typer.Option("--thinking", help="the chat template's switch; default: as the template has it"),
+]
 Examples = Annotated[str | None, typer.Option(help="conversations put before every prompt, as turns")]
 Stop = Annotated[
     list[str] | None,

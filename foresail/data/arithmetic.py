@@ -18,6 +18,7 @@ import zlib
 from foresail.records import Message, Problem
 
 RULE = "Apply the operations from left to right, modulo 10."
+SOURCE = "arithmetic"
 SPLITS = ("train", "test")
 TEST_SHARE = 10  # one expression in ten is kept for testing
 FIRST = range(1, 10)
@@ -46,7 +47,7 @@ def to_problem(expression: str) -> Problem:
         id=f"arithmetic:{expression}",
         prompt=(Message(role="user", content=expression),),
         answer=str(results(expression)[-1]),
-        source="arithmetic",
+        source=SOURCE,
         extra={"expression": expression},
     )
 

@@ -7,26 +7,34 @@ instruction + output  one user turn, with what `input` holds after it, and one a
 text                  plain text, without turns: a lone assistant message, which the tokenizer encodes
                       without a chat template
 
+An assistant message may call tools (`tool_calls`, ShareGPT's speaker `function_call`), a column `tools` tells which
+there are, and messages may say whether they have a loss (`train`, `weight`).
+
 A generator whose problems come with solutions (`word-problems:…`, `programs:…`) gives conversations as well;
-those of `multi-hop:…` have several turns, with search results between them.
+those of `multi-hop:…` have several turns, with search results between them. `arithmetic:…` has two solutions to
+each problem: a worked one, which thinks, and a direct one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from foresail.data import multi_hop, multi_hop_traces
+from foresail.data import arithmetic, multi_hop, multi_hop_traces
 from foresail.data.generators import generate, names_generator
-from foresail.data.rows import Row, excerpt, name_columns, read_rows, to_messages
+from foresail.data.messages import to_messages
+from foresail.data.rows import Row, excerpt, id_of, name_columns, read_rows, thinking_of
+from foresail.data.tool_calls import read_call, read_tools
 from foresail.records import Message, Problem, Role
 
 SPEAKERS: dict[str, Role] = {
     "human": "user",
     "user": "user",
     "gpt": "assistant",
+    "function_call": "assistant",
     "chatgpt": "assistant",
     "assistant": "assistant",
     "system": "system",
@@ -36,21 +44,82 @@ SPEAKERS: dict[str, Role] = {
 }
 
 
-def load_conversations(source: str | Path, limit: int | None = None) -> list[tuple[Message, ...]]:
-    """A row {"prompt": "2+2", "completion": "4"} -> (Message(user, "2+2"), Message(assistant, "4"))."""
+Mode = bool | Literal["auto"] | None  # thinking on, off, as the answer shows, or as the template has it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chat:
+    """A conversation, and the tools that its chat template is told of, with thinking on or off where that is said.
+
+    `row` is its number in its source, from 0, and `id` its problem's, where it has one. `only_last`: its last
+    answer alone is learnt.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[Mapping[str, Any], ...] = ()
+    thinking: bool | None = None
+    id: str | None = None
+    row: int = 0
+    only_last: bool = False
+
+
+def load_chats(source: str | Path, limit: int | None = None, thinking: Mode = None) -> list[Chat]:
+    """A row {"prompt": "2+2", "completion": "4"} -> Chat of Message(user, "2+2"), Message(assistant, "4").
+
+    `thinking`, where it is set, counts more than what rows say.
+    """
     if names_generator(str(source)):
-        return [to_imitate(problem) for problem in generate(str(source))[:limit]]
-    return [to_conversation(row) for row in islice(read_rows(Path(source)), limit)]
+        own = thinking if isinstance(thinking, bool) else None
+        found = [
+            Chat(messages=to_imitate(problem, own), id=problem.id)
+            for problem in generate(str(source))[:limit]
+        ]
+    else:
+        found = [to_chat(row) for row in islice(read_rows(Path(source)), limit)]
+    modes = [one.thinking if thinking is None else in_mode(one, thinking) for one in found]
+    return [
+        replace(one, row=number, thinking=mode)
+        for number, (one, mode) in enumerate(zip(found, modes, strict=True))
+    ]
 
 
-def to_imitate(problem: Problem) -> tuple[Message, ...]:
-    """A generated problem and the solution it came with."""
+def in_mode(chat: Chat, thinking: bool | Literal["auto"]) -> bool:
+    return thinks(chat.messages) if thinking == "auto" else thinking
+
+
+def thinks(messages: Sequence[Message]) -> bool:
+    """Whether the last answer has a thinking block, and not an empty one."""
+    content = next((message.content for message in reversed(messages) if message.role == "assistant"), "")
+    thought, closed, _ = content.rpartition("</think>")
+    return bool(closed and thought.replace("<think>", "").strip())
+
+
+def load_conversations(source: str | Path, limit: int | None = None) -> list[tuple[Message, ...]]:
+    """The messages of each."""
+    return [chat.messages for chat in load_chats(source, limit)]
+
+
+def to_chat(row: Row) -> Chat:
+    return Chat(
+        messages=to_conversation(row),
+        tools=read_tools(row.columns.get("tools"), f"{row.place}: tools"),
+        thinking=thinking_of(row),
+        id=id_of(row),
+    )
+
+
+def to_imitate(problem: Problem, thinking: bool | None = None) -> tuple[Message, ...]:
+    """A generated problem and the solution it came with; with thinking on or off, the one of that mode."""
     if problem.source == multi_hop.SOURCE:
         return multi_hop_traces.trace(problem)
+    if problem.source == arithmetic.SOURCE and thinking is not None:
+        solution = arithmetic.worked(problem) if thinking else arithmetic.direct(problem)
+        return (*problem.prompt, Message(role="assistant", content=solution))
     if "solution" not in problem.extra:
         raise ValueError(
             f"{problem.source} makes problems without solutions, so there is nothing to imitate; use "
-            "word-problems:…, programs:… or multi-hop:…, or a file of conversations"
+            "word-problems:…, programs:… or multi-hop:…, arithmetic:… with thinking = true or false, or a file of "
+            "conversations"
         )
     return (*problem.prompt, Message(role="assistant", content=problem.extra["solution"]))
 
@@ -103,7 +172,10 @@ def to_role(entry: Any, place: str) -> Any:
     speaker = entry["from"]
     if speaker not in SPEAKERS:
         raise ValueError(f"{place}: unknown speaker {speaker!r}; use one of {', '.join(SPEAKERS)}")
-    return {"role": SPEAKERS[speaker], "content": entry["value"]}
+    said = {**entry, "role": SPEAKERS[speaker], "content": entry["value"]}
+    if speaker == "function_call" and isinstance(entry["value"], str):
+        said |= {"content": "", "tool_calls": read_call(entry["value"], place)}
+    return said
 
 
 def from_alpaca(row: Row) -> tuple[Message, ...]:

@@ -16,7 +16,8 @@ from typing import Any
 from foresail.data.conversations import load_conversations
 from foresail.data.difficulty import attach_levels
 from foresail.data.generators import GENERATORS, generate, names_generator
-from foresail.data.rows import SUFFIXES, Row, name_columns, read_rows, to_messages
+from foresail.data.messages import to_messages
+from foresail.data.rows import ID_KEYS, SUFFIXES, Row, name_columns, read_rows, thinking_of
 from foresail.maths.extract import last_box
 from foresail.recipe.inputs import reach
 from foresail.recipe.parts import Problems
@@ -44,7 +45,6 @@ ANSWER_KEYS = (
     "input_output",
     "plus_input",
 )
-ID_KEYS = ("id", "_id", "unique_id", "problem_id", "task_id", "uid")
 ABSENT = object()
 
 
@@ -60,6 +60,8 @@ def load_problems(settings: Problems) -> list[Problem]:
         problems = load_file(settings)
     examples = load_conversations(settings.examples) if settings.examples else []
     complete = [add_context(problem, settings.system, settings.suffix, examples) for problem in problems]
+    if settings.thinking is not None:
+        complete = [replace(problem, thinking=settings.thinking) for problem in complete]
     return attach_levels(complete, settings)
 
 
@@ -122,6 +124,7 @@ def to_problem(
         prompt=to_prompt(prompt, row.place),
         answer="" if answer_key is None else to_answer(look_up(row, answer_key, "answer")),
         source=str(row.columns.get("data_source") or name),
+        thinking=thinking_of(row),
         # a prompt of messages stays there too: reward functions of TRL get it as it came
         extra={
             key: value

@@ -35,7 +35,8 @@ def encode_problems(
 
 
 def add_ids(problems: Sequence[Problem], tokenizer: Tokenizer) -> list[PromptedProblem]:
-    prompts = tokenizer.encode_prompts([problem.prompt for problem in problems])
+    modes = [problem.thinking for problem in problems]
+    prompts = tokenizer.encode_prompts([problem.prompt for problem in problems], modes)
     return [
         PromptedProblem(problem=problem, ids=tuple(ids))
         for problem, ids in zip(problems, prompts, strict=True)

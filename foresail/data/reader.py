@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from foresail.data.chats import encode_conversations
+from foresail.data.chats import encode_chats, in_turns, load_source, split_conversations
 from foresail.data.pairs import EncodedPairs, encode_pairs
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, add_ids, with_instructions
+from foresail.data.splitting import Split
 from foresail.recipe.parts import Problems
-from foresail.recipe.sources import Conversations, HeldOutPreferences
+from foresail.recipe.sources import Chatlog, HeldOutPreferences
 from foresail.records import Problem, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -26,8 +27,10 @@ class Reader:
     instructions: str = ""
     openings: Callable[[list[Problem]], list[Problem]] | None = None
     read_problems: dict[Problems, list[PromptedProblem]] = field(default_factory=dict)
-    read_conversations: dict[Conversations, list[TrainSequence]] = field(default_factory=dict)
     read_pairs: dict[HeldOutPreferences, EncodedPairs] = field(default_factory=dict)
+    read_conversations: dict[tuple[object, ...], list[TrainSequence]] = field(default_factory=dict)
+    read_rows: dict[tuple[object, ...], list[int]] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)  # by source: what its window left out
 
     def problems(self, source: Problems) -> list[PromptedProblem]:
         """Each with its source's name, however long it is."""
@@ -52,12 +55,34 @@ class Reader:
         opened = (self.openings is None) == (other.openings is None)
         return same and opened and self.instructions == other.instructions
 
-    def conversations(self, source: Conversations) -> list[TrainSequence]:
-        if source not in self.read_conversations:
-            self.read_conversations[source] = encode_conversations(source, self.tokenizer)
-        return self.read_conversations[source]
-
     def pairs(self, source: HeldOutPreferences) -> EncodedPairs:
         if source not in self.read_pairs:
             self.read_pairs[source] = encode_pairs(source, self.tokenizer)
         return self.read_pairs[source]
+
+    def conversations(self, source: Chatlog) -> list[TrainSequence]:
+        """However long they are; stages may share a source."""
+        key = reading_of(source)
+        if key not in self.read_conversations:
+            found = load_source(source)
+            chats = in_turns(found.kept, source, self.tokenizer)
+            self.read_conversations[key] = encode_chats(chats, source, self.tokenizer)
+            self.read_rows[key] = [chat.row for chat in chats]
+            if source.pass_window is not None:
+                self.notes[source.label] = f"{source.label}: {found.describe(source.pass_window)}"
+        return self.read_conversations[key]
+
+    def rows(self, source: Chatlog) -> list[int]:
+        """The number in its source of each of `conversations`: some may be left out, some be there in turns."""
+        self.conversations(source)
+        return self.read_rows[reading_of(source)]
+
+    def split(self, source: Chatlog, rows: Sequence[int], max_tokens: int) -> dict[int, Split]:
+        """These conversations in parts, by their numbers."""
+        return split_conversations(source, self.tokenizer, rows, max_tokens)
+
+
+def reading_of(source: Chatlog) -> tuple[object, ...]:
+    """All that its records depend on."""
+    window = (source.pass_rates, source.pass_window)
+    return (source.source, source.limit, source.roles, source.turns, source.thinking, *window)

@@ -11,10 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from foresail.records import Message
-
 SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
-ROLES = ("system", "user", "assistant", "tool")
+ID_KEYS = ("id", "_id", "unique_id", "problem_id", "task_id", "uid")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,26 +96,17 @@ def read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
         raise ValueError(f"{path} is not a readable parquet file ({error}); fetch it again") from error
 
 
-def to_messages(value: Any, place: str) -> tuple[Message, ...]:
-    """Chat messages of a column: [{"role": "user", "content": "2+2?"}] -> (Message(user, "2+2?"),)."""
-    if not isinstance(value, list) or not value:
-        raise ValueError(
-            f"{place}: expected a list of messages with role and content, found {excerpt(value)}"
-        )
-    return tuple(to_message(entry, place) for entry in value)
+def thinking_of(row: Row) -> bool | None:
+    """The mode that a row asks for: enable_thinking, or thinking where that is true or false and no text."""
+    mode = row.columns.get("enable_thinking")
+    if mode is not None and not isinstance(mode, bool):
+        raise ValueError(f"{row.place}: enable_thinking must be true or false, found {excerpt(mode)}")
+    other = row.columns.get("thinking")
+    return other if mode is None and isinstance(other, bool) else mode
 
 
-def to_message(entry: Any, place: str) -> Message:
-    if not isinstance(entry, dict) or "role" not in entry or "content" not in entry:
-        raise ValueError(f"{place}: a message needs role and content, found {excerpt(entry)}")
-    role, content = entry["role"], entry["content"]
-    if role not in ROLES:
-        raise ValueError(f"{place}: unknown role {role!r}; use one of {', '.join(ROLES)}")
-    if isinstance(content, list) and all(isinstance(part, dict) and "text" in part for part in content):
-        content = "".join(part["text"] for part in content)
-    if not isinstance(content, str):
-        raise ValueError(f"{place}: message content must be text, found {excerpt(content)}")
-    return Message(role=role, content=content)
+def id_of(row: Row) -> str | None:
+    return next((str(row.columns[key]) for key in ID_KEYS if row.columns.get(key) is not None), None)
 
 
 def name_columns(columns: Mapping[str, Any], wanted: tuple[str, ...]) -> str:

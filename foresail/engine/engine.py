@@ -30,10 +30,11 @@ from foresail.engine.pages import PagePool, count_pages, page_names
 from foresail.engine.request import Completion, Parked, Request, SavedKV, check
 from foresail.engine.row import NO_SLOT, Row, Rows
 from foresail.engine.runner import open_runner
-from foresail.engine.stop_strings import StopStrings
+from foresail.engine.stop_strings import FOUND, StopStrings
 from foresail.engine.table import Table
+from foresail.engine.thinking import check_closing, closing_due
 from foresail.model.decoder import Decoder
-from foresail.records import RunStopped
+from foresail.records import Finish, RunStopped
 
 
 class NotANumber(RunStopped):
@@ -118,8 +119,9 @@ class Engine:
     def _add(self, row: Row) -> None:
         check(row.request, self.model.shape, self.num_pages, self.page_size)
         self.stop_strings.state(row.request.sampling.stop, ())  # refused here, if they cannot be found
+        check_closing(row.request, self.stop_strings.vocabulary)
         self.rows.add(row)
-        self.admission.queue(row)
+        self._queue(row)
 
     def holds(self, request_id: str) -> bool:
         """Whether `go_on` can be said to a request."""
@@ -131,12 +133,16 @@ class Engine:
         assert row is not None, f"{request_id} has no chunk that has ended"
         if row.slot == NO_SLOT:
             row.chunk_tokens = chunk_tokens
-            self.admission.queue(row)
+            self._queue(row)
             return
         drawn = int(self.table.drawn_S[row.slot])
         row.chunk_tokens = None if chunk_tokens is None else drawn + chunk_tokens
-        self.table.renew(row.slot, row.limit - drawn)
-        self.changed_slots.append(row.slot)
+        if self._closing(row):
+            self._free_slot(row)
+            self.rows.move(row, "parked")
+            self._queue(row)
+            return
+        self._renew(row)
         self.rows.move(row, "running")
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
@@ -242,16 +248,20 @@ class Engine:
             self.read_pending()  # how far rows got must be known, to check drafts and to give out pages
         self._park_resting()
         self._assign_slots(self.admission.admit(free_slots=len(self.free_slots), running=len(self.slots)))
-        if self.changed_slots:
-            self.runner.update_rows(np.array(self.changed_slots))
-            self.changed_slots = []
+        self._tell_runner()
         drafts = None if drafts is None else self._usable(drafts)
         self.took_drafts = drafts is not None
         self._add_pages(drafts)
+        self._tell_runner()  # rows may have passed their thinking budget meanwhile
         launched = self._launch(drafts)
         self.read_pending(self.runner.steps_ahead if launched else 0)
         ended, self.ended = self.ended, []
         return ended
+
+    def _tell_runner(self) -> None:
+        if self.changed_slots:
+            self.runner.update_rows(np.array(self.changed_slots))
+            self.changed_slots = []
 
     # One decode step, from launch to reading what it drew.
 
@@ -317,7 +327,9 @@ class Engine:
     def _finish(self, row: Row, *, stopped: bool) -> None:
         """Of a row that met no stop id or string and has not drawn all it may, only a chunk has ended."""
         drawn = len(row.drawn) + int(self.table.drawn_S[row.slot])
-        if not stopped and drawn < row.request.sampling.max_new_tokens:
+        if not stopped and row.limit(int(self.table.drawn_S[row.slot])) > 0:
+            self._pass_budget(row)
+        elif not stopped and drawn < row.request.sampling.max_new_tokens:
             self.rows.move(row, "resting")
             self._note_experts(row)
             so_far = replace(row)
@@ -327,6 +339,54 @@ class Engine:
             self._free_slot(row)
             self.rows.move(row, "done")
             self.ended.append(row.complete("stop" if stopped else "length"))
+
+    # The budget of thinking tokens.
+
+    def _closing(self, row: Row) -> tuple[int, ...]:
+        """What is to be put behind a row's tokens, before it may draw another one."""
+        if row.request.sampling.thinking_budget is None:
+            return ()
+        drawn = self.table.drawn(row.slot)[0] if row.slot != NO_SLOT else []
+        return closing_due(row.request, (*row.context, *drawn), self.stop_strings.vocabulary)
+
+    def _pass_budget(self, row: Row) -> None:
+        """A running row has reached it: its thinking is closed, or it goes on in its slot."""
+        if self._closing(row):
+            self._free_slot(row)
+            self._queue(row, first=True)
+        else:
+            self._renew(row)
+
+    def _renew(self, row: Row) -> None:
+        """Draw on in the same slot, all that was drawn there being read."""
+        drawn = int(self.table.drawn_S[row.slot])
+        self.table.renew(row.slot, row.limit(drawn))
+        self.changed_slots.append(row.slot)
+
+    def _queue(self, row: Row, *, first: bool = False) -> None:
+        """Wait for a slot, with what closes its thinking put in: it is computed as a prompt is."""
+        stopped, stop = False, row.request.sampling.stop
+        for token in self._closing(row)[: row.limit()]:
+            row.put_in([token], self.version)
+            stopped = self.stop_strings.state(stop, row.said) == FOUND
+            if stopped:
+                break
+        if stopped:
+            self._end(row, "stop")
+        elif row.limit() > 0:
+            self.admission.queue(row, first=first)
+        else:
+            self._end(row, "length" if len(row.drawn) == row.request.sampling.max_new_tokens else "chunk")
+
+    def _end(self, row: Row, finish: Finish) -> None:
+        """Of a row without a slot, all of whose room was taken by what was put in."""
+        if row.state not in ("waiting", "parked"):
+            self.rows.move(row, "waiting")
+        if finish != "chunk":
+            self.rows.move(row, "done")
+        elif row.state != "parked":
+            self.rows.move(row, "parked")
+        self.ended.append(row.complete(finish))
 
     def _stop_at_nan(self, slots: np.ndarray) -> None:
         name = self.slots[int(slots[0])].request.id
@@ -341,7 +401,7 @@ class Engine:
         """From here on these rows are decoded."""
         for row in rows:
             row.slot = slot = self.free_slots.pop()
-            self.table.assign(slot, row.request, row.context, row.pages, row.limit)
+            self.table.assign(slot, row.request, row.context, row.pages, row.limit())
             if self.own_drafts is not None:
                 self.own_drafts.lengths_S[slot] = 0
             self.table.stop_states_S[slot] = self.stop_strings.state(row.request.sampling.stop, row.said)

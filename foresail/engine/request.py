@@ -27,6 +27,9 @@ class Request:
     begun: int = (
         0  # of the prompt, the last so many tokens are the response's first: stop strings may begin there
     )
+    closing: tuple[
+        int, ...
+    ] = ()  # put in at sampling.thinking_budget, where thinking is open: see `thinking`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,7 @@ class Parked:
     ids: Sequence[int]
     logprobs: Sequence[float]
     versions: Sequence[int]
+    forced: Sequence[int] = ()
     side: Mapping[str, list[Any]] = field(default_factory=dict)  # named data, see `Completion`
     policy_version: int
     kv: SavedKV | None = None
@@ -76,13 +80,15 @@ class SavedKV:
 class Completion:
     """What was drawn: a stop token, or the one that completes a stop string, is the last of `ids`.
 
-    After a chunk there may be more. `side` is named data of the last tokens of prompt and `ids`: of `ids` at least.
+    After a chunk there may be more. `forced` are the places in `ids` of tokens that were put in and not drawn, with
+    log-probability 0. `side` is named data of the last tokens of prompt and `ids`: of `ids` at least.
     """
 
     request: Request
     ids: Sequence[int]
     logprobs: Sequence[float]
     versions: Sequence[int]
+    forced: Sequence[int] = ()
     side: Mapping[str, list[Any]] = field(default_factory=dict)
     finish: Finish
 

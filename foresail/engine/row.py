@@ -2,12 +2,13 @@
 
     waiting -> filling -> running <-> resting -> parked -> waiting
 
-A row that is filling or running may have to wait again, and from every state it can be taken out.
+A row that is filling or running may have to wait again, and from every state it can be taken out. One whose chunk
+is full with what a thinking budget has put in is parked without having run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -26,7 +27,7 @@ State = Literal[
     "done",  # not here any more
 ]
 NEXT_STATES: dict[State, tuple[State, ...]] = {
-    "waiting": ("filling", "done"),
+    "waiting": ("filling", "parked", "done"),
     "filling": ("running", "waiting", "done"),
     "running": ("resting", "waiting", "done"),
     "resting": ("running", "parked", "done"),
@@ -47,6 +48,7 @@ class Row:
     chunk_tokens: int | None = None
     logprobs: list[float] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
+    forced: list[int] = field(default_factory=list)  # places of `drawn` that were put in
     experts: list[Any] = field(default_factory=list)  # of its first tokens, where they are recorded
     state: State = "waiting"
     slot: int = NO_SLOT
@@ -63,6 +65,7 @@ class Row:
             chunk_tokens=chunk_tokens,
             logprobs=list(parked.logprobs),
             versions=list(parked.versions),
+            forced=list(parked.forced),
             experts=[experts for experts in parked.side.get(CHOSEN_EXPERTS, ()) if experts is not None],
             saved=parked.kv if parked.policy_version == policy_version else None,
         )
@@ -77,11 +80,15 @@ class Row:
         """Whether nothing of its prefix need be computed."""
         return self.saved is not None and self.saved.num_tokens == len(self.context) - 1
 
-    @property
-    def limit(self) -> int:
-        """How many tokens it may draw from here on."""
-        left = len(self.request.prompt) + self.request.sampling.max_new_tokens - len(self.context)
-        return left if self.chunk_tokens is None else min(left, self.chunk_tokens)
+    def limit(self, drawn: int = 0) -> int:
+        """How many tokens it may draw from here on, having drawn so many in its slot: to the end of its chunk, and
+        to its thinking budget, where it is asked whether it still thinks."""
+        left = len(self.request.prompt) + self.request.sampling.max_new_tokens - len(self.context) - drawn
+        if self.chunk_tokens is not None:
+            left = min(left, self.chunk_tokens - drawn)
+        budget = self.request.sampling.thinking_budget
+        to_budget = 0 if budget is None else budget - len(self.said) - drawn
+        return min(left, to_budget) if to_budget > 0 else left
 
     @property
     def drawn(self) -> list[int]:
@@ -100,6 +107,12 @@ class Row:
         if self.chunk_tokens is not None:
             self.chunk_tokens -= len(tokens)
 
+    def put_in(self, tokens: Sequence[int], policy_version: int) -> None:
+        """As if it had drawn these."""
+        first = len(self.context) - len(self.request.prompt)
+        self.draw([*tokens], [0.0] * len(tokens), policy_version)
+        self.forced = [*self.forced, *range(first, first + len(tokens))]
+
     @property
     def side(self) -> Mapping[str, list[Any]]:
         """Of all its tokens: nothing is known of the last one, which was drawn and not computed."""
@@ -113,6 +126,7 @@ class Row:
             ids=self.drawn,
             logprobs=self.logprobs,
             versions=self.versions,
+            forced=self.forced,
             side=self.side,
             finish=finish,
         )
@@ -123,6 +137,7 @@ class Row:
             ids=self.drawn,
             logprobs=self.logprobs,
             versions=self.versions,
+            forced=self.forced,
             side=self.side,
             policy_version=policy_version,
             kv=self.saved,

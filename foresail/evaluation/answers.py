@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from foresail.data.rows import to_messages
+from foresail.data.messages import to_messages
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.evaluation.checkpoint import check_context, choose_engine, open_checkpoint
@@ -36,13 +36,14 @@ class AnsweringModel:
         system: str | None = None,
         max_new_tokens: int | None = None,
         sampling: Mapping[str, Any] | None = None,
+        thinking: bool | None = None,
         seed: int = 0,
         device: str = "auto",
     ) -> None:
         self.max_new_tokens, self.seed = max_new_tokens or target.max_new_tokens, seed
         self.sampling = {"temperature": 0.0, "stop": target.stop, **(sampling or {})}
         self.system = target.system if system is None else system
-        self.suffix = target.suffix
+        self.suffix, self.thinking = target.suffix, thinking
         self.model, self.tokenizer = open_checkpoint(
             target.checkpoint,
             device=device,
@@ -56,7 +57,8 @@ class AnsweringModel:
 
     def answer_conversations(self, conversations: Sequence[Sequence[Message]]) -> list[str]:
         """As long as asked for, else as the context leaves for the longest prompt; all of them at once."""
-        prompts = [tuple(ids) for ids in self.tokenizer.encode_prompts(conversations)]
+        modes = [self.thinking] * len(conversations)
+        prompts = [tuple(ids) for ids in self.tokenizer.encode_prompts(conversations, modes)]
         longest, context = max(map(len, prompts)), self.model.shape.max_context
         length = self.max_new_tokens or max(1, min(MOST_NEW_TOKENS, context - longest))
         check_context(longest, length, context)
@@ -67,8 +69,9 @@ class AnsweringModel:
             engine,
             parts.Rollout(drafts="off"),
             max_length=longest + length,
-            vocabulary=self.tokenizer.token_bytes() if sampling.stop else (),
+            vocabulary=self.tokenizer.token_bytes() if sampling.reads_text else (),
         )
+        closing = self.tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end)
         requests = [
             Request(
                 id=f"answer {number}",
@@ -76,6 +79,7 @@ class AnsweringModel:
                 key=noise_key(self.seed, 0, text, repetition),
                 sampling=sampling,
                 stop_ids=self.tokenizer.eos_ids,
+                closing=closing,
             )
             for number, (ids, (text, repetition)) in enumerate(
                 zip(prompts, count_repetitions(conversations), strict=True)

@@ -58,12 +58,13 @@ def sample_candidates(
             choose_engine(model, max_length, num_attempts=len(prompted) * num_samples),
             parts.Rollout(),
             max_length=max_length,
-            vocabulary=tokenizer.token_bytes() if sampling.stop else (),
+            vocabulary=tokenizer.token_bytes() if sampling.reads_text else (),
         )
         spec = GroupSpec(
             sampling=sampling,
             num_samples=num_samples,
             stop_ids=tokenizer.eos_ids,
+            closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
             seed=seed,
             step=EVALUATION_STEP,
         )

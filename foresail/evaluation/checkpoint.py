@@ -96,7 +96,7 @@ def evaluate_checkpoint(
                 engine,
                 parts.Rollout(),
                 max_length=max_length,
-                vocabulary=tokenizer.token_bytes() if sampling.stop or names_stops else (),
+                vocabulary=tokenizer.token_bytes() if sampling.reads_text or names_stops else (),
             ),
             prompted,
             Examiner(tokenizer=tokenizer, reward=reward, grading=grading),

@@ -72,7 +72,9 @@ def grade_difficulty(
     check_context(longest(prompted), sampling.max_new_tokens, model.shape.max_context)
     make_folder(output)
     settings = {"weights": f"{checksum(model):016x}", "samples": num_samples, "seed": seed, "grader": grader}
-    rates = PassRates(output, settings | sampling.model_dump(mode="json"))  # as it is read back
+    unset = {"thinking_budget", "thinking_end"} if sampling.thinking_budget is None else set()
+    settings |= sampling.model_dump(mode="json", exclude=unset)  # as it is read back
+    rates = PassRates(output, settings)
     missing = [entry for entry in prompted if rates.of(entry) is None]
     if len(missing) < len(prompted):
         note(f"{len(prompted) - len(missing)} of {len(prompted)} problems are measured already")
@@ -81,6 +83,7 @@ def grade_difficulty(
             sampling=sampling,
             num_samples=num_samples,
             stop_ids=tokenizer.eos_ids,
+            closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
             seed=seed,
             step=DIFFICULTY_STEP,
         )

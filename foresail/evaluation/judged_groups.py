@@ -31,7 +31,7 @@ def judged_groups(
     max_length = longest(problems) + group_spec.sampling.max_new_tokens
     engine = choose_engine(model, max_length, num_attempts=len(problems) * group_spec.num_samples)
     engine = engine.model_copy(update={"batch_invariant": batch_invariant})
-    vocabulary = tokenizer.token_bytes() if group_spec.sampling.stop else ()
+    vocabulary = tokenizer.token_bytes() if group_spec.sampling.reads_text else ()
     fleet = build_fleet(model, engine, parts.Rollout(), max_length=max_length, vocabulary=vocabulary)
     with open_grading(reward) as grading:
         examiner = Examiner(tokenizer=tokenizer, reward=reward, grading=grading)

@@ -24,7 +24,8 @@ class Attempt:
     """One judged response. `answer` is what it votes for in maj@k; `length` is in tokens.
 
     `reward` is kept where a recipe's reward has terms, without what length and format cost. `shares`, from 0
-    to 1, is what the grader says besides of how near the answer is: F1, say.
+    to 1, is what the grader says besides of how near the answer is: F1, say. `thinking` is in tokens, where the
+    chat template knows thinking, and `forced` says that the budget closed it.
     """
 
     status: Status
@@ -33,6 +34,8 @@ class Attempt:
     text: str = ""
     reward: float | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
+    thinking: int | None = None
+    forced: bool = False
 
     @property
     def failed(self) -> bool:
@@ -60,8 +63,8 @@ class ProblemResult:
 
 
 def to_json(record: Attempt | ProblemResult) -> dict[str, Any]:
-    """For json.dumps(…, default=to_json); an attempt without a reward or shares does not mention them."""
-    left_out: dict[str, Any] = {"reward": None, "shares": {}}
+    """For json.dumps(…, default=to_json); an attempt without a reward, shares or thinking does not mention them."""
+    left_out: dict[str, Any] = {"reward": None, "shares": {}, "thinking": None, "forced": False}
     return {
         name: value for name, value in vars(record).items() if name not in left_out or value != left_out[name]
     }
@@ -133,6 +136,18 @@ def describe(attempts: Sequence[Attempt]) -> dict[str, Any]:
         "failures": sum(attempt.failed for attempt in attempts),
         "statuses": dict(Counter(attempt.status for attempt in attempts)),
         "mean_length": fmean(attempt.length for attempt in attempts) if attempts else None,
+        **describe_thoughts(attempts),
+    }
+
+
+def describe_thoughts(attempts: Sequence[Attempt]) -> dict[str, float]:
+    """Thinking tokens on average, and the share whose thinking its budget closed; none where nobody counted."""
+    counted = [attempt for attempt in attempts if attempt.thinking is not None]
+    if not counted:
+        return {}
+    return {
+        "mean_thinking": fmean(attempt.thinking or 0 for attempt in counted),
+        "forced": fmean(attempt.forced for attempt in counted),
     }
 
 
@@ -141,10 +156,10 @@ def powers_of_two(limit: int) -> Iterable[int]:
     return (1 << exponent for exponent in range(limit.bit_length()))
 
 
-def figures_table(results: Sequence[ProblemResult]) -> Table:
-    """For the terminal."""
+def figures_table(results: Sequence[ProblemResult], mode: str = "") -> Table:
+    """For the terminal; `mode` names how the problems were asked, such as "thinking on"."""
     figures = summarise(results)
-    table = Table(title=f"{figures['problems']} problems", box=None)
+    table = Table(title=f"{figures['problems']} problems" + (f", {mode}" if mode else ""), box=None)
     for column in ("", "accuracy", "95 % interval", "problems"):
         table.add_column(column, justify="left" if not column else "right")
     for name, figure in figures.items():
@@ -154,4 +169,7 @@ def figures_table(results: Sequence[ProblemResult]) -> Table:
     for name in ("greedy_attempts", "samples"):
         if figures[name]["failures"]:
             table.add_row(f"failures in {name}", str(figures[name]["failures"]), "not counted above", "")
+        if figures[name].get("mean_thinking") is not None:
+            closed = f"{figures[name]['forced']:.1%} closed by the budget"
+            table.add_row(f"thinking in {name}", f"{figures[name]['mean_thinking']:.1f} tokens", closed, "")
     return table

@@ -18,6 +18,7 @@ from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rewards.grader import find_ballot
 from foresail.rewards.grading import Grading
 from foresail.rewards.group_rewards import judge_group, judge_sample, pay
+from foresail.rewards.thinking import open_counter, read_thought
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
@@ -51,6 +52,7 @@ class Examiner:
     def attempts(self, group: Group) -> list[Attempt]:
         ballot, paid = find_ballot(self.reward), {term.label for term in self.reward.terms}
         texts = [read_trajectory(self.tokenizer, sample).response for sample in group.samples]
+        counter = open_counter(self.tokenizer)
         votes = {text: ballot(text) for text in {*texts}}  # a good model says the same again and again
         return [
             Attempt(
@@ -60,6 +62,8 @@ class Examiner:
                 text=text,
                 reward=pay(verdict, self.reward) if self.reward.terms else None,
                 shares={name: score for name, score in verdict.terms.items() if name not in paid},
+                thinking=None if counter is None else read_thought(counter, sample).tokens,
+                forced=bool(sample.forced),
             )
             for sample, text, verdict in zip(group.samples, texts, group.verdicts, strict=True)
         ]
@@ -90,6 +94,7 @@ def evaluate(
         num_samples=num_samples,
         besides=(sampling.model_copy(update={"temperature": 0.0}),) if greedy else (),
         stop_ids=examiner.tokenizer.eos_ids,
+        closing=examiner.tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
         seed=seed,
         step=EVALUATION_STEP,
     )

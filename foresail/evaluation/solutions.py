@@ -90,6 +90,7 @@ def sample_solutions(
             sampling=sampling,
             num_samples=num_samples,
             stop_ids=tokenizer.eos_ids,
+            closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
             seed=seed,
             step=SOLUTION_STEP,
         )

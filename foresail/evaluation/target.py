@@ -89,6 +89,18 @@ class Target:
         return asked if asked is not None else getattr(problems, "samples", 0) or NUM_SAMPLES
 
 
+def in_modes(sets: Sequence[parts.Problems], thinking: str | None) -> list[tuple[parts.Problems, str]]:
+    """Each set with thinking "on", "off" or both one after the other, and the mode in words; None: as it says."""
+    if thinking is None:
+        return [(problems, "") for problems in sets]
+    modes = {"on": (True,), "off": (False,), "both": (True, False)}[thinking]
+    return [
+        (problems.model_copy(update={"thinking": mode}), f"thinking {'on' if mode else 'off'}")
+        for problems in sets
+        for mode in modes
+    ]
+
+
 def find_target(path: Path, overrides: Sequence[str] = ()) -> Target:
     """A run's newest checkpoint with its recipe, overrides laid over it; a checkpoint is itself."""
     run = RunDirectory(path)

@@ -40,6 +40,11 @@ def backend_mistakes(
         )
     if engine.kv_dtype == "fp8":
         yield 'engine.kv_dtype = "fp8" is the native engine\'s; set it to "model" with rollout.backend = "vllm"'
+    if sampling.thinking_budget is not None:
+        yield (
+            "sampling.thinking_budget puts tokens into responses, which the native engine does; remove it, or set "
+            'rollout.backend = "native"'
+        )
     if 0 < sampling.temperature < LEAST_VLLM_TEMPERATURE:
         yield (
             f"vLLM raises sampling.temperature {sampling.temperature:g} to {LEAST_VLLM_TEMPERATURE}; set it to "

@@ -16,6 +16,8 @@ from urllib.parse import urlparse
 from foresail.recipe.hf_files import WeightIndex, read_typed
 from foresail.recipe.shape import ModelShape
 
+BUILT_IN_TEMPLATES = ("hybrid", "hybrid-short")  # chat templates of our own: tokenizer/thinking.py
+
 # Above these a look would cost the second that a check may take.
 LARGEST_TOKENIZER = 20_000_000
 LARGEST_COUNTED = 50_000_000
@@ -80,8 +82,11 @@ def check_tokenizer(
             "set model.tokenizer to the tokenizer the model was trained with"
         )
     if template is not None:
-        if not Path(template).is_file():
-            yield f"model.chat_template {template} is no file; name one with a chat template in Jinja"
+        if template not in BUILT_IN_TEMPLATES and not Path(template).is_file():
+            yield (
+                f"model.chat_template {template} is no file; name one with a chat template in Jinja, or one of "
+                f"{', '.join(BUILT_IN_TEMPLATES)}"
+            )
     elif chats and not has_chat_template(directory):
         yield (
             f"{directory} has no chat template, and prompts are messages; put one in chat_template.jinja there, as "

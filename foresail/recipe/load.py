@@ -14,10 +14,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from foresail.recipe.elsewhere import sentence_for_value
-from foresail.recipe.keys import hint, known_keys, leaves, one_or_more, table_type
+from foresail.recipe.keys import hint, key_type, known_keys, leaves, one_or_more, table_type
 from foresail.recipe.parts import Part
 from foresail.recipe.stage import Stage
 from foresail.recipe.stages import STAGES, recipe_type
@@ -140,17 +141,18 @@ def with_newlines(text: str) -> str:
 def put(given: dict[str, Any], key: str, value: Any, kind: type[Part]) -> None:
     """put({}, "run.seed", 1, Rl) makes {"run": {"seed": 1}}; "data#2.weight" means the second [[data]]."""
     *tables, last = key.split(".")
-    if tables:
-        first, number, place = tables[0].partition("#")
-        given = open_table(given, first, int(place) if number and place.isdigit() else None, kind)
-    for name in tables[1:]:
-        if not isinstance(given.get(name), dict):
-            given[name] = {}
-        given = given[name]
+    inner: type[BaseModel] | None = kind
+    for table in tables:
+        name, number, place = table.partition("#")
+        field = inner.model_fields.get(name) if inner is not None else None
+        given = open_table(given, name, int(place) if number and place.isdigit() else None, field)
+        inner = table_type(key_type(field)) if field is not None else None
     given[last] = value
 
 
-def open_table(given: dict[str, Any], name: str, number: int | None, kind: type[Part]) -> dict[str, Any]:
+def open_table(
+    given: dict[str, Any], name: str, number: int | None, field: FieldInfo | None
+) -> dict[str, Any]:
     """The table to put into, made where there is none; of several under one name, that number."""
     there = given.get(name)
     if isinstance(there, list) and there and all(isinstance(entry, dict) for entry in there):
@@ -162,7 +164,6 @@ def open_table(given: dict[str, Any], name: str, number: int | None, kind: type[
             raise ValueError(f"{name}#{number}: there are {len(there)} tables [[{name}]]")
         found: dict[str, Any] = there[(number or 1) - 1]
         return found
-    field = kind.model_fields.get(name)
     several = one_or_more(field) if field is not None else None
     if isinstance(there, str) and several is not None and several.short is not None:
         given[name] = {several.short: there}

@@ -89,6 +89,12 @@ def check_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
+def check_thinking_end(text: str) -> str:
+    if "</think>" not in text:
+        raise ValueError(f'"{text}" does not close thinking; write </think> into it')
+    return text
+
+
 def check_options(options: tuple[str, ...]) -> tuple[str, ...]:
     read_options(options)
     return options
@@ -113,6 +119,7 @@ Mix = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_mix)]
 Window = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_window)]
 Targets = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_targets)]
 Texts = Annotated[tuple[str, ...], Strict(False), BeforeValidator(one_text), AfterValidator(check_texts)]
+ThinkingEnd = Annotated[str, AfterValidator(check_thinking_end)]
 Options = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_options)]
 Name = Annotated[str, AfterValidator(check_name)]
 SourceName = Annotated[str, AfterValidator(check_source_name)]
@@ -141,7 +148,9 @@ class Model(Part):
     shape: ModelShape | None = Field(None, description="train from fresh weights of this shape")
     tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
     chat_template: str | None = Field(
-        None, description="file with a chat template in Jinja; default: the tokenizer's"
+        None,
+        description="file with a chat template in Jinja, or one of ours with a switch for thinking: hybrid "
+        "(ChatML), hybrid-short (tokenizers made here); default: the tokenizer's",
     )
     template_options: Options = Field(
         (), description='what the chat template is told besides, like ["enable_thinking=false"]'
@@ -230,6 +239,11 @@ class Problems(Part):
         None, description="file of levels by problem, as `foresail data grade-difficulty` writes it"
     )
     difficulty_key: str | None = Field(None, description="column of the level, 1 (easy) to 5 (hard)")
+    thinking: bool | None = Field(
+        None,
+        description="set the chat template's switch (enable_thinking); default: the row's column of that name, "
+        "else as the template has it",
+    )
 
     @property
     def label(self) -> str:
@@ -245,6 +259,20 @@ class Sampling(Part):
     min_p: float = Field(0.0, ge=0, lt=1, description="drop tokens below this share of the best one")
     max_new_tokens: int = Field(1024, gt=0, description="longest response")
     stop: Texts = Field((), description="texts that end a response; it keeps the token that completes one")
+    thinking_budget: int | None = Field(
+        None,
+        ge=0,
+        description="tokens of a turn after which thinking that is still open is closed: thinking_end is put "
+        "there, without a loss; none: no limit",
+    )
+    thinking_end: ThinkingEnd = Field(
+        "\n</think>\n\n", description="what closes thinking at its budget; must hold </think>"
+    )
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether an engine must know the bytes of tokens."""
+        return bool(self.stop) or self.thinking_budget is not None
 
     @property
     def truncates(self) -> bool:

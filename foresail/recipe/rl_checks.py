@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster
@@ -101,6 +101,7 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward) -> Iterator[str]
             f"reward.overlong_buffer {reward.overlong_buffer} is not below sampling.max_new_tokens "
             f"{sampling.max_new_tokens}; try {sampling.max_new_tokens // 5}"
         )
+    yield from budget_mistakes(sampling)
 
 
 def old_logprob_mistakes(sampling: parts.Sampling, loss: parts.Loss) -> Iterator[str]:
@@ -139,6 +140,27 @@ def reward_mistakes(reward: Reward, graders: Sequence[Function | None]) -> Itera
     """Of a stage that learns from rewards; sources may have `graders` of their own."""
     if reward.model_copy(update={"grader": NO_GRADER}).is_empty and (reward.is_empty or NO_GRADER in graders):
         yield 'reward: grader "none" leaves no reward; add [[reward.terms]], or name a grader'
+
+
+def budget_mistakes(sampling: parts.Sampling) -> Iterator[str]:
+    budget, longest = sampling.thinking_budget, sampling.max_new_tokens
+    if budget is not None and budget >= longest:
+        yield (
+            f"sampling.thinking_budget {budget} is not below sampling.max_new_tokens {longest}, so that it is "
+            f"never reached, or no answer follows it; try thinking_budget = {longest * 3 // 4}"
+        )
+
+
+def mode_mistakes(tables: Mapping[str, Sequence[parts.Problems]]) -> Iterator[str]:
+    """Of sources whose turns an environment continues, in the mode that the template has."""
+    for key, sources in tables.items():
+        for place, source in named(key, sources):
+            if source.thinking is not None:
+                word = "true" if source.thinking else "false"
+                yield (
+                    f"{place}.thinking sets the switch for a first turn, and an [environment] has several; remove "
+                    f'it, and set model.template_options = ["enable_thinking={word}"], which holds for all'
+                )
 
 
 def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -> Iterator[str]:

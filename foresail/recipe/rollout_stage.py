@@ -23,6 +23,7 @@ from foresail.recipe.rl_checks import (
     determinism_mistakes,
     grader_host_mistakes,
     level_mistakes,
+    mode_mistakes,
     sampling_mistakes,
     ungraded_mistakes,
 )
@@ -173,6 +174,7 @@ class RolloutStage(Stage):
         yield from staleness_mistakes(self.rollout, self.cluster, carry=dynamic_sampling.carry)
         if self.environment is not None:
             yield from self.environment.mistakes()
+            yield from mode_mistakes(self.problem_tables)
             if dynamic_sampling.carry:
                 yield "dynamic_sampling.carry cannot carry episodes of several turns over; set it to false"
         graders = [self.reward.grader, *own]

@@ -14,14 +14,14 @@ In the recipe both are tuples.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
 
-from pydantic import BeforeValidator, Field, Strict, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, ValidationError
 
 from foresail.recipe.inputs import count_records, default_name
 from foresail.recipe.keys import OneOrMore
-from foresail.recipe.parts import Part, Problems, SourceName, TooLong
+from foresail.recipe.parts import Part, Problems, SourceName, TooLong, Window, one_text
 from foresail.recipe.reward import ANSWERLESS, GRADERS, Reward
 
 Weight = Annotated[
@@ -48,19 +48,62 @@ class HeldOut(Problems):
     )
 
 
-class Conversations(Part):
-    """Conversations to imitate."""
+def list_no_twice(roles: tuple[str, ...]) -> tuple[str, ...]:
+    if not roles or len({*roles}) < len(roles):
+        raise ValueError(f'{list(roles)} names none, or one twice; write it like ["assistant"]')
+    return roles
+
+
+def check_held_out(held_out: float) -> float:
+    if held_out >= 1 and not held_out.is_integer():
+        raise ValueError(
+            f"{held_out:g} is neither a share below 1 nor a number of conversations; try 0.05 or 100"
+        )
+    return held_out
+
+
+LearntRoles = Annotated[
+    tuple[Literal["system", "user", "assistant", "tool", "tool_call"], ...],
+    Strict(False),
+    BeforeValidator(one_text),
+    AfterValidator(list_no_twice),
+]
+
+
+class Chatlog(Part):
+    """Conversations, and which of their words count."""
 
     source: str = Field(description="JSONL or parquet of conversations, or a generator with solutions")
     name: SourceName | None = Field(
         None, description="what its counts are called; default: the file's or generator's name"
     )
     limit: int | None = Field(None, gt=0, description="use only the first so many")
-    too_long: TooLong = Field(
-        "error", description="conversations longer than max_length: refuse to run, or leave them out"
+    too_long: Literal["error", "drop", "split"] = Field(
+        "error",
+        description="conversations longer than max_length: refuse to run, leave them out, or split them between "
+        "turns",
     )
-    weight: Weight = None
-    epochs: Epochs = None
+    roles: LearntRoles = Field(
+        ("assistant",),
+        description="whose messages have a loss: assistant, user, system, tool; tool_call: the assistant's that "
+        "call tools",
+    )
+    turns: Literal["all", "last"] = Field(
+        "all", description="last: only what follows the last user message has a loss"
+    )
+    thinking: bool | Literal["auto"] | None = Field(
+        None,
+        description="set the chat template's switch (enable_thinking); auto: on where the last answer has a "
+        "thinking block; default: the row's column of that name, else as the template has it",
+    )
+    pass_rates: str | None = Field(
+        None,
+        description="file of pass rates by problem, as `foresail data grade-difficulty` writes it",
+    )
+    pass_window: Window | None = Field(
+        None,
+        description="keep conversations of problems whose pass rate lies inside, bounds included, like [0.1, 0.9]",
+    )
 
     @property
     def label(self) -> str:
@@ -89,6 +132,18 @@ class Preferences(HeldOutPreferences):
     epochs: Epochs = None
 
 
+class Conversations(Chatlog):
+    """Conversations to imitate."""
+
+    weight: Weight = None
+    epochs: Epochs = None
+    held_out: Annotated[float, AfterValidator(check_held_out)] = Field(
+        0.0,
+        ge=0,
+        description="kept from training, to measure the loss by: a share below 1, or so many conversations",
+    )
+
+
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
 Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(OneOrMore())]
 HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
@@ -98,7 +153,9 @@ HeldOutPairs = Annotated[
     tuple[HeldOutPreferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))
 ]
 
-Source: TypeAlias = Problems | Conversations | HeldOutPreferences
+HeldOutChats = Annotated[tuple[Chatlog, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+
+Source: TypeAlias = Problems | Chatlog | HeldOutPreferences
 AnyProblems = TypeVar("AnyProblems", bound=Problems)
 
 
@@ -132,6 +189,15 @@ def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
             f"{' and '.join(without)} has no weight and others have one; set weight in every [[data]], or in none "
             "(then each is drawn from by its size)"
         )
+
+
+def window_mistakes(logs: Iterable[tuple[str, Chatlog]]) -> Iterator[str]:
+    for place, source in logs:
+        if (source.pass_rates is None) != (source.pass_window is None):
+            given, other = (
+                ("pass_rates", "pass_window") if source.pass_rates else ("pass_window", "pass_rates")
+            )
+            yield f"{place}.{given} needs {place}.{other}: a file of pass rates, and the window to keep"
 
 
 def grader_mistakes(key: str, sources: Sequence[Problems], reward: Reward) -> Iterator[str]:

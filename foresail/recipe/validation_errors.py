@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -70,7 +70,7 @@ def sentence(detail: ErrorDetails, field: FieldInfo | None) -> str:
         name, words = BOUNDS[kind]
         return f"{key} must be {words} {detail['ctx'][name]:g}, not {got}"
     if kind == "literal_error" and field is not None:
-        choices = [str(choice) for choice in get_args(field.annotation)]
+        choices = [*map(str, choices_of(field.annotation))]
         near = get_close_matches(str(detail["input"]), choices, n=1)
         meant = sentence_for_value(key, detail["input"]) or (f"did you mean {near[0]}?" if near else "")
         return f"{key} must be one of {', '.join(choices)}, not {got}{meant and f'; {meant}'}"
@@ -87,6 +87,13 @@ def sentence(detail: ErrorDetails, field: FieldInfo | None) -> str:
         keys = f" with keys like {', '.join(list(table.model_fields)[:3])}" if table is not None else ""
         return f"{key} must be a table ([{key}]){keys}, not {got}"
     return f"{key}: {detail['msg'][0].lower()}{detail['msg'][1:]}, not {got}"
+
+
+def choices_of(annotation: Any) -> tuple[Any, ...]:
+    """Of a Literal, or of the one inside `Literal[…] | None` or `tuple[Literal[…], ...]`."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    return next((found for inner in get_args(annotation) if (found := choices_of(inner))), ())
 
 
 def unknown_key(detail: ErrorDetails, field: FieldInfo | None) -> str:

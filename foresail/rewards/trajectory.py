@@ -50,10 +50,14 @@ def opens_thinking(tokenizer: Tokenizer, ids: tuple[int, ...]) -> bool:
 def turn_spans(sample: Sample) -> list[tuple[int, int, int]]:
     """Where each turn starts, where its response starts, and where it ends.
 
-    loss_mask 0 0 1 1 0 1 with turns 0 0 0 0 1 1 -> [(0, 2, 4), (4, 5, 6)]
+    loss_mask 0 0 1 1 0 1 with turns 0 0 0 0 1 1 -> [(0, 2, 4), (4, 5, 6)]; what was forced is the response's.
     """
     ends = [bisect_right(sample.turns, turn) for turn in range(sample.turns[-1] + 1)]
     return [
-        (start, end - sum(sample.loss_mask[start:end]), end)
+        (
+            start,
+            end - sum(sample.loss_mask[start:end]) - sum(start <= place < end for place in sample.forced),
+            end,
+        )
         for start, end in zip([0, *ends], ends, strict=False)
     ]

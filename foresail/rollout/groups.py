@@ -27,6 +27,7 @@ class GroupSpec:
     num_samples: int
     besides: tuple[Sampling, ...] = ()  # one more sample each: a greedy one, say
     stop_ids: tuple[int, ...]
+    closing: tuple[int, ...] = ()  # what closes thinking at sampling.thinking_budget
     seed: int
     step: int
 
@@ -45,6 +46,7 @@ def requests(problem: PromptedProblem, group_spec: GroupSpec, group: int) -> lis
             key=noise_key(group_spec.seed, group_spec.step, problem.problem.id, number),
             sampling=sampling,
             stop_ids=group_spec.stop_ids,
+            closing=group_spec.closing,
         )
         for number, sampling in enumerate(group_spec.samplings)
     ]
@@ -87,6 +89,7 @@ def to_sample(*parts: Parked | Completion) -> Sample:
 
     What a later part's prompt has beyond the part before is the world's: it begins a turn, with loss mask 0.
     Prompt 1 2, generated 3, appended 4, generated 5: ids 1 2 3 4 5, loss mask 0 0 1 0 1, turns 0 0 0 1 1.
+    What a thinking budget has put in is the model's turn without a loss.
     """
     last = parts[-1]
     assert isinstance(last, Completion), "the last part has ended"
@@ -104,6 +107,9 @@ def to_sample(*parts: Parked | Completion) -> Sample:
         sample.loss_mask.extend((*zeros, *[1] * len(part.ids)))
         sample.logprobs.extend((*map(float, zeros), *part.logprobs))
         sample.versions.extend((*zeros, *part.versions))
+        for place in (len(prompt) + number for number in part.forced):
+            sample.loss_mask[place], sample.logprobs[place], sample.versions[place] = 0, 0.0, 0
+            sample.forced.append(place)
         sample.turns.extend([turn] * (len(zeros) + len(part.ids)))
         for name in side.keys() | part.side.keys():
             side[name] = merge_side(side.get(name, []), part.side.get(name, []), len(sample.ids))

@@ -30,6 +30,7 @@ class Capabilities:
     drafts: bool  # it checks drafts that are copied from siblings
     memory_lending: bool  # its cache has memory only inside `at_work`; else it keeps it all the time
     logprobs: bool  # it tells the log-probability of every token; else they are 0
+    forcing: bool = False  # it puts tokens in where a thinking budget is used up
 
 
 @dataclass(frozen=True, kw_only=True)

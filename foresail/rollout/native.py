@@ -16,7 +16,7 @@ class NativeInstance:
 
     works_by_itself = False
     capabilities = Capabilities(
-        keyed_noise=True, parking=True, drafts=True, memory_lending=True, logprobs=True
+        keyed_noise=True, parking=True, drafts=True, memory_lending=True, logprobs=True, forcing=True
     )
 
     def __init__(self, name: str, engine: Engine) -> None:

@@ -4,6 +4,7 @@ keyed noise        `run.deterministic` needs it; else its samples are as good, a
 log-probabilities  training needs them; an evaluation does not
 parking            `rollout.chunk_tokens` needs it; else requests run undivided
 drafts             `rollout.drafts = "on"` needs them; with "auto" there are none
+forcing            `sampling.thinking_budget` needs it
 memory lending     nobody needs it: the cache then keeps its memory while the trainer works
 """
 
@@ -22,6 +23,7 @@ LACKS = {
     "logprobs": "gives no log-probabilities, which training compares with its own; use another backend",
     "parking": "cannot stop a request half-way; leave rollout.chunk_tokens unset: requests then run undivided",
     "drafts": 'checks no drafts; set rollout.drafts = "auto"',
+    "forcing": "puts no tokens into a response; remove sampling.thinking_budget, or use the native engine",
 }
 
 

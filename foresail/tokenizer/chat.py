@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError, TemplateSyntaxError, nodes
@@ -17,6 +18,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from foresail.records import Message
+from foresail.tokenizer.thinking import OPEN, mode_options
 
 TRIAL_ANSWER = "foresail-trial-answer"
 TRIAL = (Message(role="user", content="trial"), Message(role="assistant", content=TRIAL_ANSWER))
@@ -44,7 +46,7 @@ class ChatTemplate:
 
         `told` counts more than the template's own options.
         """
-        turns = [{"role": message.role, "content": message.content} for message in messages]
+        turns = [{"role": message.role, "content": message.content, **message.extra} for message in messages]
         try:
             return self._compiled.render(
                 {
@@ -63,21 +65,66 @@ class ChatTemplate:
                 f"the chat template refuses a conversation of ({roles}): {describe(error)}"
             ) from error
 
-    def locate(self, messages: Sequence[Message]) -> tuple[str, list[int]]:
-        """The whole text, and for each assistant message the character where its own part begins.
+    def locate(
+        self, messages: Sequence[Message], answers: Sequence[int] | None = None, **told: Any
+    ) -> tuple[str, list[int]]:
+        """The whole text, and for each of these assistant messages, or all, the character where its part begins.
 
         For ChatML "…<|im_start|>assistant\\nhello<|im_end|>\\n" that is the h of hello: a turn begins where a
         rollout would begin, right after the generation prompt.
         """
-        text = self.render(messages, add_generation_prompt=False)
+        text = self.render(messages, add_generation_prompt=False, **told)
         starts = []
-        for index, message in enumerate(messages):
-            if message.role == "assistant":
-                prompt = self.render(messages[:index], add_generation_prompt=True)
-                if not text.startswith(prompt):
-                    raise ValueError(explain_mismatch(text, prompt, index))
-                starts.append(len(prompt))
+        for index in places_of_answers(messages) if answers is None else answers:
+            prompt = self.render(messages[:index], add_generation_prompt=True, **told)
+            if not text.startswith(prompt):
+                raise ValueError(explain_mismatch(text, prompt, index))
+            starts.append(len(prompt))
         return text, starts
+
+    def keeps_turns(self, messages: Sequence[Message], **told: Any) -> bool:
+        """Whether all assistant messages stand in the whole text as in one that ends with them."""
+        text = self.render(messages, add_generation_prompt=False, **told)
+        return all(
+            text.startswith(self.render(messages[: index + 1], add_generation_prompt=False, **told))
+            for index in places_of_answers(messages)
+        )
+
+    @cached_property
+    def opens_thinking(self) -> bool:
+        """Whether a prompt with thinking on ends with the opening tag, so that the model need not write it."""
+        told = mode_options(True) if self.has_switch else {}
+        return self.render(TRIAL[:1], add_generation_prompt=True, **told).rstrip().endswith(OPEN)
+
+    @cached_property
+    def has_switch(self) -> bool:
+        """Whether prompts differ with thinking on and off."""
+        try:
+            on, off = (
+                self.render(TRIAL[:1], add_generation_prompt=True, **mode_options(mode))
+                for mode in (True, False)
+            )
+        except ValueError:
+            return False
+        return on != off
+
+    def locate_words(
+        self, messages: Sequence[Message], index: int, text: str, **told: Any
+    ) -> tuple[int, int]:
+        """Where the words of a message stand that is not the assistant's: from this character to that one.
+
+        They are looked for in what the message adds to those before it.
+        """
+        role, words = messages[index].role, messages[index].content.strip()
+        before = self.render(messages[:index], add_generation_prompt=False, **told) if index else ""
+        after = self.render(messages[: index + 1], add_generation_prompt=False, **told)
+        start = after.find(words, len(before))
+        if not after.startswith(before) or start < 0 or not text.startswith(after[: start + len(words)]):
+            raise ValueError(
+                f"the chat template does not write message {index} ({role}) as a part of its own, so its words "
+                f"cannot be told apart; leave {role} out of data.roles"
+            )
+        return start, start + len(words)
 
     def turn_ending(self) -> str:
         """What the template writes after an assistant's words: "<|im_end|>\\n" for ChatML.
@@ -104,6 +151,10 @@ class ChatTemplate:
         return behind
 
 
+def places_of_answers(messages: Sequence[Message]) -> list[int]:
+    return [index for index, message in enumerate(messages) if message.role == "assistant"]
+
+
 def describe(error: Exception) -> str:
     """A template's own words as they are; of other errors their kind as well: "TypeError: …"."""
     return str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
@@ -116,7 +167,8 @@ def explain_mismatch(text: str, prompt: str, index: int) -> str:
         f"the chat template renders the text before assistant message {index} differently once that message "
         f"follows: {before!r} in the prompt, {after!r} in the conversation. So a model would be trained on a "
         "prompt that it never gets. Use a template that keeps earlier text unchanged (put it in "
-        "chat_template.jinja), or split the conversation into single turns"
+        "chat_template.jinja), or split the conversation into single turns (data.thinking = true or false does "
+        "that, for templates of thinking models)"
     )
 
 

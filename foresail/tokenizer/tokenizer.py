@@ -18,8 +18,9 @@ from typing import Any, Self
 import tokenizers
 
 from foresail.records import Message
-from foresail.tokenizer.chat import ChatTemplate
+from foresail.tokenizer.chat import ChatTemplate, places_of_answers
 from foresail.tokenizer.files import TokenizerFiles, read_files, write_files
+from foresail.tokenizer.thinking import BUILT_IN, OPEN, mode_options
 from foresail.tokenizer.token_bytes import token_bytes
 
 SPECIAL_NAMES = ("bos_token", "eos_token", "pad_token", "unk_token")
@@ -61,12 +62,13 @@ class Tokenizer:
     ) -> Self:
         """Read tokenizer.json and what stands beside it.
 
-        `template`, a file, takes the place of the chat template there; `options` is what either is told besides.
+        `template`, a file or one of ours by its name, takes the place of the chat template there; `options` is
+        what either is told besides.
         """
         try:
             files = read_files(Path(directory))
             if template is not None:
-                files = replace(files, chat_template=Path(template).read_text(encoding="utf-8"))
+                files = replace(files, chat_template=read_template(template, files))
             return cls(files, options)
         except ValueError as error:
             raise ValueError(f"tokenizer in {directory}: {error}") from error
@@ -111,6 +113,11 @@ class Tokenizer:
         """The id of every token, special ones included."""
         return self._core.get_vocab(with_added_tokens=True)
 
+    def token_id(self, token: str) -> int | None:
+        """The id of a text that is one token by itself: of <think>, say, where the vocabulary has it."""
+        found: int | None = self._core.token_to_id(token)
+        return found
+
     def token_bytes(self) -> list[bytes]:
         """What each id adds to a text, in UTF-8; b"" where there is no such token."""
         return token_bytes(self._core)
@@ -123,9 +130,10 @@ class Tokenizer:
         added = self._core.get_added_tokens_decoder().values()
         return tuple(token.content for token in added if token.special or token.content.startswith(CONTROL))
 
-    def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
-        """The ids after which the assistant's answer begins."""
-        return self.encode(self._require_chat().render(messages, add_generation_prompt=True))
+    def encode_prompt(self, messages: Sequence[Message], thinking: bool | None = None) -> list[int]:
+        """The ids after which the assistant's answer begins; `thinking` sets the template's switch."""
+        told = self._mode(thinking)
+        return self.encode(self._require_chat().render(messages, add_generation_prompt=True, **told))
 
     def encode_request(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
@@ -142,10 +150,15 @@ class Tokenizer:
         )
         return self.encode(self._require_chat().render(plain, add_generation_prompt=True, **told))
 
-    def encode_prompts(self, conversations: Sequence[Sequence[Message]]) -> list[list[int]]:
-        """`encode_prompt` of each, by all cores."""
+    def encode_prompts(
+        self, conversations: Sequence[Sequence[Message]], modes: Sequence[bool | None] | None = None
+    ) -> list[list[int]]:
+        """`encode_prompt` of each, by all cores; `modes`: with thinking on or off."""
         chat = self._require_chat()
-        texts = [chat.render(messages, add_generation_prompt=True) for messages in conversations]
+        texts = [
+            chat.render(messages, add_generation_prompt=True, **self._mode(mode))
+            for messages, mode in zip(conversations, modes or [None] * len(conversations), strict=True)
+        ]
         found: list[list[int]] = []
         for text in texts:
             check_text(text)
@@ -158,6 +171,16 @@ class Tokenizer:
             self.encode(text) if self._unknown_id in ids else ids  # which is an error that says where
             for text, ids in zip(texts, found, strict=True)
         ]
+
+    def encode_closing(self, budget: int | None, text: str) -> tuple[int, ...]:
+        """What an engine puts in where thinking is open at its budget; none without one.
+
+        With a budget of 0 the model has had no time to open its thinking, where the prompt has not.
+        """
+        if budget is None:
+            return ()
+        opened = budget > 0 or self._require_chat().opens_thinking
+        return tuple(self.encode(text if opened else OPEN + text))
 
     def encode_next_turn(self, messages: Sequence[Message], *, ended: bool) -> list[int]:
         """The ids between an assistant's turn and its next one, with these messages in between.
@@ -184,7 +207,14 @@ class Tokenizer:
                 text = text.replace(token, broken(token))
         return text
 
-    def encode_conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
+    def encode_conversation(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        learnt: Sequence[bool] | None = None,
+        thinking: bool | None = None,
+    ) -> tuple[list[int], list[int]]:
         """The ids, and 1 for each that the assistant is to produce: its words and its end-of-turn token.
 
         user "2+2", assistant "4" under ChatML:
@@ -195,24 +225,52 @@ class Tokenizer:
         The ids begin with `encode_prompt(messages[:i])` for every assistant message i, except where the
         tokenizer merges the prompt's last character with the answer's first; that token then stays outside
         the loss, which begins with the first token wholly inside the answer.
+
+        `learnt` says of each message whether its words have a loss, in the place of every assistant message's; of
+        other roles they are followed by what ends the turn, where that is an end-of-turn token. The template is
+        told of `tools`, a JSON schema each, and of `thinking`, on or off.
         """
+        learnt = [message.role == "assistant" for message in messages] if learnt is None else learnt
         if [message.role for message in messages] == ["assistant"]:
-            return self._encode_text(messages[0].content)
-        text, starts = self._require_chat().locate(messages)
+            ids, mask = self._encode_text(messages[0].content)
+            return ids, mask if learnt[0] else [0] * len(ids)
+        told = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
+        places = [place for place in places_of_answers(messages) if learnt[place]]
+        text, starts = self._require_chat().locate(messages, places, **told)
+        if tools:
+            self._check_told(messages, text, thinking)
         encoding = self._encode(text)
         token_starts = [start for start, _ in encoding.offsets]
         firsts = [bisect_left(token_starts, start) for start in starts]
         mask = [0] * len(encoding.ids)
-        answers = [message.content for message in messages if message.role == "assistant"]
-        for answer, start, first, limit in zip(
-            answers, starts, firsts, [*firsts[1:], len(mask)], strict=True
-        ):
+        for place, start, first, limit in zip(places, starts, firsts, [*firsts, len(mask)][1:], strict=True):
+            answer = messages[place]
             end = next((t for t in range(first, limit) if encoding.ids[t] in self.eos_ids), None)
             if end is None:
-                raise ValueError(self._explain_endless(answer))
-            self._check_kept(answer, text[start : token_starts[end]], is_last=limit == len(mask))
+                raise ValueError(self._explain_endless(answer.content))
+            if text[:start].rstrip().endswith(OPEN):  # by the prompt, so that the model need not
+                answer = replace(answer, content=answer.content.lstrip().removeprefix(OPEN))
+            is_last = place == places_of_answers(messages)[-1]
+            self._check_kept(answer, text[start : token_starts[end]], is_last=is_last)
             mask[first : end + 1] = [1] * (end + 1 - first)
+        for index, message in enumerate(messages):
+            if learnt[index] and message.role != "assistant":
+                start, stop = self._require_chat().locate_words(messages, index, text, **told)
+                first, end = bisect_left(token_starts, start), bisect_left(token_starts, stop)
+                end -= end > first and encoding.offsets[end - 1][1] > stop  # it holds something else as well
+                ends_turn = (
+                    end < len(mask) and encoding.ids[end] in self.eos_ids and token_starts[end] == stop
+                )
+                mask[first : end + ends_turn] = [1] * (end + ends_turn - first)
+        mask[:1] = [0]  # nothing predicts the first token
         return encoding.ids, mask
+
+    def keeps_turns(
+        self, messages: Sequence[Message], thinking: bool | None, tools: Sequence[Mapping[str, Any]] = ()
+    ) -> bool:
+        """Whether every answer stands in the whole conversation as in one that ends with it."""
+        told = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
+        return self._require_chat().keeps_turns(messages, **told)
 
     def _encode_text(self, text: str) -> tuple[list[int], list[int]]:
         ids = [*self._text_start, *self.encode(text), self.eos_ids[0]]
@@ -236,11 +294,25 @@ class Tokenizer:
             "let the chat template write {{ eos_token }} after assistant messages"
         )
 
-    def _check_kept(self, answer: str, rendered: str, is_last: bool) -> None:
-        """The words we are about to train on must be the assistant's own, all of them."""
+    def _check_told(self, messages: Sequence[Message], text: str, thinking: bool | None) -> None:
+        if self._require_chat().render(messages, add_generation_prompt=False, **self._mode(thinking)) == text:
+            raise ValueError(
+                "the chat template does not write the tools that the row has, so a model would not see them; set "
+                "model.chat_template to one that does, or remove the column tools"
+            )
+
+    def _check_kept(self, message: Message, rendered: str, is_last: bool) -> None:
+        """The words we are about to train on must be the assistant's own, all of them, and its calls as well."""
         # Some templates drop the thinking of earlier turns, and many trim whitespace: both are their right.
+        answer, calls = message.content, message.extra.get("tool_calls", ())
         kept = answer if is_last else answer.rpartition("</think>")[2]
-        if squeeze(rendered).endswith(squeeze(kept)):
+        words = squeeze(rendered)
+        if lost := [call["function"]["name"] for call in calls if not holds_call(rendered, call["function"])]:
+            raise ValueError(
+                f"the chat template does not write the call of {lost[0]}: the message renders as "
+                f"{excerpt(rendered)!r}; set model.chat_template to one that writes tool_calls"
+            )
+        if squeeze(kept) in words if calls else words.endswith(squeeze(kept)):
             return
         if held := [token for token in self._name(self.eos_ids) if token in answer]:
             raise ValueError(f"the assistant message {excerpt(answer)!r} holds {held[0]!r}; remove it")
@@ -270,12 +342,35 @@ class Tokenizer:
     def _name(self, ids: Sequence[int]) -> list[str]:
         return [self._core.id_to_token(token_id) or f"id {token_id}" for token_id in ids]
 
+    def _mode(self, thinking: bool | None) -> dict[str, Any]:
+        """What the template is told of the mode, where one is set."""
+        if thinking is not None and not self._require_chat().has_switch:
+            raise ValueError(
+                "the chat template has no switch: its prompts are the same with thinking on and off "
+                '(enable_thinking). Use one that has, like ours (model.chat_template = "hybrid"), or leave '
+                "thinking unset"
+            )
+        return mode_options(thinking)
+
     def _require_chat(self) -> ChatTemplate:
         if self.chat is None:
             raise ValueError(
                 "this tokenizer has no chat template; put one in chat_template.jinja beside tokenizer.json"
             )
         return self.chat
+
+
+def read_template(template: str | Path, files: TokenizerFiles) -> str:
+    """A file's, or one of ours by its name."""
+    if str(template) not in BUILT_IN:
+        return Path(template).read_text(encoding="utf-8")
+    text, token = BUILT_IN[str(template)]
+    if json.dumps(token) not in files.definition:
+        raise ValueError(
+            f"the chat template {template!r} writes {token}, which is no token here; use another of "
+            f"{', '.join(BUILT_IN)}, or a file"
+        )
+    return text
 
 
 def parse_definition(definition: str) -> tokenizers.Tokenizer:
@@ -311,6 +406,19 @@ def check_text(text: str) -> None:
     except UnicodeEncodeError as error:
         half = f"\\u{ord(text[error.start]):04x}"
         raise ValueError(f"{half} in {excerpt(text, error.start)!r} is half a character; remove it") from None
+
+
+def holds_call(text: str, function: Mapping[str, Any]) -> bool:
+    """Whether its name and every argument stand there, as text or as JSON writes it."""
+
+    def stands(value: Any) -> bool:
+        if isinstance(value, dict | list):
+            return all(map(stands, value.values() if isinstance(value, dict) else value))
+        as_json = json.dumps(value, ensure_ascii=False)
+        forms = (as_json, json.dumps(value), str(value), as_json.strip('"'))
+        return any(form in text for form in forms)
+
+    return function["name"] in text and stands(function["arguments"])
 
 
 def squeeze(text: str) -> str:

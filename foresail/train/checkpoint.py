@@ -51,6 +51,8 @@ class Progress:
     reference: str = ""  # a checksum of the model that a KL term pulls towards
     teacher: str = ""  # a checksum of the model that is distilled
     rewards: dict[str, str] = field(default_factory=dict)  # checksums of the files of reward functions
+    stage: int = 0  # of fine-tuning in stages, from 0; position and places are then counted in the stage
+    began: int = 0  # steps that were done when the stage began
     best: Best | None = None  # by checkpoints.best
     finished: bool = False
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from foresail.algorithms.turn_credit import SampleCredit
 from foresail.records import FAILURES, Group, Sample, Status, Trajectory, Verdict
 from foresail.rewards.tally import one_line
+from foresail.rewards.thinking import Thought
 from foresail.rollout.collect import Collected, failures, teaches
 from foresail.world import ONE_PROCESS, World
 
@@ -168,11 +169,14 @@ def mean_over_updates(results: Sequence[Mapping[str, float]]) -> dict[str, float
 
 
 def rollout_rows(
-    collected: Collected, read: Callable[[Sample], Trajectory], credits: Sequence[Sequence[SampleCredit]] = ()
+    collected: Collected,
+    read: Callable[[Sample], Trajectory],
+    credits: Sequence[Sequence[SampleCredit]] = (),
+    thoughts: Callable[[Sample], Thought] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """One row per sample, with what is needed to read it, to replay it, and to train on it again.
 
-    `credits` are those of the chosen groups, where turns were weighed.
+    `credits` are those of the chosen groups, where turns were weighed; `thoughts` tells of a sample's thinking.
     """
     used = {id(group) for group in collected.chosen}
     weighed = {
@@ -200,6 +204,9 @@ def rollout_rows(
                 **({"turns": turns} if len(turns) > 1 or sample.outcome is not None else {}),
                 **({"credit": weighed[id(group)][number].to_row()} if weighed.get(id(group)) else {}),
                 "finish": sample.finish,
+                **({} if group.problem.thinking is None else {"thinking": group.problem.thinking}),
+                **({} if thoughts is None else {"thinking_tokens": thoughts(sample).tokens}),
+                **({"forced": sample.forced} if sample.forced else {}),
                 "ids": sample.ids,
                 "loss_mask": sample.loss_mask,
                 "logprobs": sample.logprobs,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from foresail.recipe.rollout_stage import Sampled
+from foresail.rewards.thinking import open_counter, read_thought
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.collect import Collected
 from foresail.runlog.samples import sample_lines
@@ -18,7 +19,9 @@ from foresail.train.turn_credit import Credits
 
 def log_rollouts(session: Session[Sampled], step: int, collected: Collected, credits: Credits = ()) -> None:
     """Every sample to the log, and now and then two of them to the terminal."""
-    rows = list(rollout_rows(collected, partial(read_trajectory, session.tokenizer), credits))
+    counter = open_counter(session.tokenizer)
+    thoughts = None if counter is None else partial(read_thought, counter)
+    rows = list(rollout_rows(collected, partial(read_trajectory, session.tokenizer), credits, thoughts))
     session.writer.start(partial(session.run.write_rollouts, step, rows))
     every = session.recipe.show_samples
     if every and (step == 1 or step % every == 0):

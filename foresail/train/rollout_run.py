@@ -26,6 +26,7 @@ from foresail.model.linear import batch_invariant
 from foresail.recipe.curriculum import steps_left
 from foresail.recipe.rollout_stage import Sampled
 from foresail.records import Group, RunStopped
+from foresail.rewards.thinking import describe_thinking, open_counter
 from foresail.rollout.collect import NoSignal
 from foresail.train.ahead import Rollouts
 from foresail.train.checkpoint import Progress
@@ -154,6 +155,7 @@ class RolloutRun(Generic[Sampled]):
         figures = describe_collected(
             collected, rollout_seconds=watch.seconds["rollout"], step_seconds=watch.total
         )
+        figures |= describe_thinking(open_counter(session.tokenizer), collected.launched)
         figures |= {**step.rolled.figures, **self.rollouts.take_figures()}
         tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
         figures |= describe_pace(session.device, tflop / session.world.size, seconds) | self.memory.metrics()

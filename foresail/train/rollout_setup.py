@@ -87,17 +87,19 @@ def prepare(
     session.everywhere(open_models)
     session.everywhere(open_copy)
     max_length, sampling = recipe.max_length, turn_sampling(recipe.sampling, episodes)
+    reads_text = sampling.reads_text or (episodes is not None and episodes.names_stops)
     fleet = build_fleet(
         engine_model(session),
         recipe.engine_settings,
         recipe.rollout,
         max_length=max_length,
-        vocabulary=tokenizer.token_bytes() if sampling.stop or (episodes and episodes.names_stops) else (),
+        vocabulary=tokenizer.token_bytes() if reads_text else (),
         cluster=recipe.cluster,
         logs=(session.run.path / "logs").absolute(),
         stream=partial(stream_weights, session) if is_streamed(session) else None,
     )
-    require(fleet.instances.values(), {"keyed_noise": recipe.run.deterministic, "logprobs": True})
+    needs = {"keyed_noise": recipe.run.deterministic, "logprobs": True}
+    require(fleet.instances.values(), needs | {"forcing": sampling.thinking_budget is not None})
     return Setup(
         problems=problems,
         num_dropped=sum(mixture.dropped.values()),
@@ -117,6 +119,7 @@ def prepare(
             sampling=sampling,
             num_samples=recipe.samples_per_prompt,
             stop_ids=session.tokenizer.eos_ids,
+            closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
             seed=recipe.run.seed,
             step=0,
         ),

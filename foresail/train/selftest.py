@@ -72,7 +72,7 @@ def sample_sequences(
 ) -> list[TrainSequence]:
     """A few short responses, from the whole distribution: what the engine reports is then the policy's own."""
     limit = min(MAX_NEW_TOKENS, group_spec.sampling.max_new_tokens)
-    whole = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_new_tokens": limit}
+    whole = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_new_tokens": limit, "thinking_budget": None}
     spec = replace(group_spec, sampling=group_spec.sampling.model_copy(update=whole), num_samples=2)
     wanted = [request for group, entry in enumerate(problems) for request in requests(entry, spec, group)]
     with fleet.at_work():

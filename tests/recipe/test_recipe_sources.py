@@ -103,9 +103,9 @@ def test_conversations_may_be_a_path_a_table_or_several(tmp_path: Path) -> None:
         (ONE, ["data.grader=own"], 'data.grader: unknown grader "own"; use one of math, exact, qa, code'),
         (ONE, ["eval.source=x.jsonl", "eval.samples=-1"], "eval.samples must be at least 0, not -1"),
         (CHATS.replace('"d.jsonl"', "[]"), [], "data names no conversations; set data to a file"),
-        (CHATS, ["data.too_long=cut"], 'data.too_long must be one of error, drop, not "cut"'),
+        (CHATS, ["data.too_long=cut"], 'data.too_long must be one of error, drop, split, not "cut"'),
         (CHATS.replace('"d.jsonl"', "5"), [], "data must be a table ([data]), several ([[data]]) or text"),
-        (CHATS.replace('data = "d.jsonl"\n', ""), [], "data is missing; set it: conversations"),
+        (CHATS.replace('data = "d.jsonl"\n', ""), [], "data names no conversations; set data to a file"),
     ],
 )  # fmt: skip
 def test_mistakes_name_the_source(tmp_path: Path, text: str, overrides: list[str], said: str) -> None:

@@ -15,7 +15,9 @@ from foresail.rollout.native import NativeInstance
 from foresail.rollout.requirements import CHUNK, choose_chunk, require
 from foresail.rollout.stream import sample_all
 
-ALL = Capabilities(keyed_noise=True, parking=True, drafts=True, memory_lending=True, logprobs=True)
+ALL = Capabilities(
+    keyed_noise=True, parking=True, drafts=True, memory_lending=True, logprobs=True, forcing=True
+)
 
 
 class Foreign(NativeInstance):
@@ -55,6 +57,7 @@ def without(capability: str) -> Foreign:
         ("logprobs", "use another backend"),
         ("parking", r"leave rollout\.chunk_tokens unset"),
         ("drafts", r'set rollout\.drafts = "auto"'),
+        ("forcing", r"remove sampling\.thinking_budget"),
     ],
 )
 def test_what_is_needed_is_refused_by_name(capability: str, advice: str) -> None:

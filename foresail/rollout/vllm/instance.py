@@ -119,6 +119,7 @@ class VllmInstance:
         request = work.request if isinstance(work, Parked) else work
         check(request, self.shape, self.size.kv_tokens, 1)
         self.stop_strings.state(request.sampling.stop, ())  # refused here, if they cannot be found
+        assert request.sampling.thinking_budget is None, "refused by its capabilities"
         running = Running(dispatch)
         self.running[dispatch.spec.id] = running
         running.future = self.thread.begin(self._run(running, work))

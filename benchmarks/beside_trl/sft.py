@@ -1,0 +1,391 @@
+"""The SFT part of `vs_trl.py`: Foresail's SFT beside TRL's SFTTrainer, both on packed conversations.
+
+Losses: 50 steps in float32 from one checkpoint. Both sides get the same conversations in every step: TRL's in the
+order in which Foresail draws them, `batch_size` of them flattened into one sequence by its padding-free collator,
+which is also what its packing uses. Both take the mean over all learnt tokens of the step, AdamW with the same
+numbers, and a constant rate.
+
+Speed: TRL packs the conversations by best fit (`packing_strategy="bfd"`) into rows of `max_length`, one row at a
+time, as many as an update has; or, where that is faster, pads them. Foresail packs an update's conversations into
+micro-batches of as many tokens. Tokens are counted without padding.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+import torch
+from gpu_loads import SHAPES
+
+from beside_trl.load import NEVER, enlarge, randomise
+from beside_trl.process import HERE, SideFailed, replies
+from beside_trl.seconds import median_seconds
+from foresail.data.order import problem_at
+from foresail.data.reader import Reader
+from foresail.model.hf import empty_model, save_model
+from foresail.recipe import parts
+from foresail.recipe.dump import to_toml
+from foresail.recipe.sft import Sft
+from foresail.recipe.shape import ModelShape
+from foresail.recipe.sources import Conversations
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.tokenizer.train import train_bpe
+
+Rows = list[dict[str, list[int]]]  # ids and loss_mask of each conversation
+SMALL = ModelShape(
+    family="llama",
+    vocab_size=2048,
+    hidden_size=128,
+    intermediate_size=384,
+    num_layers=4,
+    num_heads=4,
+    num_kv_heads=2,
+    head_dim=32,
+    max_context=4096,
+)
+RATE, BETA2 = 1e-4, 0.95
+LIMIT = 5e-4  # of a loss's difference: three decimals
+
+
+@dataclass(frozen=True, kw_only=True)
+class SftLoad:
+    """`middle` is the median length of conversations, at most `max_length`; an update has `rows` packed rows."""
+
+    name: str
+    shape: ModelShape
+    device: Literal["cpu", "cuda"]
+    max_length: int
+    middle: int
+    rows: int
+
+    @property
+    def dtype(self) -> Literal["float32", "bfloat16"]:
+        return "bfloat16" if self.device == "cuda" else "float32"
+
+
+LOADS = {
+    load.name: load
+    for load in (
+        SftLoad(name="small", shape=SMALL, device="cpu", max_length=1024, middle=100, rows=4),
+        SftLoad(
+            name="smollm2-135m", shape=SHAPES["135M"], device="cuda", max_length=4096, middle=400, rows=8
+        ),
+        SftLoad(name="qwen2-1.5b", shape=SHAPES["1.5B"], device="cuda", max_length=4096, middle=400, rows=8),
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SftPlan:
+    """`modes` are TRL's ways to batch, `attentions` its ways to attend: each pair is tried, the fastest counts."""
+
+    peer_python: str
+    steps: int
+    rounds: int
+    seconds: float  # after which a process is killed
+    weights: str = "float32"
+    recompute: bool = False
+    modes: tuple[str, ...] = ("packed", "padded")
+    attentions: tuple[str, ...] = ("sdpa",)
+
+
+# Losses.
+
+
+def measure_losses(
+    device: Literal["cpu", "cuda"], peer_python: str, model: Path | None, *, steps: int, seconds: float
+) -> Iterator[dict[str, Any]]:
+    """Of a small random model, and of a real checkpoint where there is one."""
+    found: dict[str, Any] = {}
+    for name in ("small", "checkpoint") if model is not None and model.is_dir() else ("small",):
+        with tempfile.TemporaryDirectory() as folder:
+            checkpoint, batch_size = Path(folder) / "model", 8
+            if name == "small":
+                make_checkpoint(checkpoint, replace(LOADS["small"], device=device))
+                rows = random_rows(60, SMALL.vocab_size, middle=40, most=128)
+            else:
+                assert model is not None
+                checkpoint, batch_size = model.resolve(), 4
+                rows = word_problem_rows(checkpoint, 120)
+            found[name] = compare_losses(
+                Path(folder), checkpoint, rows, batch_size, device, peer_python, steps, seconds
+            )
+        print(describe_losses(name, found[name]), flush=True)
+        yield found
+
+
+def compare_losses(
+    folder: Path,
+    checkpoint: Path,
+    rows: Rows,
+    batch_size: int,
+    device: Literal["cpu", "cuda"],
+    peer_python: str,
+    steps: int,
+    seconds: float,
+) -> dict[str, Any]:
+    recipe = our_recipe(folder, checkpoint, device, "float32", batch_size=batch_size, steps=steps, most=4096)
+    ours = [line for line in ask_ours(folder / "ours", recipe, rows, seconds) if "loss" in line]
+    order = [rows[problem_at(position, len(rows), 0)] for position in range(steps * batch_size)]
+    request = their_request(checkpoint, device, steps=steps, weights="float32", attention="sdpa") | {
+        "bfloat16": False,
+        "reads_losses": True,
+    }
+    request["settings"] |= {
+        "padding_free": True,
+        "max_length": None,
+        "per_device_train_batch_size": batch_size,
+        "train_sampling_strategy": "sequential",
+        "shuffle_dataset": False,
+    }
+    lines = [*ask_peer(peer_python, folder / "theirs", request, order, seconds)]
+    theirs = [line for line in lines if "loss" in line]
+    versions: dict[str, str] = next((line["versions"] for line in lines if "versions" in line), {})
+    pairs = [(our["loss"], their["loss"]) for our, their in zip(ours, theirs, strict=False)]
+    differences = [abs(our - their) for our, their in pairs]
+    return {
+        "versions": versions,
+        "steps": len(pairs),
+        "first": pairs[0],
+        "last": pairs[-1],
+        "largest_difference": max(differences),
+        "same_tokens": all(
+            our["tokens"] == their["tokens"] for our, their in zip(ours, theirs, strict=False)
+        ),
+        "agrees": len(pairs) == steps and max(differences) < LIMIT,
+    }
+
+
+def describe_losses(name: str, found: dict[str, Any]) -> str:
+    return (
+        f"  losses, {name}: {found['steps']} steps, {found['first'][0]:.4f} to {found['last'][0]:.4f} (TRL "
+        f"{found['last'][1]:.4f}), largest difference {found['largest_difference']:.1e}, "
+        f"{'the same' if found['same_tokens'] else 'OTHER'} tokens"
+    )
+
+
+# Speed.
+
+
+def measure_speed(load: SftLoad, plan: SftPlan) -> dict[str, Any]:
+    print(
+        f"\nSFT, {load.name} on {load.device}: {load.shape.num_parameters / 1e6:.1f} M parameters, updates of "
+        f"{load.rows * load.max_length:,} tokens, conversations of {load.middle} (median) to {load.max_length}",
+        flush=True,
+    )
+    seen: dict[str, list[dict[str, Any]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Path(folder) / "model"
+        make_checkpoint(checkpoint, load)
+        count = 3 * (plan.steps + 2) * load.rows * load.max_length // load.middle
+        rows = random_rows(count, load.shape.vocab_size, middle=load.middle, most=load.max_length)
+        mean = sum(len(row["ids"]) for row in rows) / len(rows)
+        batch_size = round(load.rows * load.max_length / mean)
+        rows = rows[: batch_size * (plan.steps + 1)]
+        for number in range(plan.rounds):
+            for side in ("ours", *(f"{mode} {kind}" for mode in plan.modes for kind in plan.attentions)):
+                place = Path(folder) / f"{side.replace(' ', '-')}{number}"
+                counted = run_side(side, load, plan, place, checkpoint, rows, batch_size)
+                seen.setdefault(side, []).extend(counted)
+                print(f"  round {number + 1}  {describe(side, summarise(counted))}", flush=True)
+    figures: dict[str, Any] = {side: summarise(steps) for side, steps in seen.items()}
+    theirs = {side: found for side, found in figures.items() if side != "ours" and found}
+    if figures["ours"] and theirs:
+        # on a CPU by its own time, which a busy machine does not change
+        pace = "tokens_per_cpu_second" if load.device == "cpu" else "tokens_per_second"
+        best = max(theirs, key=lambda side: theirs[side][pace])
+        ratios = {
+            "ratio": figures["ours"]["tokens_per_second"] / theirs[best]["tokens_per_second"],
+            "cpu_ratio": figures["ours"]["tokens_per_cpu_second"] / theirs[best]["tokens_per_cpu_second"],
+            "memory_ratio": figures["ours"]["peak_gb"] / theirs[best]["peak_gb"],
+        }
+        print(f"  TRL's best: {best}; {', '.join(f'{k} {v:.2f}' for k, v in ratios.items())}", flush=True)
+        figures |= {"best": best, **ratios}
+    return figures | {"weights": plan.weights, "recompute": plan.recompute, "batch_size": batch_size}
+
+
+def run_side(
+    side: str, load: SftLoad, plan: SftPlan, folder: Path, checkpoint: Path, rows: Rows, batch_size: int
+) -> list[dict[str, Any]]:
+    """The steps after the warm-up, as far as they came within their time."""
+    if side == "ours":
+        recipe = our_recipe(
+            folder,
+            checkpoint,
+            load.device,
+            load.dtype,
+            batch_size=batch_size,
+            steps=plan.steps + 1,
+            most=load.max_length,
+            recompute=plan.recompute,
+        )
+        lines = ask_ours(folder, recipe, rows, plan.seconds)
+    else:
+        mode, attention = side.split()
+        request = their_request(
+            checkpoint,
+            load.device,
+            steps=plan.steps + 1,
+            weights=plan.weights if load.device == "cuda" else "float32",
+            attention=attention,
+            recompute=plan.recompute,
+        )
+        mean = sum(len(row["ids"]) for row in rows) / len(rows)
+        request["settings"] |= MODES[mode](load, max(1, round(load.max_length / mean)))
+        lines = ask_peer(plan.peer_python, folder, request, rows, plan.seconds)
+    found = []
+    try:
+        found = [line for line in lines if line.get("step", 1) > 1]
+    except SideFailed as failure:  # out of memory, say: the other sides still count
+        print(f"  {failure}", flush=True)
+    return found
+
+
+def packed(load: SftLoad, _: int) -> dict[str, Any]:
+    """One row at a time: with several, dense masks of all their tokens would be built."""
+    return {
+        "packing": True,
+        "packing_strategy": "bfd",
+        "max_length": load.max_length,
+        "per_device_train_batch_size": 1,
+        "gradient_accumulation_steps": load.rows,
+    }
+
+
+def padded(load: SftLoad, at_once: int) -> dict[str, Any]:
+    """As many conversations at a time as a packed row has, of like lengths, so that little is padded."""
+    return {
+        "max_length": load.max_length,
+        "per_device_train_batch_size": at_once,
+        "gradient_accumulation_steps": load.rows,
+        "train_sampling_strategy": "group_by_length",
+    }
+
+
+MODES = {"packed": packed, "padded": padded}
+
+
+def summarise(steps: list[dict[str, Any]]) -> dict[str, Any]:
+    if not steps:
+        return {}
+    figures = median_seconds(steps, ("step", "cpu"))
+    return figures | {
+        "steps": len(steps),
+        "tokens": median(step["tokens"] for step in steps),
+        "tokens_per_second": sum(s["tokens"] for s in steps) / sum(s["seconds"]["step"] for s in steps),
+        "tokens_per_cpu_second": sum(s["tokens"] for s in steps) / sum(s["seconds"]["cpu"] for s in steps),
+        "peak_gb": max(step["peak_gb"] for step in steps),
+    }
+
+
+def describe(side: str, found: dict[str, Any]) -> str:
+    name = "Foresail" if side == "ours" else f"TRL {side}"
+    if not found:
+        return f"{name:<18} no step came to its end"
+    return (
+        f"{name:<18}{found['step']:>8.3f} s a step of {found['tokens']:,.0f} tokens, "
+        f"{found['tokens_per_second']:,.0f} tokens/s, peak {found['peak_gb']:.2f} GB, {found['cpu']:.3f} s of CPU"
+    )
+
+
+# What both get.
+
+
+def make_checkpoint(folder: Path, load: SftLoad) -> None:
+    """Random weights, and a tokenizer as large as the vocabulary, which nobody uses but to load it."""
+    model = empty_model(load.shape, dtype=getattr(torch, load.dtype), device=load.device)
+    randomise(model)
+    save_model(model, folder)
+    enlarge(train_bpe(["0 1 2"], vocab_size=64, alphabet="seen"), load.shape.vocab_size).save(folder)
+    del model
+    if load.device == "cuda":
+        torch.cuda.empty_cache()  # the sides need the room
+
+
+def random_rows(count: int, vocab_size: int, *, middle: int, most: int) -> Rows:
+    """Lengths as conversations have them: many short ones, few long; two thirds of each are answer."""
+    draw = random.Random(0)
+    rows = []
+    for _ in range(count):
+        length = min(most, max(8, round(middle * draw.lognormvariate(0, 0.8))))
+        prompt = max(1, length // 3)
+        ids = [draw.randrange(vocab_size) for _ in range(length)]
+        rows.append({"ids": ids, "loss_mask": [0] * prompt + [1] * (length - prompt)})
+    return rows
+
+
+def word_problem_rows(checkpoint: Path, count: int) -> Rows:
+    reader = Reader(Tokenizer.load(checkpoint))
+    found = reader.conversations(Conversations(source=f"word-problems:count={count}"))
+    return [{"ids": sequence.ids, "loss_mask": sequence.loss_mask} for sequence in found]
+
+
+def our_recipe(
+    folder: Path,
+    checkpoint: Path,
+    device: Literal["cpu", "cuda"],
+    dtype: Literal["float32", "bfloat16"],
+    *,
+    batch_size: int,
+    steps: int,
+    most: int,
+    recompute: bool = False,
+) -> Sft:
+    return Sft(
+        run=parts.Run(name="run", root=str(folder / "runs"), device=device),
+        model=parts.Model(path=str(checkpoint), dtype=dtype),
+        data=(Conversations(source="conversations.jsonl"),),
+        steps=steps,
+        batch_size=batch_size,
+        max_length=most,
+        micro_batch_tokens=most,
+        recompute=recompute,
+        optimizer=parts.Optimizer(lr=RATE, beta2=BETA2),
+        checkpoints=parts.Checkpoints(every=NEVER),
+    )
+
+
+def their_request(
+    checkpoint: Path, device: str, *, steps: int, weights: str, attention: str, recompute: bool = False
+) -> dict[str, Any]:
+    settings = {
+        "learning_rate": RATE,
+        "lr_scheduler_type": "constant",
+        "adam_beta2": BETA2,
+        "weight_decay": 0.0,
+    }
+    return {
+        "checkpoint": str(checkpoint),
+        "device": device,
+        "steps": steps,
+        "weights": weights,
+        "bfloat16": device == "cuda",
+        "attention": attention,
+        "recompute": recompute,
+        "reads_losses": False,
+        "settings": settings,
+    }
+
+
+def ask_ours(folder: Path, recipe: Sft, rows: Rows, seconds: float) -> Iterator[dict[str, Any]]:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "recipe.toml").write_text(to_toml(recipe))
+    (folder / "conversations.json").write_text(json.dumps(rows))
+    yield from replies([sys.executable, str(HERE / "sft_ours.py"), str(folder)], folder / "ours.log", seconds)
+
+
+def ask_peer(
+    python: str, folder: Path, request: dict[str, Any], rows: Rows, seconds: float
+) -> Iterator[dict[str, Any]]:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "request.json").write_text(json.dumps(request))
+    (folder / "conversations.json").write_text(json.dumps(rows))
+    yield from replies([python, str(HERE / "sft_peer.py"), str(folder)], folder / "trl.log", seconds)

@@ -1,0 +1,78 @@
+"""Foresail's side of the SFT part of `vs_trl.py`: FOLDER/recipe.toml and conversations.json in, lines of JSON out.
+
+    python sft_ours.py FOLDER
+
+What `foresail sft` does, timed; the conversations come as token ids, so that both sides learn from the same ones.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from foresail.data.reader import Reader
+from foresail.recipe.load import load_recipe
+from foresail.recipe.sft import Sft
+from foresail.records import TrainSequence
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train.checkpoint import Progress
+from foresail.train.session import Session
+from foresail.train.sft import run_sft
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    recipe = load_recipe(folder / "recipe.toml")
+    assert isinstance(recipe, Sft) and recipe.model.path is not None
+    reader = Reader(Tokenizer.load(recipe.model.path))
+    (source,) = recipe.data
+    key = (source.source, source.limit, source.roles, source.turns)
+    reader.read_conversations[key] = [
+        TrainSequence(name=f"conversation {number}", **row)
+        for number, row in enumerate(json.loads((folder / "conversations.json").read_text()), start=1)
+    ]
+    say(versions={"torch": torch.__version__})
+    report_steps()
+    run_sft(recipe, reader=reader)
+
+
+def report_steps() -> None:
+    """A line at the end of every step, as TRL's side has them."""
+    end_step, cpu = Session.end_step, time.process_time()
+
+    def end_and_report(self: Session, progress: Progress, metrics: Mapping[str, Any]) -> None:
+        nonlocal cpu
+        end_step(self, progress, metrics)
+        now = time.process_time()
+        say(
+            step=progress.step,
+            loss=metrics["train/loss"],
+            tokens=metrics["train/tokens"],
+            seconds={"step": metrics["timing_s/step"], "cpu": now - cpu},
+            peak_gb=peak_gb(),
+        )
+        cpu = now
+
+    Session.end_step = end_and_report  # type: ignore[method-assign]
+
+
+def peak_gb() -> float:
+    """Of the card, or of the process where there is none."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated() / 1e9
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def say(**figures: Any) -> None:
+    print(json.dumps(figures), flush=True)
+
+
+if __name__ == "__main__":
+    main()
