@@ -56,7 +56,7 @@ def look_at_problems(
         yield from look_at_grading(key, of_source, reward, None if reader is None else reader.tokenizer)
 
 
-def look_at_budget(recipe: Rl, reader: Reader) -> Iterator[Finding]:
+def look_at_budget(recipe: RolloutStage, reader: Reader) -> Iterator[Finding]:
     """What closes thinking, in tokens, and whether prompts ever lead to any."""
     budget, end = recipe.sampling.thinking_budget, recipe.sampling.thinking_end
     if budget is None or reader.tokenizer.chat is None:

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from foresail.data.conversations import to_role, to_turns
-from foresail.data.rows import Row, excerpt, name_columns, read_rows, to_messages
+from foresail.data.messages import to_messages
+from foresail.data.rows import Row, excerpt, name_columns, read_rows
 from foresail.records import Message, PreferencePair, Role
 
 Messages = tuple[Message, ...]
