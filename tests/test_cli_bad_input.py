@@ -74,7 +74,7 @@ def test_an_unknown_stage_in_a_recipe(desk: Desk) -> None:
     (desk.folder / "other.toml").write_text(text)
     for command in ("check", "rl", "sft"):
         message = desk.refused(command, "other.toml")
-        assert_all_in(message, 'there is no stage "rlhf"', '"sft" or "rl"', 'is stage = "rl"')
+        assert_all_in(message, 'there is no stage "rlhf"', '"dpo" or "rl"', 'is stage = "rl"')
 
 
 def test_an_unknown_stage_as_a_command(desk: Desk) -> None:
@@ -82,7 +82,7 @@ def test_an_unknown_stage_as_a_command(desk: Desk) -> None:
     assert finished.code == 2
     assert_all_in(finished.err, "No such command 'trian'", "foresail --help")
     assert_all_in(desk.refused("cpt", "rl.toml"), "there is no command cpt", 'stage = "pretrain"')
-    assert_all_in(desk.refused("dpo", "rl.toml"), "there is no command dpo", "no training on preferences")
+    assert_all_in(desk.refused("kto", "rl.toml"), "there is no command kto", 'stage = "dpo" has loss.kind')
 
 
 def test_a_recipe_of_another_stage(desk: Desk) -> None:
