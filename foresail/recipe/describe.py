@@ -76,7 +76,7 @@ def file_lines(found: Preflight) -> Iterator[str]:
     yield "  recipe.toml         every value used"
     yield "  metrics.jsonl       a record every step; tensorboard/ the same"
     yield "  timeline.jsonl      what ran when"
-    yield from (f"  {name:<20}{content}" for name, content in recipe.files().items())
+    yield from (f"  {name:<19} {content}" for name, content in recipe.files().items())
     each = gigabytes(found.checkpoint.whole) if found.checkpoint is not None else "unknown size"
     often = "every step" if every == 1 else f"every {every} steps"
     keep, resumable = recipe.checkpoints.keep, recipe.checkpoints.resumable

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from foresail.recipe import parts
+from foresail.recipe.batches import Batches, count_batches
 from foresail.recipe.cluster import Cluster, rank_mistakes, training_mistakes
 from foresail.recipe.critic import second_model_refusals
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory
@@ -99,6 +100,16 @@ class Dpo(Stage):
                 "on several ranks the model below low-rank pairs cannot be computed beside them; set "
                 "reference.kept = true, or reference.path, or cluster.ranks = 1"
             )
+
+    def count_batches(self) -> Batches:
+        """A pair is a prompt with two samples."""
+        return count_batches(
+            steps=self.steps,
+            prompts=self.batch_size,
+            samples=self.samples_per_step,
+            max_length=self.max_length,
+            micro_batch_tokens=self.packed_tokens,
+        )
 
     def sources(self) -> dict[str, str]:
         tables = (*named("data", self.data), *named("eval", self.eval))
