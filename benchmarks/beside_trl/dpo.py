@@ -1,7 +1,7 @@
 """The part dpo of `vs_trl.py`: losses of preference pairs, then seconds a step, peak memory and losses of runs.
 
 Both sides train the same checkpoint on the same tokens in the same order, with as many pairs in an update and about
-as many at once. Rounds alternate, each side in a process of its own; the first step of every process does not count.
+as many at once. Rounds alternate, each side in a process of its own; the first step of each does not count.
 TRL pads: its setting for batches without padding does nothing in 1.16, and it has no shared prompts.
 """
 

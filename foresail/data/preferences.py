@@ -99,15 +99,16 @@ def from_prompt(row: Row) -> Split:
     repeated = [bool(answer) and answer[0].role != "assistant" for answer in (chosen, rejected)]
     if not any(repeated):
         return prompt, chosen, rejected
+    both, *answers = split_messages(chosen, rejected)
+    is_last_turn = isinstance(row.columns["prompt"], str) and both[-len(prompt) :] == prompt
+    if is_last_turn:  # of a longer dialogue, or behind a system message
+        return both, answers[0], answers[1]
     if chosen[: len(prompt)] == prompt == rejected[: len(prompt)]:
         return prompt, chosen[len(prompt) :], rejected[len(prompt) :]
-    both, *answers = split_messages(chosen, rejected)
-    if both[-len(prompt) :] != prompt:  # a system message may stand before it
-        raise ValueError(
-            f"{row.place}: chosen and rejected begin with other messages than prompt, or with other ones each; let "
-            "them hold the answers only, or drop the column prompt"
-        )
-    return both, answers[0], answers[1]
+    raise ValueError(
+        f"{row.place}: chosen and rejected begin with other messages than prompt, or with other ones each; let "
+        "them hold the answers only, or drop the column prompt"
+    )
 
 
 def from_conversations(row: Row) -> Split:

@@ -16,6 +16,7 @@ from torch import Tensor
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.batch_losses import KINDS, sft_loss
+from foresail.algorithms.preference_losses import preference_loss
 from foresail.model.adapters import Adapters
 from foresail.model.decoder import Decoder
 from foresail.model.lora import add_pairs
@@ -23,12 +24,14 @@ from foresail.model.router import CHOSEN_EXPERTS
 from foresail.model.shards import local, shard
 from foresail.recipe.parts import Critic as CriticSettings
 from foresail.recipe.parts import Lora, Loss, Optimizer
-from foresail.records import Group, Problem, Sample, TrainSequence, Verdict
+from foresail.recipe.preferences import PreferenceLoss
+from foresail.records import Group, Problem, Sample, TrainPair, TrainSequence, Verdict
 from foresail.train.critic import Critic
 from foresail.train.dealing import pack_share
 from foresail.train.gradients import GradientSums
 from foresail.train.learner import Learner
 from foresail.train.mtp import MtpLoss
+from foresail.train.pair_dealing import pack_pair_share
 from foresail.train.policy_update import add_logprobs, batch_loss
 from foresail.train.scoring import score_sequences
 from foresail.train.step import LossOfBatch, NonFiniteLoss, token_loss, train_step
@@ -183,6 +186,25 @@ def sft_update(world: World, **model: bool) -> Found:
     return find(world, make_model(world, **model), batches, partial(token_loss, loss=sft_loss))
 
 
+def pair_update(world: World, loss: PreferenceLoss, *, pairs: int = 5, **model: bool) -> Found:
+    """Of preference pairs, some answers without a prompt that both share."""
+    numbers = random.Random(11)
+
+    def sequence(prompt: list[int]) -> TrainSequence:
+        one = sample(numbers, prompt, numbers.randint(1, 9))
+        return TrainSequence(ids=one.ids, loss_mask=one.loss_mask)
+
+    made = []
+    for number in range(pairs):
+        prompt = [numbers.randrange(VOCABULARY) for _ in range(numbers.randint(1, 8))]
+        other = [*prompt] if number % 3 else [(prompt[0] + 1) % VOCABULARY, *prompt[1:]]
+        refs = (numbers.uniform(-20, -5), numbers.uniform(-20, -5))
+        made.append(TrainPair(chosen=sequence(prompt), rejected=sequence(other), ref_logprobs=refs))
+    batches = [*pack_pair_share(made, world, max_tokens=40, device=CPU)]
+    measured = partial(token_loss, loss=partial(preference_loss, settings=loss))
+    return find(world, make_model(world, **model), batches, measured)
+
+
 def mtp_update(world: World) -> Found:
     """Of two MTP layers beside the model; without the figures that look at some tokens of a micro-batch."""
     sequences = small_sequences()
@@ -268,6 +290,10 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
         "replayed experts",
         partial(policy_update, groups=2, samples=2, experts=True, replay=True, recompute=True),
     )
+    settings = PreferenceLoss(beta=0.3, label_smoothing=0.1, sft_weight=0.5)
+    yield "pairs sigmoid", partial(pair_update, loss=settings)
+    yield "pairs ipo", partial(pair_update, loss=PreferenceLoss(kind="ipo"), lora=True)
+    yield "one pair, experts", partial(pair_update, loss=PreferenceLoss(), pairs=1, experts=True)
     yield "MTP", mtp_update
     yield "critic", partial(critic_update, kind="model")
     yield "critic's head", partial(critic_update, kind="head")
@@ -302,6 +328,8 @@ def shared_cases(size: int) -> list[str]:
             "KL",
             "SFT with pairs",
             "SFT with experts",
+            "pairs sigmoid",
+            "one pair, experts",
             "replayed experts",
             "critic",
             "one sample",
