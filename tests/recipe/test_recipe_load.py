@@ -8,6 +8,7 @@ import pytest
 from foresail.recipe.elsewhere import KEYS, NAMES, VALUES
 from foresail.recipe.keys import known_keys, nearest
 from foresail.recipe.load import RecipeError, load_recipe
+from foresail.recipe.reward_model import RewardModel
 from foresail.recipe.rl import Rl
 from foresail.recipe.sft import Sft
 from foresail.recipe.stage import Stage
@@ -144,7 +145,7 @@ def test_empty_unknown_table_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_names_from_elsewhere_lead_to_real_keys() -> None:
-    known = {key for stage in (Rl, Sft) for key, _ in known_keys(stage)}
+    known = {key for stage in (Rl, Sft, RewardModel) for key, _ in known_keys(stage)}
     assert set(NAMES.values()) <= known
     assert not set(NAMES) & known
     assert not set(NAMES) & set(KEYS)
@@ -294,15 +295,13 @@ def test_shape_mistakes_keep_their_key(tmp_path: Path) -> None:
 
 
 def test_missing_and_unknown_stage(tmp_path: Path) -> None:
-    assert 'stage is missing; put stage = "pretrain", "sft" or "rl" at the top' in refuse(
-        tmp_path, "steps = 3\n"
-    )
+    *first, last = (f'"{stage}"' for stage in STAGES)
+    every = f"{', '.join(first)} or {last}"
+    assert f"stage is missing; put stage = {every} at the top" in refuse(tmp_path, "steps = 3\n")
     message = refuse(tmp_path, 'stage = "sftt"\n', "oops")
-    assert (
-        'there is no stage "sftt"; the stages are "pretrain", "sft" or "rl"; did you mean "sft"?' in message
-    )
+    assert f'there is no stage "sftt"; the stages are {every}; did you mean "sft"?' in message
     assert "'oops' is not of the form key=value" in message
-    assert set(STAGES) == {"pretrain", "sft", "rl"}
+    assert set(STAGES) >= {"pretrain", "sft", "reward-model", "rl"}
 
 
 def test_stage_of_a_wrong_type(tmp_path: Path) -> None:
