@@ -27,7 +27,7 @@ from foresail.recipe.stage import Stage
 
 
 class Dpo(Stage):
-    """Preference optimisation on pairs that are there: DPO, IPO, SimPO and their kin."""
+    """Preference optimisation (DPO) on pairs of a better and a worse answer."""
 
     unit: ClassVar[str] = "answers"
 

@@ -53,6 +53,7 @@ NAMES = {
     "moe_aux_loss_coeff": "router.balance",
     "moe_router_bias_update_rate": "router.correction_rate",
     "moe_z_loss_coeff": "router.z",
+    "dpo_label_smoothing": "loss.label_smoothing",
     "lr_scheduler_type": "optimizer.schedule",
     "lr_warmup_steps": "optimizer.warmup",
     "max_actor_ckpt_to_keep": "checkpoints.keep",
@@ -82,6 +83,9 @@ NAMES = {
     "ppo_max_token_len_per_gpu": "micro_batch_tokens",
     "pretrain": "model.path",
     "project_name": "run.wandb",
+    "pref_beta": "loss.beta",
+    "pref_ftx": "loss.sft_weight",
+    "precompute_ref_log_probs": "reference.kept",
     "prompt_data": "data.source",
     "prompt_max_len": "max_prompt_tokens",
     "center_rewards_coefficient": "center",
@@ -90,6 +94,8 @@ NAMES = {
     "reward_funcs": "reward.grader",
     "reward_model_path": "reward.model.path",
     "reward_weights": "reward.terms",
+    "ref_model": "reference.path",
+    "ref_pretrain": "reference.path",
     "ring_attn_size": "cluster.context",
     "rollout_batch_size": "prompts_per_step",
     "rollout_is_threshold": "loss.importance_cap",
@@ -101,6 +107,8 @@ NAMES = {
     "system_prompt": "data.system",
     "target_modules": "lora.targets",
     "test_freq": "eval_every",
+    "rpo_alpha": "loss.sft_weight",
+    "simpo_gamma": "loss.gamma",
     "tis_imp_ratio_cap": "loss.importance_cap",
     "torch_dtype": "model.dtype",
     "total_training_steps": "steps",
@@ -181,7 +189,8 @@ KEYS = {
     "loss_mode": '"vanilla" is loss.kind = "clip"; "gspo" and "cispo" are values of loss.kind as well',
     "loss_type": (
         'of TRL\'s values "grpo" is loss.aggregation = "seq-mean-token-mean", "dapo" and "bnpo" are "token-mean", '
-        '"dr_grpo" is "constant"; "cispo" is loss.kind = "cispo"'
+        '"dr_grpo" is "constant"; "cispo" is loss.kind = "cispo"; those of DPOTrainer ("sigmoid", "ipo", "hinge", '
+        '"robust", "sigmoid_norm") are loss.kind of stage = "dpo"'
     ),
     "mask_truncated_completions": "a response cut at the limit counts as it is graded; see reward.overlong_buffer",
     "micro_train_batch_size": MICRO_BATCHES,
@@ -272,13 +281,14 @@ ALGORITHMS = {
     "reinforce_plus_plus_baseline": REINFORCE,
     "rloo": RLOO,
 }
-PREFERENCES = (
-    "there is no training on preferences (chosen and rejected) here: imitate the chosen answers with sft, or bring \
-a reward and use rl"
+NO_SUCH_PREFERENCES = (
+    'of losses on preferences stage = "dpo" has loss.kind = "sigmoid", "sigmoid_norm", "ipo", "hinge", "robust" '
+    'and "simpo"; loss.sft_weight adds a term that imitates the chosen answers'
 )
 STAGES = {
     **{name: f'that is stage = "rl": {sentence}' for name, sentence in ALGORITHMS.items()},
-    **dict.fromkeys(("dpo", "ipo", "kto", "orpo", "simpo"), PREFERENCES),
+    **{name: f'that is stage = "dpo" with loss.kind = "{name}"' for name in ("ipo", "simpo")},
+    **dict.fromkeys(("cpo", "kto", "orpo"), NO_SUCH_PREFERENCES),
     **dict.fromkeys(
         ("rm", "reward", "reward_model", "reward_modeling"),
         'a reward model is trained by stage = "reward-model"',

@@ -67,10 +67,11 @@ def test_keys_of_its_tables_are_on_the_page(stage):
         if not isinstance(field.default, BaseModel):
             continue
         for name, default, text in plain_keys(type(field.default)):
-            row = next((line for line in PAGE.splitlines() if line.startswith(f"| `{table}.{name}` |")), None)
+            rows = [line for line in PAGE.splitlines() if line.startswith(f"| `{table}.{name}` |")]
+            row = next((line for line in rows if text in line), None)  # a table's keys may differ by stage
             if (table, name) == ("run", "name"):
                 continue  # the stage's own name
-            if row is None or text not in row:
+            if row is None:
                 wrong.append(f"{table}.{name}")
             elif stage == "rl" and isinstance(default, bool | int | str) and default is not PydanticUndefined:
                 of_stage = getattr(field.default, name)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from foresail.recipe.dpo import Dpo
 from foresail.recipe.elsewhere import KEYS, NAMES, VALUES
 from foresail.recipe.keys import known_keys, nearest
 from foresail.recipe.load import RecipeError, load_recipe
@@ -145,7 +146,7 @@ def test_empty_unknown_table_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_names_from_elsewhere_lead_to_real_keys() -> None:
-    known = {key for stage in (Rl, Sft, RewardModel) for key, _ in known_keys(stage)}
+    known = {key for stage in (Rl, Sft, Dpo, RewardModel) for key, _ in known_keys(stage)}
     assert set(NAMES.values()) <= known
     assert not set(NAMES) & known
     assert not set(NAMES) & set(KEYS)
@@ -158,6 +159,8 @@ def test_names_from_elsewhere_lead_to_real_keys() -> None:
     # SFT has no samples per prompt: the nearest key must be one of its own.
     sft = [key for key, _ in known_keys(Sft)]
     assert nearest("num_generations", sft) is None
+    # TRL's beta is the weight of the KL term in GRPO and the loss's own in DPO
+    assert nearest("beta", [key for key, _ in known_keys(Dpo)]) == "loss.beta"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,7 @@ def test_names_from_elsewhere_lead_to_real_keys() -> None:
         ("loss.kind=PPO", 'advantage.kind = "gae" with a [critic]'),
         ("advantage.kind=gspo", 'loss.kind = "gspo"'),
         ("model.dtype=bf16", 'write "bfloat16"'),
-        ("stage=dpo", "no training on preferences"),
+        ("stage=ipo", 'that is stage = "dpo" with loss.kind = "ipo"'),
         ("stage=grpo", 'that is stage = "rl"'),
         ("shuffle=true", "the order follows from run.seed"),
         ("cosine=1", "docs/recipe-keys.md lists all"),  # not reward.code, which is spelled alike

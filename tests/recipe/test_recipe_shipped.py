@@ -22,7 +22,7 @@ def test_the_recipes_are_there() -> None:
     assert names >= {
         "rl-arithmetic", "sft-example", "grpo-gsm8k-smollm2", "dapo", "dr-grpo", "gspo",
         "cispo", "rloo", "reinforce++", "ppo", "compass-thinker", "mimo", "pretrain-compass-v2", "pretrain-mimo",
-        "pretrain-small",
+        "pretrain-small", "dpo-example",
     }  # fmt: skip
 
 
