@@ -33,6 +33,7 @@ KEY_METRICS = (
     KeyMetric(label="loss", names=("train/loss",), format=".3f"),
     KeyMetric(label="reward", names=("critic/rewards/mean", "critic/score/mean"), format=".2f"),
     KeyMetric(label="accuracy", names=(ACCURACY,), format=".2f"),
+    KeyMetric(label="pairs right", names=("rewards/accuracies",), format=".2f"),
     KeyMetric(label="length", names=("response_length/mean",), format=".1f"),
     KeyMetric(label="entropy", names=("actor/entropy",), format=".2f"),
     KeyMetric(label="lr", names=("train/lr",), format=".1e"),

@@ -17,6 +17,7 @@ from tiny_world import write_lines
 import foresail
 from foresail.check.look import look
 from foresail.data.preferences import load_pairs
+from foresail.recipe.cluster import Cluster
 from foresail.recipe.dpo import Dpo
 from foresail.recipe.load import RecipeError
 from foresail.recipe.parts import Checkpoints, Lora, Model, Optimizer
@@ -178,6 +179,15 @@ def test_a_longer_run_scores_what_is_missing_and_notices_another_reference(
     shutil.copytree(tiny_checkpoint, start)
     outcome = run_dpo(longer, resume=True)  # type: ignore[arg-type]
     assert losses(outcome)[:3] == pytest.approx(losses(kept_run)[:3], rel=1e-4)
+
+
+def test_two_ranks_learn_what_one_process_learns(make: Make, kept_run: Outcome, forked_workers: None) -> None:
+    outcome = run_dpo(make("ranks", cluster=Cluster(ranks=2)))
+    assert losses(outcome) == pytest.approx(losses(kept_run), rel=1e-4)
+    kept = load_file(kept_run.run / "reference.safetensors")["logprobs"]
+    assert len(kept) == len(load_file(outcome.run / "reference.safetensors")["logprobs"]) + 10, (
+        "held-out pairs"
+    )
 
 
 def test_what_teaches_nothing_is_counted(make: Make, pair_file: Path, tmp_path: Path) -> None:
