@@ -1,6 +1,6 @@
 """Reward models at lab scale: trained on right and wrong answers to word problems, do they find the right of 16?
 
-    python benchmarks/reward_model.py --size tiny --device cpu             # two minutes on a CPU
+    python benchmarks/reward_model.py --size tiny --device cpu             # a minute: shows that it runs
     python benchmarks/reward_model.py --size lab --device cuda --seeds 3   # an H200
 
 For every seed: a policy from scratch learns from few worked problems (or `--policy` names one), answers many
@@ -18,7 +18,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from statistics import fmean
@@ -37,7 +37,7 @@ from foresail.recipe.reward import LearnedReward
 from foresail.recipe.reward_model import RewardModel
 from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import HeldOutPreferences
+from foresail.recipe.sources import Conversations, HeldOutPreferences, Preferences
 from foresail.records import Problem, single_turn
 from foresail.rewards.learned import open_scorer
 from foresail.tokenizer.train import train_bpe
@@ -72,13 +72,13 @@ class Size:
 
 
 SIZES = {
-    "tiny": Size(
-        width=96, layers=3, shown=1500, sft_steps=250, asked=800, answers=8, pairs=3, reward_steps=120,
-        held_out=100, samples=16, batch=32, sft_rate=3e-3, reward_rate=1e-3,
+    "tiny": Size(  # shows that it runs: far too little to learn arithmetic from
+        width=64, layers=2, shown=300, sft_steps=100, asked=100, answers=16, pairs=4, reward_steps=20,
+        held_out=20, samples=16, batch=32, sft_rate=3e-3, reward_rate=1e-3,
     ),
     "lab": Size(
-        width=384, layers=6, shown=3000, sft_steps=400, asked=8000, answers=16, pairs=4, reward_steps=400,
-        held_out=500, samples=64, batch=128,
+        width=384, layers=6, shown=3000, sft_steps=400, asked=12000, answers=12, pairs=5, reward_steps=600,
+        held_out=400, samples=64, batch=128,
     ),
 }  # fmt: skip
 
@@ -116,13 +116,13 @@ def read_options() -> argparse.Namespace:
         default="train",
         help="of the held-out problems; test: sentences and numbers that nobody has seen",
     )
-    parser.add_argument("--reward-steps", type=int, help="of each reward model; default: the size's")
+    parser.add_argument("--set", nargs="+", default=(), metavar="KEY=NUMBER", help="of the size: asked=8000")
     parser.add_argument("--output", type=Path, default=Path("runs/reward-model-lab"))
     return parser.parse_args()
 
 
 def measure(options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    size, folder = SIZES[options.size], options.output / f"{options.size}-{seed}"
+    size, folder = changed(SIZES[options.size], options.set), options.output / f"{options.size}-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
     shown, asked, held_out = split_problems(size, options.split, seed)
     watch = Watch()
@@ -133,9 +133,8 @@ def measure(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     write_rows(folder / "pairs.jsonl", pairs)
     write_rows(folder / "held_out_pairs.jsonl", kept)
     watch.lap("answers")
-    steps = options.reward_steps or size.reward_steps
     models = {
-        f"model {number}": train_reward_model(size, folder, policy, number, steps, options.device)
+        f"model {number}": train_reward_model(size, folder, policy, number, options.device)
         for number in range(MODELS)
     }
     watch.lap("reward models")
@@ -158,6 +157,12 @@ def measure(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     return summarise(figures, seed=seed, num_pairs=len(pairs), seconds=watch.laps)
 
 
+def changed(size: Size, changes: Sequence[str]) -> Size:
+    """changed(size, ["asked=8000"])"""
+    given = (change.split("=") for change in changes)
+    return replace(size, **{key: type(getattr(size, key))(float(value)) for key, value in given})
+
+
 class Watch:
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
@@ -177,7 +182,7 @@ def split_problems(size: Size, split: str, seed: int) -> tuple[list[Problem], li
     return shown, asked, every[size.shown + size.asked :]
 
 
-def train_policy(size: Size, folder: Path, shown: Sequence[Problem], device: str, seed: int) -> Path:
+def train_policy(size: Size, folder: Path, shown: Sequence[Problem], device: Any, seed: int) -> Path:
     done = folder / "sft" / "checkpoints" / f"step_{size.sft_steps}"
     if done.is_dir():
         return done
@@ -189,7 +194,7 @@ def train_policy(size: Size, folder: Path, shown: Sequence[Problem], device: str
     recipe = Sft(
         run=parts.Run(name="sft", root=str(folder), device=device, seed=seed),
         model=parts.Model(shape=shape_of(size, tokenizer.vocab_size), tokenizer=str(folder / "tokenizer")),
-        data=str(folder / "sft.jsonl"),
+        data=(Conversations(source=str(folder / "sft.jsonl")),),
         steps=size.sft_steps,
         batch_size=size.batch,
         max_length=MAX_LENGTH,
@@ -251,15 +256,15 @@ def make_pairs(
     return pairs
 
 
-def train_reward_model(size: Size, folder: Path, policy: Path, seed: int, steps: int, device: str) -> Path:
-    name = f"reward-model-{seed}"
+def train_reward_model(size: Size, folder: Path, policy: Path, seed: int, device: Any) -> Path:
+    name, steps = f"reward-model-{seed}", size.reward_steps
     done = folder / name / "checkpoints" / f"step_{steps}"
     if done.is_dir():
         return done
     recipe = RewardModel(
         run=parts.Run(name=name, root=str(folder), device=device, seed=seed),
         model=parts.Model(path=str(policy)),
-        data=str(folder / "pairs.jsonl"),
+        data=(Preferences(source=str(folder / "pairs.jsonl")),),
         eval_every=0,
         steps=steps,
         batch_size=size.batch,

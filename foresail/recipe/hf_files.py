@@ -126,7 +126,7 @@ class ModelConfig(HfFile):
     eos_token_id: TokenIds = ()
     pad_token_id: int | None = None
     architectures: list[str] | None = None
-    id2label: dict[str, Any] | None = None  # a reward model's, and the next one
+    id2label: dict[Any, Any] | None = None  # a reward model's, and the next one
     num_labels: int | None = None
 
 

@@ -27,7 +27,7 @@ from foresail.recipe.stage import Stage
 
 
 class RewardModel(Stage):
-    """A model that scores answers, learnt from preference pairs."""
+    """A reward model from preference pairs."""
 
     unit: ClassVar[str] = "answers"
     scores: ClassVar[bool] = True

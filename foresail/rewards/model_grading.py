@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -181,7 +181,7 @@ def own_stream(device: torch.device) -> AbstractContextManager[Any]:
     return torch.cuda.stream(torch.cuda.Stream(device)) if device.type == "cuda" else nullcontext()
 
 
-def joined(parts: Sequence[Future[Verdict]], join: Any) -> Future[Verdict]:
+def joined(parts: Sequence[Future[Verdict]], join: Callable[[list[Verdict]], Verdict]) -> Future[Verdict]:
     """Done when all are. Cancelled, it takes them with it."""
     own: Future[Verdict] = Future()
     left, lock = [len(parts)], threading.Lock()

@@ -60,14 +60,18 @@ def same_teacher(progress: Progress, path: str, teacher: Decoder) -> Progress:
 
 
 def same_rewards(
-    progress: Progress, functions: Iterable[Function], models: Mapping[str, str], *, may_change: bool
+    progress: Progress,
+    functions: Iterable[Function],
+    models: Mapping[str, str] | None = None,
+    *,
+    may_change: bool,
 ) -> tuple[Progress, list[str]]:
     """The files of reward functions, and the fingerprints of reward models by their paths; with `may_change` those
     that changed are given back, not refused.
     """
     files = {file for function in functions if (file := file_of(function)) is not None}
     now = {str(file): hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in sorted(files)}
-    now |= models
+    now |= models or {}
     changed = [file for file in now if progress.rewards.get(file, now[file]) != now[file]]
     if changed and not may_change:
         raise ValueError(

@@ -131,5 +131,5 @@ def test_the_import_brings_neither_torch_nor_pydantic() -> None:
 
 
 def test_an_unknown_name() -> None:
-    with pytest.raises(AttributeError, match="foresail has no ppo; it has Result, distill, dpo, evaluate"):
+    with pytest.raises(AttributeError, match=r"foresail has no ppo; it has Result, .*evaluate"):
         _ = foresail.ppo

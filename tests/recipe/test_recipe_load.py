@@ -9,6 +9,7 @@ from foresail.recipe.dpo import Dpo
 from foresail.recipe.elsewhere import KEYS, NAMES, VALUES
 from foresail.recipe.keys import known_keys, nearest
 from foresail.recipe.load import RecipeError, load_recipe
+from foresail.recipe.reward_model import RewardModel
 from foresail.recipe.rl import Rl
 from foresail.recipe.sft import Sft
 from foresail.recipe.stage import Stage
@@ -145,7 +146,7 @@ def test_empty_unknown_table_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_names_from_elsewhere_lead_to_real_keys() -> None:
-    known = {key for stage in (Rl, Sft, Dpo) for key, _ in known_keys(stage)}
+    known = {key for stage in (Rl, Sft, Dpo, RewardModel) for key, _ in known_keys(stage)}
     assert set(NAMES.values()) <= known
     assert not set(NAMES) & known
     assert not set(NAMES) & set(KEYS)
