@@ -81,7 +81,7 @@ def measure(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     grpo = smooth(curve(run_once(lab.grpo("grpo", start)).run, size.samples))
     shared: dict[str, Any] = {
         "samples_per_prompt": 1,
-        "prompts_per_step": size.prompts,
+        "prompts_per_step": max(size.prompts, size.prompts * size.samples // 8),  # a quarter of GRPO's in all
         "steps": 2 * size.steps,
     }
     teacher_accuracy = greedy_accuracy(lab, teacher, folder / "teacher-measured")
