@@ -35,9 +35,11 @@ def main() -> None:
     found = [measure(options, seed) for seed in range(options.first_seed, options.first_seed + options.seeds)]
     means = {arm: round(fmean(seed["accuracy"][arm] for seed in found), 4) for arm in found[0]["accuracy"]}
     online = max(means["online"], means["online-renewed"])
+    start = fmean(seed["start"] for seed in found)
     bars = {
         "online over offline": online > means["offline"],
         "online near GRPO": online > means["grpo"] - 0.03,
+        "GRPO gained 5 points": means["grpo"] >= start + 0.05,
     }
     print(
         json.dumps(
@@ -63,13 +65,14 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--pairs", type=int, default=4, help="of a prompt")
     parser.add_argument("--steps", type=int, help="of each run that samples; default: the size's")
+    parser.add_argument("--sft-steps", type=int, help="of the start; more make it better")
     parser.add_argument("--output", type=Path, default=Path("runs/online-dpo-lab"))
     return parser.parse_args()
 
 
 def measure(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     size = SIZES[options.size]
-    size = replace(size, steps=options.steps or size.steps)
+    size = replace(size, steps=options.steps or size.steps, sft_steps=options.sft_steps or size.sft_steps)
     folder = options.output / f"{options.size}-{seed}"
     lab = Lab(folder=folder, size=size, device=options.device, seed=seed)
     lab.prepare()

@@ -65,7 +65,7 @@ class Size:
 
 SIZES = {
     "tiny": Size(
-        width=96, layers=3, shown=1500, sft_steps=250, teacher_shown=6000, teacher_steps=600, asked=4000,
+        width=96, layers=3, shown=3000, sft_steps=600, teacher_shown=6000, teacher_steps=1500, asked=4000,
         held_out=100, prompts=16, samples=8, steps=30, eval_every=2, batch=32, sft_rate=3e-3, rl_rate=3e-4,
         distill_rate=1e-3, dpo_rate=1e-4,
     ),
