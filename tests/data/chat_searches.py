@@ -28,8 +28,10 @@ def byte_tokenizer(template: str = TOOLS_TEMPLATE) -> Tokenizer:
     return Tokenizer(replace(made.files, chat_template=template))
 
 
-words = st.text("ab {}\"\\\n.é日🙂", min_size=1, max_size=12)
-arguments = st.dictionaries(st.sampled_from("xyz"), words | st.integers() | st.booleans() | st.none(), max_size=2)
+words = st.text('ab {}"\\\n.é日🙂', min_size=1, max_size=12)
+arguments = st.dictionaries(
+    st.sampled_from("xyz"), words | st.integers() | st.booleans() | st.none(), max_size=2
+)
 
 
 @st.composite
@@ -40,14 +42,19 @@ def messages(draw: st.DrawFn, *, flags: bool = False) -> tuple[Message, ...]:
         found += [Message(role="user", content=draw(words)) for _ in range(draw(st.integers(1, 2)))]
         for _ in range(draw(st.integers(0, 2))):
             calls = [
-                {"type": "function", "function": {"name": draw(st.sampled_from(["add", "look"])), "arguments": given}}
+                {
+                    "type": "function",
+                    "function": {"name": draw(st.sampled_from(["add", "look"])), "arguments": given},
+                }
                 for given in draw(st.lists(arguments, min_size=1, max_size=2))
             ]
             found.append(Message(role="assistant", content="", extra={"tool_calls": calls}))
             found.append(Message(role="tool", content=draw(words)))
         found.append(Message(role="assistant", content=draw(words)))
     if flags:
-        found = [replace(message, train=draw(st.sampled_from([None, None, True, False]))) for message in found]
+        found = [
+            replace(message, train=draw(st.sampled_from([None, None, True, False]))) for message in found
+        ]
     return tuple(found)
 
 

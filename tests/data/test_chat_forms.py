@@ -30,7 +30,10 @@ def openai(message: Message) -> dict[str, Any]:
     if not calls:
         return {"role": message.role, "content": message.content}
     written = [
-        {"type": "function", "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}}
+        {
+            "type": "function",
+            "function": {**call["function"], "arguments": json.dumps(call["function"]["arguments"])},
+        }
         for call in calls
     ]
     return {"role": message.role, "content": None, "tool_calls": written}
@@ -44,7 +47,9 @@ def sharegpt(message: Message) -> dict[str, Any]:
 
 
 def in_parts(message: Message) -> dict[str, Any]:
-    calls = [{"type": "tool_call", "value": json.dumps(c["function"])} for c in message.extra.get("tool_calls", ())]
+    calls = [
+        {"type": "tool_call", "value": json.dumps(c["function"])} for c in message.extra.get("tool_calls", ())
+    ]
     return {"role": message.role, "content": calls or [{"type": "text", "value": message.content}]}
 
 
@@ -83,14 +88,26 @@ def test_a_message_may_say_whether_it_has_a_loss(said: dict[str, Any], train: bo
 @pytest.mark.parametrize(
     ("message", "told"),
     [
-        ({"role": "assistant", "content": "2", "weight": 0.5}, "the weight of a message is 0 or 1, found 0.5"),
+        (
+            {"role": "assistant", "content": "2", "weight": 0.5},
+            "the weight of a message is 0 or 1, found 0.5",
+        ),
         ({"role": "assistant", "content": "2", "train": "no"}, "train is true or false, found no"),
         ({"role": "assistant", "tool_calls": [{}]}, "a tool call needs the name of a function"),
         ({"role": "assistant", "tool_calls": "[{"}, "a tool call is not JSON"),
         ({"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}, "f must be a JSON object"),
-        ({"role": "assistant", "tool_calls": [{"name": "f", "arguments": "{"}]}, "arguments of f is not JSON"),
-        ({"role": "tool", "content": "", "tool_calls": [{"name": "f"}]}, "of tool calls tools; only the assistant"),
-        ({"role": "assistant", "content": [{"type": "image", "value": "x"}]}, "or parts of type text, reasoning"),
+        (
+            {"role": "assistant", "tool_calls": [{"name": "f", "arguments": "{"}]},
+            "arguments of f is not JSON",
+        ),
+        (
+            {"role": "tool", "content": "", "tool_calls": [{"name": "f"}]},
+            "of tool calls tools; only the assistant",
+        ),
+        (
+            {"role": "assistant", "content": [{"type": "image", "value": "x"}]},
+            "or parts of type text, reasoning",
+        ),
     ],
 )
 def test_messages_that_cannot_be_read_say_so(message: dict[str, Any], told: str) -> None:

@@ -45,7 +45,9 @@ def by_hand(conversation: Sequence[Message], learnt: Sequence[bool]) -> list[str
 
 @settings(max_examples=150)
 @given(messages(flags=True), st.sets(st.sampled_from(ROLES)), st.sampled_from(["all", "last"]))
-def test_the_mask_covers_the_words_of_the_learnt_messages_and_nothing_else(conversation, roles, turns) -> None:
+def test_the_mask_covers_the_words_of_the_learnt_messages_and_nothing_else(
+    conversation, roles, turns
+) -> None:
     learnt = learnt_messages(conversation, roles=[*roles], turns=turns)
     ids, mask = TOKENIZER.encode_conversation(conversation, learnt=learnt)
     assert TOKENIZER.decode(ids) == "".join(f"<|{m.role}|>{own_text(m)}<|end|>\n" for m in conversation)
@@ -82,7 +84,9 @@ def test_a_template_that_loses_calls_or_tools_is_refused() -> None:
     plain = byte_tokenizer(PLAIN)
     with pytest.raises(ValueError, match=r"does not write the call of add.*one that writes tool_calls"):
         plain.encode_conversation(ASKED)
-    half = byte_tokenizer(PLAIN.replace("m.content +", "m.content + (m.tool_calls[0].function.name if m.tool_calls else '') +"))
+    half = byte_tokenizer(
+        PLAIN.replace("m.content +", "m.content + (m.tool_calls[0].function.name if m.tool_calls else '') +")
+    )
     with pytest.raises(ValueError, match="does not write the call of add"):
         half.encode_conversation(ASKED)
     with pytest.raises(ValueError, match=r"does not write the tools .* remove the column tools"):
@@ -96,5 +100,7 @@ def test_a_role_that_the_template_folds_into_another_cannot_be_learnt() -> None:
         "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
     )
     chat = (Message(role="system", content="Be brief."), Message(role="user", content="1"), ASKED[3])
-    with pytest.raises(ValueError, match=r"does not write message 0 \(system\) .* leave system out of data.roles"):
+    with pytest.raises(
+        ValueError, match=r"does not write message 0 \(system\) .* leave system out of data.roles"
+    ):
         byte_tokenizer(folding).encode_conversation(chat, learnt=[True, False, True])

@@ -23,7 +23,9 @@ def test_parts_hold_every_exchange_that_fits_once_and_in_order(chat: Chat, most:
         return encode_messages(numbers, chat, source, TOKENIZER)
 
     opening, exchanges = find_exchanges(chat.messages)
-    assert [*opening, *(number for exchange in exchanges for number in exchange)] == [*range(len(chat.messages))]
+    assert [*opening, *(number for exchange in exchanges for number in exchange)] == [
+        *range(len(chat.messages))
+    ]
     found = split_messages(chat.messages, encode, most, "conversation 1")
     alone = [encode([*opening, *exchange]) for exchange in exchanges]
     fitting = [encoded for encoded in alone if len(encoded[0]) <= most]

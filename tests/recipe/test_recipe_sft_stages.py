@@ -13,7 +13,8 @@ from foresail.recipe.sft import Sft
 HEAD = 'stage = "sft"\nsteps = 30\nmax_length = 64\nmodel = {path = "m"}\n'
 TWO = HEAD + (
     '[optimizer]\nlr = 1e-4\nwarmup = 3\n[[stages]]\nsteps = 10\ndata = {source = "a.jsonl"}\nmax_length = 32\n'
-    '[[stages]]\ndata = {source = "b.jsonl"}\nbatch_size = 8\nlr = 2e-5\nschedule = "cosine"\nresample = {keep = 0.5}\n'
+    '[[stages]]\ndata = {source = "b.jsonl"}\nbatch_size = 8\nlr = 2e-5\nschedule = "cosine"\n'
+    "resample = {keep = 0.5}\n"
 )
 
 
@@ -58,7 +59,10 @@ def test_more_steps_lengthen_the_last_stage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "said"),
     [
-        (["steps=10"], "the stages before the last take 10 of 10 steps, which leaves it none; set steps = 11"),
+        (
+            ["steps=10"],
+            "the stages before the last take 10 of 10 steps, which leaves it none; set steps = 11",
+        ),
         (["stages#1.steps=none"], "stages#1 has no steps, and only the last may leave them out"),
         (["stages#2.steps=5"], "the stages have 15 steps in all and the run has 30; set steps = 15"),
         (["stages#2.max_length=99"], "stages#2.max_length 99 exceeds max_length 64"),
@@ -66,10 +70,17 @@ def test_more_steps_lengthen_the_last_stage(tmp_path: Path) -> None:
         (["stages#2.resample.weight=1"], "some have a weight and some have none"),
         (["stages#1.resample.keep=0.5"], "stages#1.resample takes from an earlier stage, and none is not"),
         (["stages#1.data=none"], "stages#1 has no data, nor has the recipe"),
-        (["stages#2.data.name=a"], "a has another source, limit or held_out than in a stage before"),
+        (["stages#2.data.name=a"], "a is another source than in a stage before; give it another name"),
+        (
+            ["stages#2.data.source=a.jsonl", "stages#2.data.name=again", "stages#1.data.held_out=0.1"],
+            "a.jsonl has another limit or held_out in one place than in another",
+        ),
         (["eval_every=5"], "eval_every measures the loss on held-out conversations; set data.held_out"),
         (["stages#1.data.held_out=1.5"], "1.5 is neither a share below 1 nor a number of conversations"),
-        (["stages#1.data.held_out=0.1", "held_out=a.jsonl"], 'held_out is called "a", and so is what data keeps'),
+        (
+            ["stages#1.data.held_out=0.1", "held_out=a.jsonl"],
+            'held_out is called "a", and so is what data keeps',
+        ),
         (["stages#1.data.roles=[]"], "names none, or one twice"),
         (["neftune_alpha=5", "mtp.weight=0.3"], "neftune_alpha does not go with [mtp]"),
         (["stages#1.data.roles=['assitant']"], "must be one of system, user, assistant, tool, tool_call"),

@@ -1,4 +1,4 @@
-"""Fine-tuning in stages: the best of an earlier one again, held-out losses, noise on embeddings, going on exactly."""
+"""Fine-tuning in stages: the best of an earlier one again, held-out losses, noise, going on exactly."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def test_each_stage_has_its_data_batch_and_rate(whole: Outcome) -> None:
     )
     assert all(record.keys() >= {"train/tokens/first", "train/tokens/second"} for record in records[:3])
     later = {"train/tokens/late", "train/tokens/first-best", "train/tokens/second-best"}
-    assert all({name for name in record if name.startswith("train/tokens/")} == later for record in records[3:])
+    assert all(
+        {name for name in record if name.startswith("train/tokens/")} == later for record in records[3:]
+    )
     assert sum(record["train/tokens/first-best"] for record in records[3:]) > 0
     progress = read_progress(whole.checkpoint)
     assert (progress.stage, progress.began, progress.position) == (1, 3, 36)
@@ -201,7 +203,10 @@ def test_what_is_too_long_is_split_or_dropped_and_counted(tiny_tokenizer: Path, 
     found = {name: record[f"data/{name}"] for name in ("dropped", "split", "dropped_turns", "without_loss")}
     assert found == {"dropped": 1, "split": 2, "dropped_turns": 1, "without_loss": 1}
     chats = mix_conversations(recipe.data, Reader(Tokenizer.load(tiny_tokenizer)), 24)
-    assert [entry.name for entry in chats.entries][1:3] == ["conversation 2, part 1", "conversation 2, part 2"]
+    assert [entry.name for entry in chats.entries][1:3] == [
+        "conversation 2, part 1",
+        "conversation 2, part 2",
+    ]
 
 
 # Noise.
@@ -226,7 +231,9 @@ def test_noise_is_bounded_and_the_same_however_sequences_are_packed() -> None:
 # The shipped recipe.
 
 
-def test_compass_v2s_stages_train_in_small(tiny_tokenizer: Path, files: dict[str, Path], tmp_path: Path) -> None:
+def test_compass_v2s_stages_train_in_small(
+    tiny_tokenizer: Path, files: dict[str, Path], tmp_path: Path
+) -> None:
     """The file itself, with small files in the place of its own."""
     shipped = load_recipe(Path(__file__).parents[2] / "recipes/sft-compass-v2.toml")
     assert isinstance(shipped, Sft)
