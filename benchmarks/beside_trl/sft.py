@@ -280,8 +280,8 @@ def summarise(steps: list[dict[str, Any]]) -> dict[str, Any]:
     return figures | {
         "steps": len(steps),
         "tokens": median(step["tokens"] for step in steps),
-        "tokens_per_second": sum(s["tokens"] for s in steps) / sum(s["seconds"]["step"] for s in steps),
-        "tokens_per_cpu_second": sum(s["tokens"] for s in steps) / sum(s["seconds"]["cpu"] for s in steps),
+        "tokens_per_second": median(step["tokens"] / step["seconds"]["step"] for step in steps),
+        "tokens_per_cpu_second": median(step["tokens"] / step["seconds"]["cpu"] for step in steps),
         "peak_gb": max(step["peak_gb"] for step in steps),
     }
 

@@ -60,6 +60,9 @@ def in_turns(chats: Sequence[Chat], source: Chatlog, tokenizer: Tokenizer) -> li
 
 
 def turns_of(chat: Chat, tokenizer: Tokenizer) -> Iterator[Chat]:
+    if len(chat.messages) == 1:  # plain text, which has no mode
+        yield replace(chat, thinking=None)
+        return
     check_mode(chat)
     if chat.thinking is None or tokenizer.keeps_turns(chat.messages, chat.thinking, chat.tools):
         yield chat

@@ -148,17 +148,19 @@ class Sft(Stage):
 
     def held_out_mistakes(self) -> Iterator[str]:
         """What is measured under one name is one set; what is kept from one stage is kept from all."""
-        known: dict[str, Conversations] = {}
+        names: dict[str, str] = {}
+        amounts: dict[str, tuple[int | None, float]] = {}
         for source in (source for phase in self.phases for source in phase.data):
-            first = known.setdefault(source.label, source)
-            kept = (source.source, source.limit, source.held_out)
-            if self.stages and kept != (first.source, first.limit, first.held_out):
+            if names.setdefault(source.label, source.source) != source.source and self.stages:
+                yield f"{source.label} is another source than in a stage before; give it another name"
+            kept = (source.limit, source.held_out)
+            if (first := amounts.setdefault(source.source, kept)) != kept and max(first[1], kept[1]):
                 yield (
-                    f"{source.label} has another source, limit or held_out than in a stage before; set them alike, "
-                    "or give it another name"
+                    f"{source.source} has another limit or held_out in one place than in another, so that some "
+                    "would learn what others keep away; set them alike"
                 )
         yield from name_mistakes("held_out", self.held_out)
-        measured = {label for label, source in known.items() if source.held_out}
+        measured = {source.label for phase in self.phases for source in phase.data if source.held_out}
         for log in self.held_out:
             if log.label in measured:
                 yield f'held_out is called "{log.label}", and so is what data keeps away; give it another name'

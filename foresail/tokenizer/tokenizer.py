@@ -255,14 +255,9 @@ class Tokenizer:
             mask[first : end + 1] = [1] * (end + 1 - first)
         for index, message in enumerate(messages):
             if learnt[index] and message.role != "assistant":
-                start, stop = self._require_chat().locate_words(messages, index, text, **told)
-                first, end = bisect_left(token_starts, start), bisect_left(token_starts, stop)
-                end -= end > first and encoding.offsets[end - 1][1] > stop  # it holds something else as well
-                ends_turn = (
-                    end < len(mask) and encoding.ids[end] in self.eos_ids and token_starts[end] == stop
-                )
-                mask[first : end + ends_turn] = [1] * (end + ends_turn - first)
-        mask[:1] = [0]  # nothing predicts the first token
+                span = self._require_chat().locate_words(messages, index, text, **told)
+                for token in self._tokens_inside(encoding, span):
+                    mask[token] = int(token > 0)  # nothing predicts the first token
         return encoding.ids, mask
 
     def keeps_turns(
@@ -271,6 +266,17 @@ class Tokenizer:
         """Whether every answer stands in the whole conversation as in one that ends with it."""
         told = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
         return self._require_chat().keeps_turns(messages, **told)
+
+    def _tokens_inside(self, encoding: tokenizers.Encoding, span: tuple[int, int]) -> range:
+        """Those wholly inside these characters, and the end-of-turn token right behind them."""
+        token_starts = [start for start, _ in encoding.offsets]
+        first, end = (bisect_left(token_starts, character) for character in span)
+        if end > first and encoding.offsets[end - 1][1] > span[1]:
+            return range(first, end - 1)  # the last one holds something else as well
+        ends_turn = (
+            end < len(token_starts) and token_starts[end] == span[1] and encoding.ids[end] in self.eos_ids
+        )
+        return range(first, end + ends_turn)
 
     def _encode_text(self, text: str) -> tuple[list[int], list[int]]:
         ids = [*self._text_start, *self.encode(text), self.eos_ids[0]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,10 @@ class SftStages:
             found[log.label] = mix_conversations([log], reader, self.recipe.max_length).entries
         return found
 
-    def texts(self) -> list[str]:
+    def texts(self) -> Iterator[str]:
         """All that the run's order and losses hang on, a line a conversation."""
-        trained = [entry for chats in self.own for entry in chats.entries]
-        kept = [entry for entries in self.held_out.values() for entry in entries]
-        return [f"{entry.ids} {entry.loss_mask}\n" for entry in (*trained, *kept)]
+        for entries in (*(chats.entries for chats in self.own), *self.held_out.values()):
+            yield from (f"{entry.ids} {entry.loss_mask}\n" for entry in entries)
 
     def asks_model(self, number: int) -> bool:
         """Whether the model must say first what is best."""

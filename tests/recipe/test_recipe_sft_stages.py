@@ -13,7 +13,8 @@ from foresail.recipe.sft import Sft
 HEAD = 'stage = "sft"\nsteps = 30\nmax_length = 64\nmodel = {path = "m"}\n'
 TWO = HEAD + (
     '[optimizer]\nlr = 1e-4\nwarmup = 3\n[[stages]]\nsteps = 10\ndata = {source = "a.jsonl"}\nmax_length = 32\n'
-    '[[stages]]\ndata = {source = "b.jsonl"}\nbatch_size = 8\nlr = 2e-5\nschedule = "cosine"\nresample = {keep = 0.5}\n'
+    '[[stages]]\ndata = {source = "b.jsonl"}\nbatch_size = 8\nlr = 2e-5\nschedule = "cosine"\n'
+    "resample = {keep = 0.5}\n"
 )
 
 
@@ -69,7 +70,11 @@ def test_more_steps_lengthen_the_last_stage(tmp_path: Path) -> None:
         (["stages#2.resample.weight=1"], "some have a weight and some have none"),
         (["stages#1.resample.keep=0.5"], "stages#1.resample takes from an earlier stage, and none is not"),
         (["stages#1.data=none"], "stages#1 has no data, nor has the recipe"),
-        (["stages#2.data.name=a"], "a has another source, limit or held_out than in a stage before"),
+        (["stages#2.data.name=a"], "a is another source than in a stage before; give it another name"),
+        (
+            ["stages#2.data.source=a.jsonl", "stages#2.data.name=again", "stages#1.data.held_out=0.1"],
+            "a.jsonl has another limit or held_out in one place than in another",
+        ),
         (["eval_every=5"], "eval_every measures the loss on held-out conversations; set data.held_out"),
         (["stages#1.data.held_out=1.5"], "1.5 is neither a share below 1 nor a number of conversations"),
         (

@@ -1,4 +1,4 @@
-"""Fine-tuning in stages: the best of an earlier one again, held-out losses, noise on embeddings, going on exactly."""
+"""Fine-tuning in stages: the best of an earlier one again, held-out losses, noise, going on exactly."""
 
 from __future__ import annotations
 
