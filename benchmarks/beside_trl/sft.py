@@ -52,6 +52,10 @@ SMALL = ModelShape(
     max_context=4096,
 )
 RATE, BETA2 = 1e-4, 0.95
+REAL_RATE = (
+    1e-5  # of a real checkpoint: at 1e-4 a few dozen conversations are known by heart within 30 steps, and
+)
+# rounding grows a thousandfold there
 LIMIT = 5e-4  # of a loss's difference: three decimals
 
 
@@ -115,8 +119,9 @@ def measure_losses(
                 assert model is not None
                 checkpoint, batch_size = model.resolve(), 4
                 rows = word_problem_rows(checkpoint, 120)
+            rate = RATE if name == "small" else REAL_RATE
             found[name] = compare_losses(
-                Path(folder), checkpoint, rows, batch_size, device, peer_python, steps, seconds
+                Path(folder), checkpoint, rows, batch_size, rate, device, peer_python, steps, seconds
             )
         print(describe_losses(name, found[name]), flush=True)
         yield found
@@ -127,12 +132,15 @@ def compare_losses(
     checkpoint: Path,
     rows: Rows,
     batch_size: int,
+    rate: float,
     device: Literal["cpu", "cuda"],
     peer_python: str,
     steps: int,
     seconds: float,
 ) -> dict[str, Any]:
-    recipe = our_recipe(folder, checkpoint, device, "float32", batch_size=batch_size, steps=steps, most=4096)
+    recipe = our_recipe(
+        folder, checkpoint, device, "float32", batch_size=batch_size, steps=steps, most=4096, rate=rate
+    )
     ours = [line for line in ask_ours(folder / "ours", recipe, rows, seconds) if "loss" in line]
     order = [rows[problem_at(position, len(rows), 0)] for position in range(steps * batch_size)]
     request = their_request(checkpoint, device, steps=steps, weights="float32", attention="sdpa") | {
@@ -145,6 +153,7 @@ def compare_losses(
         "per_device_train_batch_size": batch_size,
         "train_sampling_strategy": "sequential",
         "shuffle_dataset": False,
+        "learning_rate": rate,
     }
     lines = [*ask_peer(peer_python, folder / "theirs", request, order, seconds)]
     theirs = [line for line in lines if "loss" in line]
@@ -157,6 +166,7 @@ def compare_losses(
         "first": pairs[0],
         "last": pairs[-1],
         "largest_difference": max(differences),
+        "differences": differences,
         "same_tokens": all(
             our["tokens"] == their["tokens"] for our, their in zip(ours, theirs, strict=False)
         ),
@@ -337,6 +347,7 @@ def our_recipe(
     batch_size: int,
     steps: int,
     most: int,
+    rate: float = RATE,
     recompute: bool = False,
 ) -> Sft:
     return Sft(
@@ -348,7 +359,7 @@ def our_recipe(
         max_length=most,
         micro_batch_tokens=most,
         recompute=recompute,
-        optimizer=parts.Optimizer(lr=RATE, beta2=BETA2),
+        optimizer=parts.Optimizer(lr=rate, beta2=BETA2),
         checkpoints=parts.Checkpoints(every=NEVER),
     )
 

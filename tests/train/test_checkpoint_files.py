@@ -234,6 +234,8 @@ def test_progress_is_plain_json(run: RunDirectory) -> None:
         "data": "",
         "reference": "",
         "rewards": {},
+        "stage": 0,
+        "began": 0,
         "best": None,
         "finished": False,
     }
