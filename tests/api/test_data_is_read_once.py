@@ -53,7 +53,7 @@ def test_conversations_are_read_once(
     tiny_tokenizer: Path, tiny_conversations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = run_sft(sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path / "alone", steps=2))
-    calls = count_calls(monkeypatch, "encode_conversations")
+    calls = count_calls(monkeypatch, "load_source")
     looked = launch(sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path / "looked", steps=2))
     assert calls == [str(tiny_conversations)]
     assert logged(looked.run, "train/loss") == logged(alone.run, "train/loss")
