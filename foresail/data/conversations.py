@@ -3,7 +3,8 @@
 messages              [{"role": "user", …}, {"role": "assistant", …}, …]
 prompt + completion   texts (one user turn, one assistant turn) or lists of messages
 conversations         [{"from": "human", "value": …}, {"from": "gpt", …}, …], with a column system or without
-instruction + output  one user turn, with what `input` holds after it, and one assistant turn
+instruction + output  one user turn, with what `input` holds after it, and one assistant turn; columns system and
+                      history ([["question", "answer"], …]) stand before them
 text                  plain text, without turns: a lone assistant message, which the tokenizer encodes
                       without a chat template
 
@@ -159,7 +160,11 @@ def from_sharegpt(row: Row) -> tuple[Message, ...]:
     """[{"from": "human", "value": "2+2?"}, {"from": "gpt", "value": "4"}] -> user and assistant messages."""
     value, place = row.columns["conversations"], f"{row.place}: conversations"
     turns = [to_role(entry, place) for entry in value] if isinstance(value, list) else value
-    conversation = to_messages(turns, place)
+    return with_system(row, to_messages(turns, place))
+
+
+def with_system(row: Row, conversation: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What the column system says comes first, unless the conversation has a system message of its own."""
     system = row.columns.get("system")
     has_own = not system or conversation[0].role == "system"
     return conversation if has_own else (Message(role="system", content=str(system)), *conversation)
@@ -180,11 +185,33 @@ def to_role(entry: Any, place: str) -> Any:
 
 def from_alpaca(row: Row) -> tuple[Message, ...]:
     r"""{"instruction": "Add.", "input": "2 2", "output": "4"} -> user "Add.\n\n2 2", assistant "4"."""
+    return (*alpaca_prompt(row), *to_turns(row, "output", "assistant"))
+
+
+def alpaca_prompt(row: Row) -> tuple[Message, ...]:
+    """With what the columns system and history say before it."""
     (asked,) = to_turns(row, "instruction", "user")
     more = row.columns.get("input")
     if more:
         asked = Message(role="user", content=f"{asked.content}\n\n{more}")
-    return (asked, *to_turns(row, "output", "assistant"))
+    return with_system(row, (*earlier_turns(row), asked))
+
+
+def earlier_turns(row: Row) -> list[Message]:
+    """The column history: [["2+2?", "4"]] -> user "2+2?", assistant "4"."""
+    history = row.columns.get("history") or []
+    if not isinstance(history, list) or not all(is_exchange(turn) for turn in history):
+        raise ValueError(
+            f"{row.place}: history must be a list of [question, answer], found {excerpt(history)}"
+        )
+    roles: tuple[Role, Role] = ("user", "assistant")
+    return [
+        Message(role=role, content=text) for turn in history for role, text in zip(roles, turn, strict=True)
+    ]
+
+
+def is_exchange(turn: Any) -> bool:
+    return isinstance(turn, list) and len(turn) == 2 and all(isinstance(text, str) and text for text in turn)
 
 
 def from_text(row: Row) -> tuple[Message, ...]:

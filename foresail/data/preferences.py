@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from foresail.data.conversations import to_role, to_turns
+from foresail.data.conversations import alpaca_prompt, to_role, to_turns, with_system
 from foresail.data.messages import to_messages
 from foresail.data.rows import Row, excerpt, name_columns, read_rows
 from foresail.records import Message, PreferencePair, Role
@@ -120,12 +120,8 @@ def from_conversations(row: Row) -> Split:
 
 
 def from_instruction(row: Row) -> Split:
-    if row.columns.get("history"):
-        raise ValueError(f"{row.place}: history is not read; put its turns into a column conversations")
-    (asked,) = to_turns(row, "instruction", "user")
-    if more := row.columns.get("input"):
-        asked = Message(role="user", content=f"{asked.content}\n\n{more}")
-    return with_system(row, (asked,)), to_answer(row, "chosen"), to_answer(row, "rejected")
+    """LLaMA-Factory's, as Alpaca has it."""
+    return alpaca_prompt(row), to_answer(row, "chosen"), to_answer(row, "rejected")
 
 
 def from_answers(row: Row) -> Split:
@@ -199,13 +195,6 @@ def to_answer(row: Row, column: str) -> Messages:
     return to_messages(
         [to_role(entry, place) for entry in value] if isinstance(value, list) else value, place
     )
-
-
-def with_system(row: Row, messages: Messages) -> Messages:
-    system = row.columns.get("system")
-    if not system or messages[0].role == "system":
-        return messages
-    return (Message(role="system", content=str(system)), *messages)
 
 
 def to_margin(row: Row) -> float | None:

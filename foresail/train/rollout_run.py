@@ -156,7 +156,6 @@ class RolloutRun(Generic[Sampled]):
             collected, rollout_seconds=watch.seconds["rollout"], step_seconds=watch.total
         )
         figures |= describe_thinking(open_counter(session.tokenizer), collected.launched)
-        figures |= describe_thinking(open_counter(session.tokenizer), collected.launched)
         figures |= {**step.rolled.figures, **self.rollouts.take_figures()}
         tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
         figures |= describe_pace(session.device, tflop / session.world.size, seconds) | self.memory.metrics()

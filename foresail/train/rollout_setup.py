@@ -88,7 +88,6 @@ def prepare(
     session.everywhere(open_copy)
     max_length, sampling = recipe.max_length, turn_sampling(recipe.sampling, episodes)
     reads_text = sampling.reads_text or (episodes is not None and episodes.names_stops)
-    reads_text = sampling.reads_text or (episodes is not None and episodes.names_stops)
     fleet = build_fleet(
         engine_model(session),
         recipe.engine_settings,

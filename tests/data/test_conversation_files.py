@@ -103,3 +103,16 @@ def test_alpaca_rows_are_conversations_also_beside_a_text(tmp_path: Path) -> Non
     found = [[message.content for message in conversation] for conversation in load_conversations(path)]
     assert found == [["Add.\n\n2 2", "4"], ["Say hi.", "hi"], ["Say ho.", "ho"]]
     assert len(load_conversations(path, limit=2)) == 2
+
+
+def test_alpaca_rows_may_have_a_system_message_and_earlier_turns(tmp_path: Path) -> None:
+    row = {"instruction": "And 3+3?", "output": "6", "system": "Be brief.", "history": [["2+2?", "4"]]}
+    path = tmp_path / "alpaca.json"
+    path.write_text(json.dumps([row]))
+    (found,) = load_conversations(path)
+    assert [(message.role, message.content) for message in found] == [
+        ("system", "Be brief."), ("user", "2+2?"), ("assistant", "4"), ("user", "And 3+3?"), ("assistant", "6"),
+    ]  # fmt: skip
+    path.write_text(json.dumps([row | {"history": ["2+2?", "4"]}]))
+    with pytest.raises(ValueError, match=r"history must be a list of \[question, answer\]"):
+        load_conversations(path)

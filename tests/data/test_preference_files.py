@@ -145,8 +145,8 @@ def test_scores_make_a_margin() -> None:
         ({"prompt": "a", "chosen": "b", "rejected": "c", "margin": "much"}, "margin must be a finite number"),
         ({"prompt": "a", "chosen": "b", "rejected": "c", "margin": float("nan")}, "margin must be a finite"),
         (
-            {"instruction": "a", "chosen": "b", "rejected": "c", "history": [["x", "y"]]},
-            "history is not read",
+            {"instruction": "a", "chosen": "b", "rejected": "c", "history": ["x", "y"]},
+            "history must be a list of [question, answer]",
         ),
         (
             {
