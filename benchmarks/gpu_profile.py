@@ -46,7 +46,8 @@ KINDS = {
     "attention": ("_attend_", "_merge_parts", "merge_kernel"),
     "swiglu": ("silu_mul",),
     "norms": ("norm_kernel", "turn_kernel", "_write_rows"),  # with rotary and the cache's new keys and values
-    "drawing": ("_weigh_blocks", "_pick_tokens", "_locate", "_advance"),  # with the table's bookkeeping
+    # with the bookkeeping of the table and of MTP layers
+    "drawing": ("_weigh_blocks", "_pick_tokens", "_locate", "_advance", "_lay_out", "_join_inputs", "_keep"),
 }
 OTHER = "other"  # the embedding, the rotary table's lines, copies to and from the host
 

@@ -25,7 +25,7 @@ from foresail.recipe.sources import HeldOuts, Sources
 
 
 class OnlineDpo(RolloutStage):
-    """Online DPO: of many samples of a prompt, a better and a worse one make a pair to learn from."""
+    """Preference optimisation on pairs of the model's own samples."""
 
     stage: Literal["online-dpo"] = Field("online-dpo", description="preference pairs of one's own samples")
     run: parts.Run = parts.Run(name="online-dpo")

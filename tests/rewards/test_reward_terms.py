@@ -106,7 +106,6 @@ def test_terms_have_names_and_weights() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"grader": "none"}, "add [[reward.terms]]"),
         ({"terms": [{"grader": "a.py:f"}, {"grader": "b.py:f"}]}, '2 terms are named "f"'),
         ({"terms": [{"grader": "maths"}]}, "did you mean math?"),
         ({"terms": [{"grader": "none"}]}, 'unknown grader "none"'),

@@ -233,6 +233,7 @@ def test_progress_is_plain_json(run: RunDirectory) -> None:
         "ahead": 0,
         "data": "",
         "reference": "",
+        "teacher": "",
         "rewards": {},
         "stage": 0,
         "began": 0,

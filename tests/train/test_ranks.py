@@ -47,13 +47,15 @@ def found(ranks: tuple[int, Path]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_losses_and_gradients_are_those_of_one_process(found: dict[str, dict[str, Any]], case: str) -> None:
+def test_losses_and_gradients_are_those_of_one_process(
+    ranks: tuple[int, Path], found: dict[str, dict[str, Any]], case: str
+) -> None:
     if case not in alone:
         choose_library(torch.float32)  # as the ranks did: another one rounds otherwise
         alone[case] = CASES[case](ONE_PROCESS)
     for context, ours in found["cases"].items():
         if case not in ours:
-            assert context > 1
+            assert context > 1 or ranks[0] > 2
             continue
         assert ours[case].keys() == alone[case].keys()
         for name, expected in alone[case].items():
