@@ -22,7 +22,7 @@ from foresail.recipe.teacher import Teacher, teacher_bytes, teacher_mistakes, te
 
 
 class Distill(RolloutStage):
-    """On-policy distillation: the student samples, a teacher scores every token of it."""
+    """On-policy distillation: the student samples, a teacher scores."""
 
     stage: Literal["distill"] = Field("distill", description="on-policy distillation")
     run: parts.Run = parts.Run(name="distill")
