@@ -21,7 +21,7 @@ from gpu_loads import SHAPES
 
 from beside_trl import dpo_losses
 from beside_trl.load import NEVER, Load, make_checkpoint
-from beside_trl.process import HERE, SideFailed, replies
+from beside_trl.process import HERE, steps_after_first
 from beside_trl.seconds import median_seconds
 from beside_trl.speed import SMALL
 from foresail.data.order import problem_at
@@ -229,14 +229,7 @@ def run_side(
         }
         (folder / "request.json").write_text(json.dumps(request))
         command = [plan.peer_python, str(HERE / "peer_dpo.py"), "steps", str(folder)]
-    found = []
-    try:
-        for line in replies(command, folder / f"{side}.log", plan.seconds):
-            if line.get("step", 1) > 1:
-                found.append(line)
-    except SideFailed as failure:  # out of memory, say: the other side and the other loads still count
-        print(f"  {failure}", flush=True)
-    return found
+    return steps_after_first(command, folder / f"{side}.log", plan.seconds)
 
 
 def summarise(steps: list[dict[str, Any]]) -> dict[str, Any]:

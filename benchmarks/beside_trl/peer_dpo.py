@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
-import time
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
@@ -24,8 +22,9 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1", "TOKENIZE
 
 import torch
 from datasets import Dataset
+from peer_reports import StepReporter, now, say  # type: ignore[import-not-found]
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM, TrainerCallback
+from transformers import AutoModelForCausalLM
 from trl import DPOConfig, DPOTrainer  # type: ignore[import-not-found]
 from trl.experimental.cpo import CPOConfig, CPOTrainer  # type: ignore[import-not-found]
 
@@ -36,10 +35,6 @@ def main() -> None:
     command, folder = sys.argv[1], Path(sys.argv[2])
     request = json.loads((folder / "request.json").read_text())
     {"losses": answer_losses, "steps": answer_steps}[command](folder, request)
-
-
-def say(**figures: Any) -> None:
-    print(json.dumps(figures), flush=True)
 
 
 class GivenPairs(DPOTrainer):
@@ -159,46 +154,13 @@ def pad(rows: Iterable[list[int]], value: int) -> torch.Tensor:
 # A run.
 
 
-class Reporter(TrainerCallback):
-    """One line a step, with the loss of its pairs."""
-
-    def __init__(self) -> None:
-        self.began, self.cpu = 0.0, 0.0
-        self.seconds: dict[str, float] = {}
-
-    def on_train_begin(self, *_: Any, **__: Any) -> None:
-        self.began, self.cpu = now(), time.process_time()
-
-    def on_step_end(self, *_: Any, **__: Any) -> None:
-        end, cpu = now(), time.process_time()
-        self.seconds = {"step": end - self.began, "cpu": cpu - self.cpu}
-
-    def on_log(self, args: Any, state: Any, control: Any, **named: Any) -> None:
-        logs = named["logs"]
-        if "loss" in logs:
-            say(step=state.global_step, seconds=self.seconds, loss=logs["loss"], peak_gb=peak_gb())
-        self.began, self.cpu = now(), time.process_time()
-
-
-def now() -> float:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
-def peak_gb() -> float:
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 1e9
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
 def answer_steps(folder: Path, request: dict[str, Any]) -> None:
     on_cpu = request["device"] == "cpu"
     start = now()
     trainer = GivenPairs(
         model=request["checkpoint"],
         train_dataset=Dataset.from_list(request["pairs"]),
-        callbacks=[Reporter()],
+        callbacks=[StepReporter()],
         args=DPOConfig(
             output_dir=str(folder / "trl"),
             max_length=None,

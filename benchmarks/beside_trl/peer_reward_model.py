@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,12 +20,9 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1", "TOKENIZE
 
 import torch
 from datasets import Dataset
-from transformers import AutoTokenizer, TrainerCallback
+from peer_reports import StepReporter, say  # type: ignore[import-not-found]
+from transformers import AutoTokenizer
 from trl import RewardConfig, RewardTrainer  # type: ignore[import-not-found]
-
-
-def say(**figures: Any) -> None:
-    print(json.dumps(figures), flush=True)
 
 
 class GivenPairs(RewardTrainer):
@@ -40,39 +35,6 @@ class GivenPairs(RewardTrainer):
         return torch.utils.data.SequentialSampler(dataset if dataset is not None else self.train_dataset)
 
 
-class Reporter(TrainerCallback):
-    """One line a step, with the loss of its pairs."""
-
-    def __init__(self) -> None:
-        self.began, self.cpu = 0.0, 0.0
-        self.seconds: dict[str, float] = {}
-
-    def on_train_begin(self, *_: Any, **__: Any) -> None:
-        self.began, self.cpu = now(), time.process_time()
-
-    def on_step_end(self, *_: Any, **__: Any) -> None:
-        end, cpu = now(), time.process_time()
-        self.seconds = {"step": end - self.began, "cpu": cpu - self.cpu}
-
-    def on_log(self, args: Any, state: Any, control: Any, **named: Any) -> None:
-        logs = named["logs"]
-        if "loss" in logs:
-            say(step=state.global_step, seconds=self.seconds, loss=logs["loss"], peak_gb=peak_gb())
-        self.began, self.cpu = now(), time.process_time()
-
-
-def now() -> float:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
-def peak_gb() -> float:
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 1e9
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
 def main() -> None:
     folder = Path(sys.argv[1])
     request = json.loads((folder / "request.json").read_text())
@@ -81,7 +43,7 @@ def main() -> None:
         model=request["checkpoint"],
         processing_class=AutoTokenizer.from_pretrained(request["checkpoint"]),
         train_dataset=Dataset.from_list(request["pairs"]),
-        callbacks=[Reporter()],
+        callbacks=[StepReporter()],
         args=RewardConfig(
             output_dir=str(folder / "trl"),
             max_length=None,

@@ -59,6 +59,18 @@ def replies(command: list[str], log: Path, seconds: float) -> Iterator[dict[str,
         raise SideFailed(f"{' '.join(command)} failed:\n{log.read_text()[-2000:]}")
 
 
+def steps_after_first(command: list[str], log: Path, seconds: float) -> list[dict[str, Any]]:
+    """As far as they came within their time; a side that fails, out of memory say, says so and leaves the other."""
+    found = []
+    try:
+        for line in replies(command, log, seconds):
+            if line.get("step", 1) > 1:
+                found.append(line)
+    except SideFailed as failure:
+        print(f"  {failure}", flush=True)
+    return found
+
+
 def environment() -> dict[str, str]:
     """Ours, for both sides alike: same threads, nothing from the network."""
     return {**os.environ, "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}

@@ -22,7 +22,7 @@ import torch
 from beside_trl.dpo import LOADS, RATE, ROOM, PairLoad, Plan, describe, smaller, summarise
 from beside_trl.dpo import prepare as prepare_pairs
 from beside_trl.load import NEVER
-from beside_trl.process import HERE, SideFailed, replies
+from beside_trl.process import HERE, steps_after_first
 from foresail.data.scored_pairs import end_with_answers
 from foresail.model.hf import load_model
 from foresail.recipe import parts
@@ -145,11 +145,4 @@ def run_side(
         }
         (folder / "request.json").write_text(json.dumps(request))
         command = [plan.peer_python, str(HERE / "peer_reward_model.py"), str(folder)]
-    found = []
-    try:
-        for line in replies(command, folder / f"{side}.log", plan.seconds):
-            if line.get("step", 1) > 1:
-                found.append(line)
-    except SideFailed as failure:  # out of memory, say: the other side and the other loads still count
-        print(f"  {failure}", flush=True)
-    return found
+    return steps_after_first(command, folder / f"{side}.log", plan.seconds)

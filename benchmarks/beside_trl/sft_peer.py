@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import time
 from importlib.metadata import version
@@ -20,8 +19,8 @@ from typing import Any
 # One machine, no network: say so before the libraries look for either.
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
-import torch
 from datasets import Dataset
+from peer_reports import now, peak_gb, say  # type: ignore[import-not-found]
 from transformers import TrainerCallback
 from trl import SFTConfig, SFTTrainer  # type: ignore[import-not-found]
 
@@ -104,23 +103,6 @@ class Reporter(TrainerCallback):
         )
         trainer.tokens, trainer.loss = 0, 0.0
         self.began, self.cpu = now(), time.process_time()
-
-
-def now() -> float:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter()
-
-
-def peak_gb() -> float:
-    """Of the card, or of the process where there is none."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 1e9
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
-def say(**figures: Any) -> None:
-    print(json.dumps(figures), flush=True)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,9 @@ from functools import partial
 import torch
 
 from foresail.algorithms.preference_losses import preference_loss
-from foresail.data.mixture import describe_dropped
-from foresail.data.pairs import PairMixture, describe_unusable, mix_pairs
+from foresail.data.pairs import PairMixture, mix_pairs
 from foresail.data.reader import Reader
-from foresail.data.selection.lineup import WHOLE
-from foresail.data.selection.supply import Supply, draw, open_supply
+from foresail.data.selection.supply import Supply, open_supply
 from foresail.model.determinism import deterministic
 from foresail.recipe.dpo import Dpo
 from foresail.recipe.online_dpo import OnlineDpo
@@ -28,6 +26,7 @@ from foresail.train.fingerprints import same_data
 from foresail.train.launch import open_ranks, placed
 from foresail.train.mtp import mtp_at
 from foresail.train.pair_dealing import pack_pair_share
+from foresail.train.pair_supply import draw_pairs, tell_left_out
 from foresail.train.reference import (
     KeptLogprobs,
     Logprobs,
@@ -92,11 +91,7 @@ def read_pairs(session: Session[Dpo], reader: Reader) -> tuple[PairMixture, dict
     held_out = {
         source.label: mix_pairs([source], reader.pairs, recipe.max_length).entries for source in recipe.eval
     }
-    if pairs.dropped:
-        limit = f"max_length {recipe.max_length}"
-        session.display.note(describe_dropped(pairs.dropped, limit), style="yellow")
-    if pairs.unusable:
-        session.display.note(describe_unusable(pairs.unusable), style="yellow")
+    tell_left_out(session, pairs)
     texts = (
         f"{sequence.ids} {sequence.loss_mask}\n"
         for pair in pairs.entries
@@ -105,19 +100,6 @@ def read_pairs(session: Session[Dpo], reader: Reader) -> tuple[PairMixture, dict
     named_sources = " and ".join(source.source for source in recipe.data)
     session.progress = same_data(session.progress, f"data {named_sources}", "answers", texts)
     return pairs, held_out
-
-
-def draw_pairs(supply: Supply, recipe: Dpo, progress: Progress) -> tuple[list[int], Progress]:
-    """Those of the next step, and where the run stands after it."""
-    decks = supply.decks(None, position=progress.position, places=progress.places)
-    drawn, places = draw(decks, recipe.batch_size, seed=recipe.run.seed, position=progress.position)
-    return drawn, replace(
-        progress,
-        step=progress.step + 1,
-        updates=progress.step + 1,
-        position=progress.position + recipe.batch_size,
-        places={name: place for name, place in places.items() if name != WHOLE},
-    )
 
 
 # The reference.

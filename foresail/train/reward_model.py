@@ -12,12 +12,10 @@ from functools import partial
 import torch
 
 from foresail.algorithms.bradley_terry import bradley_terry_loss
-from foresail.data.mixture import describe_dropped
-from foresail.data.pairs import PairMixture, describe_unusable, mix_pairs
+from foresail.data.pairs import PairMixture, mix_pairs
 from foresail.data.reader import Reader
 from foresail.data.scored_pairs import end_with_answers, read_at_ends
-from foresail.data.selection.lineup import WHOLE
-from foresail.data.selection.supply import draw, open_supply
+from foresail.data.selection.supply import open_supply
 from foresail.evaluation.pair_figures import pair_figures
 from foresail.model.decoder import Decoder
 from foresail.model.determinism import deterministic
@@ -31,6 +29,7 @@ from foresail.train.expert_load import balance_experts
 from foresail.train.fingerprints import same_data
 from foresail.train.launch import open_ranks, placed
 from foresail.train.pair_dealing import pack_pair_share
+from foresail.train.pair_supply import draw_pairs, tell_left_out
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.step import BatchLoss, named, run_packed, train_step
@@ -56,9 +55,7 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
         supply = open_supply(pairs.datasets, [None] * len(pairs.datasets), recipe.data)
         for step in session.steps():
             watch = Stopwatch()
-            progress = session.progress
-            decks = supply.decks(None, position=progress.position, places=progress.places)
-            drawn, places = draw(decks, recipe.batch_size, seed=recipe.run.seed, position=progress.position)
+            drawn, progress = draw_pairs(supply, recipe, session.progress)
             if len(drawn) < recipe.batch_size:
                 session.display.note(f"data.epochs leaves less than step {step} needs: the run ends here")
                 session.finish()
@@ -79,13 +76,6 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
                 session.display.begin("held-out pairs")
                 with watch("testing"):
                     metrics |= measure(session, held_out)
-            progress = replace(
-                progress,
-                step=step,
-                updates=step,
-                position=progress.position + recipe.batch_size,
-                places={name: place for name, place in places.items() if name != WHOLE},
-            )
             session.end_step(progress, metrics | watch.metrics())
     return session.outcome
 
@@ -95,11 +85,7 @@ def read_pairs(
 ) -> PairMixture:
     """Each answer ends where it is scored."""
     found = mix_pairs(sources, reader.pairs, session.recipe.max_length)
-    if found.dropped:
-        limit = f"max_length {session.recipe.max_length}"
-        session.display.note(describe_dropped(found.dropped, limit), style="yellow")
-    if found.unusable:
-        session.display.note(describe_unusable(found.unusable), style="yellow")
+    tell_left_out(session, found)
     return replace(found, entries=[end_with_answers(pair) for pair in found.entries])
 
 
