@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM
 
 from foresail.model.adapters import Adapters
 from foresail.model.decoder import Decoder
-from foresail.model.hf import load_model, save_model
+from foresail.model.hf import build_model, load_model, save_model
 from foresail.model.linear import batch_invariant
-from foresail.model.lora import base_of
+from foresail.model.lora import add_pairs, base_of
 from foresail.recipe.parts import Lora
 
 FAMILIES = ("llama", "llama wide heads", "qwen2", "qwen3 tied")
@@ -222,6 +222,16 @@ def test_saved_pairs_come_back_bit_for_bit(llama: Path, tmp_path: Path) -> None:
     adapt(again, ("q", "v", "mlp")).load(tmp_path)
     for name, weight in model.named_parameters():
         assert torch.equal(again.get_parameter(name), weight), name
+
+
+def test_fresh_weights_are_the_same_whether_pairs_are_added_before_or_after(llama: Path) -> None:
+    """Ranks add them before the weights have memory."""
+    shape = load_model(llama).shape
+    plain = build_model(shape, seed=3)
+    arranged = build_model(shape, seed=3, arrange=lambda model: add_pairs(model, Lora(rank=2)))
+    weights = dict(arranged.named_parameters())
+    assert len(weights) > len(list(plain.parameters()))
+    assert all(torch.equal(weight, weights[name]) for name, weight in plain.named_parameters())
 
 
 def test_pairs_of_other_weights_or_another_rank_are_refused(llama: Path, tmp_path: Path) -> None:
