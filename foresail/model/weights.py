@@ -25,8 +25,8 @@ def init_weights(model: Decoder, seed: int, *, only: str = "") -> None:
     generator = torch.Generator().manual_seed(seed)
     depth_scale = (2 * model.shape.num_layers) ** -0.5
     for name, parameter in model.named_parameters():
-        if not name.startswith(only) or name.endswith((".A", ".B")):  # low-rank pairs have a seed of their own
-            continue
+        if not name.startswith(only) or name.endswith((".A", ".B")):
+            continue  # low-rank pairs have a seed of their own
         if parameter.ndim == 1 or name.endswith("correction"):
             local(parameter).fill_(0.0 if name.endswith(("bias", "correction")) else 1.0)
             continue
