@@ -448,7 +448,7 @@ def main() -> None:
 
 
 def refuse_foreign_command(words: Sequence[str]) -> None:
-    """`foresail grpo recipe.toml`, `foresail dpo …`: what that is here."""
+    """`foresail grpo recipe.toml`, `foresail kto …`: what that is here."""
     if words and words[0] not in STAGES and (told := sentence_for_value("stage", words[0])):
         commands = [command.name for command in app.registered_commands]
         if words[0] not in commands:

@@ -16,10 +16,6 @@ from foresail.records import TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
-def encode_conversations(source: Chatlog, tokenizer: Tokenizer) -> list[TrainSequence]:
-    return encode_chats(in_turns(load_source(source).kept, source, tokenizer), source, tokenizer)
-
-
 def encode_chats(chats: Sequence[Chat], source: Chatlog, tokenizer: Tokenizer) -> list[TrainSequence]:
     found = []
     for chat in chats:

@@ -27,7 +27,7 @@ from foresail.recipe.hf_config import read_shape
 from foresail.recipe.reward import LearnedReward
 from foresail.records import Message, Problem, TrainSequence, Trajectory
 from foresail.rewards.group_rewards import IDS_OF
-from foresail.rewards.scoring import score_sequences
+from foresail.rewards.scoring import score_answers
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
@@ -89,7 +89,7 @@ class Scorer:
         if torch.are_deterministic_algorithms_enabled() and len(sequences) > 1:
             return [score for sequence in sequences for score in self.score([sequence])]
         longest = max(len(sequence.ids) for sequence in sequences)
-        scores = score_sequences(
+        scores = score_answers(
             self.model,
             [sequence.ids for sequence in sequences],
             starts=[sequence.start for sequence in sequences],

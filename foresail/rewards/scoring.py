@@ -1,6 +1,6 @@
 """Scores of a reward model: token ids in, one number for each sequence out, packed without padding.
 
-    scores = score_sequences(model, [prompt + answer, prompt + other], starts=[len(prompt)] * 2, max_tokens=8192)
+    scores = score_answers(model, [prompt + answer, prompt + other], starts=[len(prompt)] * 2, max_tokens=8192)
 
 The score is read at a sequence's last token. Sequences with one prompt share it where that saves enough. How they
 are put together changes scores by rounding alone.
@@ -24,7 +24,7 @@ SHARE_FROM = 0.2  # of the tokens, which packing prompts once must save to be wo
 
 
 @torch.no_grad()
-def score_sequences(
+def score_answers(
     model: Decoder, sequences: Sequence[Sequence[int]], *, starts: Sequence[int], max_tokens: int
 ) -> list[float]:
     """`starts[i]` is where the answer of `sequences[i]` begins: what stands before it is its prompt."""

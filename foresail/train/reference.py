@@ -21,7 +21,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from foresail.model.decoder import Decoder
-from foresail.model.hf import check_vocabulary
 from foresail.model.lora import base_of
 from foresail.model.shards import everywhere_whole
 from foresail.model.weights import tensor_checksum
@@ -29,9 +28,8 @@ from foresail.recipe.dpo import Dpo
 from foresail.recipe.online_dpo import OnlineDpo
 from foresail.records import TrainPair
 from foresail.runlog.atomic import write_aside
-from foresail.train.learner import arrangement
+from foresail.train.frozen_model import open_frozen
 from foresail.train.scoring import score_sequences
-from foresail.train.starting_point import open_model
 from foresail.train.trainer import Trainer
 from foresail.world import World
 
@@ -44,23 +42,12 @@ def open_reference(trainer: Trainer[Dpo] | Trainer[OnlineDpo]) -> Decoder:
     """The starting model, or another one. Before the first update it is the policy itself; with LoRA it is there
     below the pairs.
     """
-    recipe = trainer.recipe
-    path, start = recipe.reference.path, recipe.model
+    recipe, path = trainer.recipe, trainer.recipe.reference.path
     if path is None and trainer.start is None and recipe.reference.kept:
         return trainer.policy.model
     if path is None and recipe.lora is not None and trainer.world.size == 1:
         return base_of(trainer.policy.model)
-    if path is not None:
-        start = start.model_copy(update={"path": path, "shape": None})
-    model = open_model(
-        start.without_mtp(),
-        seed=recipe.run.seed,
-        device=trainer.device,
-        max_length=recipe.max_length,
-        arrange=arrangement(None, trainer.world),
-    )
-    check_vocabulary(model.shape, trainer.tokenizer.vocab_size)
-    return model.requires_grad_(False)
+    return open_frozen(trainer, path)
 
 
 def name_reference(recipe: Dpo | OnlineDpo) -> str:

@@ -19,7 +19,7 @@ from foresail.data.reader import Reader
 from foresail.recipe.rl import Rl
 from foresail.rollout.collect import gradable, teaches
 from foresail.train.critic import open_critic
-from foresail.train.kl_reference import open_reference
+from foresail.train.kl_reference import open_kl_reference
 from foresail.train.policy_update import update_policy
 from foresail.train.rollout_run import open_run
 from foresail.train.session import Outcome
@@ -53,5 +53,5 @@ def run_rl(
 
 def open_other_models(trainer: Trainer[Rl]) -> None:
     """Besides the policy, on every rank: what a loss pulls towards, a critic, and a teacher."""
-    trainer.reference, trainer.critic = open_reference(trainer), open_critic(trainer)
+    trainer.reference, trainer.critic = open_kl_reference(trainer), open_critic(trainer)
     trainer.teacher = open_teacher(trainer, trainer.recipe.teacher)

@@ -18,7 +18,6 @@ from torch import Tensor
 from foresail.algorithms.divergences import sampled_advantages
 from foresail.model.decoder import Decoder
 from foresail.model.divergence import Comparison, TeacherView
-from foresail.model.hf import check_vocabulary
 from foresail.model.output import Output
 from foresail.model.readouts import both, divergence_at, likelihood_at, view_at
 from foresail.model.router import Route
@@ -28,9 +27,9 @@ from foresail.records import PackedBatch
 from foresail.tokenizer.comparison import vocabulary_difference
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.fingerprints import same_teacher
-from foresail.train.learner import Learner, arrangement
+from foresail.train.frozen_model import open_frozen
+from foresail.train.learner import Learner
 from foresail.train.mtp import MtpLoss
-from foresail.train.starting_point import open_model
 from foresail.train.step import ahead_of, of_all_losses, own_losses, run_packed, token_logprobs
 from foresail.train.trainer import Trainer
 
@@ -39,18 +38,9 @@ def open_teacher(trainer: Trainer[Any], settings: Teacher | None) -> Decoder | N
     """On every rank, sharded as the student is; a resumed run must find the same weights."""
     if settings is None:
         return None
-    recipe = trainer.recipe
     check_same_tokenizer(trainer.tokenizer, Tokenizer.load(settings.path), settings.path)
-    start = recipe.model.model_copy(update={"path": settings.path, "shape": None})
-    model = open_model(
-        start.without_mtp(),
-        seed=recipe.run.seed,
-        device=trainer.device,
-        max_length=recipe.max_length,
-        arrange=arrangement(None, trainer.world),
-    )
-    check_vocabulary(model.shape, trainer.tokenizer.vocab_size)
-    trainer.progress = same_teacher(trainer.progress, settings.path, model.requires_grad_(False))
+    model = open_frozen(trainer, settings.path)
+    trainer.progress = same_teacher(trainer.progress, settings.path, model)
     trainer.learners["teacher"] = Learner(name="teacher", model=model)
     return model
 

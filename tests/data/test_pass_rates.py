@@ -8,10 +8,11 @@ import random
 import pytest
 from tiny_world import write_lines
 
-from foresail.data.chats import encode_conversations, load_source
+from foresail.data.chats import load_source
 from foresail.data.conversations import load_chats
 from foresail.data.pass_rates import keep_window, read_pass_rates
 from foresail.data.problems import load_problems
+from foresail.data.reader import Reader
 from foresail.recipe.parts import Problems
 from foresail.recipe.sources import Conversations
 from foresail.tokenizer.thinking import BUILT_IN
@@ -99,10 +100,10 @@ def test_answers_must_be_in_the_mode_that_is_learnt(tmp_path):
     with pytest.raises(
         ValueError, match=r"conversation 1 of .*thinking is off and its answer has a thinking"
     ):
-        encode_conversations(Conversations(source=str(file), thinking=False), tokenizer)
+        Reader(tokenizer).conversations(Conversations(source=str(file), thinking=False))
     write_lines(file, [{**thinks, "completion": "<think>\n\n</think>2"}])
     with pytest.raises(ValueError, match="thinking is on and its answer has no thinking block"):
-        encode_conversations(Conversations(source=str(file), thinking=True), tokenizer)
+        Reader(tokenizer).conversations(Conversations(source=str(file), thinking=True))
 
 
 def test_arithmetic_has_a_solution_for_either_mode():

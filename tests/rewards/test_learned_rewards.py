@@ -17,7 +17,7 @@ from foresail.records import Message, Problem, Sample, Trajectory, Turn, single_
 from foresail.rewards.build import open_grading
 from foresail.rewards.group_rewards import judge_sample, pay
 from foresail.rewards.learned import open_scorer
-from foresail.rewards.scoring import score_sequences
+from foresail.rewards.scoring import score_answers
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.learner import save_weights
 
@@ -62,7 +62,7 @@ def test_alone_its_score_of_the_samples_own_ids_is_the_reward(scorer_folder, tin
         model = grading.scorer.model
         # from text alone, the reward model's own chat template makes the same of it
         told = grading.submit(PROBLEM, single_turn(WRONG)).result(60)
-    (expected,) = score_sequences(model, [sample.ids], starts=[3], max_tokens=64)
+    (expected,) = score_answers(model, [sample.ids], starts=[3], max_tokens=64)
     assert verdict.status == "scored" and verdict.score == pytest.approx(expected, abs=1e-6)
     assert pay(verdict, settings) == verdict.score and told.score == pytest.approx(expected, abs=1e-5)
 

@@ -8,7 +8,7 @@ import torch
 
 from foresail.model.hf import build_model
 from foresail.recipe.shape import ModelShape
-from foresail.rewards.scoring import score_sequences
+from foresail.rewards.scoring import score_answers
 
 SHAPE = ModelShape(
     vocab_size=50,
@@ -31,8 +31,8 @@ def test_packed_scores_equal_scores_one_by_one_for_any_lengths_prompts_and_limit
             prompt = chance.choice(prompts)
             sequences.append(prompt + [chance.randrange(50) for _ in range(chance.randint(1, 12))])
             starts.append(len(prompt))
-        together = score_sequences(model, sequences, starts=starts, max_tokens=chance.randint(32, 90))
+        together = score_answers(model, sequences, starts=starts, max_tokens=chance.randint(32, 90))
         alone = [
-            score_sequences(model, [ids], starts=[1], max_tokens=40)[0] for ids in sequences
+            score_answers(model, [ids], starts=[1], max_tokens=40)[0] for ids in sequences
         ]  # each as if its prompt were one token
         torch.testing.assert_close(torch.tensor(together), torch.tensor(alone), atol=1e-5, rtol=0)

@@ -15,7 +15,7 @@ from tiny_world import rl_recipe, sft_recipe, write_lines
 from foresail.data.arithmetic import make_problems
 from foresail.recipe.parts import DynamicSampling, Lora, Loss, Model, Optimizer, Problems
 from foresail.runlog.directory import RunDirectory
-from foresail.train import kl_reference
+from foresail.train import frozen_model
 from foresail.train.rl import run_rl
 from foresail.train.sft import run_sft
 
@@ -110,7 +110,7 @@ def test_the_reference_is_the_model_without_its_pairs(
     def load_twice(*_: Any, **__: Any) -> None:
         raise AssertionError("the reference takes memory of its own")
 
-    monkeypatch.setattr(kl_reference, "open_model", load_twice)
+    monkeypatch.setattr(frozen_model, "open_model", load_twice)
     loss, optimizer = Loss(kl_weight=0.1), Optimizer(lr=1e-2)
     _, records = train(tiny_checkpoint, tmp_path, steps=3, loss=loss, optimizer=optimizer, lora=PAIRS)
     distances = [record["actor/kl"] for record in records]

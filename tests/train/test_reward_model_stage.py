@@ -24,7 +24,7 @@ from foresail.recipe.preflight import preflight
 from foresail.recipe.reward import LearnedReward
 from foresail.recipe.reward_model import RewardModel
 from foresail.recipe.sft import Sft
-from foresail.rewards.scoring import score_sequences
+from foresail.rewards.scoring import score_answers
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.resume import extend
@@ -122,7 +122,7 @@ def test_transformers_gives_the_same_scores_to_padded_texts(outcome):
     with torch.no_grad():
         expected = theirs(**padded).logits.squeeze(-1)
     ours = load_model(outcome.checkpoint, dtype=torch.float32, device="cpu", scores=True)
-    found = score_sequences(ours, ids, starts=[1] * len(ids), max_tokens=64)
+    found = score_answers(ours, ids, starts=[1] * len(ids), max_tokens=64)
     torch.testing.assert_close(torch.tensor(found), expected, atol=1e-4, rtol=0)
 
 
