@@ -37,13 +37,26 @@ class AheadRunner(CpuRunner):
         self.table.pages_SP[slots, columns] = pages
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
-        drawn = super().decode(block)()
-        firsts_R = np.flatnonzero(block[1] == 0)
-        slots_R, counts_R = block[0][firsts_R], drawn.counts_E[firsts_R]
+        """Without entries behind the last token that a row may draw, of which the host did not know."""
+        allowed_E = block[1] < self.table.left_S[block[0]]
+        if not allowed_E.any():
+            nothing = np.zeros(len(allowed_E), dtype=np.int64)
+            return lambda: Drawn(nothing, nothing.astype(np.float32), nothing, nothing)
+        kept = block[:, allowed_E]
+        drawn = super().decode(kept)()
+        firsts_R = np.flatnonzero(kept[1] == 0)
+        slots_R, counts_R = kept[0][firsts_R], drawn.counts_E[firsts_R]
         self.table.last_S[slots_R] = drawn.tokens_E[firsts_R + counts_R - 1]
-        self.table.lengths_S[slots_R] += counts_R
-        self.table.left_S[slots_R] -= counts_R
-        return lambda: drawn
+        self.table.move(slots_R, counts_R)
+
+        def spread(found: np.ndarray, inside: np.ndarray) -> np.ndarray:
+            whole = np.zeros((len(inside), *found.shape[1:]), dtype=found.dtype)
+            whole[inside] = found
+            return whole
+
+        columns = (drawn.tokens_E, drawn.logprobs_E, drawn.counts_E, drawn.ends_E)
+        ahead_RK = None if drawn.ahead_RK is None else spread(drawn.ahead_RK, allowed_E[block[1] == 0])
+        return lambda: Drawn(*(spread(column_E, allowed_E) for column_E in columns), ahead_RK)
 
 
 def run_ahead(engine: Engine) -> Engine:

@@ -14,6 +14,7 @@ import numpy as np
 from foresail.engine.table import Table
 
 MAX_DRAFT = 16  # tokens
+UNREAD = -1  # in a draft's place: what MTP layers said last of the row, which stays on the device
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,19 @@ class Drafts:
             sizes_R=np.array([len(draft.tokens) for draft in drafts.values()], dtype=np.int64),
             tokens_RK=tokens_RK,
         )
+
+    @staticmethod
+    def unread(slots_R: np.ndarray, size: int) -> Drafts:
+        """What MTP layers think that these rows draw, so many tokens of each, whatever it is."""
+        return Drafts(
+            slots_R=slots_R,
+            sizes_R=np.full(len(slots_R), size, dtype=np.int64),
+            tokens_RK=np.full((len(slots_R), MAX_DRAFT), UNREAD, dtype=np.int64),
+        )
+
+    @cached_property
+    def is_unread(self) -> bool:
+        return bool((self.tokens_RK == UNREAD).all())
 
     def lines_of(self, slots: np.ndarray) -> np.ndarray:
         """The lines of these slots; -1 for those without a draft."""

@@ -43,12 +43,15 @@ class NotANumber(RunStopped):
 
 @dataclass(frozen=True)
 class PendingStep:
-    """A decode step that was launched: its rows, their first entries, and how to read what they drew."""
+    """A decode step that was launched: its rows, their first entries, and how to read what they drew.
+
+    The table counts the token of a plain step when it is launched, those of a step with drafts when it is read.
+    """
 
     slots_R: np.ndarray
     reuses_R: np.ndarray
     firsts_R: np.ndarray
-    drafted: bool
+    longest_draft: int
     read: Callable[[], Drawn]
 
 
@@ -238,19 +241,26 @@ class Engine:
         self.read_pending()
         return self.own_drafts.of(self._slot_numbers(), self.table)
 
+    def unread_drafts(self) -> Drafts:
+        """The same, whatever it is, of all rows: a step that checks it need not wait for the last to be read."""
+        assert self.own_drafts is not None, "an engine without MTP layers"
+        return Drafts.unread(self._slot_numbers(), self.own_drafts.num_layers)
+
     @torch.inference_mode()
     def step(self, drafts: Drafts | None = None) -> list[Completion]:
         """Admit what fits, draw at least one token for every running row, return what ended.
 
         Drafts change no token, only how many a step draws. The device may be one step ahead of what is returned.
         """
-        if drafts is not None or any(step.drafted for step in self.pending):
-            self.read_pending()  # how far rows got must be known, to check drafts and to give out pages
+        if drafts is not None and not drafts.is_unread:
+            self.read_pending()  # they continue what is known
         self._park_resting()
         self._assign_slots(self.admission.admit(free_slots=len(self.free_slots), running=len(self.slots)))
         self._tell_runner()
         drafts = None if drafts is None else self._usable(drafts)
         self.took_drafts = drafts is not None
+        if drafts is None and any(step.longest_draft for step in self.pending):
+            self.read_pending()  # the table must know how far rows got
         self._add_pages(drafts)
         self._tell_runner()  # rows may have passed their thinking budget meanwhile
         launched = self._launch(drafts)
@@ -285,12 +295,10 @@ class Engine:
         slots_R = slots_R[np.argsort(self.table.groups_S[slots_R], kind="stable")]
         block = plan_entries(slots_R, drafts)
         firsts_R = np.flatnonzero(block[1] == 0)
-        read = self.runner.decode(block)
-        self.pending.append(
-            PendingStep(slots_R, self.table.reuses_S[slots_R], firsts_R, drafts is not None, read)
-        )
-        self.table.lengths_S[slots_R] += 1
-        self.table.left_S[slots_R] -= 1
+        longest_draft, read = int(block[1].max()), self.runner.decode(block)
+        self.pending.append(PendingStep(slots_R, self.table.reuses_S[slots_R], firsts_R, longest_draft, read))
+        if not longest_draft:
+            self.table.move(slots_R, 1)
         return True
 
     def read_pending(self, steps_ahead: int = 0) -> None:
@@ -302,7 +310,8 @@ class Engine:
 
     def _read(self, step: PendingStep) -> None:
         drawn = step.read()
-        here_R = self.table.reuses_S[step.slots_R] == step.reuses_R  # else the row ended a step before
+        # else the row ended a step before, or had drawn all it may
+        here_R = (self.table.reuses_S[step.slots_R] == step.reuses_R) & (drawn.counts_E[step.firsts_R] > 0)
         slots_R, firsts_R = step.slots_R[here_R], step.firsts_R[here_R]
         if not len(slots_R):
             return
@@ -313,9 +322,8 @@ class Engine:
         counts_R = drawn.counts_E[firsts_R].astype(np.int64)
         places_N = drawn.places(firsts_R)
         self.table.record(slots_R, counts_R, drawn.tokens_E[places_N], drawn.logprobs_E[places_N])
-        if len(places_N) > len(slots_R):  # the launch has counted the first token of each
-            self.table.lengths_S[slots_R] += counts_R - 1
-            self.table.left_S[slots_R] -= counts_R - 1
+        if step.longest_draft:
+            self.table.move(slots_R, counts_R)
         if self.own_drafts is not None and ahead_RK is not None:
             self.own_drafts.note(slots_R, ahead_RK, self.table)
         ends_R = drawn.ends_E[firsts_R]
@@ -490,7 +498,9 @@ class Engine:
         slots = slots[self.table.left_S[slots] > 0]
         cached = self.table.lengths_S[slots]
         if drafts is not None:
-            cached = cached + drafts.sizes_of(slots)
+            unread = sum(step.longest_draft + 1 for step in self.pending if step.longest_draft)
+            most = cached + self.table.left_S[slots] - 1
+            cached = np.minimum(cached + drafts.sizes_of(slots) + unread, most)
         missing = -(-cached // self.page_size) - self.table.num_pages_S[slots]
         return np.repeat(slots, np.maximum(missing, 0))
 

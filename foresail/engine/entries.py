@@ -26,7 +26,7 @@ class Entries:
 
     slots_E: Any
     offsets_E: Any
-    drafts_E: Any  # the drafted token; nothing at offset 0, where the row's last token stands
+    drafts_E: Any  # the drafted token, or `UNREAD`; nothing at offset 0, where the row's last token stands
 
     def __len__(self) -> int:
         return len(self.slots_E)

@@ -52,6 +52,8 @@ class MtpState:
         self.stream_SJD = torch.zeros(num_slots, self.kept, hidden, device=device)
         self.next_SJ = torch.zeros(num_slots, self.kept, dtype=torch.int64, device=device)
         self.known_S = torch.zeros(num_slots, dtype=torch.int64, device=device)  # places kept of each row
+        # What was drafted last. That of the slot's row before is a bad draft, and no more than that.
+        self.ahead_SK = torch.zeros(num_slots, self.layers, dtype=torch.int64, device=device)
 
     @property
     def heads(self) -> MtpHeads:
@@ -100,6 +102,8 @@ class MtpDrafter(MtpState):
                 logits_RV = heads.read(normed_WD[last_R], logits)
                 drafts_RK[:, number] = draw(logits_RV, rows.slots_R, before_R)
         self._keep(rows, done, drafts_RK)
+        if propose:
+            self.ahead_SK[rows.slots_R] = drafts_RK
         return drafts_RK
 
     def _window(self, entries: Entries, done: Verified, rows: Rows) -> Window:

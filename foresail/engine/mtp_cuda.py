@@ -69,4 +69,6 @@ class CudaMtpDrafter(MtpState):
                 logits_RV = heads.read(layer.norm(stream_WD[layout.last_R]), logits)
                 drafts_RK[:, number] = draw(logits_RV, layout.slots_R, layout.before_KR[number])
         keep(layout, done.stream_ED, done.tokens_E, self.stream_SJD, self.next_SJ, self.known_S)
+        if propose:
+            self.ahead_SK[layout.slots_R] = drafts_RK
         return drafts_RK

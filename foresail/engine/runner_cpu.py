@@ -16,6 +16,7 @@ from torch import Tensor
 from foresail.engine.advance import Drawn, advance
 from foresail.engine.attention_cpu import ChunkAttention, EntryAttention, PerTokenAttention
 from foresail.engine.cache import KVCache
+from foresail.engine.drafts import UNREAD
 from foresail.engine.entries import Entries
 from foresail.engine.mtp import MtpDrafter, Verified
 from foresail.engine.noise import uniforms
@@ -88,8 +89,11 @@ class CpuRunner:
 
     def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
         """Draw a token at every entry, and say which of them stand."""
-        entries = Entries(*block)
-        slots_E = entries.slots_E.astype(np.int64)
+        slots_E, offsets_E, drafts_E = block.astype(np.int64)
+        if self.mtp is not None:
+            unread_E = drafts_E == UNREAD
+            drafts_E[unread_E] = self.mtp.ahead_SK.numpy()[slots_E[unread_E], offsets_E[unread_E] - 1]
+        entries = Entries(slots_E, offsets_E, drafts_E)
         positions_E = self.table.lengths_S[slots_E] - 1 + entries.offsets_E
         ids_E = np.where(entries.offsets_E == 0, self.table.last_S[slots_E], entries.drafts_E)
         attend, positions = self._attend(slots_E, positions_E), torch.from_numpy(positions_E)

@@ -44,6 +44,7 @@ from foresail.model.readouts import logits
 READBACKS = 4  # buffers for outcomes on their way to the host; at most two are in use
 WORTH_PACKING = 24 * 2**20  # bytes of keys and values that packing must save a layer: it takes a kernel more
 PACK_SPLITS = 1
+PLAN_STEPS = 32  # after which drafted entries are planned anew: with its row grows what they can share
 
 
 class CudaRunner:
@@ -86,6 +87,7 @@ class CudaRunner:
         self.capturing = torch.cuda.Stream(self.device)
         self.readbacks = [Readback() for _ in range(READBACKS)]
         self.last_plan: Plan | None = None
+        self.plan_steps = 0  # for which it served
 
     def update_rows(self, slots: np.ndarray) -> None:
         self.table.update_rows(slots)
@@ -135,10 +137,11 @@ class CudaRunner:
 
     def _plan(self, block: np.ndarray) -> Plan:
         """Mostly the entries are those of the step before, and so is what can be packed of them."""
-        drafted = bool(block[1].any())  # then more may be packed than the step before
-        last = self.last_plan
+        last, self.plan_steps = self.last_plan, self.plan_steps + 1
+        old = self.plan_steps > PLAN_STEPS and bool(block[1].any())
         changed = last is None or last.kind.propose != self.propose or not np.array_equal(block, last.block)
-        if self.last_plan is None or drafted or changed:
+        if self.last_plan is None or old or changed:
+            self.plan_steps = 0
             packs = plan_packs(self.host_table, block, max(1, most_packed(self.group)), self.page_size)
             token_bytes = 2 * self.cache.keys[0, 0, 0].numel() * self.cache.dtype.itemsize
             kind = GraphKind(
@@ -172,7 +175,13 @@ class CudaRunner:
         """
         table = self.table
         ids_E, positions_E, places_E, contexts_E = locate(
-            table.last_S, table.lengths_S, table.pages_SP, entries, page_size=self.page_size
+            table.last_S,
+            table.lengths_S,
+            table.left_S,
+            None if self.mtp is None else self.mtp.ahead_SK,
+            table.pages_SP,
+            entries,
+            page_size=self.page_size,
         )
         if self.batch_invariant:
             attend = self._attend_batch_invariant(entries, contexts_E)
@@ -186,7 +195,7 @@ class CudaRunner:
         draw_tokens = self._draw_truncated if kind.truncates else self._draw
         tokens_E, logprobs_E = draw_tokens(output.value, entries.slots_E, positions_E)
         rows = (table.last_S, table.lengths_S, table.left_S, table.stops_SX)
-        drawn_4E = advance(*rows, entries, tokens_E, logprobs_E)
+        drawn_4E = advance(*rows, entries, ids_E, tokens_E, logprobs_E)
         if self.mtp is None:
             return drawn_4E
         ahead_RK = self.mtp.follow(

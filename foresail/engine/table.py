@@ -78,6 +78,11 @@ class Table:
         self.drawn_S[slots_R] += counts_R
         self.last_S[slots_R] = tokens_N[counts_R.cumsum() - 1]
 
+    def move(self, slots_R: np.ndarray, counts_R: np.ndarray | int) -> None:
+        """So many tokens are drawn, or will be by a step that was launched."""
+        self.lengths_S[slots_R] += counts_R
+        self.left_S[slots_R] -= counts_R
+
     def drawn(self, slot: int) -> tuple[list[int], list[float]]:
         """Tokens and log-probabilities recorded in this slot since it was assigned."""
         count = self.drawn_S[slot]

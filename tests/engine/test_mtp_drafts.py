@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from ahead_of_the_host import run_ahead
 from small_engines import (
     SHAPES,
     Completion,
@@ -47,18 +48,20 @@ def run(
     chunk_tokens: int | None = None,
     mix: int = 0,
     propose: int = 1,
+    unread: int = 1,
 ) -> tuple[dict[str, Completion], int]:
     """All completions with drafts by MTP layers, and how many steps they took.
 
-    Of `mix` rows one has a draft from elsewhere instead; drafts are asked for in every `propose`-th step.
+    Of `mix` rows one has a draft from elsewhere instead; drafts are asked for in every `propose`-th step, and read
+    in every `unread`-th.
     """
     found, steps, numbers = {}, 0, np.random.default_rng(0)
     for request in requests:
         engine.add(request, chunk_tokens=chunk_tokens)
     while engine.busy:
         engine.ask_for_drafts(steps % propose == 0)
-        drafts = engine.mtp_drafts()
-        if mix and len(drafts.slots_R):
+        drafts = engine.unread_drafts() if steps % unread else engine.mtp_drafts()
+        if mix and not drafts.is_unread and len(drafts.slots_R):
             others_R = drafts.slots_R % mix == 0
             wrong_RK = numbers.integers(0, 31, drafts.tokens_RK.shape)
             tokens_RK = np.where(others_R[:, None], wrong_RK, drafts.tokens_RK)
@@ -90,6 +93,29 @@ def test_tokens_are_those_of_plain_decoding(layers: int, engine_options: dict, o
     expected = finish_all(small_engine(model, **engine_options), requests)
     engine = small_engine(model, mtp=True, **engine_options)
     found, _ = run(engine, requests, **options)
+    assert_same(found, expected)
+    assert_all_free(engine)
+
+
+@pytest.mark.parametrize(
+    ("layers", "engine_options", "options"),
+    [
+        (1, {}, {"unread": 1000}),
+        (3, {"num_pages": 24, "max_running": 6}, {"unread": 1000}),
+        (3, {"num_pages": 24, "max_running": 6}, {"unread": 3, "mix": 3, "chunk_tokens": 4}),
+        (3, {}, {"unread": 1000, "chunk_tokens": 3}),
+        (2, {"prefill_tokens": 5}, {"unread": 5, "propose": 3, "chunk_tokens": 7}),
+    ],
+)
+@pytest.mark.parametrize("ahead", [True, False])
+def test_drafts_that_are_not_read_change_no_token(
+    layers: int, engine_options: dict, options: dict, ahead: bool
+) -> None:
+    """Also while the device is a step ahead of a host that does not know how far rows got."""
+    model, requests = MODELS[layers], mixed_requests()[9:]
+    expected = finish_all(small_engine(model), requests)
+    engine = small_engine(model, mtp=True, **engine_options)
+    found, _ = run(run_ahead(engine) if ahead else engine, requests, **options)
     assert_same(found, expected)
     assert_all_free(engine)
 
@@ -193,9 +219,10 @@ def test_right_drafts_save_steps() -> None:
     model = copying_model()
     request = ask("row", (3, 4, 5), stop_ids=(), temperature=1.0, max_new_tokens=30)
     expected = finish_all(small_engine(model), [request])
-    found, steps = run(small_engine(model, mtp=True), [request])
-    assert_same(found, expected)
-    assert steps <= 2 + 30 / 4  # every draft of three stands: four tokens a step
+    for unread in (1, 1000):
+        found, steps = run(run_ahead(small_engine(model, mtp=True)), [request], unread=unread)
+        assert_same(found, expected)
+        assert steps <= 3 + 30 / 4  # every draft of three stands: four tokens a step
 
 
 @torch.no_grad()
@@ -238,7 +265,16 @@ def test_an_engine_without_drafts_keeps_no_keys_of_them() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("layers", [1, 3])
-@pytest.mark.parametrize("options", [{}, {"mix": 3, "propose": 2}, {"chunk_tokens": 5}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mix": 3, "propose": 2},
+        {"chunk_tokens": 5},
+        {"unread": 1000},
+        {"unread": 3, "mix": 3, "chunk_tokens": 5},
+    ],
+)
 def test_tokens_on_a_gpu_are_those_of_plain_decoding(layers: int, options: dict) -> None:
     """In the mode where rows do not know each other, so that a draft beside them cannot change their rounding."""
     with pytest.MonkeyPatch.context() as patch:

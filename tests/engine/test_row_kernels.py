@@ -14,7 +14,7 @@ import torch
 import triton_interpreter  # noqa: F401
 from torch import Tensor
 
-from foresail.engine.drafts import MAX_DRAFT
+from foresail.engine.drafts import MAX_DRAFT, UNREAD
 from foresail.engine.entries import Entries
 from foresail.engine.kernels.rows import advance, locate
 
@@ -88,6 +88,7 @@ def run(batch: Batch, state: State) -> tuple[list[list[int]], State]:
         limits,
         numbers(state.stops),
         batch.entries(),
+        numbers(batch.drafts),
         numbers(batch.tokens),
         numbers(batch.logprobs).float(),
     )
@@ -101,7 +102,7 @@ def walk(batch: Batch, state: State) -> tuple[list[list[int]], State]:
     drawn = [[0] * len(batch.slots) for _ in range(4)]
     last, lengths, limits = [*state.last], [*state.lengths], [*state.limits]
     for first, slot in enumerate(batch.slots):
-        if batch.offsets[first] or slot == SLOTS - 1:
+        if batch.offsets[first] or slot == SLOTS - 1 or state.limits[slot] <= 0:
             continue
         count, ending, stands = 0, 0, True
         while stands:
@@ -135,7 +136,7 @@ def test_random_drafts_advance_as_the_walk_does():
         batch = random_batch(chance, rows=chance.randrange(1, SLOTS - 1), padding=trial % 3)
         stops = ((), (3,), (1, 4))[trial % 3]
         state = make_state(stops=stops)
-        state.limits = [chance.choice((1, 3, 100, 100)) for _ in range(SLOTS)]
+        state.limits = [chance.choice((0, 1, 3, 100, 100)) for _ in range(SLOTS)]
         if trial % 4 == 0:
             for entry in chance.sample(range(len(batch.logprobs)), 1 + len(batch.logprobs) // 8):
                 batch.logprobs[entry] = math.nan
@@ -209,18 +210,28 @@ def test_padding_changes_nothing():
 def test_entries_find_their_ids_positions_and_places(padding):
     page_size, chance = 4, random.Random(1)
     batch, state = random_batch(chance, rows=7, padding=padding), make_state()
+    state.limits = [*chance.choices((0, 1, 3, 100), k=SLOTS - 1), 0]
+    ahead = [[200 + 20 * slot + place for place in range(MAX_DRAFT)] for slot in range(SLOTS)]
+    for entry, offset in enumerate(batch.offsets):
+        if offset and chance.random() < 0.5:
+            batch.drafts[entry] = UNREAD
     pages = chance.sample(range(1000), SLOTS * 16)
     tables = [pages[16 * slot : 16 * slot + 16] for slot in range(SLOTS)]
     ids, positions, places, contexts = locate(
         torch.tensor(state.last, device=DEVICE),
         torch.tensor(state.lengths, device=DEVICE),
+        torch.tensor(state.limits, device=DEVICE),
+        torch.tensor(ahead, device=DEVICE),
         torch.tensor(tables, dtype=torch.int32, device=DEVICE),
         batch.entries(),
         page_size=page_size,
     )
     assert (ids.dtype, positions.dtype, places.dtype, contexts.dtype) == (*[torch.int64] * 3, torch.int32)
     for entry, (slot, offset) in enumerate(zip(batch.slots, batch.offsets, strict=True)):
-        position = state.lengths[slot] - 1 + offset
+        allowed = offset < state.limits[slot]
+        position = state.lengths[slot] - 1 + offset if allowed else 0
         assert (positions[entry], contexts[entry]) == (position, position + 1)
-        assert ids[entry] == (state.last[slot] if offset == 0 else batch.drafts[entry])
-        assert places[entry] == tables[slot][position // page_size] * page_size + position % page_size
+        draft = ahead[slot][offset - 1] if batch.drafts[entry] == UNREAD else batch.drafts[entry]
+        assert ids[entry] == (state.last[slot] if offset == 0 else draft)
+        table = tables[slot if allowed else SLOTS - 1]
+        assert places[entry] == table[position // page_size] * page_size + position % page_size

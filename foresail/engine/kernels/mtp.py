@@ -144,7 +144,9 @@ def _lay_out(
     ROW_ENTRIES: tl.constexpr,
     ENTRIES: tl.constexpr,
 ):
-    """One program per row. Rows that are not there, and entries that fill the batch up, are the scratch row's."""
+    """One program per row. Rows that are not there or drew nothing, and entries that fill the batch up, are the
+    scratch row's.
+    """
     row = tl.program_id(0)
     every = tl.arange(0, ENTRIES)
     begins = tl.load(offsets + every, every < entries, other=1) == 0
@@ -153,9 +155,9 @@ def _lay_out(
     found = first < entries
     first = tl.where(found, first, 0)
     slot = tl.load(slots + first)
-    there = found & (slot != scratch)
+    there = found & (slot != scratch) & (tl.load(counts + first) > 0)
     slot = tl.where(there, slot, scratch).to(tl.int64)
-    count = tl.where(there, tl.maximum(tl.load(counts + first), 1), 1)
+    count = tl.where(there, tl.load(counts + first), 1)
     position = tl.load(positions + first)
     tl.store(row_slots + row, slot.to(tl.int32))
     tl.store(row_firsts + row, first.to(tl.int64))

@@ -28,6 +28,8 @@ COLUMNS = ["slots", "offsets", "drafts"]
 def locate(
     last_S: Tensor,
     lengths_S: Tensor,
+    limits_S: Tensor,
+    ahead_SK: Tensor | None,
     tables_SP: Tensor,
     entries: Entries,
     *,
@@ -37,6 +39,9 @@ def locate(
 
     A row of length 6 has 5 tokens cached. Its last token is at position 5, with pages (7, 3) of 4 tokens at
     place 3 * 4 + 1, and sees 6 tokens; a token drafted after it is at position 6 and place 14, and sees 7.
+
+    A drafted token that is `UNREAD` is found in ahead_SK. Entries behind the last token that a row may draw, of
+    which the host did not know when it laid them out, go to the scratch page.
     """
     ids_E = torch.empty(len(entries), dtype=torch.int64, device=last_S.device)
     positions_E, places_E = torch.empty_like(ids_E), torch.empty_like(ids_E)
@@ -44,6 +49,8 @@ def locate(
     _locate[(count_blocks(len(entries), LOCATE_BLOCK),)](
         last_S,
         lengths_S,
+        limits_S,
+        ahead_SK,
         tables_SP,
         entries.slots_E,
         entries.offsets_E,
@@ -53,17 +60,21 @@ def locate(
         places_E,
         contexts_E,
         len(entries),
+        len(last_S) - 1,
         tables_SP.stride(0),
+        0 if ahead_SK is None else ahead_SK.stride(0),
         PAGE_SIZE=page_size,
         BLOCK=LOCATE_BLOCK,
     )
     return ids_E, positions_E, places_E, contexts_E
 
 
-@triton.jit(do_not_specialize=["entries", "table_stride"], do_not_specialize_on_alignment=COLUMNS)
+@triton.jit(do_not_specialize=["entries", "scratch", "table_stride"], do_not_specialize_on_alignment=COLUMNS)
 def _locate(
     last,
     lengths,
+    limits,
+    ahead,
     tables,
     slots,
     offsets,
@@ -73,7 +84,9 @@ def _locate(
     places,
     contexts,
     entries,
+    scratch,
     table_stride,
+    ahead_stride,
     PAGE_SIZE: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -81,10 +94,15 @@ def _locate(
     inside = entry < entries
     slot = tl.load(slots + entry, inside, other=0).to(tl.int64)
     offset = tl.load(offsets + entry, inside, other=0)
-    position = tl.load(lengths + slot, inside, other=1) - 1 + offset
-    page = tl.load(tables + slot * table_stride + position // PAGE_SIZE, inside, other=0)
+    allowed = offset < tl.load(limits + slot, inside, other=0)
+    position = tl.where(allowed, tl.load(lengths + slot, inside, other=1) - 1 + offset, 0)
+    whose = tl.where(allowed, slot, scratch)
+    page = tl.load(tables + whose * table_stride + position // PAGE_SIZE, inside, other=0)
     drawn = tl.load(last + slot, inside, other=0)
-    draft = tl.load(drafts + entry, inside, other=0)
+    draft = tl.load(drafts + entry, inside, other=0).to(tl.int64)
+    if ahead is not None:
+        unread = inside & (offset > 0) & (draft < 0)
+        draft = tl.where(unread, tl.load(ahead + slot * ahead_stride + offset - 1, unread, other=0), draft)
     tl.store(ids + entry, tl.where(offset == 0, drawn, draft), inside)
     tl.store(positions + entry, position, inside)
     tl.store(places + entry, page.to(tl.int64) * PAGE_SIZE + position % PAGE_SIZE, inside)
@@ -97,10 +115,13 @@ def advance(
     limits_S: Tensor,
     stops_SX: Tensor,
     entries: Entries,
+    ids_E: Tensor,
     tokens_E: Tensor,
     logprobs_E: Tensor,
 ) -> Tensor:
     """Follow the drafts that were drawn, move the rows on, and tell what each drew, as int32 of 4 x E.
+
+    `ids_E` are the tokens that the step took, so at drafted entries the drafts.
 
     The lines: tokens and the bits of their log-probabilities; then, at the row's first entry, how many it keeps
     and how it stands, as `engine/advance.py` says it. A row at entries 4 to 6 that drew 11, 12, 13 where 11 and
@@ -108,7 +129,7 @@ def advance(
 
         tokens 11, 12    at entries 4, 5;    count 2    standing 0    at entry 4
 
-    and zeros elsewhere.
+    and zeros elsewhere. A row that may draw no more keeps nothing, and stays as it is.
     """
     drawn_4E = torch.empty(4, len(entries), dtype=torch.int32, device=last_S.device)
     _advance[(len(entries),)](
@@ -118,7 +139,7 @@ def advance(
         stops_SX,
         entries.slots_E,
         entries.offsets_E,
-        entries.drafts_E,
+        ids_E,
         tokens_E,
         logprobs_E,
         drawn_4E,
@@ -143,7 +164,7 @@ def _advance(
     stops,
     slots,
     offsets,
-    drafts,
+    ids,
     tokens,
     logprobs,
     drawn,
@@ -170,7 +191,7 @@ def _advance(
     logprob = tl.load(logprobs + entry, mine, other=0.0)
     drafted = mine & (offset > 0)
     token_before = tl.load(tokens + entry - 1, drafted, other=0)
-    wrong = drafted & (tl.load(drafts + entry, drafted, other=0) != token_before)
+    wrong = drafted & (tl.load(ids + entry, drafted, other=0) != token_before)
 
     column = tl.arange(0, STOPS)
     stop = tl.load(stops + slot * stop_ids + column, column < stop_ids, other=-1)
@@ -181,7 +202,8 @@ def _advance(
     standing = tl.where(logprob != logprob, BROKEN, standing)
     end = tl.min(tl.where(mine & (standing > 0), offset, ROW_ENTRIES), 0)
     count = tl.minimum(tl.min(tl.where(wrong | ~mine, offset, ROW_ENTRIES), 0), end + 1)
-    count = tl.where(real, count, 0)
+    moves = real & (limit > 0)
+    count = tl.where(moves, count, 0)
 
     kept = offset < count
     tl.store(drawn + entry, tl.where(kept, token, 0), mine)
@@ -191,6 +213,6 @@ def _advance(
     tl.store(drawn + 2 * entries + entry, tl.where(offset == 0, count, 0), mine)
     tl.store(drawn + 3 * entries + entry, tl.where(offset == 0, final_standing, 0), mine)
 
-    tl.store(last + slot, tl.sum(tl.where(final, token, 0), 0).to(tl.int64), real)
-    tl.store(lengths + slot, tl.load(lengths + slot) + count, real)
-    tl.store(limits + slot, limit - count, real)
+    tl.store(last + slot, tl.sum(tl.where(final, token, 0), 0).to(tl.int64), moves)
+    tl.store(lengths + slot, tl.load(lengths + slot) + count, moves)
+    tl.store(limits + slot, limit - count, moves)

@@ -106,6 +106,11 @@ class Sources:
         gains_R = self.mtp.expect(slots_R, mtp.sizes_R) - self.siblings.expect(slots_R, siblings.sizes_R)
         return Choice(siblings=siblings, mtp=mtp, by_mtp_R=gains_R > 0)
 
+    def only_mtp(self, choice: Choice) -> bool:
+        """Whether all rows have the whole drafts of MTP layers."""
+        mtp = choice.mtp
+        return mtp is not None and bool((choice.by_mtp_R & (mtp.sizes_R == self.num_layers)).all())
+
     def compare(self, choice: Choice, before_R: np.ndarray, drawn_S: np.ndarray) -> None:
         """With what rows have drawn since they had drawn `before_R` tokens."""
         if choice.mtp is None:

@@ -24,6 +24,9 @@ from foresail.rollout.drafts.pacing import MOST_ENTRIES, Pacing
 from foresail.rollout.drafts.sources import Choice, Sources
 
 LOOK_EVERY = 2 * MAX_LENGTH  # plain steps between drafts that are only compared
+UNREAD_STEPS = (
+    7  # on end, where MTP layers have all rows' best drafts: nobody reads these steps before the next
+)
 
 
 @dataclass(kw_only=True)
@@ -71,6 +74,7 @@ class Speculation:
         self.under_way: Attempt | None = None  # checked by the step that runs
         self.unchecked: Attempt | None = None  # only to be compared with what is drawn
         self.steps_since_look = 0
+        self.unread_steps = 0  # to come
 
     def step(self) -> list[Completion]:
         """One step of the engine, with drafts or without."""
@@ -80,22 +84,36 @@ class Speculation:
         before, accepted_R = self.under_way, self._accepted()
         if before is not None:
             self.sources.compare(before.choice, before.drawn_R, self.engine.table.drawn_S)
-        slots_R, most_R = self._allow()
-        self.under_way = self._attempt(slots_R, most_R) if most_R.any() else None
-        self.sources.ask(bool(most_R.any()) or self.steps_since_look + 1 >= LOOK_EVERY)
+        drafts, slots_R = self._unread() if self.unread_steps else self._search()
         self.tally.search_seconds += time.perf_counter() - begun
-        ended = self.engine.step(None if self.under_way is None else self.under_way.guesses)
-        if not self.engine.took_drafts:
-            self.under_way = None  # there were no pages for drafts
+        ended = self.engine.step(drafts)
+        if not self.engine.took_drafts:  # there were no pages for them
+            drafts, self.under_way, self.unread_steps = None, None, 0
         # From here on the device is at work again.
-        self._take_time(slots_R)
+        self._take_time(slots_R, drafts)
         if before is not None:
             self._count(before, accepted_R)
-        if self.under_way is None:
+        if drafts is None:
             self._look_on()
         for completion in ended:
             self.listener.note(completion)
         return ended
+
+    def _search(self) -> tuple[Drafts | None, np.ndarray]:
+        """Drafts for the running slots, as far as they are worth it."""
+        slots_R, most_R = self._allow()
+        self.sources.ask(bool(most_R.any()) or self.steps_since_look + 1 >= LOOK_EVERY)
+        if not most_R.any():
+            self.under_way = None
+            return None, slots_R
+        self.under_way = attempt = self._attempt(slots_R, most_R)
+        self.unread_steps = UNREAD_STEPS if self.sources.only_mtp(attempt.choice) else 0
+        return attempt.guesses, slots_R
+
+    def _unread(self) -> tuple[Drafts, np.ndarray]:
+        """What MTP layers say, without a look at it."""
+        self.under_way, self.unread_steps = None, self.unread_steps - 1
+        return self.engine.unread_drafts(), self.listener.greet()
 
     def _allow(self) -> tuple[np.ndarray, np.ndarray]:
         """The running slots, and how many tokens the draft of each may have.
@@ -168,12 +186,12 @@ class Speculation:
         if here_R.any():
             self.pacing.acceptance.record(attempt.most_R[here_R], guesses.sizes_R, right_RK.cumprod(1).sum(1))
 
-    def _take_time(self, slots_R: np.ndarray) -> None:
+    def _take_time(self, slots_R: np.ndarray, drafts: Drafts | None) -> None:
         """From one return to the next the step before has run, with or without prompts to compute."""
         now, running = time.perf_counter(), np.fromiter(self.engine.slots, np.int64)
         if self.timed is not None and len(slots_R):  # else nothing ran since: that was a pause
             self.pacing.times.record(*self.timed, milliseconds=1e3 * (now - self.last_return))
-        drafted = 0 if self.under_way is None else int(self.under_way.guesses.sizes_R.sum())
+        drafted = 0 if drafts is None else int(drafts.sizes_R.sum())
         filled = self.listener.are_new(running).any()
         self.timed = None if filled or not len(slots_R) else (len(slots_R), drafted)
         self.last_return = now
