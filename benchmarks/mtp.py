@@ -286,7 +286,7 @@ def generate(
     synchronize(model)
     begun, steps = time.perf_counter(), 1
     while engine.busy:
-        for completion in engine.step(engine.mtp_drafts() if drafts else None):
+        for completion in engine.step(engine.unread_drafts() if drafts else None):
             found[completion.request.id] = completion
         steps += 1
     synchronize(model)

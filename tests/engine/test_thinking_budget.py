@@ -113,7 +113,7 @@ def run(
             given = None
             if drafts and numbers.random() < 0.7:
                 if engine.own_drafts is not None and numbers.random() < 0.5:
-                    given = engine.mtp_drafts()
+                    given = engine.mtp_drafts() if numbers.random() < 0.5 else engine.unread_drafts()
                 else:
                     texts = {r.id: tuple(numbers.choices(range(VOCABULARY), k=3)) for r in requests}
                     given = engine.drafts_by_slot({name: Draft(tokens=text) for name, text in texts.items()})

@@ -13,7 +13,7 @@ from foresail.engine.drafts import MAX_DRAFT, Drafts
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
 from foresail.rollout.drafts.pacing import PLAIN, Pacing
-from foresail.rollout.drafts.sources import Record, Sources
+from foresail.rollout.drafts.sources import Choice, Record, Sources
 
 
 @torch.no_grad()
@@ -55,6 +55,28 @@ def test_on_and_off_divided_moved_about_and_ahead_of_the_host(seed: int, plain: 
     ]
     run_ahead(instances[seed % 2].engine)
     assert finish(instances, chunk_tokens=[None, 5, 7][seed]) == plain
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_steps_that_nobody_reads_before_the_next_change_no_token(
+    seed: int, plain: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sources, "only_mtp", lambda *_: True)
+    instance = drafting("a", SometimesDraft(seed), MODEL, max_running=5, num_pages=18, mtp=True)
+    engine, unread = run_ahead(instance.engine), []
+    look = engine.unread_drafts
+    engine.unread_drafts = lambda: unread.append(1) or look()
+    assert finish([instance], chunk_tokens=[None, 5][seed]) == plain
+    assert len(unread) > 5
+
+
+def test_steps_go_unread_where_mtp_layers_have_the_best_drafts_of_all_rows() -> None:
+    sources = Sources(small_engine(MODEL, mtp=True))
+    few, whole = (Drafts.unread(np.arange(2), size) for size in (1, 2))
+    yes = np.array([True, True])
+    assert sources.only_mtp(Choice(siblings=few, mtp=whole, by_mtp_R=yes))
+    assert not sources.only_mtp(Choice(siblings=few, mtp=few, by_mtp_R=yes))
+    assert not sources.only_mtp(Choice(siblings=few, mtp=whole, by_mtp_R=np.array([True, False])))
 
 
 class NeverDraft(Pacing):
