@@ -21,8 +21,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict, ValidationE
 
 from foresail.recipe.inputs import count_records, default_name
 from foresail.recipe.keys import OneOrMore
-from foresail.recipe.parts import Part, Problems, SourceName, TooLong, Window, one_text
+from foresail.recipe.parts import Part, Problems
 from foresail.recipe.reward import ANSWERLESS, GRADERS, Reward
+from foresail.recipe.values import SourceName, TooLong, Window, one_text
 
 Weight = Annotated[
     float | None,
