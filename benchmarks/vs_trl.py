@@ -27,9 +27,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beside_trl.process import SideFailed
+
+if TYPE_CHECKING:
+    from beside_trl.pair_load import PairLoad
 
 PARTS = ("losses", "speed", "race", "scaling", "sft", "dpo", "reward")
 
@@ -191,9 +194,10 @@ def measure_race(options: argparse.Namespace) -> Figures:
 
 
 def measure_dpo(options: argparse.Namespace) -> Figures:
-    from beside_trl import dpo
+    from beside_trl.dpo import measure_dpo as measure_pairs
+    from beside_trl.pair_rounds import Plan
 
-    plan = dpo.Plan(
+    plan = Plan(
         peer_python=options.peer_python,
         rounds=options.rounds,
         steps=options.steps,
@@ -202,16 +206,14 @@ def measure_dpo(options: argparse.Namespace) -> Figures:
         weights=options.peer_weights,
         recompute=options.recompute,
     )
-    loads = [load for load in dpo.LOADS.values() if load.device == options.device]
-    if options.loads:
-        loads = [dpo.LOADS[name] for name in options.loads]
-    yield from dpo.measure_dpo([*map(dpo.smaller, loads)] if options.quick else loads, plan)
+    yield from measure_pairs(pair_loads(options), plan)
 
 
 def measure_reward(options: argparse.Namespace) -> Figures:
-    from beside_trl import reward_model
+    from beside_trl.pair_rounds import Plan
+    from beside_trl.reward_model import measure_reward as measure_pairs
 
-    plan = reward_model.Plan(
+    plan = Plan(
         peer_python=options.peer_python,
         rounds=options.rounds,
         steps=options.steps,
@@ -219,12 +221,16 @@ def measure_reward(options: argparse.Namespace) -> Figures:
         weights=options.peer_weights,
         recompute=options.recompute,
     )
-    loads = [load for load in reward_model.LOADS.values() if load.device == options.device]
+    yield from measure_pairs(pair_loads(options), plan)
+
+
+def pair_loads(options: argparse.Namespace) -> list[PairLoad]:
+    from beside_trl.pair_load import LOADS, smaller
+
+    loads = [load for load in LOADS.values() if load.device == options.device]
     if options.loads:
-        loads = [reward_model.LOADS[name] for name in options.loads]
-    yield from reward_model.measure_reward(
-        [*map(reward_model.smaller, loads)] if options.quick else loads, plan
-    )
+        loads = [LOADS[name] for name in options.loads]
+    return [*map(smaller, loads)] if options.quick else loads
 
 
 def measure_scaling(options: argparse.Namespace) -> Figures:

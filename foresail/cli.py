@@ -17,27 +17,14 @@ import typer
 
 from foresail.commands.data import data_app
 from foresail.commands.eval_reward import eval_reward
+from foresail.commands.evaluate import evaluate
+from foresail.commands.generate import generate
+from foresail.commands.grade import grade
 from foresail.commands.interruption import telling
 from foresail.commands.long_context import long_context
 from foresail.commands.merge import merge
 from foresail.commands.mtp import mtp_app
-from foresail.commands.options import (
-    AnswerKey,
-    Device,
-    Examples,
-    Limit,
-    OneMode,
-    Overrides,
-    PromptKey,
-    RecipeFile,
-    RunFolder,
-    Show,
-    Stop,
-    System,
-    Thinking,
-    Workers,
-    with_newlines,
-)
+from foresail.commands.options import Overrides, RecipeFile, RunFolder
 from foresail.commands.runs import runs, show
 from foresail.recipe.elsewhere import sentence_for_value
 from foresail.recipe.stages import STAGES, command_of, stage_function
@@ -198,113 +185,8 @@ def describe_end(run: Path, ended: Path, recipe: Stage) -> str:
     )
 
 
-@app.command(name="eval")
-def evaluate(
-    checkpoint: Annotated[Path, typer.Argument(help="folder of a run, or a Hugging Face directory")],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(help="of a run: changes to its recipe, such as eval.limit=100")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="problems: a file or a generator; default: the run's [eval]")
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(min=0, help="samples per problem for mean@k, pass@k, maj@k; default: 8")
-    ] = None,
-    temperature: Annotated[float | None, typer.Option(min=0.0)] = None,
-    top_p: Annotated[float | None, typer.Option(min=0.01, max=1.0)] = None,
-    max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None,
-    stop: Stop = None,
-    prompt_key: PromptKey = None,
-    answer_key: AnswerKey = None,
-    system: System = None,
-    suffix: Annotated[
-        str | None, typer.Option(help="text after every prompt", callback=with_newlines)
-    ] = None,
-    examples: Examples = None,
-    limit: Limit = None,
-    thinking: Annotated[
-        Thinking | None,
-        typer.Option(help="on, off or both: the chat template's switch; default: as the data says"),
-    ] = None,
-    thinking_budget: Annotated[
-        int | None, typer.Option(min=0, help="close thinking after so many tokens")
-    ] = None,
-    grader: Annotated[str | None, typer.Option(help="math, exact, qa, code or file.py:function")] = None,
-    seed: Annotated[int, typer.Option()] = 0,
-    device: Device = "auto",
-    output: Annotated[Path | None, typer.Option(help="folder for the records")] = None,
-) -> None:
-    """Greedy, mean@k, pass@k and maj@k with confidence intervals; every attempt is kept.
-
-    Of a run, its recipe says which problems, how prompts look, how long answers are and who grades.
-    """
-    from rich.console import Console
-
-    from foresail.agents.build import open_episodes
-    from foresail.evaluation.checkpoint import default_output, evaluate_checkpoint
-    from foresail.evaluation.results import figures_table
-    from foresail.evaluation.target import find_target, in_modes
-
-    target = find_target(checkpoint, overrides or [])
-    form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
-    sets = target.problem_sets(data, {**form, "examples": examples, "limit": limit})
-    asked = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens, "stop": stop}
-    asked["thinking_budget"] = thinking_budget
-    for problems, mode in in_modes(sets, thinking):
-        folder = output or default_output("eval", target.checkpoint, problems.source)
-        folder = folder / problems.label if output and len(sets) > 1 else folder
-        folder = folder / mode.replace(" ", "-") if mode else folder
-        replaced = (folder / "records.jsonl").exists()
-        with telling("nothing of it is kept"), open_episodes(target.environment) as episodes:
-            results = evaluate_checkpoint(
-                target.checkpoint,
-                problems,
-                target.sampling(asked),
-                num_samples=target.num_samples(problems, samples),
-                output=folder,
-                grader=target.reward(problems, grader),
-                seed=seed,
-                device=device,
-                template_options=target.template_options,
-                episodes=episodes,
-                prompt_tokens=target.prompt_tokens,
-            )
-        Console().print(figures_table(results, mode))
-        print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
-
-
-@app.command(context_settings={"ignore_unknown_options": True})  # an answer may begin with a minus
-def grade(
-    response: Annotated[str, typer.Argument(help="a response, or a JSONL or parquet file of them")],
-    answer: Annotated[str | None, typer.Argument(help="the answer to compare a single response with")] = None,
-    accept: Annotated[
-        Literal["boxed", "stated", "any"], typer.Option(help="where an answer may stand")
-    ] = "any",
-    out: Annotated[Path | None, typer.Option(help="file for the verdicts, one line a row")] = None,
-    response_key: Annotated[str | None, typer.Option(help="column of the response")] = None,
-    answer_key: AnswerKey = None,
-    show: Show = 20,
-    workers: Workers = 0,
-) -> None:
-    """Verdicts of the maths grader: on one response and answer, or on a file. Exit code 0 whatever they are."""
-    if answer is not None:
-        from foresail.maths.verdict import grade as grade_one
-        from foresail.rewards.tally import one_line
-
-        verdict = grade_one(response, answer, accept=accept)
-        print(f"status  {verdict.status}\nscore   {verdict.score:g}\ndetail  {one_line(verdict.detail)}")
-        return
-    from foresail.evaluation.verdict_file import describe_file, grade_file, write_verdicts
-    from foresail.recipe.reward import Reward
-
-    settings = Reward(grader="math", accept=accept, workers=workers)
-    graded = grade_file(response, settings, response_key=response_key, answer_key=answer_key)
-    print(*describe_file(graded, show=show), sep="\n")
-    if out is not None:
-        write_verdicts(out, graded.rows)
-        print(f"verdicts: {out}")
-
-
+app.command(name="eval")(evaluate)
+app.command(context_settings={"ignore_unknown_options": True})(grade)  # an answer may begin with a minus
 app.command(name="long-context")(long_context)
 app.command(name="eval-reward")(eval_reward)
 app.command()(merge)
@@ -377,41 +259,7 @@ def import_checkpoint(
     print(f"{directory}: {shape.family}, {shape.num_parameters / 1e6:.1f} M parameters")
 
 
-@app.command()
-def generate(
-    checkpoint: Annotated[Path, typer.Argument(help="folder of a run, or a Hugging Face directory")],
-    prompt: Annotated[
-        str | None, typer.Argument(help="what the user says; without it, a conversation")
-    ] = None,
-    system: System = None,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy")] = 0.0,
-    max_new_tokens: Annotated[
-        int | None, typer.Option(min=1, help="default: the run's, else what the context leaves, at most 512")
-    ] = None,
-    stop: Stop = None,
-    thinking: OneMode = None,
-    thinking_budget: Annotated[
-        int | None, typer.Option(min=0, help="close thinking after so many tokens")
-    ] = None,
-    seed: Annotated[int, typer.Option()] = 0,
-) -> None:
-    """One answer from a checkpoint, or a conversation with it. Of a run, its recipe says how prompts look."""
-    from foresail.evaluation.answers import AnsweringModel
-    from foresail.evaluation.target import find_target
-
-    sampling = {"temperature": temperature, "thinking_budget": thinking_budget}
-    model = AnsweringModel(
-        find_target(checkpoint),
-        system=system,
-        max_new_tokens=max_new_tokens,
-        sampling=sampling | ({"stop": stop} if stop else {}),
-        thinking=None if thinking is None else thinking == "on",
-        seed=seed,
-    )
-    if prompt is not None:
-        print(*model.answer([prompt]))
-    else:
-        model.converse()
+app.command()(generate)
 
 
 def conclude(outcome: Any) -> None:

@@ -180,7 +180,7 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
         settings["model"] = files.add_model(settings.get("model", {}), tokenizer)
     for key in ("data", "eval"):
         if key in settings:
-            settings[key] = name_sources(settings[key], key, stage, files)
+            settings[key] = name_sources(settings[key], key, files)
     if "reward" in settings:
         settings["reward"] = name_rewards(settings["reward"])
     recipe = finish_recipe(given, settings, name)
@@ -231,14 +231,13 @@ def choose_run(given: dict[str, Any], settings: dict[str, Any], stage: str) -> N
     given["run"] = plain(table)
 
 
-def name_sources(data: Any, key: str, stage: str, files: GivenFiles) -> Any:
+def name_sources(data: Any, key: str, files: GivenFiles) -> Any:
     """The recipe's words for data: of rows the file they will be in; tables may hold rows in their `source`."""
     if is_table(data):
         return name_source(data, key, files)
     if isinstance(data, list) and data and all(map(is_table, data)):
         return [name_source(table, f"{key}-{number}", files) for number, table in enumerate(data, start=1)]
-    source = data if isinstance(data, str | Path) else files.add_rows(data, key)
-    return source if stage in ("sft", "dpo", "reward-model") else {"source": source}
+    return {"source": data if isinstance(data, str | Path) else files.add_rows(data, key)}
 
 
 def name_source(table: Mapping[str, Any], key: str, files: GivenFiles) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from foresail.check.problems import look_at_problems
 from foresail.check.teacher import look_at_taught_problems
 from foresail.data.reader import Reader
 from foresail.recipe.inputs import check_tokenizer
-from foresail.recipe.parts import read_options
 from foresail.recipe.preflight import Preflight
 from foresail.recipe.stage import Stage
+from foresail.recipe.values import read_options
 from foresail.tokenizer.tokenizer import Tokenizer
 
 # What a stage reads besides its model.

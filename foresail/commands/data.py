@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,9 @@ from foresail.commands.options import (
     Workers,
     with_newlines,
 )
+
+if TYPE_CHECKING:
+    from foresail.recipe.parts import Problems
 
 data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
 
@@ -90,24 +93,16 @@ def grade_difficulty(
     from foresail.evaluation.difficulty import describe_levels
     from foresail.evaluation.difficulty import grade_difficulty as grade_all
     from foresail.evaluation.difficulty_plot import try_to_plot
-    from foresail.recipe import parts
+    from foresail.recipe.parts import Sampling
 
     folder = output or default_output("difficulty", checkpoint, data)
-    problems = parts.Problems(
-        source=data,
-        prompt_key=prompt_key,
-        answer_key=answer_key,
-        system=system,
-        suffix=suffix,
-        examples=examples,
-        limit=limit,
-        thinking=None if thinking is None else thinking == "on",
-    )
+    form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
+    problems = as_problems(data, thinking, **form, examples=examples, limit=limit)
     with telling("the same command goes on with what is left"):
         graded = grade_all(
             checkpoint,
             problems,
-            parts.Sampling(
+            Sampling(
                 temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
             ),
             num_samples=samples,
@@ -137,6 +132,7 @@ def sample_solutions(
     suffix: Annotated[str, typer.Option(help="text after every prompt", callback=with_newlines)] = "",
     examples: Examples = None,
     limit: Limit = None,
+    thinking: OneMode = None,
     grader: Annotated[str, typer.Option(help="math, exact, code or file.py:function")] = "math",
     seed: Annotated[int, typer.Option()] = 0,
     device: Device = "auto",
@@ -146,23 +142,16 @@ def sample_solutions(
     from foresail.evaluation.checkpoint import default_output
     from foresail.evaluation.solutions import describe_solutions
     from foresail.evaluation.solutions import sample_solutions as sample_all
-    from foresail.recipe import parts
+    from foresail.recipe.parts import Sampling
 
     folder = output or default_output("solutions", checkpoint, data)
-    problems = parts.Problems(
-        source=data,
-        prompt_key=prompt_key,
-        answer_key=answer_key,
-        system=system,
-        suffix=suffix,
-        examples=examples,
-        limit=limit,
-    )
+    form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
+    problems = as_problems(data, thinking, **form, examples=examples, limit=limit)
     with telling("the same command goes on with what is left"):
         found = sample_all(
             checkpoint,
             problems,
-            parts.Sampling(
+            Sampling(
                 temperature=temperature, top_p=top_p, max_new_tokens=max_new_tokens, stop=tuple(stop or ())
             ),
             num_samples=samples,
@@ -174,6 +163,14 @@ def sample_solutions(
         )
     print(*describe_solutions(found), sep="\n")
     print(f'solutions: {folder}/solutions.jsonl; in a recipe of sft: data = "{folder}/solutions.jsonl"')
+
+
+def as_problems(source: str, thinking: OneMode, **form: str | int | None) -> Problems:
+    """The recipe's table for what a command is told of its problems."""
+    from foresail.recipe.parts import Problems
+
+    switch = None if thinking is None else thinking == "on"
+    return Problems.model_validate({"source": source, "thinking": switch, **form})
 
 
 @data_app.command(name="tokenize")

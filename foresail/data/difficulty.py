@@ -13,7 +13,8 @@ from pathlib import Path
 
 from foresail.recipe.inputs import reach
 from foresail.recipe.levels import read_levels, to_level
-from foresail.recipe.parts import NUM_LEVELS, Problems
+from foresail.recipe.parts import Problems
+from foresail.recipe.values import NUM_LEVELS
 from foresail.records import Problem
 
 

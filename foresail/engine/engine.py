@@ -30,9 +30,9 @@ from foresail.engine.pages import PagePool, count_pages, page_names
 from foresail.engine.request import Completion, Parked, Request, SavedKV, check
 from foresail.engine.row import NO_SLOT, Row, Rows
 from foresail.engine.runner import open_runner
-from foresail.engine.stop_strings import FOUND, StopStrings
+from foresail.engine.stop_strings import StopStrings
 from foresail.engine.table import Table
-from foresail.engine.thinking import check_closing, closing_due
+from foresail.engine.thinking import check_closing, closing_due, put_closing
 from foresail.model.decoder import Decoder
 from foresail.records import Finish, RunStopped
 
@@ -373,18 +373,11 @@ class Engine:
 
     def _queue(self, row: Row, *, first: bool = False) -> None:
         """Wait for a slot, with what closes its thinking put in: it is computed as a prompt is."""
-        stopped, stop = False, row.request.sampling.stop
-        for token in self._closing(row)[: row.limit()]:
-            row.put_in([token], self.version)
-            stopped = self.stop_strings.state(stop, row.said) == FOUND
-            if stopped:
-                break
-        if stopped:
-            self._end(row, "stop")
-        elif row.limit() > 0:
+        finish = put_closing(row, self._closing(row), self.version, self.stop_strings)
+        if finish is None:
             self.admission.queue(row, first=first)
         else:
-            self._end(row, "length" if len(row.drawn) == row.request.sampling.max_new_tokens else "chunk")
+            self._end(row, finish)
 
     def _end(self, row: Row, finish: Finish) -> None:
         """Of a row without a slot, all of whose room was taken by what was put in."""

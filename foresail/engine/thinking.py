@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foresail.engine.request import Request
+from foresail.engine.row import Row
+from foresail.engine.stop_strings import FOUND, StopStrings
+from foresail.records import Finish
 
 OPEN, CLOSE = b"<think>", b"</think>"
 TAIL = 8  # tokens at a prompt's end in which its tag would stand
@@ -47,6 +50,18 @@ def thinks(prompt_end: bytes, said: bytes) -> bool:
 
 def spell(ids: Sequence[int], vocabulary: Sequence[bytes]) -> bytes:
     return b"".join(vocabulary[token] for token in ids)
+
+
+def put_closing(row: Row, closing: Sequence[int], version: int, stop_strings: StopStrings) -> Finish | None:
+    """Put these ids into a row without a slot, as far as it has room. How it ends with that; None: it draws on."""
+    sampling = row.request.sampling
+    for token in closing[: row.limit()]:
+        row.put_in([token], version)
+        if stop_strings.state(sampling.stop, row.said) == FOUND:
+            return "stop"
+    if row.limit() > 0:
+        return None
+    return "length" if len(row.drawn) == sampling.max_new_tokens else "chunk"
 
 
 def check_closing(request: Request, vocabulary: Sequence[bytes]) -> None:

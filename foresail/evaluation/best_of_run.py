@@ -18,7 +18,7 @@ from foresail.rewards.build import open_grading
 from foresail.rewards.grader import find_ballot
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.build import build_fleet
-from foresail.rollout.groups import GroupSpec
+from foresail.rollout.groups import specify_groups
 from foresail.rollout.stream import sample_all, watched
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -60,14 +60,7 @@ def sample_candidates(
             max_length=max_length,
             vocabulary=tokenizer.token_bytes() if sampling.reads_text else (),
         )
-        spec = GroupSpec(
-            sampling=sampling,
-            num_samples=num_samples,
-            stop_ids=tokenizer.eos_ids,
-            closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
-            seed=seed,
-            step=EVALUATION_STEP,
-        )
+        spec = specify_groups(tokenizer, sampling, num_samples, seed=seed, step=EVALUATION_STEP)
         judge = watched(examiner.judge, advance)
         groups = sample_all(fleet, prompted, spec, judge, judge_group=examiner.judge_group)
         found = {group.problem.id: to_candidates(group, tokenizer, reward) for group in groups}

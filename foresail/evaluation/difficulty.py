@@ -33,7 +33,7 @@ from foresail.model.weights import checksum
 from foresail.recipe import parts
 from foresail.recipe.reward import Reward
 from foresail.records import RunStopped, Verdict
-from foresail.rollout.groups import GroupSpec
+from foresail.rollout.groups import GroupSpec, specify_groups
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -79,14 +79,7 @@ def grade_difficulty(
     if len(missing) < len(prompted):
         note(f"{len(prompted) - len(missing)} of {len(prompted)} problems are measured already")
     if missing:
-        group_spec = GroupSpec(
-            sampling=sampling,
-            num_samples=num_samples,
-            stop_ids=tokenizer.eos_ids,
-            closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
-            seed=seed,
-            step=DIFFICULTY_STEP,
-        )
+        group_spec = specify_groups(tokenizer, sampling, num_samples, seed=seed, step=DIFFICULTY_STEP)
         measure_all(
             model, tokenizer, missing, group_spec, reward, rates, batch_invariant=batch_invariant, note=note
         )

@@ -21,7 +21,7 @@ from foresail.rewards.group_rewards import judge_group, judge_sample, pay
 from foresail.rewards.thinking import open_counter, read_thought
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import GroupSpec
+from foresail.rollout.groups import specify_groups
 from foresail.rollout.stream import Stream, StreamKind, sample_all, watched
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -89,12 +89,11 @@ def evaluate(
 
     `advance` hears of every attempt that ends.
     """
-    group_spec = GroupSpec(
-        sampling=sampling,
-        num_samples=num_samples,
+    group_spec = specify_groups(
+        examiner.tokenizer,
+        sampling,
+        num_samples,
         besides=(sampling.model_copy(update={"temperature": 0.0}),) if greedy else (),
-        stop_ids=examiner.tokenizer.eos_ids,
-        closing=examiner.tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
         seed=seed,
         step=EVALUATION_STEP,
     )

@@ -24,7 +24,7 @@ from foresail.model.weights import checksum
 from foresail.recipe import parts
 from foresail.records import FAILURES, Group, Message
 from foresail.rewards.trajectory import read_trajectory
-from foresail.rollout.groups import GroupSpec
+from foresail.rollout.groups import specify_groups
 from foresail.runlog.atomic import write_text
 from foresail.runlog.jsonl_log import JsonlLog
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -86,14 +86,7 @@ def sample_solutions(
     if len(missing) < len(prompted):
         note(f"{len(prompted) - len(missing)} of {len(prompted)} problems are sampled already")
     if missing:
-        spec = GroupSpec(
-            sampling=sampling,
-            num_samples=num_samples,
-            stop_ids=tokenizer.eos_ids,
-            closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
-            seed=seed,
-            step=SOLUTION_STEP,
-        )
+        spec = specify_groups(tokenizer, sampling, num_samples, seed=seed, step=SOLUTION_STEP)
         prompts = {entry.problem.id: digest(entry) for entry in missing}
         groups = judged_groups(model, tokenizer, missing, spec, reward, batch_invariant=False)
         for done, group in enumerate(groups, start=1):

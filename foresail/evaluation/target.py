@@ -17,6 +17,7 @@ from foresail.recipe.load import load_recipe
 from foresail.recipe.reward import Reward
 from foresail.recipe.rollout_stage import RolloutStage
 from foresail.recipe.sources import reward_for
+from foresail.recipe.values import read_options
 from foresail.runlog.directory import RunDirectory
 
 NUM_SAMPLES = 8
@@ -83,7 +84,7 @@ class Target:
 
     @property
     def template_options(self) -> dict[str, Any]:
-        return {} if self.recipe is None else parts.read_options(self.recipe.model.template_options)
+        return {} if self.recipe is None else read_options(self.recipe.model.template_options)
 
     def num_samples(self, problems: parts.Problems, asked: int | None) -> int:
         return asked if asked is not None else getattr(problems, "samples", 0) or NUM_SAMPLES

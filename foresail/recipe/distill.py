@@ -19,6 +19,7 @@ from foresail.recipe.router import OptionalRouter
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import HeldOuts, Sources
 from foresail.recipe.teacher import Teacher, teacher_bytes, teacher_mistakes, teacher_refusals
+from foresail.recipe.values import Mix
 
 
 class Distill(RolloutStage):
@@ -46,7 +47,7 @@ class Distill(RolloutStage):
     )
     micro_batch_tokens: parts.MicroBatchTokens = 8192
     recompute: parts.Recompute = False
-    mix: parts.Mix | None = Field(
+    mix: Mix | None = Field(
         None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"
     )
     curriculum: tuple[parts.CurriculumStage, ...] = Field(

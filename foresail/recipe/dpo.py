@@ -17,10 +17,11 @@ from foresail.recipe.router import OptionalRouter
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import (
     HeldOutPairs,
+    PairLength,
     PairSources,
     count_all,
     name_mistakes,
-    named,
+    pair_paths,
     supply_warnings,
     weight_mistakes,
 )
@@ -38,19 +39,12 @@ class Dpo(Stage):
     lora: parts.OptionalLora = None
     router: OptionalRouter = None
     mtp: parts.OptionalMtp = None
-    data: PairSources = Field(
-        description="pairs: JSONL or parquet with prompt, chosen and rejected, or chosen and rejected that begin "
-        "alike, or conversations, chosen and rejected; or tables [[data]], a mixture"
-    )
-    eval: HeldOutPairs = Field((), description="pairs kept from training, or tables [[eval]]")
+    data: PairSources
+    eval: HeldOutPairs = ()
     eval_every: int = Field(50, ge=0, description="steps between measurements on [eval]; 0: never")
     steps: int = Field(gt=0, description="optimiser updates")
     batch_size: int = Field(32, gt=0, description="pairs per update")
-    max_length: int = Field(
-        2048,
-        gt=1,
-        description="tokens of a prompt and one answer; longer ones are an error, unless data.too_long",
-    )
+    max_length: PairLength = 2048
     loss: PreferenceLoss = PreferenceLoss()
     reference: Reference = Reference()
     micro_batch_tokens: parts.MicroBatchTokens = 8192
@@ -112,8 +106,7 @@ class Dpo(Stage):
         )
 
     def sources(self) -> dict[str, str]:
-        tables = (*named("data", self.data), *named("eval", self.eval))
-        return {place: source.source for place, source in tables}
+        return pair_paths(self.data, self.eval)
 
     def count_records(self) -> int | None:
         return count_all(self.data)

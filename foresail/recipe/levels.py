@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from foresail.recipe.inputs import LARGEST_COUNTED, first_line, reach
-from foresail.recipe.parts import NUM_LEVELS, Mix, Problems
+from foresail.recipe.parts import Problems
 from foresail.recipe.sources import named
+from foresail.recipe.values import NUM_LEVELS, Mix
 
 
 def to_level(value: Any) -> int | None:

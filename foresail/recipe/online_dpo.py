@@ -22,6 +22,7 @@ from foresail.recipe.rollout_stage import RolloutStage
 from foresail.recipe.router import OptionalRouter
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import HeldOuts, Sources
+from foresail.recipe.values import Mix
 
 
 class OnlineDpo(RolloutStage):
@@ -48,7 +49,7 @@ class OnlineDpo(RolloutStage):
     )
     micro_batch_tokens: parts.MicroBatchTokens = 8192
     recompute: parts.Recompute = False
-    mix: parts.Mix | None = Field(
+    mix: Mix | None = Field(
         None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"
     )
     curriculum: tuple[parts.CurriculumStage, ...] = Field(

@@ -17,7 +17,8 @@ from pydantic import BeforeValidator, Field, Strict
 
 from foresail.recipe.inputs import default_name
 from foresail.recipe.keys import OneOrMore
-from foresail.recipe.parts import Part, SourceName
+from foresail.recipe.parts import Part
+from foresail.recipe.values import SourceName
 
 
 def whole(given: Any) -> Any:

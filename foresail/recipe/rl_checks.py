@@ -9,6 +9,7 @@ from foresail.recipe.cluster import Cluster
 from foresail.recipe.reward import MODEL, NO_GRADER, QUICK, Reward
 from foresail.recipe.reward_function import Function
 from foresail.recipe.sources import named
+from foresail.recipe.values import Mix
 
 WIDEST_GSPO_CLIP = 0.01
 
@@ -175,7 +176,7 @@ def ungraded_mistakes(reward: Reward, dynamic_sampling: parts.DynamicSampling) -
             )
 
 
-def level_mistakes(data: Sequence[parts.Problems], mix: parts.Mix | None) -> Iterator[str]:
+def level_mistakes(data: Sequence[parts.Problems], mix: Mix | None) -> Iterator[str]:
     for place, source in named("data", data):
         if source.difficulty is not None and source.difficulty_key is not None:
             yield f"{place}.difficulty and {place}.difficulty_key both say how hard problems are; remove one"

@@ -42,6 +42,7 @@ from foresail.recipe.sources import (
 )
 from foresail.recipe.stage import Stage, model_mistakes, optimizer_mistakes
 from foresail.recipe.staleness import staleness_mistakes
+from foresail.recipe.values import Mix
 
 
 class RolloutStage(Stage):
@@ -58,7 +59,7 @@ class RolloutStage(Stage):
         samples_per_prompt: int
         updates_per_step: int
         max_prompt_tokens: int
-        mix: parts.Mix | None
+        mix: Mix | None
         curriculum: tuple[parts.CurriculumStage, ...]
         sampling: parts.Sampling
         environment: Environment | None

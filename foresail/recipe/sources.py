@@ -21,8 +21,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, Strict, ValidationE
 
 from foresail.recipe.inputs import count_records, default_name
 from foresail.recipe.keys import OneOrMore
-from foresail.recipe.parts import Part, Problems, SourceName, TooLong, Window, one_text
+from foresail.recipe.parts import Part, Problems
 from foresail.recipe.reward import ANSWERLESS, GRADERS, Reward
+from foresail.recipe.values import SourceName, TooLong, Window, one_text
 
 Weight = Annotated[
     float | None,
@@ -148,9 +149,26 @@ class Conversations(Chatlog):
 Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(OneOrMore())]
 HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
 Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
-PairSources = Annotated[tuple[Preferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+PairSources = Annotated[
+    tuple[Preferences, ...],
+    Strict(False),
+    BeforeValidator(OneOrMore(short="source")),
+    Field(
+        description="pairs: JSONL or parquet with prompt, chosen and rejected, or chosen and rejected that begin "
+        "alike, or conversations, chosen and rejected; or tables [[data]], a mixture"
+    ),
+]
 HeldOutPairs = Annotated[
-    tuple[HeldOutPreferences, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))
+    tuple[HeldOutPreferences, ...],
+    Strict(False),
+    BeforeValidator(OneOrMore(short="source")),
+    Field(description="pairs kept from training, or tables [[eval]]"),
+]
+PairLength = Annotated[
+    int,
+    Field(
+        gt=1, description="tokens of a prompt and one answer; longer ones are an error, unless data.too_long"
+    ),
 ]
 
 HeldOutChats = Annotated[tuple[Chatlog, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
@@ -249,6 +267,12 @@ def supply_warnings(
             f"the run draws {drawn:,} {unit} and data.epochs allows {total:,}, so it will end early; raise "
             "data.epochs, or lower steps"
         )
+
+
+def pair_paths(data: Sequence[Preferences], held_out: Sequence[HeldOutPreferences]) -> dict[str, str]:
+    """Files of pairs by key: {"data": …, "eval": …}."""
+    tables = (*named("data", data), *named("eval", held_out))
+    return {place: source.source for place, source in tables}
 
 
 def paths(tables: Mapping[str, Sequence[Problems]]) -> dict[str, str]:

@@ -14,7 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
-from foresail.recipe.parts import Part, Texts, read_options
+from foresail.recipe.parts import Part
+from foresail.recipe.values import Texts, read_options
 
 Words = Annotated[tuple[str, ...], Strict(False)]
 

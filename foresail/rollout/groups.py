@@ -17,6 +17,7 @@ from foresail.engine.request import Completion, Parked, Request
 from foresail.recipe.parts import Sampling
 from foresail.records import Sample
 from foresail.rollout.plan import SampleSpec
+from foresail.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,27 @@ class GroupSpec:
     def samplings(self) -> tuple[Sampling, ...]:
         """Of every sample of a problem, by its number."""
         return (self.sampling,) * self.num_samples + self.besides
+
+
+def specify_groups(
+    tokenizer: Tokenizer,
+    sampling: Sampling,
+    num_samples: int,
+    *,
+    besides: tuple[Sampling, ...] = (),
+    seed: int,
+    step: int,
+) -> GroupSpec:
+    """With what ends a response of this tokenizer, and what closes its thinking."""
+    return GroupSpec(
+        sampling=sampling,
+        num_samples=num_samples,
+        besides=besides,
+        stop_ids=tokenizer.eos_ids,
+        closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
+        seed=seed,
+        step=step,
+    )
 
 
 def requests(problem: PromptedProblem, group_spec: GroupSpec, group: int) -> list[Request]:

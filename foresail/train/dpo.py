@@ -26,7 +26,7 @@ from foresail.train.fingerprints import same_data
 from foresail.train.launch import open_ranks, placed
 from foresail.train.mtp import mtp_at
 from foresail.train.pair_dealing import pack_pair_share
-from foresail.train.pair_supply import draw_pairs, tell_left_out
+from foresail.train.pair_supply import draw_pairs, next_pairs, tell_left_out
 from foresail.train.reference import (
     KeptLogprobs,
     Logprobs,
@@ -63,11 +63,9 @@ def run_dpo(recipe: Dpo, *, resume: bool = False, reader: Reader | None = None) 
             session.log(0, measure(session, held_out))
         for step in session.steps():
             watch = Stopwatch()
-            drawn, progress = draw_pairs(supply, recipe, session.progress)
-            if len(drawn) < recipe.batch_size:
-                session.display.note(f"data.epochs leaves less than step {step} needs: the run ends here")
-                session.finish()
+            if (next_step := next_pairs(session, supply)) is None:
                 continue
+            drawn, progress = next_step
             batch = [pairs.entries[index] for index in drawn]
             rate = learning_rate(step, recipe.steps, recipe.optimizer)
             session.display.begin("update", span=(0.0, 1.0))

@@ -29,6 +29,7 @@ from foresail.model.shards import local, shard
 from foresail.recipe import parts
 from foresail.recipe.hf_config import SpecialIds
 from foresail.recipe.stage import Stage
+from foresail.recipe.values import read_options
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.expert_load import ExpertLoad, open_load
 from foresail.train.masters import shards_of
@@ -98,7 +99,7 @@ def open_policy(
     if checkpoint and recipe.lora is None:
         dtype = choose_dtype(recipe.model.dtype, device)
         model = load_model(checkpoint, dtype=dtype, device=device, arrange=arrange, scores=recipe.scores)
-        options = parts.read_options(recipe.model.template_options)
+        options = read_options(recipe.model.template_options)
         tokenizer = Tokenizer.load(checkpoint, options=options)  # it has the recipe's template
         if state_paths(checkpoint / TRAINER, WEIGHTS):
             load_exact_weights(model, checkpoint)

@@ -33,3 +33,15 @@ def draw_pairs(supply: Supply, recipe: Dpo | RewardModel, progress: Progress) ->
         position=progress.position + recipe.batch_size,
         places={name: place for name, place in places.items() if name != WHOLE},
     )
+
+
+def next_pairs(
+    session: Session[Dpo] | Session[RewardModel], supply: Supply
+) -> tuple[list[int], Progress] | None:
+    """What `draw_pairs` gives; None, and the run ends, where it is too little for a step."""
+    drawn, progress = draw_pairs(supply, session.recipe, session.progress)
+    if len(drawn) == session.recipe.batch_size:
+        return drawn, progress
+    session.display.note(f"data.epochs leaves less than step {progress.step} needs: the run ends here")
+    session.finish()
+    return None

@@ -29,7 +29,7 @@ from foresail.train.expert_load import balance_experts
 from foresail.train.fingerprints import same_data
 from foresail.train.launch import open_ranks, placed
 from foresail.train.pair_dealing import pack_pair_share
-from foresail.train.pair_supply import draw_pairs, tell_left_out
+from foresail.train.pair_supply import next_pairs, tell_left_out
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.step import BatchLoss, named, run_packed, train_step
@@ -55,11 +55,9 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
         supply = open_supply(pairs.datasets, [None] * len(pairs.datasets), recipe.data)
         for step in session.steps():
             watch = Stopwatch()
-            drawn, progress = draw_pairs(supply, recipe, session.progress)
-            if len(drawn) < recipe.batch_size:
-                session.display.note(f"data.epochs leaves less than step {step} needs: the run ends here")
-                session.finish()
+            if (next_step := next_pairs(session, supply)) is None:
                 continue
+            drawn, progress = next_step
             chosen = [pairs.entries[index] for index in drawn]
             rate = learning_rate(step, recipe.steps, recipe.optimizer)
             session.display.begin("update", span=(0.0, 1.0))

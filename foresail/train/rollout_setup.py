@@ -19,7 +19,7 @@ from foresail.records import Group, Problem
 from foresail.rewards.by_source import RewardsBySource
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet
-from foresail.rollout.groups import GroupSpec
+from foresail.rollout.groups import GroupSpec, specify_groups
 from foresail.rollout.leftovers import Leftovers
 from foresail.rollout.requirements import require
 from foresail.rollout.stream import Stream, StreamKind
@@ -115,13 +115,8 @@ def prepare(
             gradings=gradings,
             tokenizer=tokenizer,
         ),
-        group_spec=GroupSpec(
-            sampling=sampling,
-            num_samples=recipe.samples_per_prompt,
-            stop_ids=session.tokenizer.eos_ids,
-            closing=tokenizer.encode_closing(sampling.thinking_budget, sampling.thinking_end),
-            seed=recipe.run.seed,
-            step=0,
+        group_spec=specify_groups(
+            tokenizer, sampling, recipe.samples_per_prompt, seed=recipe.run.seed, step=0
         ),
         episodes=episodes,
         stream=Stream if episodes is None else episodes.stream(tokenizer, max_length),

@@ -8,6 +8,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
 from foresail.model.hf import Arrange, build_model, check_vocabulary, load_model
 from foresail.recipe import parts
+from foresail.recipe.values import read_options
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
@@ -25,7 +26,7 @@ def load_model_and_tokenizer(
     """
     tokenizer_path = settings.tokenizer or settings.path
     assert tokenizer_path is not None, "the recipe's check asks for a path or a tokenizer"
-    options = parts.read_options(settings.template_options)
+    options = read_options(settings.template_options)
     tokenizer = Tokenizer.load(tokenizer_path, template=settings.chat_template, options=options)
     model = open_model(
         settings, seed=seed, device=device, max_length=max_length, arrange=arrange, scores=scores

@@ -12,7 +12,10 @@ from typer.testing import CliRunner
 from foresail.check.look import look
 from foresail.cli import app
 from foresail.data.arithmetic import direct, make_problems, worked
-from foresail.recipe.parts import Model, Run, Sampling
+from foresail.data.problems import load_problems
+from foresail.data.prompts import encode_problems
+from foresail.evaluation.pass_rates import digest
+from foresail.recipe.parts import Model, Problems, Run, Sampling
 from foresail.recipe.sft import Sft
 from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
 from foresail.runlog.directory import RunDirectory
@@ -129,6 +132,20 @@ def test_evaluate_judges_both_modes_each_in_its_folder(world):
     assert on["mean_thinking"] > 0 and on["forced"] > 0
     assert off["mean_thinking"] < on["mean_thinking"] and off["forced"] < on["forced"]
     assert "10 problems, thinking on" in said.output and "10 problems, thinking off" in said.output
+
+
+def test_solutions_are_sampled_in_the_mode_that_is_asked_for(world):
+    folder, checkpoint, _ = world
+    for mode in ("on", "off"):
+        words = ["data", "sample-solutions", str(checkpoint), "--data", HELD_OUT, "--thinking", mode]
+        words += ["--limit", "3", "--samples", "1", "--max-new-tokens", "4", "--device", "cpu"]
+        said = CliRunner().invoke(app, [*words, "--output", str(folder / f"solutions-{mode}")])
+        assert said.exit_code == 0, said.output
+        problems = load_problems(Problems(source=HELD_OUT, limit=3, thinking=mode == "on"))
+        prompted = encode_problems(problems, Tokenizer.load(checkpoint), 64)
+        lines = (folder / f"solutions-{mode}" / "sampled.jsonl").read_text().splitlines()
+        sampled = {(row["id"], row["prompt"]) for row in map(json.loads, lines)}
+        assert sampled == {(entry.problem.id, digest(entry)) for entry in prompted}
 
 
 def test_what_cannot_be_is_refused_before_a_run():

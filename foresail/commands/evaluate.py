@@ -1,0 +1,95 @@
+"""`foresail eval`: how many problems a checkpoint solves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from foresail.commands.interruption import telling
+from foresail.commands.options import (
+    AnswerKey,
+    Device,
+    Examples,
+    Limit,
+    PromptKey,
+    Stop,
+    System,
+    Thinking,
+    with_newlines,
+)
+
+
+def evaluate(
+    checkpoint: Annotated[Path, typer.Argument(help="folder of a run, or a Hugging Face directory")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(help="of a run: changes to its recipe, such as eval.limit=100")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="problems: a file or a generator; default: the run's [eval]")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=0, help="samples per problem for mean@k, pass@k, maj@k; default: 8")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(min=0.0)] = None,
+    top_p: Annotated[float | None, typer.Option(min=0.01, max=1.0)] = None,
+    max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None,
+    stop: Stop = None,
+    prompt_key: PromptKey = None,
+    answer_key: AnswerKey = None,
+    system: System = None,
+    suffix: Annotated[
+        str | None, typer.Option(help="text after every prompt", callback=with_newlines)
+    ] = None,
+    examples: Examples = None,
+    limit: Limit = None,
+    thinking: Annotated[
+        Thinking | None,
+        typer.Option(help="on, off or both: the chat template's switch; default: as the data says"),
+    ] = None,
+    thinking_budget: Annotated[
+        int | None, typer.Option(min=0, help="close thinking after so many tokens")
+    ] = None,
+    grader: Annotated[str | None, typer.Option(help="math, exact, qa, code or file.py:function")] = None,
+    seed: Annotated[int, typer.Option()] = 0,
+    device: Device = "auto",
+    output: Annotated[Path | None, typer.Option(help="folder for the records")] = None,
+) -> None:
+    """Greedy, mean@k, pass@k and maj@k with confidence intervals; every attempt is kept.
+
+    Of a run, its recipe says which problems, how prompts look, how long answers are and who grades.
+    """
+    from rich.console import Console
+
+    from foresail.agents.build import open_episodes
+    from foresail.evaluation.checkpoint import default_output, evaluate_checkpoint
+    from foresail.evaluation.results import figures_table
+    from foresail.evaluation.target import find_target, in_modes
+
+    target = find_target(checkpoint, overrides or [])
+    form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
+    sets = target.problem_sets(data, {**form, "examples": examples, "limit": limit})
+    asked = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens, "stop": stop}
+    asked["thinking_budget"] = thinking_budget
+    for problems, mode in in_modes(sets, thinking):
+        folder = output or default_output("eval", target.checkpoint, problems.source)
+        folder = folder / problems.label if output and len(sets) > 1 else folder
+        folder = folder / mode.replace(" ", "-") if mode else folder
+        replaced = (folder / "records.jsonl").exists()
+        with telling("nothing of it is kept"), open_episodes(target.environment) as episodes:
+            results = evaluate_checkpoint(
+                target.checkpoint,
+                problems,
+                target.sampling(asked),
+                num_samples=target.num_samples(problems, samples),
+                output=folder,
+                grader=target.reward(problems, grader),
+                seed=seed,
+                device=device,
+                template_options=target.template_options,
+                episodes=episodes,
+                prompt_tokens=target.prompt_tokens,
+            )
+        Console().print(figures_table(results, mode))
+        print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
