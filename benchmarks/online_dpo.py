@@ -4,11 +4,11 @@
     python benchmarks/online_dpo.py --size lab --device cuda --seeds 3   # an H200
 
 For every seed, from one policy that is unsure of its answers (`word_lab`), on the same word problems: GRPO; online
-DPO with a fixed reference and with one that is renewed; and offline DPO, whose pairs are made the same way of samples
-of the start, all drawn before the first step. Each draws as many samples: steps x prompts x samples of a prompt,
-without replacing groups that teach nothing. Every arm is run with each of its learning rates; over all seeds the best
-one counts, the others are told. The last line is JSON, curves are in a seed's result.json; a command that was cut off
-goes on with what is finished (`lab_seeds`).
+DPO with a fixed reference and with one that is renewed; and offline DPO, whose pairs are made the same way of
+samples of the start, all drawn before the first step. Each draws as many samples: steps x prompts x samples of a
+prompt, without replacing groups that teach nothing. Every arm is run with each of its learning rates; the one that
+is best over all seeds counts, the others are told. The last line is JSON, curves are in a seed's result.json; a
+command that was cut off goes on with what is finished (`lab_seeds`).
 """
 
 from __future__ import annotations
@@ -107,15 +107,8 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
     batch = max(1, min(count, round(most)))
     for lr in options.dpo_rates:
         name, rate = f"offline {lr:g}", parts.Optimizer(lr=lr, warmup=2)
-        recipe = lab.dpo(
-            folder_name(name),
-            start,
-            lab.path("pairs"),
-            steps=size.steps,
-            batch_size=batch,
-            eval_every=0,
-            optimizer=rate,
-        )
+        given: dict[str, Any] = {"steps": size.steps, "batch_size": batch, "eval_every": 0, "optimizer": rate}
+        recipe = lab.dpo(folder_name(name), start, lab.path("pairs"), **given)
         accuracy[name] = round(greedy_accuracy(lab, run_once(recipe).checkpoint), 4)
     first = curves[next(iter(curves))][0][1]
     print(f"seed {seed}: start {first:.1%}, {accuracy}, {count} offline pairs, {batch} an update", flush=True)

@@ -9,8 +9,8 @@ then each for `apart` steps with a seed of its own; `foresail merge` averages th
 problems are ranked: best-of-n against majority vote, pass@1 and pass@n.
 
 The mean is compared with the best of the four, which is known only after looking, with the one that held-out pairs
-choose, and with the four on average. The last line is JSON, figures of a seed are in its result.json; a command that
-was cut off goes on with what is finished (`lab_seeds`).
+choose, and with the four on average. The last line is JSON, figures of a seed are in its result.json; a command
+that was cut off goes on with what is finished (`lab_seeds`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 problems that is unsure of its answers, a teacher that is not, and runs of several stages from one start, all
 measured on the same problems.
 
-The start learns from many worked problems for few steps: what is shown again and again is known by heart, and such a
-policy draws the same answer 16 times. How few steps is found by trying.
+The start learns from many worked problems for few steps: what is shown again and again is known by heart, and such
+a policy draws the same answer 16 times. How few steps is found by trying.
 
 Problems are those of `word-problems:`; no problem is in two of: shown, tried on, asked in training, held out.
 """
@@ -82,8 +82,8 @@ class Size:
 
 SIZES = {
     "tiny": Size(  # shows that it runs: far too little to learn arithmetic from
-        width=64, layers=2, shown=1600, tries=(40, 70, 100), goal=0.004, tried_on=40, teacher_steps=120, asked=100,
-        held_out=20, prompts=4, samples=4, steps=4, eval_every=2, batch=16, sft_rate=5e-3,
+        width=64, layers=2, shown=1600, tries=(20, 40, 80), goal=0.02, tried_on=40, teacher_steps=120, asked=100,
+        held_out=20, prompts=4, samples=16, steps=4, eval_every=2, batch=16, sft_rate=5e-3,
     ),
     "lab": Size(
         width=384, layers=6, shown=32000, tries=(100, 130, 160, 190, 220, 260, 300, 350, 420, 500, 700), goal=0.4,
@@ -94,8 +94,8 @@ SIZES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """One seed's folder: problems, tokenizer, and the two models that everything starts from. `split` is that of the
-    held-out problems; test: sentences and numbers that nobody has seen.
+    """One seed's folder: problems, tokenizer, and the two models that everything starts from. `split` is that of
+    the held-out problems; test: sentences and numbers that nobody has seen.
     """
 
     folder: Path
@@ -210,7 +210,7 @@ class Lab:
 
     def grpo(self, name: str, start: Path, **changes: Any) -> Rl:
         rate = parts.Optimizer(lr=self.size.rl_rate, warmup=2)
-        return Rl(**self.sampled(name, start, optimizer=rate, **changes))
+        return Rl(**self.sampled(name, start, **{"optimizer": rate} | changes))
 
     def distill(self, name: str, start: Path, teacher: Path, divergence: str, **changes: Any) -> Distill:
         rate = parts.Optimizer(lr=self.size.distill_rate, warmup=2)
@@ -219,7 +219,7 @@ class Lab:
 
     def online_dpo(self, name: str, start: Path, **changes: Any) -> OnlineDpo:
         rate = parts.Optimizer(lr=self.size.dpo_rate, warmup=2)
-        return OnlineDpo(**self.sampled(name, start, optimizer=rate, **changes))
+        return OnlineDpo(**self.sampled(name, start, **{"optimizer": rate} | changes))
 
     def dpo(self, name: str, start: Path, pairs: Path, **changes: Any) -> Dpo:
         given: dict[str, Any] = {
