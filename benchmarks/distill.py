@@ -24,7 +24,7 @@ from typing import Any
 
 from lab_plot import draw_arms
 from lab_seeds import every_seed, lab_parser, size_of, tell
-from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, run_once, samples_to_reach, smooth
+from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, samples_to_reach, smooth
 
 from foresail.recipe import parts
 
@@ -81,7 +81,7 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
     teacher_accuracy = greedy_accuracy(lab, teacher)
     grpo: dict[str, dict[str, Any]] = {}
     for name in REPLACING if options.replacing else ("grpo",):
-        run = run_once(lab.grpo(name, start, dynamic_sampling=REPLACING[name])).run
+        run = lab.run(lab.grpo(name, start, dynamic_sampling=REPLACING[name])).run
         points = smooth(curve(run, size.samples))
         last = points[-1][1]
         grpo[name] = {"reached": last, "samples": samples_to_reach(points, last), "curve": points}
@@ -114,7 +114,7 @@ def distill(lab: Lab, start: Path, teacher: Path, divergence: str, grpo: dict[st
         prompts_per_step=max(size.prompts, size.prompts * size.samples // 8),  # a quarter of GRPO's in all
         steps=2 * size.steps,
     )
-    points = curve(run_once(recipe).run, 1)
+    points = curve(lab.run(recipe).run, 1)
     reached = samples_to_reach(smooth(points), grpo["reached"])
     return {
         "samples": reached,

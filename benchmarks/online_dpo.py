@@ -21,7 +21,7 @@ from typing import Any
 
 from lab_plot import draw_arms
 from lab_seeds import every_seed, lab_parser, size_of, tell
-from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, run_once, sample, write_rows
+from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, sample, write_rows
 
 from foresail.algorithms.pairing import Answer, pair_answers
 from foresail.evaluation.results import ProblemResult
@@ -95,7 +95,7 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
             recipes[name] = lab.online_dpo(folder_name(name), start, optimizer=rate, **changes)
     curves = {}
     for name, recipe in recipes.items():
-        curves[name] = curve(run_once(recipe).run, size.samples)
+        curves[name] = curve(lab.run(recipe).run, size.samples)
         print(
             f"seed {seed}, {name}: {curves[name][-1][1]:.1%} after {curves[name][-1][0]:,} samples",
             flush=True,
@@ -109,7 +109,7 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
         name, rate = f"offline {lr:g}", parts.Optimizer(lr=lr, warmup=2)
         given: dict[str, Any] = {"steps": size.steps, "batch_size": batch, "eval_every": 0, "optimizer": rate}
         recipe = lab.dpo(folder_name(name), start, lab.path("pairs"), **given)
-        accuracy[name] = round(greedy_accuracy(lab, run_once(recipe).checkpoint), 4)
+        accuracy[name] = round(greedy_accuracy(lab, lab.run(recipe).checkpoint), 4)
     first = curves[next(iter(curves))][0][1]
     print(f"seed {seed}: start {first:.1%}, {accuracy}, {count} offline pairs, {batch} an update", flush=True)
     return {

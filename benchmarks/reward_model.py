@@ -27,7 +27,7 @@ from typing import Any
 
 from lab_plot import draw_arms
 from lab_seeds import every_seed, lab_parser, size_of, tell
-from word_lab import CONTEXT, SIZES, Lab, Size, run_once, sample, write_rows
+from word_lab import CONTEXT, SIZES, Lab, Size, sample, write_rows
 
 from foresail.evaluation.best_of import Candidate, Candidates, best_of_figures
 from foresail.evaluation.pair_figures import pair_figures
@@ -68,7 +68,7 @@ REWARD_SIZES = {
         "reward_rate": 1e-3,
     }),
     "lab": RewardSize(**vars(SIZES["lab"]) | {
-        "goal": 0.35, "asked": 12000, "held_out": 400, "answers": 8, "pairs": 6, "together": 300, "apart": 300,
+        "goal": 0.35, "asked": 12000, "held_out": 400, "answers": 8, "pairs": 6, "together": 250, "apart": 200,
         "candidates": 64, "reward_batch": 256, "reward_rate": 4e-4,
     }),
 }  # fmt: skip
@@ -173,22 +173,13 @@ def train_models(lab: Lab, size: RewardSize, policy: Path) -> list[Path]:
     """A mean of weights wants models that have not gone far apart: hence the steps together."""
     start = policy
     if size.together:
-        start = run_once(reward_recipe(lab, size, "together", policy, size.together)).checkpoint
-    return [
-        run_once(
-            reward_recipe(
-                lab,
-                size,
-                f"model-{number}",
-                start,
-                size.apart,
-                seed=1 + number,
-                schedule="cosine",
-                final_share=0.1,
-            )
-        ).checkpoint
+        start = lab.run(reward_recipe(lab, size, "together", policy, size.together)).checkpoint
+    falling: dict[str, Any] = {"schedule": "cosine", "final_share": 0.1}
+    recipes = [
+        reward_recipe(lab, size, f"model-{number}", start, size.apart, seed=1 + number, **falling)
         for number in range(MODELS)
     ]
+    return [lab.run(recipe).checkpoint for recipe in recipes]
 
 
 def reward_recipe(

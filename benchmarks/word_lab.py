@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import cached_property
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any
 
 from foresail.data.problems import load_problems
 from foresail.data.prompts import encode_problems
+from foresail.data.reader import Reader
 from foresail.data.word_problems import make_problems
 from foresail.evaluation.checkpoint import choose_grader, open_checkpoint
 from foresail.evaluation.results import ProblemResult, summarise
@@ -42,6 +44,7 @@ from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
+from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 from foresail.train.session import Outcome
 
@@ -130,11 +133,7 @@ class Lab:
 
     def start_after(self, steps: int) -> Path:
         """No problem comes twice before all that are shown have come."""
-        data = self.path(f"start-{steps}")
-        if not data.exists():
-            rows = self.path("shown").read_text(encoding="utf-8").splitlines(keepends=True)
-            write_text(data, "".join(rows[: steps * self.size.batch]))
-        return self.imitate(f"start-{steps}", data, steps)
+        return self.imitate(f"start-{steps}", steps)
 
     def try_start(self, steps: int) -> dict[str, float]:
         path = self.folder / f"start-{steps}.json"
@@ -154,13 +153,13 @@ class Lab:
         return sorted(found, key=lambda row: row["steps"])
 
     def teacher(self) -> Path:
-        return self.imitate("teacher", self.path("shown"), self.size.teacher_steps)
+        return self.imitate("teacher", self.size.teacher_steps)
 
-    def imitate(self, name: str, data: Path, steps: int) -> Path:
+    def imitate(self, name: str, steps: int) -> Path:
         recipe = Sft(
             run=self.run_settings(name),
             model=parts.Model(shape=self.shape(), tokenizer=str(self.folder / "tokenizer")),
-            data=(Conversations(source=str(data)),),
+            data=(Conversations(source=str(self.path("shown"))),),
             steps=steps,
             batch_size=self.size.batch,
             max_length=CONTEXT,
@@ -168,7 +167,24 @@ class Lab:
             optimizer=parts.Optimizer(lr=self.size.sft_rate, warmup=20, schedule="cosine", final_share=0.1),
             checkpoints=parts.Checkpoints(every=100_000),
         )
-        return run_once(recipe).checkpoint
+        return self.run(recipe).checkpoint
+
+    def run(self, recipe: Stage) -> Outcome:
+        """In silence; a run that is finished is not begun again, one that is not begins anew."""
+        folder = recipe.run.folder
+        steps = RunDirectory(folder).checkpoint_steps() if folder.is_dir() else []
+        if steps and steps[-1] == recipe.steps:
+            checkpoint = RunDirectory(folder).checkpoint_path(steps[-1])
+            return Outcome(run=folder, checkpoint=checkpoint, finished=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        run: Callable[..., Outcome] = stage_function(recipe.stage)
+        with redirect_stdout(StringIO()):
+            return run(recipe, reader=self.reader)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Of all runs: to read tens of thousands of problems takes longer than many a run."""
+        return Reader(Tokenizer.load(self.folder / "tokenizer"))
 
     def shape(self) -> ModelShape:
         width = self.size.width
@@ -244,18 +260,6 @@ def worked(problem: Problem) -> dict[str, str]:
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
-
-
-def run_once(recipe: Stage) -> Outcome:
-    """In silence; a run that is finished is not begun again, one that is not begins anew."""
-    folder = recipe.run.folder
-    steps = RunDirectory(folder).checkpoint_steps() if folder.is_dir() else []
-    if steps and steps[-1] == recipe.steps:
-        return Outcome(run=folder, checkpoint=RunDirectory(folder).checkpoint_path(steps[-1]), finished=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    run: Callable[[Stage], Outcome] = stage_function(recipe.stage)
-    with redirect_stdout(StringIO()):
-        return run(recipe)
 
 
 def curve(run: Path, per_group: int) -> list[tuple[int, float]]:
