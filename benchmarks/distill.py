@@ -118,7 +118,8 @@ def distill(lab: Lab, start: Path, teacher: Path, divergence: str, grpo: dict[st
     reached = samples_to_reach(smooth(points), grpo["reached"])
     return {
         "samples": reached,
-        "share": None if reached is None else round(reached / max(1, grpo["samples"]), 4),
+        # GRPO that is never better than the start is no goal
+        "share": round(reached / grpo["samples"], 4) if reached is not None and grpo["samples"] else None,
         "last": round(fmean(accuracy for _, accuracy in points[-3:]), 4),
         "curve": points,
     }

@@ -85,7 +85,7 @@ class Size:
 
 SIZES = {
     "tiny": Size(  # shows that it runs: far too little to learn arithmetic from
-        width=64, layers=2, shown=1600, tries=(20, 40, 80), goal=0.02, tried_on=40, teacher_steps=120, asked=100,
+        width=64, layers=2, shown=1600, tries=(20, 40, 80), goal=0.02, tried_on=40, teacher_steps=60, asked=100,
         held_out=20, prompts=16, samples=16, steps=3, eval_every=1, batch=16, sft_rate=5e-3,
     ),
     "lab": Size(
