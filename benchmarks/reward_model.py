@@ -68,8 +68,8 @@ REWARD_SIZES = {
         "reward_rate": 1e-3,
     }),
     "lab": RewardSize(**vars(SIZES["lab"]) | {
-        "goal": 0.35, "asked": 12000, "held_out": 400, "answers": 8, "pairs": 6, "together": 250, "apart": 200,
-        "candidates": 64, "reward_batch": 256, "reward_rate": 4e-4,
+        "goal": 0.35, "asked": 20000, "held_out": 400, "answers": 6, "pairs": 6, "together": 900, "apart": 150,
+        "candidates": 64, "reward_batch": 256, "reward_rate": 5e-4,
     }),
 }  # fmt: skip
 
