@@ -29,7 +29,9 @@ def draw_arms(
                     *zip(*points, strict=True), style, color=colour, alpha=0.75, linewidth=1.6, label=label
                 )
         if base:
+            places = sorted({x for seeds in arms.values() for points in seeds for x, _ in points})
             axes.set_xscale("log", base=base)
+            axes.set_xticks(places, labels=[f"{x:g}" for x in places])
         axes.set_xlabel(below, color=FAINT)
         quiet(axes, title=title)
         axes.legend(frameon=False, labelcolor=INK, fontsize=8.5)
