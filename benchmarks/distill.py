@@ -1,117 +1,137 @@
 """On-policy distillation beside GRPO: how many samples each draws until it is as good.
 
-    python benchmarks/distill.py --size tiny --device cpu             # a few minutes on a CPU
+    python benchmarks/distill.py --size tiny --device cpu             # a minute: shows that it runs
     python benchmarks/distill.py --size lab --device cuda --seeds 3   # an H200
 
-For every seed: a weak policy from scratch, a teacher that has seen more, then GRPO and distillation by every
-divergence, from one start on the same problems, with one sample a prompt. What GRPO reaches is the mean of its
-last three evaluations; distillation has reached it when the mean of three of its own has. The bar: in at most a
-fifth of GRPO's samples. The last line is JSON. A command that was cut off goes on with what is finished.
+For every seed: a policy from scratch that is unsure of its answers, a teacher that has learned longer (`word_lab`),
+then GRPO and distillation by every divergence, from one start on the same problems, with one sample a prompt.
+What GRPO reaches is the mean of its last three evaluations; distillation has reached it when the mean of three of
+its own has. The bar: in at most a fifth of GRPO's samples.
+
+GRPO keeps groups that teach nothing: replacing them, it draws several times the samples, which would flatter
+distillation. With --replacing it is run that way as well, and told beside. The last line is JSON, curves are in a
+seed's result.json; a command that was cut off goes on with what is finished (`lab_seeds`).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from word_lab import SIZES, Lab, curve, greedy_accuracy, run_once, samples_to_reach, smooth
+from lab_plot import draw_arms
+from lab_seeds import every_seed, lab_parser, size_of, tell
+from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, samples_to_reach, smooth
+
+from foresail.recipe import parts
 
 DIVERGENCES = ("reverse", "forward", "js", "sampled")
+DISTILL_SIZES = {"tiny": SIZES["tiny"], "lab": replace(SIZES["lab"], steps=100)}
+REPLACING = {
+    "grpo": parts.DynamicSampling(enabled=False),
+    "grpo-replacing": parts.DynamicSampling(),
+}
 
 
 def main() -> None:
     options = read_options()
-    begin = time.time()
-    found = [measure(options, seed) for seed in range(options.first_seed, options.first_seed + options.seeds)]
-    best = [
-        min((arm["share"] for arm in seed["arms"].values() if arm["share"]), default=None) for seed in found
-    ]
-    bars = {
-        "a fifth of GRPO's samples": all(share is not None and share <= 0.2 for share in best),
-        "GRPO gained 5 points": all(seed["grpo"]["reached"] >= seed["start"] + 0.05 for seed in found),
-        "the teacher is better": all(seed["teacher"] > seed["grpo"]["reached"] for seed in found),
-    }
-    print(
-        json.dumps(
-            {
-                "size": options.size,
-                "device": options.device,
-                "seconds": round(time.time() - begin, 1),
-                "seeds": found,
-                "best_share": best,
-                "bars": bars,
-            }
-        )
-    )
+    size = size_of(options, DISTILL_SIZES)
+    found = every_seed(options, lambda folder, seed: measure(options, size, folder, seed))
+    if options.draw:
+        draw(found, options.draw)
+    tell(options, found, **judge(found))
 
 
 def read_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", choices=SIZES, default="tiny")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--first-seed", type=int, default=0)
+    parser = lab_parser(__doc__, DISTILL_SIZES, "runs/distill-lab")
     parser.add_argument("--divergences", nargs="+", choices=DIVERGENCES, default=list(DIVERGENCES))
-    parser.add_argument("--steps", type=int, help="of each run that samples; default: the size's")
-    parser.add_argument("--sft-steps", type=int, help="of the start; more make it better")
-    parser.add_argument("--teacher-steps", type=int, help="of the teacher")
-    parser.add_argument("--output", type=Path, default=Path("runs/distill-lab"))
+    parser.add_argument(
+        "--replacing", action="store_true", help="GRPO also with groups replaced that teach nothing"
+    )
     return parser.parse_args()
 
 
-def measure(options: argparse.Namespace, seed: int) -> dict[str, Any]:
-    size = SIZES[options.size]
-    size = replace(
-        size,
-        steps=options.steps or size.steps,
-        sft_steps=options.sft_steps or size.sft_steps,
-        teacher_steps=options.teacher_steps or size.teacher_steps,
-    )
-    folder = options.output / f"{options.size}-{seed}"
+def judge(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The divergence that counts is one for all seeds."""
+    shares = {name: [seed["arms"][name]["share"] for seed in found] for name in found[0]["arms"]}
+    reached = {name: max(each) for name, each in shares.items() if None not in each}
+    return {
+        "start": [seed["start"]["greedy"] for seed in found],
+        "teacher": [seed["teacher"] for seed in found],
+        "reached": {name: [seed["grpo"][name]["reached"] for seed in found] for name in found[0]["grpo"]},
+        "samples": {name: [seed["grpo"][name]["samples"] for seed in found] for name in found[0]["grpo"]},
+        "shares": shares,
+        "bars": {
+            "a fifth of GRPO's samples": bool(reached) and min(reached.values()) <= 0.2,
+            "GRPO gained 5 points": all(
+                seed["grpo"]["grpo"]["reached"] >= seed["start"]["greedy"] + 0.05 for seed in found
+            ),
+            "the teacher is better": all(seed["teacher"] > seed["grpo"]["grpo"]["reached"] for seed in found),
+        },
+    }
+
+
+def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) -> dict[str, Any]:
     lab = Lab(folder=folder, size=size, device=options.device, seed=seed)
     lab.prepare()
     start, teacher = lab.start(), lab.teacher()
-    grpo = smooth(curve(run_once(lab.grpo("grpo", start)).run, size.samples))
-    shared: dict[str, Any] = {
-        "samples_per_prompt": 1,
-        "prompts_per_step": max(size.prompts, size.prompts * size.samples // 8),  # a quarter of GRPO's in all
-        "steps": 2 * size.steps,
-    }
-    teacher_accuracy = greedy_accuracy(lab, teacher, folder / "teacher-measured")
-    print(
-        f"seed {seed}: start {grpo[0][1]:.1%}, teacher {teacher_accuracy:.1%}, GRPO {grpo[-1][1]:.1%} after "
-        f"{grpo[-1][0]:,} samples",
-        flush=True,
-    )
-    goal = grpo[-1][1]
-    needed = samples_to_reach(grpo, goal) or grpo[-1][0]
+    teacher_accuracy = greedy_accuracy(lab, teacher)
+    grpo: dict[str, dict[str, Any]] = {}
+    for name in REPLACING if options.replacing else ("grpo",):
+        run = lab.run(lab.grpo(name, start, dynamic_sampling=REPLACING[name])).run
+        points = smooth(curve(run, size.samples))
+        last = points[-1][1]
+        grpo[name] = {"reached": last, "samples": samples_to_reach(points, last), "curve": points}
+        print(
+            f"seed {seed}: start {points[0][1]:.1%}, teacher {teacher_accuracy:.1%}, {name} {last:.1%} after "
+            f"{points[-1][0]:,} samples",
+            flush=True,
+        )
     arms = {}
     for divergence in options.divergences:
-        points = curve(
-            run_once(lab.distill(f"distill-{divergence}", start, teacher, divergence, **shared)).run, 1
-        )
-        reached = samples_to_reach(smooth(points), goal)
-        arms[divergence] = {
-            "samples": reached,
-            "share": None if reached is None else round(reached / needed, 4),
-            "last": round(fmean(accuracy for _, accuracy in points[-3:]), 4),
-            "curve": points,
-        }
+        arms[divergence] = distill(lab, start, teacher, divergence, grpo["grpo"])
         print(f"seed {seed}, {divergence}: {arms[divergence] | {'curve': '…'}}", flush=True)
+    greedy = grpo["grpo"]["curve"][0][1]
     return {
-        "seed": seed,
-        "start": grpo[0][1],
+        "start": {"policy": start.parent.parent.name, "greedy": greedy, "tried": lab.tried()},
         "teacher": teacher_accuracy,
-        "grpo": {"reached": goal, "samples": needed, "curve": grpo},
+        "grpo": grpo,
         "arms": arms,
     }
+
+
+def distill(lab: Lab, start: Path, teacher: Path, divergence: str, grpo: dict[str, Any]) -> dict[str, Any]:
+    size = lab.size
+    recipe = lab.distill(
+        f"distill-{divergence}",
+        start,
+        teacher,
+        divergence,
+        samples_per_prompt=1,
+        prompts_per_step=max(size.prompts, size.prompts * size.samples // 8),  # a quarter of GRPO's in all
+        steps=2 * size.steps,
+    )
+    points = curve(lab.run(recipe).run, 1)
+    reached = samples_to_reach(smooth(points), grpo["reached"])
+    return {
+        "samples": reached,
+        # GRPO that is never better than the start is no goal
+        "share": round(reached / grpo["samples"], 4) if reached is not None and grpo["samples"] else None,
+        "last": round(fmean(accuracy for _, accuracy in points[-3:]), 4),
+        "curve": points,
+    }
+
+
+def draw(found: Sequence[dict[str, Any]], picture: Path) -> None:
+    arms = {
+        f"distillation, {name}": [smooth(seed["arms"][name]["curve"]) for seed in found]
+        for name in found[0]["arms"]
+    }
+    arms |= {name: [seed["grpo"][name]["curve"] for seed in found] for name in found[0]["grpo"]}
+    draw_arms(picture, arms, title="Held-out accuracy, greedy", below="samples drawn")
 
 
 if __name__ == "__main__":

@@ -1,24 +1,34 @@
-"""What the lab-scale proofs of distillation and online DPO share: a weak policy from scratch on word problems, a
-teacher that has seen more of them, and runs of several stages from one start, all measured on the same problems.
+"""What the lab-scale proofs of reward models, online DPO and distillation share: a policy from scratch on word
+problems that is unsure of its answers, a teacher that is not, and runs of several stages from one start, all
+measured on the same problems.
 
-Problems are those of `word-problems:`; no problem is in two of: shown to the policy, asked in training, held out.
+The start learns from many worked problems for few steps: what is shown again and again is known by heart, and such
+a policy draws the same answer 16 times. How few steps is found by trying.
+
+Problems are those of `word-problems:`; no problem is in two of: shown, tried on, asked in training, held out.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import cached_property
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from foresail.data.problems import load_problems
+from foresail.data.prompts import encode_problems
+from foresail.data.reader import Reader
 from foresail.data.word_problems import make_problems
-from foresail.evaluation.checkpoint import evaluate_checkpoint
-from foresail.evaluation.results import ProblemResult
+from foresail.evaluation.checkpoint import choose_grader, open_checkpoint
+from foresail.evaluation.results import ProblemResult, summarise
+from foresail.evaluation.run import Examiner, evaluate
 from foresail.recipe import parts
 from foresail.recipe.distill import Distill
 from foresail.recipe.dpo import Dpo
@@ -30,25 +40,35 @@ from foresail.recipe.sources import Conversations
 from foresail.recipe.stage import Stage
 from foresail.recipe.stages import stage_function
 from foresail.records import Problem
+from foresail.rewards.build import open_grading
+from foresail.rollout.build import build_fleet
+from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
+from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 from foresail.train.session import Outcome
 
 ANSWER_TOKENS, PROMPT_TOKENS = 32, 96
+CONTEXT = PROMPT_TOKENS + ANSWER_TOKENS
 HELD_OUT = "val-core/held-out/acc/mean@1"
+ROWS = 2048  # decoded at once: answers are short, and a step of so small a model takes as long with few
+TRIED_SAMPLES = 16
+TOO_GOOD, NARROWINGS = 0.1, 2  # a start so far above the goal is looked for once more between the last two
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """The policy sees `shown` worked problems for `sft_steps`, the teacher `teacher_shown` for `teacher_steps`;
-    each step of a stage that samples asks `prompts` of the `asked` others, `samples` times each.
+    """`shown` worked problems are learned from: by the start, batch by batch, for the first number of `tries` after
+    which its samples are right as often as `goal` says; by the teacher for `teacher_steps`. Each step of a stage
+    that samples asks `prompts` of the `asked` others, `samples` times each.
     """
 
     width: int
     layers: int
     shown: int
-    sft_steps: int
-    teacher_shown: int
+    tries: tuple[int, ...]
+    goal: float
+    tried_on: int
     teacher_steps: int
     asked: int
     held_out: int
@@ -56,7 +76,7 @@ class Size:
     samples: int
     steps: int
     eval_every: int
-    batch: int = 64
+    batch: int = 128
     sft_rate: float = 1e-3
     rl_rate: float = 1e-4
     distill_rate: float = 3e-4
@@ -64,58 +84,107 @@ class Size:
 
 
 SIZES = {
-    "tiny": Size(
-        width=96, layers=3, shown=3000, sft_steps=600, teacher_shown=6000, teacher_steps=1500, asked=4000,
-        held_out=100, prompts=16, samples=8, steps=30, eval_every=2, batch=32, sft_rate=3e-3, rl_rate=3e-4,
-        distill_rate=1e-3, dpo_rate=1e-4,
+    "tiny": Size(  # shows that it runs: far too little to learn arithmetic from
+        width=64, layers=2, shown=1600, tries=(20, 40, 80), goal=0.02, tried_on=40, teacher_steps=60, asked=100,
+        held_out=20, prompts=16, samples=16, steps=3, eval_every=1, batch=16, sft_rate=5e-3,
     ),
     "lab": Size(
-        width=384, layers=6, shown=3000, sft_steps=400, teacher_shown=24000, teacher_steps=2000, asked=24000,
-        held_out=500, prompts=64, samples=16, steps=100, eval_every=5, batch=128,
+        width=384, layers=6, shown=32000, tries=(100, 130, 160, 190, 220, 260, 300, 350, 420, 500, 700), goal=0.4,
+        tried_on=256, teacher_steps=2000, asked=24000, held_out=500, prompts=64, samples=16, steps=60, eval_every=5,
     ),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """One seed's folder: problems, tokenizer, and the two models that everything starts from."""
+    """One seed's folder: problems, tokenizer, and the two models that everything starts from. `split` is that of
+    the held-out problems; test: sentences and numbers that nobody has seen.
+    """
 
     folder: Path
     size: Size
     device: str
     seed: int
+    split: str = "train"
 
     def prepare(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         size = self.size
-        every = make_problems(size.teacher_shown + size.asked + size.held_out, seed=self.seed)
-        shown, rest = every[: size.teacher_shown], every[size.teacher_shown :]
-        write_rows(self.folder / "teacher.jsonl", map(worked, shown))
-        write_rows(self.folder / "shown.jsonl", map(worked, shown[: size.shown]))
-        write_rows(self.folder / "asked.jsonl", map(asked, rest[: size.asked]))
-        write_rows(self.folder / "held-out.jsonl", map(asked, rest[size.asked :]))
-        texts = [text for problem in shown for text in worked(problem).values()]
-        train_bpe(texts[: 2 * size.shown], vocab_size=512).save(self.folder / "tokenizer")
+        own = size.held_out if self.split == "train" else 0
+        every = iter(make_problems(size.shown + size.tried_on + size.asked + own, seed=self.seed))
+        shown, tried_on, questions = (take(every, n) for n in (size.shown, size.tried_on, size.asked))
+        held_out = [*every] if own else make_problems(size.held_out, seed=self.seed, split=self.split)
+        write_rows(self.path("shown"), map(worked, shown))
+        for name, problems in (("tried-on", tried_on), ("asked", questions), ("held-out", held_out)):
+            write_rows(self.path(name), map(asked, problems))
+        texts = [text for problem in shown[:3000] for text in worked(problem).values()]
+        train_bpe(texts, vocab_size=512).save(self.folder / "tokenizer")
+
+    def path(self, name: str) -> Path:
+        return self.folder / f"{name}.jsonl"
+
+    def problems(self, name: str, limit: int | None = None) -> list[Problem]:
+        return load_problems(parts.Problems(source=str(self.path(name)), limit=limit))
 
     def start(self) -> Path:
-        return self.imitate("start", "shown.jsonl", self.size.sft_steps)
+        """Of the first number of steps that reaches the goal; each begins anew, with a schedule of its own."""
+        steps = first_reaching(self.size.goal, self.size.tries, lambda steps: self.try_start(steps)["pass@1"])
+        return self.start_after(steps)
+
+    def start_after(self, steps: int) -> Path:
+        """No problem comes twice before all that are shown have come."""
+        return self.imitate(f"start-{steps}", steps)
+
+    def try_start(self, steps: int) -> dict[str, float]:
+        path = self.folder / f"start-{steps}.json"
+        if not path.exists():
+            results = sample(self, self.start_after(steps), self.problems("tried-on"), TRIED_SAMPLES)
+            figures = summarise(results)
+            names = ("pass@1", f"pass@{TRIED_SAMPLES}", f"maj@{TRIED_SAMPLES}")
+            found = {"steps": steps} | {name: round(figures[name]["value"], 4) for name in names}
+            write_text(path, json.dumps(found) + "\n")
+        known: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))
+        print(f"seed {self.seed}, start: {known}", flush=True)
+        return known
+
+    def tried(self) -> list[dict[str, float]]:
+        """What `start` has tried, by steps."""
+        found = [json.loads(path.read_text(encoding="utf-8")) for path in self.folder.glob("start-*.json")]
+        return sorted(found, key=lambda row: row["steps"])
 
     def teacher(self) -> Path:
-        return self.imitate("teacher", "teacher.jsonl", self.size.teacher_steps)
+        return self.imitate("teacher", self.size.teacher_steps)
 
-    def imitate(self, name: str, data: str, steps: int) -> Path:
+    def imitate(self, name: str, steps: int) -> Path:
         recipe = Sft(
             run=self.run_settings(name),
             model=parts.Model(shape=self.shape(), tokenizer=str(self.folder / "tokenizer")),
-            data=(Conversations(source=str(self.folder / data)),),
+            data=(Conversations(source=str(self.path("shown"))),),
             steps=steps,
             batch_size=self.size.batch,
-            max_length=PROMPT_TOKENS + ANSWER_TOKENS,
+            max_length=CONTEXT,
             micro_batch_tokens=32768,
             optimizer=parts.Optimizer(lr=self.size.sft_rate, warmup=20, schedule="cosine", final_share=0.1),
             checkpoints=parts.Checkpoints(every=100_000),
         )
-        return run_once(recipe).checkpoint
+        return self.run(recipe).checkpoint
+
+    def run(self, recipe: Stage) -> Outcome:
+        """In silence; a run that is finished is not begun again, one that is not begins anew."""
+        folder = recipe.run.folder
+        steps = RunDirectory(folder).checkpoint_steps() if folder.is_dir() else []
+        if steps and steps[-1] == recipe.steps:
+            checkpoint = RunDirectory(folder).checkpoint_path(steps[-1])
+            return Outcome(run=folder, checkpoint=checkpoint, finished=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        run: Callable[..., Outcome] = stage_function(recipe.stage)
+        with redirect_stdout(StringIO()):
+            return run(recipe, reader=self.reader)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Of all runs: to read tens of thousands of problems takes longer than many a run."""
+        return Reader(Tokenizer.load(self.folder / "tokenizer"))
 
     def shape(self) -> ModelShape:
         width = self.size.width
@@ -129,7 +198,7 @@ class Lab:
             num_heads=width // 32,
             num_kv_heads=width // 32,
             head_dim=32,
-            max_context=PROMPT_TOKENS + ANSWER_TOKENS,
+            max_context=CONTEXT,
         )
 
     def run_settings(self, name: str) -> parts.Run:
@@ -138,11 +207,11 @@ class Lab:
     def sampled(self, name: str, start: Path, **changes: Any) -> dict[str, Any]:
         """The keys of a recipe that samples, for any of the three stages."""
         size = self.size
-        held_out = {"source": str(self.folder / "held-out.jsonl"), "name": "held-out"}
+        held_out = {"source": str(self.path("held-out")), "name": "held-out"}
         return {
             "run": self.run_settings(name),
             "model": parts.Model(path=str(start)),
-            "data": [{"source": str(self.folder / "asked.jsonl")}],
+            "data": [{"source": str(self.path("asked"))}],
             "eval": [held_out],
             "eval_every": size.eval_every,
             "show_samples": 0,
@@ -157,7 +226,7 @@ class Lab:
 
     def grpo(self, name: str, start: Path, **changes: Any) -> Rl:
         rate = parts.Optimizer(lr=self.size.rl_rate, warmup=2)
-        return Rl(**self.sampled(name, start, optimizer=rate, **changes))
+        return Rl(**self.sampled(name, start, **{"optimizer": rate} | changes))
 
     def distill(self, name: str, start: Path, teacher: Path, divergence: str, **changes: Any) -> Distill:
         rate = parts.Optimizer(lr=self.size.distill_rate, warmup=2)
@@ -166,14 +235,14 @@ class Lab:
 
     def online_dpo(self, name: str, start: Path, **changes: Any) -> OnlineDpo:
         rate = parts.Optimizer(lr=self.size.dpo_rate, warmup=2)
-        return OnlineDpo(**self.sampled(name, start, optimizer=rate, **changes))
+        return OnlineDpo(**self.sampled(name, start, **{"optimizer": rate} | changes))
 
     def dpo(self, name: str, start: Path, pairs: Path, **changes: Any) -> Dpo:
         given: dict[str, Any] = {
             "run": self.run_settings(name),
             "model": parts.Model(path=str(start)),
             "data": str(pairs),
-            "max_length": PROMPT_TOKENS + ANSWER_TOKENS,
+            "max_length": CONTEXT,
             "micro_batch_tokens": 32768,
             "optimizer": parts.Optimizer(lr=self.size.dpo_rate, warmup=2),
             "checkpoints": parts.Checkpoints(every=100_000),
@@ -189,20 +258,8 @@ def worked(problem: Problem) -> dict[str, str]:
     return {"prompt": problem.prompt[-1].content, "completion": problem.extra["solution"]}
 
 
-def write_rows(path: Path, rows: Any) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def run_once(recipe: Stage) -> Outcome:
-    """In silence; a run that is finished is not begun again, one that is not begins anew."""
-    folder = recipe.run.folder
-    steps = RunDirectory(folder).checkpoint_steps() if folder.is_dir() else []
-    if steps and steps[-1] == recipe.steps:
-        return Outcome(run=folder, checkpoint=RunDirectory(folder).checkpoint_path(steps[-1]), finished=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    run: Callable[[Stage], Outcome] = stage_function(recipe.stage)
-    with redirect_stdout(StringIO()):
-        return run(recipe)
+def write_rows(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
+    write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def curve(run: Path, per_group: int) -> list[tuple[int, float]]:
@@ -227,18 +284,53 @@ def samples_to_reach(points: Sequence[tuple[int, float]], accuracy: float) -> in
     return next((drawn for drawn, reached in points if reached >= accuracy), None)
 
 
-def sample(lab: Lab, model: Path, problems: parts.Problems, count: int, folder: Path) -> list[ProblemResult]:
-    return evaluate_checkpoint(
-        model,
-        problems,
-        parts.Sampling(max_new_tokens=ANSWER_TOKENS),
-        num_samples=count,
-        output=folder,
-        seed=lab.seed,
-        device=lab.device,
-    )
+def first_reaching(goal: float, tries: Sequence[int], measure: Callable[[int], float]) -> int:
+    """The first of `tries` whose measure is the goal or above, or one before it that is no longer far too good;
+    the last one where none is.
+    """
+    below = 0
+    for steps in tries:
+        if (found := measure(steps)) >= goal:
+            break
+        below = steps
+    for _ in range(NARROWINGS):
+        between = (below + steps) // 2
+        if found < goal + TOO_GOOD or between in (below, steps):
+            break
+        if (middle := measure(between)) >= goal:
+            steps, found = between, middle
+        else:
+            below = between
+    return steps
 
 
-def greedy_accuracy(lab: Lab, model: Path, folder: Path) -> float:
-    results = sample(lab, model, parts.Problems(source=str(lab.folder / "held-out.jsonl")), 0, folder)
+def sample(lab: Lab, model: Path, problems: Sequence[Problem], count: int) -> list[ProblemResult]:
+    """`count` judged answers to each."""
+    return examine(lab, model, problems, num_samples=count, greedy=False)
+
+
+def greedy_accuracy(lab: Lab, model: Path) -> float:
+    results = examine(lab, model, lab.problems("held-out"), num_samples=0, greedy=True)
     return fmean(float(result.greedy is not None and result.greedy.correct) for result in results)
+
+
+def examine(
+    lab: Lab, model: Path, problems: Sequence[Problem], *, num_samples: int, greedy: bool
+) -> list[ProblemResult]:
+    policy, tokenizer = open_checkpoint(model, device=lab.device, max_length=ANSWER_TOKENS)
+    reward = choose_grader("math")
+    rows = min(ROWS, len(problems) * (num_samples + greedy))
+    with open_grading(reward) as grading:
+        return evaluate(
+            build_fleet(policy, parts.Engine(max_running=rows), parts.Rollout(), max_length=CONTEXT),
+            encode_problems(problems, tokenizer, PROMPT_TOKENS),
+            Examiner(tokenizer=tokenizer, reward=reward, grading=grading),
+            sampling=parts.Sampling(max_new_tokens=ANSWER_TOKENS),
+            num_samples=num_samples,
+            seed=lab.seed,
+            greedy=greedy,
+        )
+
+
+def take(problems: Iterator[Problem], count: int) -> list[Problem]:
+    return [*islice(problems, count)]
