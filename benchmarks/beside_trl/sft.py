@@ -17,6 +17,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -141,7 +142,6 @@ def compare_losses(
     recipe = our_recipe(
         folder, checkpoint, device, "float32", batch_size=batch_size, steps=steps, most=4096, rate=rate
     )
-    ours = [line for line in ask_ours(folder / "ours", recipe, rows, seconds) if "loss" in line]
     order = [rows[problem_at(position, len(rows), 0)] for position in range(steps * batch_size)]
     request = their_request(checkpoint, device, steps=steps, weights="float32", attention="sdpa") | {
         "bfloat16": False,
@@ -155,7 +155,10 @@ def compare_losses(
         "shuffle_dataset": False,
         "learning_rate": rate,
     }
-    lines = [*ask_peer(peer_python, folder / "theirs", request, order, seconds)]
+    with ThreadPoolExecutor() as both:  # at once, for nothing is timed here
+        asked = both.submit(lambda: [*ask_peer(peer_python, folder / "theirs", request, order, seconds)])
+        ours = [line for line in ask_ours(folder / "ours", recipe, rows, seconds) if "loss" in line]
+    lines = asked.result()
     theirs = [line for line in lines if "loss" in line]
     versions: dict[str, str] = next((line["versions"] for line in lines if "versions" in line), {})
     pairs = [(our["loss"], their["loss"]) for our, their in zip(ours, theirs, strict=False)]

@@ -12,6 +12,7 @@ import resource
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch
 from foresail.data.reader import Reader
 from foresail.recipe.load import load_recipe
 from foresail.recipe.sft import Sft
+from foresail.recipe.sources import Chatlog
 from foresail.records import TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoint import Progress
@@ -31,16 +33,29 @@ def main() -> None:
     folder = Path(sys.argv[1])
     recipe = load_recipe(folder / "recipe.toml")
     assert isinstance(recipe, Sft) and recipe.model.path is not None
-    reader = Reader(Tokenizer.load(recipe.model.path))
-    (source,) = recipe.data
-    key = (source.source, source.limit, source.roles, source.turns)
-    reader.read_conversations[key] = [
-        TrainSequence(name=f"conversation {number}", **row)
-        for number, row in enumerate(json.loads((folder / "conversations.json").read_text()), start=1)
-    ]
+    reader = GivenRows(Tokenizer.load(recipe.model.path), given=read_rows(folder / "conversations.json"))
     say(versions={"torch": torch.__version__})
     report_steps()
     run_sft(recipe, reader=reader)
+
+
+@dataclass(frozen=True)
+class GivenRows(Reader):
+    """A reader whose every source has these conversations: no file is looked for."""
+
+    given: list[TrainSequence] = field(kw_only=True)
+
+    def conversations(self, source: Chatlog) -> list[TrainSequence]:
+        return self.given
+
+    def rows(self, source: Chatlog) -> list[int]:
+        return [*range(len(self.given))]
+
+
+def read_rows(file: Path) -> list[TrainSequence]:
+    """Of a list of `{"ids": [...], "loss_mask": [...]}`."""
+    rows = json.loads(file.read_text())
+    return [TrainSequence(name=f"conversation {number}", **row) for number, row in enumerate(rows, start=1)]
 
 
 def report_steps() -> None:
