@@ -20,7 +20,8 @@ from typing import Any, Literal
 from gpu_loads import SHAPES
 
 from beside_trl import dpo_losses
-from beside_trl.load import NEVER, Load, make_checkpoint
+from beside_trl.load import NEVER
+from beside_trl.plan import Plan, Steps, run_rounds
 from beside_trl.process import HERE, steps_after_first
 from beside_trl.seconds import median_seconds
 from beside_trl.speed import SMALL
@@ -55,6 +56,13 @@ class PairLoad:
     @property
     def dtype(self) -> Literal["float32", "bfloat16"]:
         return "bfloat16" if self.device == "cuda" else "float32"
+
+    def describe(self) -> str:
+        return (
+            f"{self.name} on {self.device}: {self.shape.num_parameters / 1e6:.1f} M parameters, {self.pairs} "
+            f"pairs a step in {self.micro_batches} micro-batches, prompts of {self.prompt} and answers of "
+            f"{self.answer} tokens"
+        )
 
 
 DIALOGUE = {"prompt": (100, 300), "answer": (20, 140)}  # about as hh-rlhf's
@@ -91,59 +99,42 @@ LOADS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How often and how long: `steps` of each process beyond the first. `kept`: the reference's log-probabilities
-    are computed before, on both sides; else at every step, on both.
-    """
+class DpoPlan(Plan):
+    """`kept`: the reference's log-probabilities are computed before, on both sides; else at every step, on both."""
 
-    peer_python: str
-    rounds: int
-    steps: int
-    seconds: float
     kept: bool = True
-    weights: str = "float32"
-    recompute: bool = False
 
 
-def measure_dpo(loads: list[PairLoad], plan: Plan) -> Iterator[dict[str, Any]]:
-    with tempfile.TemporaryDirectory() as folder:
-        figures: dict[str, Any] = {"losses": dpo_losses.measure_losses(Path(folder), plan.peer_python)}
-    yield figures
+def measure_dpo(loads: list[PairLoad], plan: DpoPlan, *, losses: bool) -> Iterator[dict[str, Any]]:
+    """Losses of one batch first, where they are asked for."""
+    figures: dict[str, Any] = {}
+    if losses:
+        with tempfile.TemporaryDirectory() as folder, plan.turns.start():
+            figures["losses"] = dpo_losses.measure_losses(Path(folder), plan.peer_python)
+        yield figures
     for load in loads:
         figures[load.name] = measure_speed(load, plan)
         yield figures
 
 
-def measure_speed(load: PairLoad, plan: Plan) -> dict[str, Any]:
+def measure_speed(load: PairLoad, plan: DpoPlan) -> dict[str, Any]:
     """Medians by side over all counted steps, and how far the losses of equal steps are apart."""
     print(
-        f"\nDPO, {load.name} on {load.device}: {load.shape.num_parameters / 1e6:.1f} M parameters, {load.pairs} "
-        f"pairs a step in {load.micro_batches} micro-batches, prompts of {load.prompt} and answers of "
-        f"{load.answer} tokens, reference {'kept' if plan.kept else 'at every step'}",
+        f"\nDPO, {load.describe()}, reference {'kept' if plan.kept else 'at every step'}",
         flush=True,
     )
-    seen: dict[str, list[dict[str, Any]]] = {"theirs": [], "ours": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pairs = prepare(load, folder / "model", plan.steps + 1)
-        for number in range(plan.rounds):
-            for side in seen:
-                counted = run_side(side, load, plan, folder / f"{side}{number}", folder / "model", pairs)
-                seen[side] += counted
-                print(f"  round {number + 1}  {describe(side, summarise(counted))}", flush=True)
-    figures: dict[str, Any] = {side: summarise(steps) for side, steps in seen.items()}
-    if all(figures.values()):
-        for clock, ratio in (("step", "ratio"), ("cpu", "cpu_ratio")):
-            figures[ratio] = figures["theirs"][clock] / figures["ours"][clock]
-        figures["loss_difference"] = max(
-            abs(ours["loss"] - theirs["loss"])
-            for ours, theirs in zip(seen["ours"], seen["theirs"], strict=False)
+        with plan.turns.start():
+            checkpoint = plan.models.language_model(load.shape, load.device, load.dtype)
+            pairs = prepare(load, folder / "pairs.jsonl", checkpoint, plan.steps + 1)
+        seen = run_rounds(
+            ("theirs", "ours"),
+            plan,
+            lambda side, number: run_side(side, load, plan, folder / f"{side}{number}", checkpoint, pairs),
+            lambda side, steps: f"  DPO, {load.name}: {describe(side, summarise(steps))}",
         )
-        print(
-            f"  ratio {figures['ratio']:.2f}, of CPU time {figures['cpu_ratio']:.2f}; losses of equal steps differ "
-            f"by {figures['loss_difference']:.1e} at the most",
-            flush=True,
-        )
+    figures = compare(f"DPO, {load.name}", seen)
     tokens = [len(pair.chosen.ids) + len(pair.rejected.ids) for pair in pairs]
     return figures | {
         "kept": plan.kept,
@@ -152,22 +143,29 @@ def measure_speed(load: PairLoad, plan: Plan) -> dict[str, Any]:
     }
 
 
-def prepare(load: PairLoad, checkpoint: Path, steps: int) -> list[TrainPair]:
-    """A checkpoint and a file of pairs for so many steps, in the order in which Foresail draws them."""
-    make_checkpoint(
-        checkpoint,
-        Load(
-            name=load.name,
-            shape=load.shape,
-            device=load.device,
-            prompts=1,
-            samples=1,
-            operations=1,
-            new_tokens=1,
-            updates=1,
-            micro_batches=1,
-        ),
-    )
+def compare(title: str, seen: dict[str, Steps]) -> dict[str, Any]:
+    """The figures of both sides, and where both have some, what they are to each other."""
+    figures: dict[str, Any] = {side: summarise(steps) for side, steps in seen.items()}
+    ours, theirs = figures["ours"], figures["theirs"]
+    if ours and theirs:
+        both = zip(seen["ours"], seen["theirs"], strict=False)
+        figures |= {
+            "ratio": theirs["step"] / ours["step"],
+            "cpu_ratio": theirs["cpu"] / ours["cpu"],
+            "memory_ratio": ours["peak_gb"] / theirs["peak_gb"],
+            "loss_difference": max(abs(our["loss"] - their["loss"]) for our, their in both),
+        }
+        print(
+            f"  {title}: ratio {figures['ratio']:.2f}, of CPU time {figures['cpu_ratio']:.2f}; memory "
+            f"{figures['memory_ratio']:.2f} of TRL's; losses of equal steps differ by "
+            f"{figures['loss_difference']:.1e} at the most",
+            flush=True,
+        )
+    return figures
+
+
+def prepare(load: PairLoad, file: Path, checkpoint: Path, steps: int) -> list[TrainPair]:
+    """A file of pairs for so many steps; the pairs are in the order in which Foresail draws them."""
     draw = random.Random(0)
 
     def text(lengths: tuple[int, int]) -> str:
@@ -178,13 +176,12 @@ def prepare(load: PairLoad, checkpoint: Path, steps: int) -> list[TrainPair]:
         {"prompt": text(load.prompt), "chosen": text(load.answer), "rejected": text(load.answer)}
         for _ in range(count)
     ]
-    file = checkpoint / "pairs.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     encoded = encode_pairs(Preferences(source=str(file)), Tokenizer.load(checkpoint)).entries
     return [encoded[problem_at(place, count, 0)] for place in range(count)]
 
 
-def our_recipe(load: PairLoad, plan: Plan, folder: Path, checkpoint: Path, pairs: list[TrainPair]) -> Dpo:
+def our_recipe(load: PairLoad, plan: DpoPlan, folder: Path, checkpoint: Path, pairs: list[TrainPair]) -> Dpo:
     """AdamW as TRL's default has it."""
     longest = max(len(pair.ids) for pair in pairs)
     packed = [len(pair.chosen.ids) + sum(pair.rejected.loss_mask) for pair in pairs]
@@ -192,7 +189,7 @@ def our_recipe(load: PairLoad, plan: Plan, folder: Path, checkpoint: Path, pairs
     return Dpo(
         run=parts.Run(name="ours", root=str(folder), device=load.device),
         model=parts.Model(path=str(checkpoint), dtype=load.dtype),
-        data=(Preferences(source=str(checkpoint / "pairs.jsonl")),),
+        data=(Preferences(source=str(folder.parent / "pairs.jsonl")),),
         steps=plan.steps + 1,
         batch_size=load.pairs,
         max_length=longest,
@@ -206,10 +203,11 @@ def our_recipe(load: PairLoad, plan: Plan, folder: Path, checkpoint: Path, pairs
 
 
 def run_side(
-    side: str, load: PairLoad, plan: Plan, folder: Path, checkpoint: Path, pairs: list[TrainPair]
+    side: str, load: PairLoad, plan: DpoPlan, folder: Path, checkpoint: Path, pairs: list[TrainPair]
 ) -> list[dict[str, Any]]:
     """The steps after the first, as far as they came within their time."""
     folder.mkdir()
+    steps = plan.steps if side == "ours" else plan.peer_steps
     if side == "ours":
         (folder / "recipe.toml").write_text(to_toml(our_recipe(load, plan, folder, checkpoint, pairs)))
         command = [sys.executable, str(HERE / "ours_dpo.py"), str(folder)]
@@ -218,7 +216,7 @@ def run_side(
             "checkpoint": str(checkpoint),
             "device": load.device,
             "dtype": plan.weights,
-            "steps": plan.steps + 1,
+            "steps": steps + 1,
             "pairs_per_step": load.pairs,
             "micro_batches": load.micro_batches,
             "kept": plan.kept,
@@ -229,7 +227,8 @@ def run_side(
         }
         (folder / "request.json").write_text(json.dumps(request))
         command = [plan.peer_python, str(HERE / "peer_dpo.py"), "steps", str(folder)]
-    return steps_after_first(command, folder / f"{side}.log", plan.seconds)
+    log = folder / f"{side}.log"
+    return steps_after_first(command, log, steps=steps, seconds=plan.seconds, turns=plan.turns)
 
 
 def summarise(steps: list[dict[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import resource
+import sys
 import time
 from typing import Any
 
@@ -31,6 +32,12 @@ def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+def wait_after_first(step: int) -> None:
+    """Until told to go on: the steps after the first are timed, and no other side runs then."""
+    if step == 1:
+        sys.stdin.readline()
+
+
 class StepReporter(TrainerCallback):
     """One line a step, with the loss that the trainer logs."""
 
@@ -49,4 +56,5 @@ class StepReporter(TrainerCallback):
         logs = named["logs"]
         if "loss" in logs:
             say(step=state.global_step, seconds=self.seconds, loss=logs["loss"], peak_gb=peak_gb())
+            wait_after_first(state.global_step)
         self.began, self.cpu = now(), time.process_time()

@@ -20,7 +20,7 @@ from typing import Any
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 from datasets import Dataset
-from peer_reports import now, peak_gb, say  # type: ignore[import-not-found]
+from peer_reports import now, peak_gb, say, wait_after_first  # type: ignore[import-not-found]
 from transformers import TrainerCallback
 from trl import SFTConfig, SFTTrainer  # type: ignore[import-not-found]
 
@@ -102,6 +102,7 @@ class Reporter(TrainerCallback):
             peak_gb=peak_gb(),
         )
         trainer.tokens, trainer.loss = 0, 0.0
+        wait_after_first(state.global_step)
         self.began, self.cpu = now(), time.process_time()
 
 
