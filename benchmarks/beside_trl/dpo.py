@@ -223,7 +223,7 @@ def run_side(
             "recompute": plan.recompute,
             "learning_rate": RATE,
             "beta": BETA,
-            "pairs": [dpo_losses.as_ids(pair) for pair in pairs],
+            "pairs": [dpo_losses.as_ids(pair) for pair in pairs[: load.pairs * (steps + 1)]],
         }
         (folder / "request.json").write_text(json.dumps(request))
         command = [plan.peer_python, str(HERE / "peer_dpo.py"), "steps", str(folder)]

@@ -81,6 +81,8 @@ def make_checkpoint(folder: Path, load: Load) -> Tokenizer:
     model = random_model(load.shape, load.device, load.dtype)
     silence(model, tokenizer.eos_ids)
     save_checkpoint(folder, model, tokenizer)
+    del model
+    torch.cuda.empty_cache()  # the sides need the room
     return tokenizer
 
 

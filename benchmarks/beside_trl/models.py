@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -19,15 +18,16 @@ class Models:
     def __init__(self, home: Path) -> None:
         self.home, self.lock = home, threading.Lock()
 
-    def language_model(self, shape: ModelShape, device: Literal["cpu", "cuda"], dtype: str) -> Path:
+    def language_model(self, shape: ModelShape, device: str, dtype: str) -> Path:
         folder = self.home / f"{shape.num_parameters}-{shape.vocab_size}-{dtype}"
         with self.lock:
             if not folder.exists():
-                model = random_model(shape, device, dtype)
-                save_checkpoint(folder, model, arithmetic_tokenizer(shape.vocab_size))
+                tokenizer = arithmetic_tokenizer(shape.vocab_size)
+                save_checkpoint(folder, random_model(shape, device, dtype), tokenizer)
+                torch.cuda.empty_cache()  # the sides need the room
         return folder
 
-    def classifier(self, shape: ModelShape, device: Literal["cpu", "cuda"], dtype: str) -> Path:
+    def classifier(self, shape: ModelShape, device: str, dtype: str) -> Path:
         """The same weights, with a head of one score."""
         base = self.language_model(shape, device, dtype)
         folder = base.with_name(f"{base.name}-classifier")
@@ -36,6 +36,5 @@ class Models:
                 model = load_model(base, dtype=getattr(torch, dtype), device=device, scores=True)
                 save_weights(model, Tokenizer.load(base), folder)
                 del model
-                if device == "cuda":
-                    torch.cuda.empty_cache()  # the sides need the room
+                torch.cuda.empty_cache()
         return folder

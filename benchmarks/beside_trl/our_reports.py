@@ -6,7 +6,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -16,11 +16,15 @@ from foresail.train.session import Session
 
 
 def report_steps() -> None:
-    """A line at the end of every step; after the first, wait until told to go on.
+    """A line at the end of every step; before the first and after it, wait until told to go on.
 
     CPU time is what a busy machine does not change; that of writing the log is left out, as on TRL's side.
     """
-    end_step, cpu = Session.end_step, 0.0
+    steps, end_step, cpu = Session.steps, Session.end_step, 0.0
+
+    def steps_when_told(self: Session) -> Iterator[int]:
+        wait_to_go_on(0)
+        yield from steps(self)
 
     def end_and_report(self: Session, progress: Progress, metrics: Mapping[str, Any]) -> None:
         nonlocal cpu
@@ -34,10 +38,18 @@ def report_steps() -> None:
             peak_gb=peak_gb(),
         )
         if progress.step == 1:
-            sys.stdin.readline()
+            wait_to_go_on(1)
         cpu = time.process_time()
 
+    Session.steps = steps_when_told  # type: ignore[method-assign]
     Session.end_step = end_and_report  # type: ignore[method-assign]
+
+
+def wait_to_go_on(steps: int) -> None:
+    """Ready after so many steps: the other sides get the room meanwhile."""
+    torch.cuda.empty_cache()
+    say(ready=steps)
+    sys.stdin.readline()
 
 
 def peak_gb() -> float:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +32,14 @@ def ask_ours(folder: Path, *, seconds: float) -> Iterator[dict[str, Any]]:
 
 
 def replies(
-    command: list[str], log: Path, seconds: float, *, go_on: Callable[[], None] = lambda: None
+    command: list[str], log: Path, seconds: float, *, wait: Callable[[int], None] = lambda steps: None
 ) -> Generator[dict[str, Any], None, None]:
     """Every line of the process's stdout that is JSON; the rest of what it says goes to `log`.
 
     A process that outlives its time is killed; what it said until then was given. One that fails shows the end of
-    its log, for that is where the reason is. After its first step it gets a line, its leave to go on, when `go_on`
-    returns; that wait is no time of its own.
+    its log, for that is where the reason is. Where it says that it is ready, before its first step and after it,
+    `wait` is called with the number of its steps; then it gets a line, its leave to go on. That wait is no time of
+    its own.
     """
     with log.open("w") as errors:
         process = subprocess.Popen(
@@ -58,15 +59,15 @@ def replies(
                     errors.write(line)
                     continue
                 reply = json.loads(line)
-                yield reply
-                if reply.get("step") == 1:
+                if "ready" in reply:
                     timer.cancel()
-                    go_on()
+                    wait(reply["ready"])
                     timer = threading.Timer(seconds, process.kill)
                     timer.start()
-                    with suppress(BrokenPipeError):  # it had one step and has ended
-                        process.stdin.write("\n")
-                        process.stdin.flush()
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+                else:
+                    yield reply
             process.wait()
         finally:
             late = not timer.is_alive()
@@ -87,7 +88,7 @@ def steps_after_first(
     After its last step a side is ended: what it would save is not waited for.
     """
     found: list[dict[str, Any]] = []
-    with turns.start() as wait_alone, closing(replies(command, log, seconds, go_on=wait_alone)) as lines:
+    with turns.start() as place, closing(replies(command, log, seconds, wait=place.wait)) as lines:
         try:
             for line in lines:
                 if line.get("step", 1) > 1:

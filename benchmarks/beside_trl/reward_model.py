@@ -116,7 +116,7 @@ def run_side(
             "center": CENTER,
             "pairs": [
                 {"chosen_ids": pair.chosen.ids, "rejected_ids": pair.rejected.ids, "margin": pair.margin}
-                for pair in pairs
+                for pair in pairs[: load.pairs * (steps + 1)]
             ],
         }
         (folder / "request.json").write_text(json.dumps(request))

@@ -19,7 +19,10 @@ from foresail.recipe.sft import Sft
 SIDE = """
 import sys, time
 print('{"versions": {}}', flush=True)
+print('{"ready": 0}', flush=True)
+sys.stdin.readline()
 print('{"step": 1}', flush=True)
+print('{"ready": 1}', flush=True)
 sys.stdin.readline()
 print('{"step": 2}', flush=True)
 print('{"step": 3}', flush=True)
@@ -43,9 +46,11 @@ def test_no_side_starts_or_is_timed_while_another_is_timed(together: int) -> Non
     turns, told = Turns(together), []
 
     def run(side: int) -> None:
-        with turns.start() as wait_alone:
+        with turns.start() as place:
             told.append(("start", side))
-            wait_alone()
+            place.wait(0)
+            told.append(("first step", side))
+            place.wait(1)
             told.append(("timed", side))
             told.append(("end", side))
 
@@ -59,9 +64,10 @@ def test_a_side_that_fails_before_it_is_warm_holds_up_no_other() -> None:
     turns, timed = Turns(2), []
 
     def run(side: int) -> None:
-        with turns.start() as wait_alone:
+        with turns.start() as place:
+            place.wait(0)
             if side:
-                wait_alone()
+                place.wait(1)
                 timed.append(side)
 
     turns.map(run, range(3))
