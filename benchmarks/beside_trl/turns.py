@@ -8,7 +8,7 @@
         place.wait(1)                   # until all three are warm and no other is timed
         ...                             # the counted steps
 
-A group is open for more sides until one of them is timed, and the next one begins when all of it have ended: nothing
+A group is open for more sides until one of them is timed; the next begins when all of it have ended. So nothing
 starts while a side is timed.
 """
 
