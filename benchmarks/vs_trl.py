@@ -14,6 +14,7 @@ figures.json go to the output folder. The last line is JSON.
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts reward           # steps of a reward model
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts sft --model CHECKPOINT
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts sft --model CHECKPOINT
+    python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts sft dpo reward --speed-only --together 7
     python benchmarks/vs_trl.py --parts scaling                                       # needs no TRL
 """
 

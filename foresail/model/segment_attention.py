@@ -21,8 +21,8 @@ def is_ragged(lengths: Sequence[int], parents: Sequence[int]) -> bool:
         (length, length + (lengths[parent] if parent >= 0 else 0))
         for length, parent in zip(lengths, parents, strict=True)
     ]
-    padded = 0
-    for rows in (own[: (roots := sum(parent < 0 for parent in parents))], own[roots:]):
+    padded, roots = 0, sum(parent < 0 for parent in parents)
+    for rows in (own[:roots], own[roots:]):
         cells = (
             len(rows) * max((row[0] for row in rows), default=0) * max((row[1] for row in rows), default=0)
         )
@@ -46,11 +46,14 @@ class SegmentAttention:
         queries, keys, values = (x.split(self.lengths) for x in (q_THd, k_TKd, v_TKd))
         grouped, found = q_THd.shape[1] != k_TKd.shape[1], []
         for segment, parent in enumerate(self.parents):
-            k, v = keys[segment], values[segment]
+            k_JKd, v_JKd = keys[segment], values[segment]
             if parent >= 0:
-                k, v = torch.cat((keys[parent], k)), torch.cat((values[parent], v))
+                k_JKd, v_JKd = torch.cat((keys[parent], k_JKd)), torch.cat((values[parent], v_JKd))
+            q, k, v = (x.transpose(0, 1)[None] for x in (queries[segment], k_JKd, v_JKd))
             out_1HLd = F.scaled_dot_product_attention(
-                *(x.transpose(0, 1)[None] for x in (queries[segment], k, v)),
+                q,
+                k,
+                v,
                 attn_mask=self.seen_LJ[segment],
                 is_causal=parent < 0,
                 enable_gqa=grouped,
