@@ -27,6 +27,7 @@ import platform
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ IN_GROUPS = ("sft", "dpo", "reward")  # the parts that know --together
 
 
 def main() -> None:
-    options = read_options()
+    began, options = time.monotonic(), read_options()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # before torch is loaded, here and on both sides
     options.output.mkdir(parents=True, exist_ok=True)
     figures: dict[str, Any] = {
@@ -54,6 +55,7 @@ def main() -> None:
         measure(options, figures)
     except SideFailed as failure:
         raise SystemExit(f"{failure}\n--peer-python names an interpreter with TRL") from failure
+    print(f"{time.monotonic() - began:.0f} s in all")
     print(json.dumps(figures))
 
 
