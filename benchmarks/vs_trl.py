@@ -14,6 +14,7 @@ figures.json go to the output folder. The last line is JSON.
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts reward           # steps of a reward model
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts sft --model CHECKPOINT
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts sft --model CHECKPOINT
+    python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts sft dpo reward --speed-only --together 7
     python benchmarks/vs_trl.py --parts scaling                                       # needs no TRL
 """
 
@@ -25,20 +26,21 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from beside_trl.process import SideFailed
-
-if TYPE_CHECKING:
-    from beside_trl.pair_load import PairLoad
+from beside_trl.turns import Turns
 
 PARTS = ("losses", "speed", "race", "scaling", "sft", "dpo", "reward")
+IN_GROUPS = ("sft", "dpo", "reward")  # the parts that know --together
 
 
 def main() -> None:
-    options = read_options()
+    began, options = time.monotonic(), read_options()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # before torch is loaded, here and on both sides
     options.output.mkdir(parents=True, exist_ok=True)
     figures: dict[str, Any] = {
@@ -53,11 +55,14 @@ def main() -> None:
         measure(options, figures)
     except SideFailed as failure:
         raise SystemExit(f"{failure}\n--peer-python names an interpreter with TRL") from failure
+    print(f"{time.monotonic() - began:.0f} s in all")
     print(json.dumps(figures))
 
 
 def measure(options: argparse.Namespace, figures: dict[str, Any]) -> None:
-    """All parts in turn; figures.json has what is known, for a run may be cut off."""
+    """All parts in turn, or side by side; figures.json has what is known, for a run may be cut off."""
+    from beside_trl.models import Models
+
     measures = {
         "losses": measure_losses,
         "speed": measure_speed,
@@ -67,10 +72,19 @@ def measure(options: argparse.Namespace, figures: dict[str, Any]) -> None:
         "reward": measure_reward,
         "sft": measure_sft,
     }
-    for part in options.parts:
-        for found in measures[part](options):
-            figures[part] = found
-            (options.output / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")
+    writing = threading.Lock()
+
+    def measure_part(part: str) -> None:
+        for found in going[part]:
+            with writing:
+                figures[part] = found
+                (options.output / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")
+
+    with tempfile.TemporaryDirectory() as folder:
+        options.models = Models(Path(folder))
+        options.turns = Turns(options.together)
+        going = {part: measures[part](options) for part in options.parts}
+        options.turns.map(measure_part, options.parts)
 
 
 def read_options() -> argparse.Namespace:
@@ -89,6 +103,15 @@ def read_options() -> argparse.Namespace:
         "--reference-each-step",
         action="store_true",
         help="dpo: do not keep what the reference says, on both sides",
+    )
+    parser.add_argument(
+        "--speed-only", action="store_true", help="sft, dpo: steps, without comparing losses before"
+    )
+    parser.add_argument(
+        "--together",
+        type=int,
+        default=1,
+        help="sft, dpo, reward: so many processes start and warm up at once; each is timed alone all the same",
     )
     parser.add_argument("--rounds", type=int, help="speed: of each side in turn; default: 3, on a GPU 1")
     parser.add_argument("--steps", type=int, help="speed: counted steps a round; default: 4, on a GPU 8")
@@ -134,6 +157,8 @@ def read_options() -> argparse.Namespace:
     options.race_rates = options.race_rates or ([2e-5] if on_gpu else [3e-4, 1e-3, 3e-3])
     options.steps = options.steps or (2 if options.quick else 8 if on_gpu else 4)
     options.peer_steps = options.peer_steps or (2 if on_gpu else options.steps)
+    if options.together > 1 and not {*options.parts} <= {*IN_GROUPS}:
+        parser.error(f"--together is for the parts {', '.join(IN_GROUPS)}")
     if options.quick:
         options.race_steps, options.race_rates, options.race_seeds = 10, [1e-3], [1]
     return options
@@ -194,43 +219,22 @@ def measure_race(options: argparse.Namespace) -> Figures:
 
 
 def measure_dpo(options: argparse.Namespace) -> Figures:
-    from beside_trl.dpo import measure_dpo as measure_pairs
-    from beside_trl.pair_rounds import Plan
+    from beside_trl import dpo
 
-    plan = Plan(
-        peer_python=options.peer_python,
-        rounds=options.rounds,
-        steps=options.steps,
-        seconds=options.seconds if options.device == "cuda" else 600.0,
-        kept=not options.reference_each_step,
-        weights=options.peer_weights,
-        recompute=options.recompute,
+    plan = dpo.DpoPlan(**common_plan(options), kept=not options.reference_each_step)
+    loads = chosen(dpo.LOADS, options)
+    return dpo.measure_dpo(
+        [*map(dpo.smaller, loads)] if options.quick else loads, plan, losses=not options.speed_only
     )
-    yield from measure_pairs(pair_loads(options), plan)
 
 
 def measure_reward(options: argparse.Namespace) -> Figures:
-    from beside_trl.pair_rounds import Plan
-    from beside_trl.reward_model import measure_reward as measure_pairs
+    from beside_trl import plan, reward_model
 
-    plan = Plan(
-        peer_python=options.peer_python,
-        rounds=options.rounds,
-        steps=options.steps,
-        seconds=options.seconds if options.device == "cuda" else 600.0,
-        weights=options.peer_weights,
-        recompute=options.recompute,
+    loads = chosen(reward_model.LOADS, options)
+    return reward_model.measure_reward(
+        [*map(reward_model.smaller, loads)] if options.quick else loads, plan.Plan(**common_plan(options))
     )
-    yield from measure_pairs(pair_loads(options), plan)
-
-
-def pair_loads(options: argparse.Namespace) -> list[PairLoad]:
-    from beside_trl.pair_load import LOADS, smaller
-
-    loads = [load for load in LOADS.values() if load.device == options.device]
-    if options.loads:
-        loads = [LOADS[name] for name in options.loads]
-    return [*map(smaller, loads)] if options.quick else loads
 
 
 def measure_scaling(options: argparse.Namespace) -> Figures:
@@ -240,30 +244,38 @@ def measure_scaling(options: argparse.Namespace) -> Figures:
 
 
 def measure_sft(options: argparse.Namespace) -> Figures:
-    """Losses first, then the speed of each load; `--loads none` leaves speed out."""
     from beside_trl import sft
 
-    found: dict[str, Any] = {}
-    if options.sft_loss_steps:
-        for losses in sft.measure_losses(
-            options.device, options.peer_python, options.model, steps=options.sft_loss_steps, seconds=1800.0
-        ):
-            found["losses"] = losses
-            yield found
-    plan = sft.SftPlan(
-        peer_python=options.peer_python,
-        rounds=options.rounds,
-        steps=options.steps,
-        seconds=options.seconds if options.device == "cuda" else 600.0,
-        weights=options.peer_weights,
-        recompute=options.recompute,
-        modes=tuple(options.peer_modes),
-        attentions=tuple(options.peer_attention),
+    return sft.measure_sft(
+        chosen(sft.LOADS, options),
+        sft.SftPlan(
+            **common_plan(options), modes=tuple(options.peer_modes), attentions=tuple(options.peer_attention)
+        ),
+        model=options.model,
+        device=options.device,
+        loss_steps=0 if options.speed_only else options.sft_loss_steps,
     )
-    for load in sft.LOADS.values():
-        if load.name in options.loads if options.loads else load.device == options.device:
-            found[load.name] = sft.measure_speed(load, plan)
-            yield found
+
+
+def chosen(loads: Mapping[str, Any], options: argparse.Namespace) -> list[Any]:
+    """By name, those that the part has; `--loads none` leaves speed out."""
+    names = options.loads or [name for name, load in loads.items() if load.device == options.device]
+    return [loads[name] for name in names if name in loads]
+
+
+def common_plan(options: argparse.Namespace) -> dict[str, Any]:
+    """Of a part that has its sides in groups."""
+    return {
+        "peer_python": options.peer_python,
+        "rounds": options.rounds,
+        "steps": options.steps,
+        "peer_steps": options.peer_steps,
+        "seconds": options.seconds if options.device == "cuda" else 600.0,
+        "models": options.models,
+        "turns": options.turns,
+        "weights": options.peer_weights,
+        "recompute": options.recompute,
+    }
 
 
 if __name__ == "__main__":

@@ -76,18 +76,32 @@ def prepare(load: Load, checkpoint: Path, steps: int) -> int:
 
 
 def make_checkpoint(folder: Path, load: Load) -> Tokenizer:
-    """Random weights of the load's shape, drawn on its device, and a tokenizer as large as its vocabulary."""
-    texts = [problem.prompt[-1].content for problem in make_problems(200, seed=0)]
-    tokenizer = enlarge(train_bpe(texts, vocab_size=64, alphabet="seen"), load.shape.vocab_size)
-    model = empty_model(load.shape, dtype=getattr(torch, load.dtype), device=load.device)
-    randomise(model)
+    """Random weights whose end-of-sequence token never comes."""
+    tokenizer = arithmetic_tokenizer(load.shape.vocab_size)
+    model = random_model(load.shape, load.device, load.dtype)
     silence(model, tokenizer.eos_ids)
+    save_checkpoint(folder, model, tokenizer)
+    del model
+    torch.cuda.empty_cache()  # the sides need the room
+    return tokenizer
+
+
+def arithmetic_tokenizer(vocab_size: int) -> Tokenizer:
+    """As large as a model's vocabulary; digits are tokens."""
+    texts = [problem.prompt[-1].content for problem in make_problems(200, seed=0)]
+    return enlarge(train_bpe(texts, vocab_size=64, alphabet="seen"), vocab_size)
+
+
+def random_model(shape: ModelShape, device: str, dtype: str) -> Decoder:
+    """Drawn on the device."""
+    model = empty_model(shape, dtype=getattr(torch, dtype), device=device)
+    randomise(model)
+    return model
+
+
+def save_checkpoint(folder: Path, model: Decoder, tokenizer: Tokenizer) -> None:
     save_model(model, folder)
     tokenizer.save(folder)
-    del model
-    if load.device == "cuda":
-        torch.cuda.empty_cache()  # the sides need the room
-    return tokenizer
 
 
 @torch.no_grad()

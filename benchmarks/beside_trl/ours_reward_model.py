@@ -5,7 +5,6 @@ python ours_reward_model.py FOLDER
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from beside_trl.ours_dpo import report_steps
+from beside_trl.our_reports import report_steps, say
 from foresail.recipe.load import load_recipe
 from foresail.recipe.reward_model import RewardModel
 from foresail.train.reward_model import run_reward_model
@@ -22,7 +21,7 @@ from foresail.train.reward_model import run_reward_model
 def main() -> None:
     recipe = load_recipe(Path(sys.argv[1]) / "recipe.toml")
     assert isinstance(recipe, RewardModel)
-    print(json.dumps({"versions": {"torch": torch.__version__}}), flush=True)
+    say(versions={"torch": torch.__version__})
     report_steps()
     run_reward_model(recipe)
 

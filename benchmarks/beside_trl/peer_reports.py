@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import resource
+import sys
 import time
 from typing import Any
 
@@ -31,6 +32,13 @@ def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+def wait_to_go_on(steps: int) -> None:
+    """Ready after so many steps: the other sides get the room meanwhile."""
+    torch.cuda.empty_cache()
+    say(ready=steps)
+    sys.stdin.readline()
+
+
 class StepReporter(TrainerCallback):
     """One line a step, with the loss that the trainer logs."""
 
@@ -39,6 +47,7 @@ class StepReporter(TrainerCallback):
         self.seconds: dict[str, float] = {}
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
+        wait_to_go_on(0)
         self.began, self.cpu = now(), time.process_time()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
@@ -49,4 +58,6 @@ class StepReporter(TrainerCallback):
         logs = named["logs"]
         if "loss" in logs:
             say(step=state.global_step, seconds=self.seconds, loss=logs["loss"], peak_gb=peak_gb())
+            if state.global_step == 1:
+                wait_to_go_on(1)
         self.began, self.cpu = now(), time.process_time()

@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from beside_trl.turns import Turns
 
 HERE = Path(__file__).parent
 
@@ -28,25 +31,43 @@ def ask_ours(folder: Path, *, seconds: float) -> Iterator[dict[str, Any]]:
     yield from replies([sys.executable, str(HERE / "ours.py"), str(folder)], folder / "ours.log", seconds)
 
 
-def replies(command: list[str], log: Path, seconds: float) -> Iterator[dict[str, Any]]:
+def replies(
+    command: list[str], log: Path, seconds: float, *, wait: Callable[[int], None] = lambda steps: None
+) -> Generator[dict[str, Any], None, None]:
     """Every line of the process's stdout that is JSON; the rest of what it says goes to `log`.
 
     A process that outlives its time is killed; what it said until then was given. One that fails shows the end of
-    its log, for that is where the reason is.
+    its log, for that is where the reason is. Where it says that it is ready, before its first step and after it,
+    `wait` is called with the number of its steps; then it gets a line, its leave to go on. That wait is no time of
+    its own.
     """
     with log.open("w") as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment()
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment(),
         )
         timer = threading.Timer(seconds, process.kill)
         timer.start()
-        assert process.stdout is not None
+        assert process.stdout is not None and process.stdin is not None
         try:
             for line in process.stdout:
-                if line.startswith('{"'):  # not {'…': a library's own report
-                    yield json.loads(line)
-                else:
+                if not line.startswith('{"'):  # not {'…': a library's own report
                     errors.write(line)
+                    continue
+                reply = json.loads(line)
+                if "ready" in reply:
+                    timer.cancel()
+                    wait(reply["ready"])
+                    timer = threading.Timer(seconds, process.kill)
+                    timer.start()
+                    process.stdin.write("\n")
+                    process.stdin.flush()
+                else:
+                    yield reply
             process.wait()
         finally:
             late = not timer.is_alive()
@@ -59,15 +80,23 @@ def replies(command: list[str], log: Path, seconds: float) -> Iterator[dict[str,
         raise SideFailed(f"{' '.join(command)} failed:\n{log.read_text()[-2000:]}")
 
 
-def steps_after_first(command: list[str], log: Path, seconds: float) -> list[dict[str, Any]]:
-    """As far as they came within their time; a side that fails, out of memory say, says so and leaves the other."""
-    found = []
-    try:
-        for line in replies(command, log, seconds):
-            if line.get("step", 1) > 1:
-                found.append(line)
-    except SideFailed as failure:
-        print(f"  {failure}", flush=True)
+def steps_after_first(
+    command: list[str], log: Path, *, steps: int, seconds: float, turns: Turns
+) -> list[dict[str, Any]]:
+    """As far as they came within their time; a side that fails, out of memory say, says so and leaves the other.
+
+    After its last step a side is ended: what it would save is not waited for.
+    """
+    found: list[dict[str, Any]] = []
+    with turns.start() as place, closing(replies(command, log, seconds, wait=place.wait)) as lines:
+        try:
+            for line in lines:
+                if line.get("step", 1) > 1:
+                    found.append(line)
+                if len(found) == steps:
+                    break
+        except SideFailed as failure:
+            print(f"  {failure}", flush=True)
     return found
 
 

@@ -10,23 +10,28 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from beside_trl.pair_load import PairLoad
-from beside_trl.pair_load import prepare as prepare_pairs
-from beside_trl.pair_rounds import Plan, Sides, compare, recipe_keys, request_keys, run_rounds
+from beside_trl.dpo import LOADS, RATE, ROOM, PairLoad, compare, describe, smaller, summarise
+from beside_trl.dpo import prepare as prepare_pairs
+from beside_trl.load import NEVER
+from beside_trl.plan import Plan, run_rounds
+from beside_trl.process import HERE, steps_after_first
+from foresail.data.order import problem_at
+from foresail.data.pairs import encode_pairs
 from foresail.data.scored_pairs import end_with_answers
-from foresail.model.hf import load_model
+from foresail.recipe import parts
+from foresail.recipe.dump import to_toml
 from foresail.recipe.reward_model import RewardModel
+from foresail.recipe.sources import Preferences
 from foresail.records import TrainPair
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.learner import save_weights
+
+__all__ = ["LOADS", "Plan", "measure_reward", "smaller"]
 
 CENTER = 0.01
 
@@ -39,52 +44,82 @@ def measure_reward(loads: list[PairLoad], plan: Plan) -> Iterator[dict[str, Any]
 
 
 def measure_speed(load: PairLoad, plan: Plan) -> dict[str, Any]:
-    """What `compare` tells of both sides, and of their memory."""
+    """Medians by side over all counted steps, and how far the losses of equal steps are apart."""
     print(f"\nreward model, {load.describe()}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoint = Path(folder) / "classifier"
-        pairs = prepare(load, Path(folder), plan.steps + 1)
-        sides = Sides(
-            recipe=lambda place: RewardModel(
-                **recipe_keys(load, plan, place, checkpoint, pairs), center=CENTER
-            ),
-            our_script="ours_reward_model.py",
-            request={
-                **request_keys(load, plan, checkpoint),
-                "center": CENTER,
-                "pairs": [
-                    {"chosen_ids": pair.chosen.ids, "rejected_ids": pair.rejected.ids, "margin": pair.margin}
-                    for pair in pairs
-                ],
-            },
-            peer_script=("peer_reward_model.py",),
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with plan.turns.start():
+            checkpoint = plan.models.classifier(load.shape, load.device, load.dtype)
+            pairs = prepare(load, folder / "pairs.jsonl", checkpoint, plan.steps + 1)
+        seen = run_rounds(
+            ("theirs", "ours"),
+            plan,
+            lambda side, number: run_side(side, load, plan, folder / f"{side}{number}", checkpoint, pairs),
+            lambda side, steps: f"  reward model, {load.name}: {describe(side, summarise(steps))}",
         )
-        figures = compare(run_rounds(sides, plan, Path(folder)))
-    if "ratio" in figures:
-        figures["memory_ratio"] = figures["ours"]["peak_gb"] / figures["theirs"]["peak_gb"]
-        print(
-            f"  ratio {figures['ratio']:.2f}, of CPU time {figures['cpu_ratio']:.2f}; memory "
-            f"{figures['memory_ratio']:.2f} of TRL's; losses of equal steps differ by "
-            f"{figures['loss_difference']:.1e} at the most",
-            flush=True,
-        )
-    return figures
+    return compare(f"reward model, {load.name}", seen)
 
 
-def prepare(load: PairLoad, folder: Path, steps: int) -> list[TrainPair]:
-    """A classifier and pairs with margins for so many steps, in the order in which Foresail draws them."""
-    pairs = [end_with_answers(pair) for pair in prepare_pairs(load, folder / "model", steps)]
-    model = load_model(folder / "model", dtype=torch.float32, device="cpu", scores=True)
-    save_weights(model, Tokenizer.load(folder / "model"), folder / "classifier")
-    margins, file = random.Random(1), folder / "model" / "pairs.jsonl"
-    by_name: dict[str, float] = {}
-    rows = []
-    for number, line in enumerate(file.read_text().splitlines(), start=1):
-        by_name[f"{file} line {number}"] = margin = round(margins.random(), 3)
-        rows.append(json.dumps({**json.loads(line), "margin": margin}))
-    (folder / "classifier" / "pairs.jsonl").write_text("".join(f"{row}\n" for row in rows))
-    numbers = {
-        pair.name: int("".join(filter(str.isdigit, pair.name.rpartition("jsonl")[2]))) for pair in pairs
-    }
-    of_row = [*by_name.values()]
-    return [replace(pair, margin=of_row[numbers[pair.name] - 1]) for pair in pairs]
+def prepare(load: PairLoad, file: Path, checkpoint: Path, steps: int) -> list[TrainPair]:
+    """A file of pairs with margins for so many steps; the pairs are in the order in which Foresail draws them."""
+    prepare_pairs(load, file, checkpoint, steps)
+    margins = random.Random(1)
+    rows = [
+        json.loads(line) | {"margin": round(margins.random(), 3)} for line in file.read_text().splitlines()
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    encoded = encode_pairs(Preferences(source=str(file)), Tokenizer.load(checkpoint)).entries
+    return [end_with_answers(encoded[problem_at(place, len(rows), 0)]) for place in range(len(rows))]
+
+
+def our_recipe(
+    load: PairLoad, plan: Plan, folder: Path, checkpoint: Path, pairs: list[TrainPair]
+) -> RewardModel:
+    """AdamW as TRL's default has it."""
+    longest = max(len(pair.ids) for pair in pairs)
+    packed = [len(pair.chosen.ids) + sum(pair.rejected.loss_mask) for pair in pairs]
+    at_once = ROOM * load.pairs / load.micro_batches * sum(packed) / len(packed)
+    return RewardModel(
+        run=parts.Run(name="ours", root=str(folder), device=load.device),
+        model=parts.Model(path=str(checkpoint), dtype=load.dtype),
+        data=(Preferences(source=str(folder.parent / "pairs.jsonl")),),
+        steps=plan.steps + 1,
+        batch_size=load.pairs,
+        max_length=longest,
+        center=CENTER,
+        micro_batch_tokens=max(2 * longest, round(at_once)),
+        recompute=plan.recompute,
+        optimizer=parts.Optimizer(lr=RATE, beta2=0.999),
+        checkpoints=parts.Checkpoints(every=NEVER),
+    )
+
+
+def run_side(
+    side: str, load: PairLoad, plan: Plan, folder: Path, checkpoint: Path, pairs: list[TrainPair]
+) -> list[dict[str, Any]]:
+    """The steps after the first, as far as they came within their time."""
+    folder.mkdir()
+    steps = plan.steps if side == "ours" else plan.peer_steps
+    if side == "ours":
+        (folder / "recipe.toml").write_text(to_toml(our_recipe(load, plan, folder, checkpoint, pairs)))
+        command = [sys.executable, str(HERE / "ours_reward_model.py"), str(folder)]
+    else:
+        request = {
+            "checkpoint": str(checkpoint),
+            "device": load.device,
+            "dtype": plan.weights,
+            "steps": steps + 1,
+            "pairs_per_step": load.pairs,
+            "micro_batches": load.micro_batches,
+            "recompute": plan.recompute,
+            "learning_rate": RATE,
+            "center": CENTER,
+            "pairs": [
+                {"chosen_ids": pair.chosen.ids, "rejected_ids": pair.rejected.ids, "margin": pair.margin}
+                for pair in pairs[: load.pairs * (steps + 1)]
+            ],
+        }
+        (folder / "request.json").write_text(json.dumps(request))
+        command = [plan.peer_python, str(HERE / "peer_reward_model.py"), str(folder)]
+    log = folder / f"{side}.log"
+    return steps_after_first(command, log, steps=steps, seconds=plan.seconds, turns=plan.turns)

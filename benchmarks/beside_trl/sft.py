@@ -17,27 +17,26 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-import torch
 from gpu_loads import SHAPES
 
-from beside_trl.load import NEVER, enlarge, randomise
-from beside_trl.process import HERE, SideFailed, replies
+from beside_trl.load import NEVER
+from beside_trl.plan import Plan, Steps, run_rounds
+from beside_trl.process import HERE, replies, steps_after_first
 from beside_trl.seconds import median_seconds
 from foresail.data.order import problem_at
 from foresail.data.reader import Reader
-from foresail.model.hf import empty_model, save_model
 from foresail.recipe import parts
 from foresail.recipe.dump import to_toml
 from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import Conversations
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.tokenizer.train import train_bpe
 
 Rows = list[dict[str, list[int]]]  # ids and loss_mask of each conversation
 SMALL = ModelShape(
@@ -52,10 +51,9 @@ SMALL = ModelShape(
     max_context=4096,
 )
 RATE, BETA2 = 1e-4, 0.95
-REAL_RATE = (
-    1e-5  # of a real checkpoint: at 1e-4 a few dozen conversations are known by heart within 30 steps, and
-)
-# rounding grows a thousandfold there
+# Of a real checkpoint: at 1e-4 a few dozen conversations are known by heart within 30 steps, and rounding grows
+# a thousandfold there.
+REAL_RATE = 1e-5
 LIMIT = 5e-4  # of a loss's difference: three decimals
 
 
@@ -88,40 +86,46 @@ LOADS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class SftPlan:
+class SftPlan(Plan):
     """`modes` are TRL's ways to batch, `attentions` its ways to attend: each pair is tried, the fastest counts."""
 
-    peer_python: str
-    steps: int
-    rounds: int
-    seconds: float  # after which a process is killed
-    weights: str = "float32"
-    recompute: bool = False
     modes: tuple[str, ...] = ("packed", "padded")
     attentions: tuple[str, ...] = ("sdpa",)
+
+
+def measure_sft(
+    loads: list[SftLoad], plan: SftPlan, *, model: Path, device: Literal["cpu", "cuda"], loss_steps: int
+) -> Iterator[dict[str, Any]]:
+    """Losses of so many steps first, if any."""
+    found: dict[str, Any] = {}
+    if loss_steps:
+        for losses in measure_losses(device, plan, model, steps=loss_steps, seconds=3600.0):
+            found["losses"] = losses
+            yield found
+    for load in loads:
+        found[load.name] = measure_speed(load, plan)
+        yield found
 
 
 # Losses.
 
 
 def measure_losses(
-    device: Literal["cpu", "cuda"], peer_python: str, model: Path | None, *, steps: int, seconds: float
+    device: Literal["cpu", "cuda"], plan: SftPlan, model: Path, *, steps: int, seconds: float
 ) -> Iterator[dict[str, Any]]:
     """Of a small random model, and of a real checkpoint where there is one."""
     found: dict[str, Any] = {}
-    for name in ("small", "checkpoint") if model is not None and model.is_dir() else ("small",):
-        with tempfile.TemporaryDirectory() as folder:
-            checkpoint, batch_size = Path(folder) / "model", 8
+    for name in ("small", "checkpoint") if model.is_dir() else ("small",):
+        with tempfile.TemporaryDirectory() as folder, plan.turns.start():
             if name == "small":
-                make_checkpoint(checkpoint, replace(LOADS["small"], device=device))
+                checkpoint, batch_size = plan.models.language_model(SMALL, device, "float32"), 8
                 rows = random_rows(60, SMALL.vocab_size, middle=40, most=128)
             else:
-                assert model is not None
                 checkpoint, batch_size = model.resolve(), 4
                 rows = word_problem_rows(checkpoint, 120)
             rate = RATE if name == "small" else REAL_RATE
             found[name] = compare_losses(
-                Path(folder), checkpoint, rows, batch_size, rate, device, peer_python, steps, seconds
+                Path(folder), checkpoint, rows, batch_size, rate, device, plan.peer_python, steps, seconds
             )
         print(describe_losses(name, found[name]), flush=True)
         yield found
@@ -141,7 +145,6 @@ def compare_losses(
     recipe = our_recipe(
         folder, checkpoint, device, "float32", batch_size=batch_size, steps=steps, most=4096, rate=rate
     )
-    ours = [line for line in ask_ours(folder / "ours", recipe, rows, seconds) if "loss" in line]
     order = [rows[problem_at(position, len(rows), 0)] for position in range(steps * batch_size)]
     request = their_request(checkpoint, device, steps=steps, weights="float32", attention="sdpa") | {
         "bfloat16": False,
@@ -155,13 +158,19 @@ def compare_losses(
         "shuffle_dataset": False,
         "learning_rate": rate,
     }
-    lines = [*ask_peer(peer_python, folder / "theirs", request, order, seconds)]
-    theirs = [line for line in lines if "loss" in line]
-    versions: dict[str, str] = next((line["versions"] for line in lines if "versions" in line), {})
+    commands = [
+        our_command(folder / "ours", recipe, rows),
+        their_command(peer_python, folder / "theirs", request, order),
+    ]
+    with ThreadPoolExecutor() as both:  # at once, for nothing is timed here
+        said = both.map(
+            lambda command: [*replies(command, Path(command[-1]) / "side.log", seconds)], commands
+        )
+    (_, *ours), (told, *theirs) = said  # the first line of each has its versions
     pairs = [(our["loss"], their["loss"]) for our, their in zip(ours, theirs, strict=False)]
     differences = [abs(our - their) for our, their in pairs]
     return {
-        "versions": versions,
+        "versions": told["versions"],
         "steps": len(pairs),
         "first": pairs[0],
         "last": pairs[-1],
@@ -191,21 +200,19 @@ def measure_speed(load: SftLoad, plan: SftPlan) -> dict[str, Any]:
         f"{load.rows * load.max_length:,} tokens, conversations of {load.middle} (median) to {load.max_length}",
         flush=True,
     )
-    seen: dict[str, list[dict[str, Any]]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoint = Path(folder) / "model"
-        make_checkpoint(checkpoint, load)
-        count = 3 * (plan.steps + 2) * load.rows * load.max_length // load.middle
-        rows = random_rows(count, load.shape.vocab_size, middle=load.middle, most=load.max_length)
-        mean = sum(len(row["ids"]) for row in rows) / len(rows)
-        batch_size = round(load.rows * load.max_length / mean)
-        rows = rows[: batch_size * (plan.steps + 1)]
-        for number in range(plan.rounds):
-            for side in ("ours", *(f"{mode} {kind}" for mode in plan.modes for kind in plan.attentions)):
-                place = Path(folder) / f"{side.replace(' ', '-')}{number}"
-                counted = run_side(side, load, plan, place, checkpoint, rows, batch_size)
-                seen.setdefault(side, []).extend(counted)
-                print(f"  round {number + 1}  {describe(side, summarise(counted))}", flush=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with plan.turns.start():
+            checkpoint = plan.models.language_model(load.shape, load.device, load.dtype)
+            rows, batch_size = make_rows(load, plan.steps + 1)
+        seen = run_rounds(
+            ("ours", *(f"{mode} {kind}" for mode in plan.modes for kind in plan.attentions)),
+            plan,
+            lambda side, number: run_side(
+                side, load, plan, folder / f"{side.replace(' ', '-')}{number}", checkpoint, rows, batch_size
+            ),
+            lambda side, steps: f"  SFT, {load.name}: {describe(side, summarise(steps))}",
+        )
     figures: dict[str, Any] = {side: summarise(steps) for side, steps in seen.items()}
     theirs = {side: found for side, found in figures.items() if side != "ours" and found}
     if figures["ours"] and theirs:
@@ -217,46 +224,46 @@ def measure_speed(load: SftLoad, plan: SftPlan) -> dict[str, Any]:
             "cpu_ratio": figures["ours"]["tokens_per_cpu_second"] / theirs[best]["tokens_per_cpu_second"],
             "memory_ratio": figures["ours"]["peak_gb"] / theirs[best]["peak_gb"],
         }
-        print(f"  TRL's best: {best}; {', '.join(f'{k} {v:.2f}' for k, v in ratios.items())}", flush=True)
+        print(
+            f"  SFT, {load.name}: TRL's best: {best}; {', '.join(f'{k} {v:.2f}' for k, v in ratios.items())}",
+            flush=True,
+        )
         figures |= {"best": best, **ratios}
     return figures | {"weights": plan.weights, "recompute": plan.recompute, "batch_size": batch_size}
 
 
 def run_side(
     side: str, load: SftLoad, plan: SftPlan, folder: Path, checkpoint: Path, rows: Rows, batch_size: int
-) -> list[dict[str, Any]]:
+) -> Steps:
     """The steps after the warm-up, as far as they came within their time."""
     if side == "ours":
+        steps = plan.steps
         recipe = our_recipe(
             folder,
             checkpoint,
             load.device,
             load.dtype,
             batch_size=batch_size,
-            steps=plan.steps + 1,
+            steps=steps + 1,
             most=load.max_length,
             recompute=plan.recompute,
         )
-        lines = ask_ours(folder, recipe, rows, plan.seconds)
+        command = our_command(folder, recipe, rows)
     else:
-        mode, attention = side.split()
+        steps, (mode, attention) = plan.peer_steps, side.split()
         request = their_request(
             checkpoint,
             load.device,
-            steps=plan.steps + 1,
+            steps=steps + 1,
             weights=plan.weights if load.device == "cuda" else "float32",
             attention=attention,
             recompute=plan.recompute,
         )
         mean = sum(len(row["ids"]) for row in rows) / len(rows)
         request["settings"] |= MODES[mode](load, max(1, round(load.max_length / mean)))
-        lines = ask_peer(plan.peer_python, folder, request, rows, plan.seconds)
-    found = []
-    try:
-        found = [line for line in lines if line.get("step", 1) > 1]
-    except SideFailed as failure:  # out of memory, say: the other sides still count
-        print(f"  {failure}", flush=True)
-    return found
+        command = their_command(plan.peer_python, folder, request, rows)
+    log = folder / "side.log"
+    return steps_after_first(command, log, steps=steps, seconds=plan.seconds, turns=plan.turns)
 
 
 def packed(load: SftLoad, _: int) -> dict[str, Any]:
@@ -309,15 +316,13 @@ def describe(side: str, found: dict[str, Any]) -> str:
 # What both get.
 
 
-def make_checkpoint(folder: Path, load: SftLoad) -> None:
-    """Random weights, and a tokenizer as large as the vocabulary, which nobody uses but to load it."""
-    model = empty_model(load.shape, dtype=getattr(torch, load.dtype), device=load.device)
-    randomise(model)
-    save_model(model, folder)
-    enlarge(train_bpe(["0 1 2"], vocab_size=64, alphabet="seen"), load.shape.vocab_size).save(folder)
-    del model
-    if load.device == "cuda":
-        torch.cuda.empty_cache()  # the sides need the room
+def make_rows(load: SftLoad, steps: int) -> tuple[Rows, int]:
+    """Conversations for so many steps, and how many of them a step has."""
+    count = 3 * (steps + 1) * load.rows * load.max_length // load.middle
+    rows = random_rows(count, load.shape.vocab_size, middle=load.middle, most=load.max_length)
+    mean = sum(len(row["ids"]) for row in rows) / len(rows)
+    batch_size = round(load.rows * load.max_length / mean)
+    return rows[: batch_size * steps], batch_size
 
 
 def random_rows(count: int, vocab_size: int, *, middle: int, most: int) -> Rows:
@@ -386,17 +391,16 @@ def their_request(
     }
 
 
-def ask_ours(folder: Path, recipe: Sft, rows: Rows, seconds: float) -> Iterator[dict[str, Any]]:
+def our_command(folder: Path, recipe: Sft, rows: Rows) -> list[str]:
+    """Of the process that reads what is written here."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "recipe.toml").write_text(to_toml(recipe))
     (folder / "conversations.json").write_text(json.dumps(rows))
-    yield from replies([sys.executable, str(HERE / "sft_ours.py"), str(folder)], folder / "ours.log", seconds)
+    return [sys.executable, str(HERE / "sft_ours.py"), str(folder)]
 
 
-def ask_peer(
-    python: str, folder: Path, request: dict[str, Any], rows: Rows, seconds: float
-) -> Iterator[dict[str, Any]]:
+def their_command(python: str, folder: Path, request: dict[str, Any], rows: Rows) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "request.json").write_text(json.dumps(request))
     (folder / "conversations.json").write_text(json.dumps(rows))
-    yield from replies([python, str(HERE / "sft_peer.py"), str(folder)], folder / "trl.log", seconds)
+    return [python, str(HERE / "sft_peer.py"), str(folder)]

@@ -20,7 +20,7 @@ from typing import Any
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 from datasets import Dataset
-from peer_reports import now, peak_gb, say  # type: ignore[import-not-found]
+from peer_reports import now, peak_gb, say, wait_to_go_on  # type: ignore[import-not-found]
 from transformers import TrainerCallback
 from trl import SFTConfig, SFTTrainer  # type: ignore[import-not-found]
 
@@ -90,6 +90,7 @@ class Reporter(TrainerCallback):
     trainer: CountingTrainer
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
+        wait_to_go_on(0)
         self.began, self.cpu = now(), time.process_time()
 
     def on_step_end(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
@@ -102,6 +103,8 @@ class Reporter(TrainerCallback):
             peak_gb=peak_gb(),
         )
         trainer.tokens, trainer.loss = 0, 0.0
+        if state.global_step == 1:
+            wait_to_go_on(1)
         self.began, self.cpu = now(), time.process_time()
 
 

@@ -2,7 +2,8 @@
 
 On CUDA a flash kernel reads the packed layout as it is (`flash.py`), and rows of one length, as in pretraining, go
 to the fastest one there is (`row_attention.py`). Elsewhere the tokens are spread into a padded
-rectangle for this one operation; everything else in the model stays packed. A segment may also go on after another,
+rectangle for this one operation, or on a CPU, if that had much padding, taken one by one
+(`segment_attention.py`); everything else in the model stays packed. A segment may also go on after another,
 its parent, and see all of it (`shared_prompts.py`).
 
 Inside `linear.batch_invariant()` the engine's kernel attends on CUDA, and what a sequence gets has the same bits
@@ -24,6 +25,7 @@ from foresail.model.flash import FlashAttention
 from foresail.model.kernels import available
 from foresail.model.padded import PaddedAttention
 from foresail.model.row_attention import attend_rows, can_attend_rows
+from foresail.model.segment_attention import SegmentAttention, is_ragged
 from foresail.model.shared_prompts import SharedPromptAttention
 
 FLASH_DTYPES = (torch.bfloat16, torch.float16)
@@ -56,6 +58,8 @@ class PackedAttention:
             if self.parents_S is None and can_attend_rows(self.lengths):
                 return attend_rows(q_THd, k_TKd, v_TKd, self.lengths[0])
             return self.flash.attend(q_THd, k_TKd, v_TKd)
+        if q_THd.device.type == "cpu" and self.segments is not None:
+            return self.segments.attend(q_THd, k_TKd, v_TKd)
         if self.parents_S is not None:
             return self.shared_prompts.attend(q_THd, k_TKd, v_TKd)
         return self.padded.attend(q_THd, k_TKd, v_TKd)
@@ -94,6 +98,12 @@ class PackedAttention:
     @cached_property
     def flash(self) -> FlashAttention:
         return FlashAttention(self.starts.long(), self.parents_S, self.starts_S1.device)
+
+    @cached_property
+    def segments(self) -> SegmentAttention | None:
+        """None where a rectangle is as well filled."""
+        parents = [-1] * len(self.lengths) if self.parents_S is None else self.parents_S.tolist()
+        return SegmentAttention(self.lengths, parents) if is_ragged(self.lengths, parents) else None
 
     @cached_property
     def padded(self) -> PaddedAttention:

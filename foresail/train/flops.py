@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from foresail.model.segment_attention import is_ragged
 from foresail.recipe.shape import ModelShape
 from foresail.records import PackedBatch
 from foresail.world import ONE_PROCESS, World, context_size
@@ -45,7 +46,8 @@ def count_pairs(batch: PackedBatch) -> float:
 def useful_share(batches: Sequence[PackedBatch]) -> float:
     """Of the places that are computed: 1 on CUDA; on a CPU attention pads a micro-batch to its longest segment.
 
-    Lengths [4, 2] there: 6 of 8 places. Answers after shared prompts are padded among themselves.
+    Lengths [4, 2] there: 6 of 8 places. Answers after shared prompts are padded among themselves; where lengths
+    differ much, nothing is.
     """
     if batches[0].ids_T.is_cuda:
         return 1.0
@@ -55,10 +57,11 @@ def useful_share(batches: Sequence[PackedBatch]) -> float:
 
 def padded_together(batch: PackedBatch) -> Iterator[list[int]]:
     lengths_S = batch.starts_S1.diff()
-    child_S = (
-        torch.zeros_like(lengths_S, dtype=torch.bool) if batch.parents_S is None else batch.parents_S >= 0
-    )
-    for some_S in (child_S, ~child_S):
+    parents_S = torch.full_like(lengths_S, -1) if batch.parents_S is None else batch.parents_S
+    if is_ragged(lengths_S.tolist(), parents_S.tolist()):
+        yield from ([length] for length in lengths_S.tolist())
+        return
+    for some_S in (parents_S >= 0, parents_S < 0):
         if some_S.any():
             yield lengths_S[some_S].tolist()
 

@@ -1,0 +1,80 @@
+"""The sides of the comparison with TRL: what Foresail's SFT reads, and that each side is timed alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from beside_trl import sft
+from beside_trl.load import arithmetic_tokenizer
+from beside_trl.process import steps_after_first
+from beside_trl.sft_ours import GivenRows, read_rows
+from beside_trl.turns import Turns
+
+from foresail.data.mixture import mix_conversations
+from foresail.recipe.load import load_recipe
+from foresail.recipe.sft import Sft
+
+SIDE = """
+import sys, time
+print('{"versions": {}}', flush=True)
+print('{"ready": 0}', flush=True)
+sys.stdin.readline()
+print('{"step": 1}', flush=True)
+print('{"ready": 1}', flush=True)
+sys.stdin.readline()
+print('{"step": 2}', flush=True)
+print('{"step": 3}', flush=True)
+time.sleep(60)  # what a side saves at its end
+"""
+
+
+def test_our_sft_learns_from_the_ids_that_were_written_and_looks_for_no_file(tmp_path: Path) -> None:
+    rows = sft.random_rows(5, 64, middle=20, most=40)
+    recipe = sft.our_recipe(tmp_path, tmp_path, "cpu", "float32", batch_size=2, steps=2, most=40)
+    sft.our_command(tmp_path, recipe, rows)
+    read = load_recipe(tmp_path / "recipe.toml")
+    assert isinstance(read, Sft)
+    reader = GivenRows(arithmetic_tokenizer(64), given=read_rows(tmp_path / "conversations.json"))
+    entries = mix_conversations(read.data, reader, read.max_length).entries
+    assert [{"ids": entry.ids, "loss_mask": entry.loss_mask} for entry in entries] == rows
+
+
+@pytest.mark.parametrize("together", [1, 2, 5])
+def test_no_side_starts_or_is_timed_while_another_is_timed(together: int) -> None:
+    turns, told = Turns(together), []
+
+    def run(side: int) -> None:
+        with turns.start() as place:
+            told.append(("start", side))
+            place.wait(0)
+            told.append(("first step", side))
+            place.wait(1)
+            told.append(("timed", side))
+            told.append(("end", side))
+
+    turns.map(run, range(5))
+    timed = [place for place, (what, _) in enumerate(told) if what == "timed"]
+    assert len(timed) == 5
+    assert all(told[place + 1] == ("end", told[place][1]) for place in timed)
+
+
+def test_a_side_that_fails_before_it_is_warm_holds_up_no_other() -> None:
+    turns, timed = Turns(2), []
+
+    def run(side: int) -> None:
+        with turns.start() as place:
+            place.wait(0)
+            if side:
+                place.wait(1)
+                timed.append(side)
+
+    turns.map(run, range(3))
+    assert sorted(timed) == [1, 2]
+
+
+def test_a_side_goes_on_after_its_first_step_and_is_ended_after_its_last(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SIDE]
+    found = steps_after_first(command, tmp_path / "log", steps=2, seconds=30.0, turns=Turns())
+    assert [line["step"] for line in found] == [2, 3]
