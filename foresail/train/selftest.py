@@ -22,6 +22,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.model.lora import LowRankLinear
 from foresail.model.readouts import logits_at
+from foresail.model.shards import local
 from foresail.records import PackedBatch, RunStopped, TrainSequence
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec, requests, to_sample
@@ -121,17 +122,37 @@ def check_save(
         shared = arrangement(None, world)
         loaded = load_model(saved, dtype=model.dtype, device=model.device, arrange=shared)
         world.gather(None)  # and were read
-    differences = (logits(model, batch) - logits(loaded, batch)).abs()
-    difference, limit = differences.max().item(), 0.0
     if any(isinstance(module, LowRankLinear) for module in model.modules()):
         # what is merged is rounded once more
-        difference, limit = differences.mean().item(), 1e-4 if model.dtype == torch.float32 else 0.5
-    if not difference <= limit:
+        difference = (logits(model, batch) - logits(loaded, batch)).abs().mean().item()
+        sound = difference <= (1e-4 if model.dtype == torch.float32 else 0.5)
+    else:
+        difference = largest_difference(model, loaded, batch, world)
+        sound = difference == 0 or (
+            # A busy card was seen to round otherwise, once. A file that is not the model differs every time.
+            not unequal_weights(model, loaded) and largest_difference(model, loaded, batch, world) == 0
+        )
+    if not sound:
         raise SelfTestFailed(
-            f"a saved and reloaded checkpoint gives other logits (they differ by {difference:.2e}); "
+            f"a saved and reloaded checkpoint gives other logits (they differ by {difference:.2e}; other weights: "
+            f"{', '.join(unequal_weights(model, loaded)[:4]) or 'none'}); "
             "training would end in a file that is not the model. Please report the model's config.json"
         )
     return difference
+
+
+def largest_difference(model: Decoder, loaded: Decoder, batch: PackedBatch, world: World) -> float:
+    return float(world.max((logits(model, batch) - logits(loaded, batch)).abs().max().item()))
+
+
+def unequal_weights(model: Decoder, loaded: Decoder) -> list[str]:
+    """Names; of a rank's own part."""
+    theirs = dict(loaded.named_parameters())
+    return [
+        name
+        for name, weight in model.named_parameters()
+        if name not in theirs or not torch.equal(local(weight), local(theirs[name]))
+    ]
 
 
 def aside(folder: Path) -> tempfile.TemporaryDirectory[str]:
