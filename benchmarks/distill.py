@@ -49,6 +49,9 @@ def read_options() -> argparse.Namespace:
     parser = lab_parser(__doc__, DISTILL_SIZES, "runs/distill-lab")
     parser.add_argument("--divergences", nargs="+", choices=DIVERGENCES, default=list(DIVERGENCES))
     parser.add_argument(
+        "--rl-rates", type=float, nargs="+", default=[3e-5, 1e-4], help="of GRPO, of which the best counts"
+    )
+    parser.add_argument(
         "--replacing", action="store_true", help="GRPO also with groups replaced that teach nothing"
     )
     return parser.parse_args()
@@ -81,13 +84,21 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
     teacher_accuracy = greedy_accuracy(lab, teacher)
     grpo: dict[str, dict[str, Any]] = {}
     for name in REPLACING if options.replacing else ("grpo",):
-        run = lab.run(lab.grpo(name, start, dynamic_sampling=REPLACING[name])).run
-        points = smooth(curve(run, size.samples))
-        last = points[-1][1]
-        grpo[name] = {"reached": last, "samples": samples_to_reach(points, last), "curve": points}
+        curves = {
+            lr: grpo_curve(lab, f"{name}-{lr:g}", start, lr, REPLACING[name]) for lr in options.rl_rates
+        }
+        rate = max(curves, key=lambda lr: curves[lr][-1][1])
+        points, last = curves[rate], curves[rate][-1][1]
+        grpo[name] = {
+            "reached": last,
+            "samples": samples_to_reach(points, last),
+            "curve": points,
+            "rate": rate,
+            "by_rate": {f"{lr:g}": points[-1][1] for lr, points in curves.items()},
+        }
         print(
-            f"seed {seed}: start {points[0][1]:.1%}, teacher {teacher_accuracy:.1%}, {name} {last:.1%} after "
-            f"{points[-1][0]:,} samples",
+            f"seed {seed}: start {points[0][1]:.1%}, teacher {teacher_accuracy:.1%}, {name} at {rate:g} {last:.1%} "
+            f"after {points[-1][0]:,} samples",
             flush=True,
         )
     arms = {}
@@ -101,6 +112,14 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
         "grpo": grpo,
         "arms": arms,
     }
+
+
+def grpo_curve(
+    lab: Lab, name: str, start: Path, lr: float, replacing: parts.DynamicSampling
+) -> list[tuple[int, float]]:
+    rate = parts.Optimizer(lr=lr, warmup=2)
+    recipe = lab.grpo(name, start, dynamic_sampling=replacing, optimizer=rate)
+    return smooth(curve(lab.run(recipe).run, lab.size.samples))
 
 
 def distill(lab: Lab, start: Path, teacher: Path, divergence: str, grpo: dict[str, Any]) -> dict[str, Any]:

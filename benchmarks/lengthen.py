@@ -268,10 +268,10 @@ def second_run(out: Path, size: Size, options: argparse.Namespace, first: Outcom
         "long_share": 0.6,
         "long_from": size.length,
         "rope_theta": options.rope_theta,
-        "lr": size.lr / 5,
+        "lr": size.lr / 10,  # at which the first run ended
         "warmup_tokens": tokens // 20,
         "decay": "cosine",
-        "final_lr": size.lr / 50,
+        "final_lr": size.lr / 100,
     }
     return recipe("second", out, size, options, {"path": str(first.checkpoint)}, stage, length)
 

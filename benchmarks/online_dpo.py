@@ -46,7 +46,9 @@ def main() -> None:
 def read_options() -> argparse.Namespace:
     parser = lab_parser(__doc__, SIZES, "runs/online-dpo-lab")
     parser.add_argument("--pairs", type=int, default=4, help="of a prompt")
-    parser.add_argument("--rl-rates", type=float, nargs="+", default=[1e-4], help="learning rates of GRPO")
+    parser.add_argument(
+        "--rl-rates", type=float, nargs="+", default=[3e-5, 1e-4], help="learning rates of GRPO"
+    )
     parser.add_argument(
         "--dpo-rates", type=float, nargs="+", default=[3e-5, 1e-4], help="of DPO in all forms"
     )

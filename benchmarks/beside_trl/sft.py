@@ -59,7 +59,9 @@ LIMIT = 5e-4  # of a loss's difference: three decimals
 
 @dataclass(frozen=True, kw_only=True)
 class SftLoad:
-    """`middle` is the median length of conversations, at most `max_length`; an update has `rows` packed rows."""
+    """`middle` is the median length of conversations, at most `max_length`; an update has `rows` packed rows.
+    TRL computes one row at a time, Foresail `at_once` tokens: more where that still takes less memory.
+    """
 
     name: str
     shape: ModelShape
@@ -67,6 +69,7 @@ class SftLoad:
     max_length: int
     middle: int
     rows: int
+    at_once: int
 
     @property
     def dtype(self) -> Literal["float32", "bfloat16"]:
@@ -76,11 +79,25 @@ class SftLoad:
 LOADS = {
     load.name: load
     for load in (
-        SftLoad(name="small", shape=SMALL, device="cpu", max_length=1024, middle=100, rows=4),
+        SftLoad(name="small", shape=SMALL, device="cpu", max_length=1024, middle=100, rows=4, at_once=1024),
         SftLoad(
-            name="smollm2-135m", shape=SHAPES["135M"], device="cuda", max_length=4096, middle=400, rows=8
+            name="smollm2-135m",
+            shape=SHAPES["135M"],
+            device="cuda",
+            max_length=4096,
+            middle=400,
+            rows=8,
+            at_once=6144,
         ),
-        SftLoad(name="qwen2-1.5b", shape=SHAPES["1.5B"], device="cuda", max_length=4096, middle=400, rows=8),
+        SftLoad(
+            name="qwen2-1.5b",
+            shape=SHAPES["1.5B"],
+            device="cuda",
+            max_length=4096,
+            middle=400,
+            rows=8,
+            at_once=6144,
+        ),
     )
 }
 
@@ -246,6 +263,7 @@ def run_side(
             batch_size=batch_size,
             steps=steps + 1,
             most=load.max_length,
+            at_once=load.at_once,
             recompute=plan.recompute,
         )
         command = our_command(folder, recipe, rows)
@@ -352,6 +370,7 @@ def our_recipe(
     batch_size: int,
     steps: int,
     most: int,
+    at_once: int | None = None,
     rate: float = RATE,
     recompute: bool = False,
 ) -> Sft:
@@ -362,7 +381,7 @@ def our_recipe(
         steps=steps,
         batch_size=batch_size,
         max_length=most,
-        micro_batch_tokens=most,
+        micro_batch_tokens=at_once or most,
         recompute=recompute,
         optimizer=parts.Optimizer(lr=rate, beta2=BETA2),
         checkpoints=parts.Checkpoints(every=NEVER),
