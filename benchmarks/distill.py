@@ -117,8 +117,7 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
 def grpo_curve(
     lab: Lab, name: str, start: Path, lr: float, replacing: parts.DynamicSampling
 ) -> list[tuple[int, float]]:
-    rate = parts.Optimizer(lr=lr, warmup=2)
-    recipe = lab.grpo(name, start, dynamic_sampling=replacing, optimizer=rate)
+    recipe = lab.grpo(name, start, lr, dynamic_sampling=replacing)
     return smooth(curve(lab.run(recipe).run, lab.size.samples))
 
 

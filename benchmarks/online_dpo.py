@@ -87,14 +87,12 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
     renewed = {**pairing, "reference": {"renew_every": max(1, size.steps // 10)}}
     recipes: dict[str, Any] = {}
     for lr in options.rl_rates:
-        rate = parts.Optimizer(lr=lr, warmup=2)
         name = f"grpo {lr:g}"
-        recipes[name] = lab.grpo(folder_name(name), start, dynamic_sampling=NO_REPLACING, optimizer=rate)
+        recipes[name] = lab.grpo(folder_name(name), start, lr, dynamic_sampling=NO_REPLACING)
     for lr in options.dpo_rates:
-        rate = parts.Optimizer(lr=lr, warmup=2)
         for arm, changes in (("online", pairing), ("online-renewed", renewed)):
             name = f"{arm} {lr:g}"
-            recipes[name] = lab.online_dpo(folder_name(name), start, optimizer=rate, **changes)
+            recipes[name] = lab.online_dpo(folder_name(name), start, lr, **changes)
     curves = {}
     for name, recipe in recipes.items():
         curves[name] = curve(lab.run(recipe).run, size.samples)
@@ -108,9 +106,9 @@ def measure(options: argparse.Namespace, size: Size, folder: Path, seed: int) ->
     most = max(mean_pairs(folder / folder_name(name)) for name in curves if name.startswith("online"))
     batch = max(1, min(count, round(most)))
     for lr in options.dpo_rates:
-        name, rate = f"offline {lr:g}", parts.Optimizer(lr=lr, warmup=2)
-        given: dict[str, Any] = {"steps": size.steps, "batch_size": batch, "eval_every": 0, "optimizer": rate}
-        recipe = lab.dpo(folder_name(name), start, lab.path("pairs"), **given)
+        name = f"offline {lr:g}"
+        given: dict[str, Any] = {"steps": size.steps, "batch_size": batch, "eval_every": 0}
+        recipe = lab.dpo(folder_name(name), start, lr, lab.path("pairs"), **given)
         accuracy[name] = round(greedy_accuracy(lab, lab.run(recipe).checkpoint), 4)
     first = curves[next(iter(curves))][0][1]
     print(f"seed {seed}: start {first:.1%}, {accuracy}, {count} offline pairs, {batch} an update", flush=True)

@@ -78,9 +78,7 @@ class Size:
     eval_every: int
     batch: int = 128
     sft_rate: float = 1e-3
-    rl_rate: float = 3e-5
     distill_rate: float = 1e-4  # at 3e-4 the first five updates cost a third of the right answers
-    dpo_rate: float = 3e-5
 
 
 SIZES = {
@@ -224,30 +222,31 @@ class Lab:
             "checkpoints": parts.Checkpoints(every=100_000),
         } | changes
 
-    def grpo(self, name: str, start: Path, **changes: Any) -> Rl:
-        rate = parts.Optimizer(lr=self.size.rl_rate, warmup=2)
-        return Rl(**self.sampled(name, start, **{"optimizer": rate} | changes))
+    def grpo(self, name: str, start: Path, lr: float, **changes: Any) -> Rl:
+        return Rl(**self.sampled(name, start, optimizer=rated(lr), **changes))
 
     def distill(self, name: str, start: Path, teacher: Path, divergence: str, **changes: Any) -> Distill:
-        rate = parts.Optimizer(lr=self.size.distill_rate, warmup=2)
-        taught = {"path": str(teacher), "divergence": divergence}
+        rate, taught = rated(self.size.distill_rate), {"path": str(teacher), "divergence": divergence}
         return Distill(**self.sampled(name, start, optimizer=rate, teacher=taught, **changes))
 
-    def online_dpo(self, name: str, start: Path, **changes: Any) -> OnlineDpo:
-        rate = parts.Optimizer(lr=self.size.dpo_rate, warmup=2)
-        return OnlineDpo(**self.sampled(name, start, **{"optimizer": rate} | changes))
+    def online_dpo(self, name: str, start: Path, lr: float, **changes: Any) -> OnlineDpo:
+        return OnlineDpo(**self.sampled(name, start, optimizer=rated(lr), **changes))
 
-    def dpo(self, name: str, start: Path, pairs: Path, **changes: Any) -> Dpo:
+    def dpo(self, name: str, start: Path, lr: float, pairs: Path, **changes: Any) -> Dpo:
         given: dict[str, Any] = {
             "run": self.run_settings(name),
             "model": parts.Model(path=str(start)),
             "data": str(pairs),
             "max_length": CONTEXT,
             "micro_batch_tokens": 32768,
-            "optimizer": parts.Optimizer(lr=self.size.dpo_rate, warmup=2),
+            "optimizer": rated(lr),
             "checkpoints": parts.Checkpoints(every=100_000),
         }
         return Dpo(**given | changes)
+
+
+def rated(lr: float) -> parts.Optimizer:
+    return parts.Optimizer(lr=lr, warmup=2)
 
 
 def asked(problem: Problem) -> dict[str, str]:

@@ -184,8 +184,6 @@ def prepare(load: PairLoad, file: Path, checkpoint: Path, steps: int) -> list[Tr
 def our_recipe(load: PairLoad, plan: DpoPlan, folder: Path, checkpoint: Path, pairs: list[TrainPair]) -> Dpo:
     """AdamW as TRL's default has it."""
     longest = max(len(pair.ids) for pair in pairs)
-    packed = [len(pair.chosen.ids) + sum(pair.rejected.loss_mask) for pair in pairs]
-    at_once = ROOM * load.pairs / load.micro_batches * sum(packed) / len(packed)
     return Dpo(
         run=parts.Run(name="ours", root=str(folder), device=load.device),
         model=parts.Model(path=str(checkpoint), dtype=load.dtype),
@@ -193,13 +191,20 @@ def our_recipe(load: PairLoad, plan: DpoPlan, folder: Path, checkpoint: Path, pa
         steps=plan.steps + 1,
         batch_size=load.pairs,
         max_length=longest,
-        micro_batch_tokens=max(2 * longest, round(at_once)),
+        micro_batch_tokens=tokens_at_once(load, pairs),
         recompute=plan.recompute,
         loss=PreferenceLoss(beta=BETA),
         reference=Reference(kept=plan.kept),
         optimizer=parts.Optimizer(lr=RATE, beta2=0.999),
         checkpoints=parts.Checkpoints(every=NEVER),
     )
+
+
+def tokens_at_once(load: PairLoad, pairs: list[TrainPair]) -> int:
+    """As many pairs as TRL has at once, prompts counted once; the longest pair fits."""
+    packed = [len(pair.chosen.ids) + sum(pair.rejected.loss_mask) for pair in pairs]
+    share = ROOM * load.pairs / load.micro_batches * sum(packed) / len(packed)
+    return max(2 * max(len(pair.ids) for pair in pairs), round(share))
 
 
 def run_side(

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from beside_trl.dpo import LOADS, RATE, ROOM, PairLoad, compare, describe, smaller, summarise
+from beside_trl.dpo import LOADS, RATE, PairLoad, compare, describe, smaller, summarise, tokens_at_once
 from beside_trl.dpo import prepare as prepare_pairs
 from beside_trl.load import NEVER
 from beside_trl.plan import Plan, run_rounds
@@ -77,8 +77,6 @@ def our_recipe(
 ) -> RewardModel:
     """AdamW as TRL's default has it."""
     longest = max(len(pair.ids) for pair in pairs)
-    packed = [len(pair.chosen.ids) + sum(pair.rejected.loss_mask) for pair in pairs]
-    at_once = ROOM * load.pairs / load.micro_batches * sum(packed) / len(packed)
     return RewardModel(
         run=parts.Run(name="ours", root=str(folder), device=load.device),
         model=parts.Model(path=str(checkpoint), dtype=load.dtype),
@@ -87,7 +85,7 @@ def our_recipe(
         batch_size=load.pairs,
         max_length=longest,
         center=CENTER,
-        micro_batch_tokens=max(2 * longest, round(at_once)),
+        micro_batch_tokens=tokens_at_once(load, pairs),
         recompute=plan.recompute,
         optimizer=parts.Optimizer(lr=RATE, beta2=0.999),
         checkpoints=parts.Checkpoints(every=NEVER),

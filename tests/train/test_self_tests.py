@@ -126,7 +126,7 @@ def test_a_device_that_rounds_otherwise_once_is_asked_again(
     if passes:
         assert check(subject)["selftest/saved_logits_diff"] == pytest.approx(0.5, abs=1e-4)
     else:
-        with pytest.raises(SelfTestFailed, match=r"other weights: none"):
+        with pytest.raises(SelfTestFailed, match=r"other logits \(they differ by 5.00e-01\)"):
             check(subject)
 
 
