@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -29,7 +28,6 @@ from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, samples_to_reach,
 from foresail.recipe import parts
 
 DIVERGENCES = ("reverse", "forward", "js", "sampled")
-DISTILL_SIZES = {"tiny": SIZES["tiny"], "lab": replace(SIZES["lab"], steps=100)}
 REPLACING = {
     "grpo": parts.DynamicSampling(enabled=False),
     "grpo-replacing": parts.DynamicSampling(),
@@ -38,7 +36,7 @@ REPLACING = {
 
 def main() -> None:
     options = read_options()
-    size = size_of(options, DISTILL_SIZES)
+    size = size_of(options, SIZES)
     found = every_seed(options, lambda folder, seed: measure(options, size, folder, seed))
     if options.draw:
         draw(found, options.draw)
@@ -46,7 +44,7 @@ def main() -> None:
 
 
 def read_options() -> argparse.Namespace:
-    parser = lab_parser(__doc__, DISTILL_SIZES, "runs/distill-lab")
+    parser = lab_parser(__doc__, SIZES, "runs/distill-lab")
     parser.add_argument("--divergences", nargs="+", choices=DIVERGENCES, default=list(DIVERGENCES))
     parser.add_argument(
         "--rl-rates", type=float, nargs="+", default=[3e-5, 1e-4], help="of GRPO, of which the best counts"

@@ -136,6 +136,7 @@ def main() -> None:
         "seconds": seconds,
         "length": [size.length, size.length * FACTOR],
         "rope_theta": [10_000.0, options.rope_theta],
+        "lr": [size.lr, second_lr(size, options)],
         "recall_before": before,
         "recall_after": after,
         "short_text_loss": compare(losses(first), losses(second)),
@@ -156,6 +157,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--rope-theta", type=float, default=100_000.0)
     parser.add_argument("--first-tokens", type=int, help="of the first run")
     parser.add_argument("--second-tokens", type=int, help="of the lengthening")
+    parser.add_argument("--second-lr", type=float, help="of the lengthening; default: a tenth of the first's")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     return parser.parse_args()
@@ -259,7 +261,7 @@ def first_run(out: Path, size: Size, options: argparse.Namespace) -> Pretrain:
 
 def second_run(out: Path, size: Size, options: argparse.Namespace, first: Outcome) -> Pretrain:
     tokens = options.second_tokens or size.second_tokens
-    length = size.length * FACTOR
+    length, lr = size.length * FACTOR, second_lr(size, options)
     stage = {
         "data": mixture(out, "long-needles", 0.3),
         "tokens": tokens,
@@ -268,12 +270,17 @@ def second_run(out: Path, size: Size, options: argparse.Namespace, first: Outcom
         "long_share": 0.6,
         "long_from": size.length,
         "rope_theta": options.rope_theta,
-        "lr": size.lr / 10,  # at which the first run ended
+        "lr": lr,
         "warmup_tokens": tokens // 20,
         "decay": "cosine",
-        "final_lr": size.lr / 100,
+        "final_lr": lr / 10,
     }
     return recipe("second", out, size, options, {"path": str(first.checkpoint)}, stage, length)
+
+
+def second_lr(size: Size, options: argparse.Namespace) -> float:
+    """As the first run ended, unless told otherwise."""
+    return float(options.second_lr or size.lr / 10)
 
 
 def mixture(out: Path, needles: str, texts: float) -> list[Figures]:

@@ -50,7 +50,7 @@ def read_options() -> argparse.Namespace:
         "--rl-rates", type=float, nargs="+", default=[3e-5, 1e-4], help="learning rates of GRPO"
     )
     parser.add_argument(
-        "--dpo-rates", type=float, nargs="+", default=[3e-5, 1e-4], help="of DPO in all forms"
+        "--dpo-rates", type=float, nargs="+", default=[1e-5, 3e-5], help="of DPO in all forms"
     )
     return parser.parse_args()
 

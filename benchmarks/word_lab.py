@@ -88,7 +88,8 @@ SIZES = {
     ),
     "lab": Size(
         width=384, layers=6, shown=32000, tries=(100, 130, 160, 190, 220, 260, 300, 350, 420, 500, 700), goal=0.4,
-        tried_on=256, teacher_steps=2000, asked=24000, held_out=500, prompts=64, samples=16, steps=60, eval_every=5,
+        tried_on=256, teacher_steps=1000, asked=24000, held_out=500, prompts=64, samples=16, steps=120,
+        eval_every=5,
     ),
 }  # fmt: skip
 
@@ -219,6 +220,7 @@ class Lab:
             "max_prompt_tokens": PROMPT_TOKENS,
             "micro_batch_tokens": 32768,
             "sampling": parts.Sampling(max_new_tokens=ANSWER_TOKENS),
+            "engine": parts.Engine(max_running=min(ROWS, size.prompts * size.samples)),
             "checkpoints": parts.Checkpoints(every=100_000),
         } | changes
 
@@ -246,7 +248,8 @@ class Lab:
 
 
 def rated(lr: float) -> parts.Optimizer:
-    return parts.Optimizer(lr=lr, warmup=2)
+    """Falling to a tenth: rewards of some hundred samples are noisy, and a constant rate ends on that noise."""
+    return parts.Optimizer(lr=lr, warmup=5, schedule="linear", final_share=0.1)
 
 
 def asked(problem: Problem) -> dict[str, str]:
