@@ -32,7 +32,7 @@ from foresail.engine.row import NO_SLOT, Row, Rows
 from foresail.engine.runner import open_runner
 from foresail.engine.stop_strings import StopStrings
 from foresail.engine.table import Table
-from foresail.engine.thinking import check_closing, closing_due, put_closing
+from foresail.engine.thinking import check_closing, closing_due, put_closing, stop_state
 from foresail.model.decoder import Decoder
 from foresail.records import Finish, RunStopped
 
@@ -369,6 +369,9 @@ class Engine:
         """Draw on in the same slot, all that was drawn there being read."""
         drawn = int(self.table.drawn_S[row.slot])
         self.table.renew(row.slot, row.limit(drawn))
+        if row.request.sampling.thinking_budget is not None:  # behind which other strings end it
+            said = (*row.said, *self.table.drawn(row.slot)[0])
+            self.table.stop_states_S[row.slot] = stop_state(row.request, said, self.stop_strings)
         self.changed_slots.append(row.slot)
 
     def _queue(self, row: Row, *, first: bool = False) -> None:
@@ -405,7 +408,7 @@ class Engine:
             self.table.assign(slot, row.request, row.context, row.pages, row.limit())
             if self.own_drafts is not None:
                 self.own_drafts.lengths_S[slot] = 0
-            self.table.stop_states_S[slot] = self.stop_strings.state(row.request.sampling.stop, row.said)
+            self.table.stop_states_S[slot] = stop_state(row.request, row.said, self.stop_strings)
             if row.prefix is not None:
                 whole_pages = len(row.prefix.tokens) // self.page_size
                 self.table.join(slot, row.prefix.number, whole_pages * self.page_size)

@@ -38,6 +38,14 @@ class StopStrings:
                 state = int(self.next_KV[state, token])
         return state
 
+    def state_going_on(self, strings: tuple[str, ...], said: Iterable[int]) -> int:
+        """The same for a request that goes on, whatever it has said: what it has met was not to end it then."""
+        begin = state = self.state(strings, ())
+        for token in said:
+            state = int(self.next_KV[state, token])
+            state = begin if state == FOUND else state
+        return state
+
     def cut(self, states_R: np.ndarray, drawn: Drawn, firsts_R: np.ndarray) -> tuple[np.ndarray, Drawn]:
         """The rows' states behind what they drew; what was drawn behind a stop string is dropped."""
         if not states_R.any():

@@ -4,6 +4,7 @@ What is put in, and whether, follows from a row's tokens alone. So a request can
 elsewhere, and drafts change nothing: they end where the budget does.
 
 Thinking is what stands between <think> and </think>, told by the bytes of tokens; the prompt may have opened it.
+Behind the budget an opening tag ends the response, as a stop string does: thinking again would have no bound.
 """
 
 from __future__ import annotations
@@ -52,6 +53,14 @@ def spell(ids: Sequence[int], vocabulary: Sequence[bytes]) -> bytes:
     return b"".join(vocabulary[token] for token in ids)
 
 
+def stop_state(request: Request, said: Sequence[int], stop_strings: StopStrings) -> int:
+    """Where a row that goes on stands among the strings that end it."""
+    sampling = request.sampling
+    if sampling.thinking_budget is None or len(said) < sampling.thinking_budget:
+        return stop_strings.state(sampling.stop, said)
+    return stop_strings.state_going_on((*sampling.stop, OPEN.decode()), said)
+
+
 def put_closing(row: Row, closing: Sequence[int], version: int, stop_strings: StopStrings) -> Finish | None:
     """Put these ids into a row without a slot, as far as it has room. How it ends with that; None: it draws on."""
     sampling = row.request.sampling
@@ -73,7 +82,10 @@ def check_closing(request: Request, vocabulary: Sequence[bytes]) -> None:
             f"request {request.id} has a thinking budget, and this engine was given no vocabulary, without which "
             "it cannot tell whether thinking is open"
         )
-    if CLOSE not in spell(request.closing, vocabulary):
+    closing = spell(request.closing, vocabulary)
+    if OPEN in closing:
+        raise ValueError(f"request {request.id} has a thinking budget, and its closing ids hold a <think>")
+    if CLOSE not in closing:
         raise ValueError(f"request {request.id} has a thinking budget, and its closing ids hold no </think>")
     if stops := {*request.closing} & {*request.stop_ids}:
         raise ValueError(f"request {request.id}: its closing ids hold the stop id {min(stops)}; leave it out")

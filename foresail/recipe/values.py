@@ -53,6 +53,8 @@ def check_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
 def check_thinking_end(text: str) -> str:
     if "</think>" not in text:
         raise ValueError(f'"{text}" does not close thinking; write </think> into it')
+    if "<think>" in text:
+        raise ValueError(f'"{text}" opens thinking again, which ends a response there; leave <think> out')
     return text
 
 

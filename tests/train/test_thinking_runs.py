@@ -162,6 +162,8 @@ def test_what_cannot_be_is_refused_before_a_run():
             rl_recipe("x", "y", **{**given, **changes})
     with pytest.raises(ValueError, match="write </think> into it"):
         Sampling(thinking_end="stop")
+    with pytest.raises(ValueError, match="leave <think> out"):
+        Sampling(thinking_end="</think><think>")
     source = Conversations(source="a.jsonl", pass_rates="b.jsonl")
     with pytest.raises(ValueError, match=r"pass_rates needs data\.pass_window"):
         Sft(run=Run(name="a"), model=Model(path="x"), data=(source,), steps=1)
