@@ -18,6 +18,9 @@ from foresail.recipe.stage import Stage
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+# Of a stage's tables these come last, behind its own: what is learned, then what it runs on.
+LAST = ("rollout", "engine", "optimizer", "checkpoints", "cluster")
+
 
 def to_toml(recipe: Stage) -> str:
     """Plain keys first, then one table each: `steps = 20  # rollout-and-update rounds`."""
@@ -31,7 +34,7 @@ def table_lines(table: BaseModel, path: str) -> Iterator[str]:
     for name, value in values.items():
         if not tables_of(value):
             yield key_line(name, value, fields[name])
-    for name, value in values.items():
+    for name, value in sorted(values.items(), key=lambda item: item[0] in LAST):
         for inner in tables_of(value):
             head = f"[{path}{name}]" if inner is value else f"[[{path}{name}]]"
             yield ""

@@ -9,20 +9,15 @@ from typing import Literal
 from pydantic import Field
 
 from foresail.recipe import parts
-from foresail.recipe.cluster import Cluster
 from foresail.recipe.critic import second_model_refusals
 from foresail.recipe.disk import CheckpointSize
-from foresail.recipe.environment import Environment
 from foresail.recipe.memory import VALUE_BYTES, Device, Dtype, ExtraMemory, dtype_of
 from foresail.recipe.pairing import OnlineReference, Pairing
 from foresail.recipe.preferences import PreferenceLoss
-from foresail.recipe.reward import Reward
-from foresail.recipe.rl_checks import reward_mistakes, split_mistakes
+from foresail.recipe.rl_checks import reward_mistakes
 from foresail.recipe.rollout_stage import RolloutStage
-from foresail.recipe.router import OptionalRouter
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import HeldOuts, Sources
-from foresail.recipe.values import Mix
+from foresail.recipe.sources import Sources
 
 
 class OnlineDpo(RolloutStage):
@@ -30,45 +25,12 @@ class OnlineDpo(RolloutStage):
 
     stage: Literal["online-dpo"] = Field("online-dpo", description="preference pairs of one's own samples")
     run: parts.Run = parts.Run(name="online-dpo")
-    model: parts.Model
-    lora: parts.OptionalLora = None
-    router: OptionalRouter = None
-    mtp: parts.OptionalMtp = None
     data: Sources = Field(description="problems or open prompts; [[data]] tables: a mixture")
-    eval: HeldOuts = Field((), description="held-out problems")
-    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: never")
-    show_samples: int = Field(
-        10, ge=0, description="steps between looks at two responses in the terminal; 0: never"
-    )
-    steps: int = Field(gt=0, description="rollout-and-update rounds")
-    prompts_per_step: int = Field(64, gt=0, description="problems per step")
     samples_per_prompt: int = Field(32, gt=1, description="responses per problem")
-    updates_per_step: int = Field(1, gt=0, description="optimiser updates per step, over disjoint parts")
-    max_prompt_tokens: int = Field(
-        1024, gt=0, description="longer prompts are an error, unless data.too_long drops them"
-    )
-    micro_batch_tokens: parts.MicroBatchTokens = 8192
-    recompute: parts.Recompute = False
-    mix: Mix | None = Field(
-        None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"
-    )
-    curriculum: tuple[parts.CurriculumStage, ...] = Field(
-        (), strict=False, description="stages one after the other, [[curriculum]]; none: all steps are alike"
-    )
-    sampling: parts.Sampling = parts.Sampling()
-    environment: Environment | None = Field(
-        None, description="what answers the model's turns; none: a problem is answered at once"
-    )
     pairing: Pairing = Pairing()
     loss: PreferenceLoss = PreferenceLoss()
     reference: OnlineReference = OnlineReference()
-    reward: Reward = Reward()
-    dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
-    rollout: parts.Rollout = parts.Rollout()
-    engine: parts.Engine = parts.Engine()
     optimizer: parts.Optimizer = parts.Optimizer(lr=5e-7)
-    checkpoints: parts.Checkpoints = parts.Checkpoints()
-    cluster: Cluster = Cluster()
 
     @property
     def holds_reference(self) -> bool:
@@ -79,7 +41,6 @@ class OnlineDpo(RolloutStage):
         yield from super().plain_mistakes()
         yield from reward_mistakes(self.reward, [source.grader for source in self.data])
         yield from self.loss.mistakes()
-        yield from split_mistakes(self.prompts_per_step, self.updates_per_step, 1)
         if 2 * self.pairing.most > self.samples_per_prompt:
             yield (
                 f"pairing.most {self.pairing.most} pairs of a prompt take {2 * self.pairing.most} samples; set "

@@ -9,12 +9,9 @@ from typing import Literal
 from pydantic import Field
 
 from foresail.recipe import parts
-from foresail.recipe.cluster import Cluster
 from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
-from foresail.recipe.environment import Environment
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory
-from foresail.recipe.reward import Reward
 from foresail.recipe.rl_checks import (
     group_mistakes,
     loss_mistakes,
@@ -22,16 +19,12 @@ from foresail.recipe.rl_checks import (
     old_logprob_mistakes,
     reference_mistakes,
     reward_mistakes,
-    split_mistakes,
     stale_loss_mistakes,
 )
 from foresail.recipe.rollout_stage import RolloutStage
-from foresail.recipe.router import OptionalRouter
 from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import HeldOuts, Sources
 from foresail.recipe.stage import optimizer_mistakes
 from foresail.recipe.teacher import WeighedTeacher, teacher_bytes, teacher_mistakes, teacher_refusals
-from foresail.recipe.values import Mix
 
 
 class Rl(RolloutStage):
@@ -39,36 +32,7 @@ class Rl(RolloutStage):
 
     stage: Literal["rl"] = Field("rl", description="reinforcement learning")
     run: parts.Run = parts.Run(name="rl")
-    model: parts.Model
-    lora: parts.OptionalLora = None
-    router: OptionalRouter = None
-    mtp: parts.OptionalMtp = None
-    data: Sources = Field(description="problems to learn from; [[data]] tables: a mixture")
-    eval: HeldOuts = Field((), description="held-out problems")
-    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: never")
-    show_samples: int = Field(
-        10, ge=0, description="steps between looks at two responses in the terminal; 0: never"
-    )
-    steps: int = Field(gt=0, description="rollout-and-update rounds")
-    prompts_per_step: int = Field(64, gt=0, description="problems per step")
-    samples_per_prompt: int = Field(8, gt=0, description="responses per problem")
-    updates_per_step: int = Field(1, gt=0, description="optimiser updates per step, over disjoint parts")
-    passes_per_step: int = Field(1, gt=0, description="times those updates go through the step's samples")
-    max_prompt_tokens: int = Field(
-        1024, gt=0, description="longer prompts are an error, unless data.too_long drops them"
-    )
-    micro_batch_tokens: parts.MicroBatchTokens = 8192
-    recompute: parts.Recompute = False
-    mix: Mix | None = Field(
-        None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"
-    )
-    curriculum: tuple[parts.CurriculumStage, ...] = Field(
-        (), strict=False, description="stages one after the other, [[curriculum]]; none: all steps are alike"
-    )
-    sampling: parts.Sampling = parts.Sampling()
-    environment: Environment | None = Field(
-        None, description="what answers the model's turns; none: a problem is answered at once"
-    )
+    passes_per_step: int = Field(1, gt=0, description="times a step's updates go through its samples")
     advantage: parts.Advantage = parts.Advantage()
     credit: Credit = Credit()
     critic: parts.Critic | None = Field(None, description="for advantage.kind = gae")
@@ -76,18 +40,10 @@ class Rl(RolloutStage):
     teacher: WeighedTeacher | None = Field(
         None, description="a model to come close to beside the rewards; none: rewards alone"
     )
-    reward: Reward = Reward()
-    dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
-    rollout: parts.Rollout = parts.Rollout()
-    engine: parts.Engine = parts.Engine()
-    optimizer: parts.Optimizer = parts.Optimizer()
-    checkpoints: parts.Checkpoints = parts.Checkpoints()
-    cluster: Cluster = Cluster()
 
     @property
-    def parts_per_pass(self) -> int:
-        """Into so many disjoint parts a step's samples are split, one update each: 16 updates in 4 passes: 4."""
-        return self.updates_per_step // self.passes_per_step
+    def num_passes(self) -> int:
+        return self.passes_per_step
 
     @property
     def critic_only_steps(self) -> int:
@@ -108,7 +64,6 @@ class Rl(RolloutStage):
             self.samples_per_prompt, advantage, dynamic_sampling=dynamic_sampling.enabled
         )
         yield from reference_mistakes(self.loss, self.model, self.lora, self.cluster)
-        yield from split_mistakes(self.prompts_per_step, self.updates_per_step, self.passes_per_step)
         yield from old_logprob_mistakes(self.sampling, self.loss)
         yield from stale_loss_mistakes(self.rollout, self.loss)
         program = None if self.environment is None else self.environment.program

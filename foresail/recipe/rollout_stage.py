@@ -1,16 +1,18 @@
 """What the recipes of stages share that sample answers to problems: reinforcement learning, distillation from a
-teacher, preferences between samples. A stage declares these keys itself, and adds those of its loss.
+teacher, preferences between samples. A stage adds the keys of its loss, and declares again what it has otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
+
+from pydantic import Field
 
 from foresail.recipe import parts
 from foresail.recipe.backend import backend_mistakes, backend_refusals
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
-from foresail.recipe.cluster import cluster_mistakes, have_copies, on_ray, rank_mistakes
+from foresail.recipe.cluster import Cluster, cluster_mistakes, have_copies, on_ray, rank_mistakes
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
 from foresail.recipe.environment import Environment
 from foresail.recipe.learned_reward import reward_model_memory, reward_model_refusals
@@ -25,9 +27,10 @@ from foresail.recipe.rl_checks import (
     level_mistakes,
     mode_mistakes,
     sampling_mistakes,
+    split_mistakes,
     ungraded_mistakes,
 )
-from foresail.recipe.router import replay_refusals, router_mistakes
+from foresail.recipe.router import OptionalRouter, replay_refusals, router_mistakes
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import (
     HeldOuts,
@@ -48,25 +51,45 @@ from foresail.recipe.values import Mix
 class RolloutStage(Stage):
     """A stage whose steps are a rollout and updates on what it gave."""
 
-    if TYPE_CHECKING:
-        # Every such stage declares these itself, in the order in which its recipe.toml shows them.
-        mtp: parts.OptionalMtp
-        data: Sources
-        eval: HeldOuts
-        eval_every: int
-        show_samples: int
-        prompts_per_step: int
-        samples_per_prompt: int
-        updates_per_step: int
-        max_prompt_tokens: int
-        mix: Mix | None
-        curriculum: tuple[parts.CurriculumStage, ...]
-        sampling: parts.Sampling
-        environment: Environment | None
-        reward: Reward
-        dynamic_sampling: parts.DynamicSampling
-        rollout: parts.Rollout
-        engine: parts.Engine
+    # In the order in which recipe.toml shows them; a key that a stage declares again keeps its place.
+    stage: str
+    run: parts.Run
+    model: parts.Model
+    lora: parts.OptionalLora = None
+    router: OptionalRouter = None
+    mtp: parts.OptionalMtp = None
+    data: Sources = Field(description="problems to learn from; [[data]] tables: a mixture")
+    eval: HeldOuts = Field((), description="held-out problems")
+    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: never")
+    show_samples: int = Field(
+        10, ge=0, description="steps between looks at two responses in the terminal; 0: never"
+    )
+    steps: int = Field(gt=0, description="rollout-and-update rounds")
+    prompts_per_step: int = Field(64, gt=0, description="problems per step")
+    samples_per_prompt: int = Field(8, gt=0, description="responses per problem")
+    updates_per_step: int = Field(1, gt=0, description="optimiser updates per step, over disjoint parts")
+    max_prompt_tokens: int = Field(
+        1024, gt=0, description="longer prompts are an error, unless data.too_long drops them"
+    )
+    micro_batch_tokens: parts.MicroBatchTokens = 8192
+    recompute: parts.Recompute = False
+    mix: Mix | None = Field(
+        None, description="weights of difficulty levels 1 to 5 in what is drawn; none: the data's own order"
+    )
+    curriculum: tuple[parts.CurriculumStage, ...] = Field(
+        (), strict=False, description="stages one after the other, [[curriculum]]; none: all steps are alike"
+    )
+    sampling: parts.Sampling = parts.Sampling()
+    environment: Environment | None = Field(
+        None, description="what answers the model's turns; none: a problem is answered at once"
+    )
+    reward: Reward = Reward()
+    dynamic_sampling: parts.DynamicSampling = parts.DynamicSampling()
+    rollout: parts.Rollout = parts.Rollout()
+    engine: parts.Engine = parts.Engine()
+    optimizer: parts.Optimizer = parts.Optimizer()
+    checkpoints: parts.Checkpoints = parts.Checkpoints()
+    cluster: Cluster = Cluster()
 
     @property
     def mtp_settings(self) -> parts.Mtp | None:
@@ -81,9 +104,14 @@ class RolloutStage(Stage):
         return self.rollout
 
     @property
+    def num_passes(self) -> int:
+        """Times that a step's updates go through its samples."""
+        return 1
+
+    @property
     def parts_per_pass(self) -> int:
-        """Into so many disjoint parts a step's samples are split, one update each."""
-        return self.updates_per_step
+        """Into so many disjoint parts a step's samples are split, one update each: 16 updates in 4 passes: 4."""
+        return self.updates_per_step // self.num_passes
 
     @property
     def critic_only_steps(self) -> int:
@@ -160,6 +188,7 @@ class RolloutStage(Stage):
             yield f'checkpoints.best = "{self.checkpoints.best}" is measured on [eval]; set eval_every'
         yield from determinism_mistakes(self.run, self.sampling, carry=dynamic_sampling.carry)
         yield from backend_mistakes(self.rollout, self.run, self.engine, self.sampling)
+        yield from split_mistakes(self.prompts_per_step, self.updates_per_step, self.num_passes)
         yield from rank_mistakes(
             self.cluster, self.samples_per_step // max(1, self.parts_per_pass), "prompts_per_step"
         )

@@ -44,7 +44,7 @@ class Stage(CheckedPart):
     lengthens: ClassVar[bool] = False  # whether it may make the model's context longer
 
     if TYPE_CHECKING:
-        # Every stage declares these itself, in the order in which its recipe.toml shows them.
+        # Declared by each stage, or kind of stage, in the order in which its recipe.toml shows them.
         stage: str
         run: parts.Run
         model: parts.Model

@@ -26,8 +26,8 @@ from foresail.rollout.stream import nap
 from foresail.runlog.display import Display
 from foresail.runlog.phase import Phase
 from foresail.train.checkpoint import Progress
-from foresail.train.policy_update import ROLLOUT_SHARE
 from foresail.train.rolled_out import RolledOut, write_rolled_out
+from foresail.train.step_updates import ROLLOUT_SHARE
 from foresail.train.stopwatch import Stopwatch
 
 GOODBYE = 60.0  # seconds for a rollout to end when it is given up

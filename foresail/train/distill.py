@@ -22,13 +22,9 @@ from foresail.recipe.distill import Distill
 from foresail.recipe.teacher import Teacher
 from foresail.records import Group, PackedBatch
 from foresail.train.dealing import describe_shares
-from foresail.train.expert_load import balance_experts
-from foresail.train.flops import describe_updates
 from foresail.train.mtp import MtpLoss, mtp_at
-from foresail.train.policy_update import ROLLOUT_SHARE
 from foresail.train.rl_metrics import mean_over_updates
 from foresail.train.rollout_run import open_run
-from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome
 from foresail.train.step import (
     BatchLoss,
@@ -38,6 +34,7 @@ from foresail.train.step import (
     score_tokens,
     train_step,
 )
+from foresail.train.step_updates import describe_work, in_turn
 from foresail.train.teacher import compare, comparison_of, look, open_teacher, teacher_logprobs
 from foresail.train.trainer import Trainer
 from foresail.train.updates import pack_sequences, plain_sequences, split
@@ -51,9 +48,8 @@ def run_distill(
         recipe, open_models, any_group, resume=resume, changed_reward=changed_reward, reader=reader
     ) as run:
         for step in run.steps():
-            of_curriculum = step.number + run.session.progress.ahead
             with run.update(step):
-                metrics = run.session.everywhere(update_student, step.groups, of_curriculum)
+                metrics = run.session.everywhere(update_student, step.groups, step.of_curriculum)
             run.end_step(step, metrics)
     return run.outcome
 
@@ -69,7 +65,7 @@ def any_group(group: Group) -> bool:
 
 def update_student(trainer: Trainer[Distill], groups: Sequence[Group], step: int) -> dict[str, float]:
     """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
-    recipe, policy, teacher = trainer.recipe.at(step), trainer.policy, trainer.teacher
+    recipe, teacher = trainer.recipe.at(step), trainer.teacher
     assert teacher is not None, "it was opened with the run"
     updates = [
         pack_sequences(
@@ -82,7 +78,6 @@ def update_student(trainer: Trainer[Distill], groups: Sequence[Group], step: int
         )
         for row in split(len(groups), recipe.updates_per_step)
     ]
-    total, results = recipe.num_updates, []
     loss_of = sampled_loss if recipe.teacher.divergence == "sampled" else exact_loss
     loss: LossOfBatch = partial(
         loss_of,
@@ -91,20 +86,11 @@ def update_student(trainer: Trainer[Distill], groups: Sequence[Group], step: int
         temperature=recipe.sampling.temperature,
         mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps),
     )
-    metrics = describe_shares(updates, trainer.world) | describe_updates(
-        updates,
-        policy.model.shape if recipe.mtp else policy.model.shape.without_mtp(),
-        micro_batch_tokens=recipe.micro_batch_tokens,
-        frozen=recipe.lora is not None,
-        world=trainer.world,
-    )
-    trainer.display.begin("update", len(updates), span=(ROLLOUT_SHARE, 1.0))
-    for number, batches in enumerate(updates, start=trainer.progress.updates + 1):
-        rate = learning_rate(number, total, recipe.optimizer)
-        balance_experts(policy.model, recipe.router, number / total)
-        found = train_step(policy, batches, loss, learning_rate=rate)
+    metrics = describe_shares(updates, trainer.world) | describe_work(trainer, updates)
+    results = []
+    for batches, rate in in_turn(trainer, updates):
+        found = train_step(trainer.policy, batches, loss, learning_rate=rate)
         results.append(named("actor", {"distill_loss": found.pop("loss"), **found, "lr": rate}))
-        trainer.display.advance()
     return metrics | mean_over_updates(results) | {"actor/updates": len(results)}
 
 

@@ -19,18 +19,15 @@ from foresail.recipe.online_dpo import OnlineDpo
 from foresail.records import Group, TrainPair
 from foresail.train.dealing import describe_shares
 from foresail.train.dpo import compared, over_pairs
-from foresail.train.expert_load import balance_experts
-from foresail.train.flops import describe_updates
 from foresail.train.mtp import mtp_at
 from foresail.train.online_reference import open_online_reference, renew_reference, save_reference
 from foresail.train.pair_dealing import pack_pair_share
-from foresail.train.policy_update import ROLLOUT_SHARE
 from foresail.train.rl_metrics import mean_over_updates
 from foresail.train.rollout_run import open_run
 from foresail.train.sampled_pairs import describe_pairs, pairs_of
-from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome
 from foresail.train.step import named, token_loss, train_step
+from foresail.train.step_updates import describe_work, in_turn
 from foresail.train.trainer import Trainer
 from foresail.train.updates import split
 
@@ -68,35 +65,22 @@ def update_on_pairs(trainer: Trainer[OnlineDpo], pairs: Sequence[TrainPair]) -> 
 
     Every rank has all pairs, and computes its share. Metrics are means over updates.
     """
-    recipe, policy, total = trainer.recipe, trainer.policy, trainer.recipe.num_updates
-    pairs = compared(trainer, pairs)
+    recipe, pairs = trainer.recipe, compared(trainer, pairs)
     shares = [[pairs[i] for i in row] for row in split(len(pairs), recipe.updates_per_step)]
     updates = [
         [*pack_pair_share(share, trainer.world, max_tokens=recipe.micro_batch_tokens, device=trainer.device)]
         for share in shares
     ]
-    metrics = describe_shares(updates, trainer.world) | describe_updates(
-        updates,
-        policy.model.shape if recipe.mtp else policy.model.shape.without_mtp(),
-        micro_batch_tokens=recipe.micro_batch_tokens,
-        frozen=recipe.lora is not None,
-        world=trainer.world,
-    )
+    metrics = describe_shares(updates, trainer.world) | describe_work(trainer, updates)
     loss = partial(
         token_loss,
         loss=partial(preference_loss, settings=recipe.loss),
         mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps),
     )
     results = []
-    trainer.display.begin("update", len(updates), span=(ROLLOUT_SHARE, 1.0))
-    for number, (share, batches) in enumerate(
-        zip(shares, updates, strict=True), start=trainer.progress.updates + 1
-    ):
-        rate = learning_rate(number, total, recipe.optimizer)
-        balance_experts(policy.model, recipe.router, number / total)
-        found = dict(over_pairs(train_step(policy, batches, loss, learning_rate=rate), share))
+    for (share, batches), rate in in_turn(trainer, [*zip(shares, updates, strict=True)]):
+        found = dict(over_pairs(train_step(trainer.policy, batches, loss, learning_rate=rate), share))
         results.append(named("actor", {"dpo_loss": found.pop("loss"), **found, "lr": rate}))
-        trainer.display.advance()
     every = recipe.reference.renew_every
     if every and (trainer.progress.step + 1) % every == 0:
         renew_reference(trainer)

@@ -23,19 +23,15 @@ from foresail.recipe.rl import Rl
 from foresail.records import Group, PackedBatch
 from foresail.train.critic import Critic, join
 from foresail.train.dealing import describe_shares
-from foresail.train.expert_load import balance_experts
-from foresail.train.flops import describe_updates
 from foresail.train.mtp import MtpLoss, mtp_at
 from foresail.train.rl_metrics import describe_advantages, describe_lag, mean_over_updates
-from foresail.train.schedule import learning_rate
 from foresail.train.scoring import score_sequences
 from foresail.train.step import BatchLoss, named, replayed, score_tokens, token_logprobs, train_step
+from foresail.train.step_updates import describe_work, in_turn
 from foresail.train.teacher import TeacherTerm, teacher_term
 from foresail.train.trainer import Trainer
 from foresail.train.turn_credit import Credits, describe_credit, share_credit
 from foresail.train.updates import compute_advantages, pack_groups, split
-
-ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended; the update has the rest
 
 
 def update_policy(
@@ -53,13 +49,7 @@ def update_policy(
     metrics |= describe_lag(groups, trainer.progress.step) if recipe.draws_stale_tokens else {}
     if trainer.progress.step < recipe.critic_only_steps:
         return metrics, credits
-    metrics |= describe_updates(
-        updates * recipe.passes_per_step,
-        policy.model.shape if recipe.mtp else policy.model.shape.without_mtp(),
-        micro_batch_tokens=recipe.micro_batch_tokens,
-        frozen=recipe.lora is not None,
-        world=trainer.world,
-    )
+    metrics |= describe_work(trainer, updates * recipe.passes_per_step)
     asks_trainer = recipe.loss.old_logprobs == "trainer" and not built.by_trainer
     old = policy.model if asks_trainer else None
     updates = [
@@ -69,20 +59,14 @@ def update_policy(
     taught = teacher_term(trainer.teacher, recipe.teacher, temperature)
     if taught is not None and taught.is_sampled:
         updates = [[taught.add_to_advantages(batch) for batch in batches] for batches in updates]
-    total = (recipe.steps - recipe.critic_only_steps) * recipe.updates_per_step
-    results, mtp = [], mtp_at(recipe.mtp, trainer.progress.step / recipe.steps)
-    trainer.display.begin("update", len(updates) * recipe.passes_per_step, span=(ROLLOUT_SHARE, 1.0))
-    for number, batches in enumerate(updates * recipe.passes_per_step, start=1):
-        rate = learning_rate(trainer.progress.updates + number, total, recipe.optimizer)
-        balance_experts(policy.model, recipe.router, (trainer.progress.updates + number) / total)
-        loss = partial(
-            batch_loss, settings=recipe.loss, temperature=temperature, on_policy=number == 1, mtp=mtp
-        )
+    mtp, results = mtp_at(recipe.mtp, trainer.progress.step / recipe.steps), list[dict[str, float]]()
+    for batches, rate in in_turn(trainer, updates * recipe.passes_per_step):
+        first = not results
+        loss = partial(batch_loss, settings=recipe.loss, temperature=temperature, on_policy=first, mtp=mtp)
         if taught is not None and not taught.is_sampled:
-            loss = partial(taught_loss, taught=taught, settings=recipe.loss, on_policy=number == 1, mtp=mtp)
+            loss = partial(taught_loss, taught=taught, settings=recipe.loss, on_policy=first, mtp=mtp)
         found = train_step(policy, batches, loss, learning_rate=rate)
         results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
-        trainer.display.advance()
     metrics |= split_by_age(mean_over_updates(results)) | {"actor/updates": len(results)}
     return metrics, credits
 

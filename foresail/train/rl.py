@@ -44,9 +44,8 @@ def run_rl(
         check_problem=partial(check_hint, recipe.credit),
     ) as run:
         for step in run.steps():
-            of_curriculum = step.number + run.session.progress.ahead
             with run.update(step):
-                metrics, credits = run.session.everywhere(update_policy, step.groups, of_curriculum)
+                metrics, credits = run.session.everywhere(update_policy, step.groups, step.of_curriculum)
             run.end_step(step, metrics, credits)
     return run.outcome
 

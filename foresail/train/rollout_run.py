@@ -99,6 +99,11 @@ class RolledStep:
         """Those to learn from."""
         return self.rolled.collected.chosen
 
+    @property
+    def of_curriculum(self) -> int:
+        """Its number there, where steps may have been left out."""
+        return self.number + self.progress.ahead
+
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutRun(Generic[Sampled]):

@@ -107,3 +107,9 @@ def test_no_field_goes_without_a_description() -> None:
 def test_choices_are_listed() -> None:
     text = to_toml(Sft(model=parts.Model(path="m"), data="d", steps=7))
     assert 'device = "auto"  # auto: CUDA when there is one (auto, cpu, cuda)' in text
+
+
+def test_what_a_stage_runs_on_stands_behind_its_own_tables() -> None:
+    text = to_toml(Rl(model=parts.Model(path="m"), data=parts.Problems(source="s"), steps=1))
+    tables = [line.partition("]")[0].strip("[") for line in text.splitlines() if line.startswith("[")]
+    assert tables[-6:] == ["loss", "rollout", "engine", "optimizer", "checkpoints", "cluster"]
