@@ -30,7 +30,7 @@ from foresail.recipe.rl_checks import (
     split_mistakes,
     ungraded_mistakes,
 )
-from foresail.recipe.router import OptionalRouter, replay_refusals, router_mistakes
+from foresail.recipe.router import OptionalRouter, replay_refusals
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.sources import (
     HeldOuts,
@@ -43,7 +43,7 @@ from foresail.recipe.sources import (
     supply_warnings,
     weight_mistakes,
 )
-from foresail.recipe.stage import Stage, model_mistakes, optimizer_mistakes
+from foresail.recipe.stage import Stage
 from foresail.recipe.staleness import staleness_mistakes
 from foresail.recipe.values import Mix
 
@@ -180,10 +180,7 @@ class RolloutStage(Stage):
     def plain_mistakes(self) -> Iterator[str]:
         """Of a recipe without a curriculum."""
         dynamic_sampling = self.dynamic_sampling
-        yield from model_mistakes(self.model)
-        yield from optimizer_mistakes(self.model, self.optimizer, "optimizer", self.lora)
-        yield from router_mistakes(self.router, self.lora)
-        yield from self.checkpoint_mistakes()
+        yield from self.learner_mistakes()
         if not self.eval_every and "val-core" in (self.checkpoints.best or ""):
             yield f'checkpoints.best = "{self.checkpoints.best}" is measured on [eval]; set eval_every'
         yield from determinism_mistakes(self.run, self.sampling, carry=dynamic_sampling.carry)

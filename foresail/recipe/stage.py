@@ -108,13 +108,17 @@ class Stage(CheckedPart):
 
     def mistakes(self) -> Iterator[str]:
         """What is wrong with the recipe itself, wherever it is to run."""
+        yield from self.learner_mistakes()
+        if self.max_length > self.packed_tokens:
+            yield f"max_length {self.max_length} does not {self.larger_batches()}"
+
+    def learner_mistakes(self) -> Iterator[str]:
+        """Of the model, and of what trains and keeps it."""
         yield from model_mistakes(self.model)
         yield from optimizer_mistakes(self.model, self.optimizer, "optimizer", self.lora)
         yield from router_mistakes(self.router, self.lora)
         yield from self.checkpoint_mistakes()
         yield from mtp_mistakes(self)
-        if self.max_length > self.packed_tokens:
-            yield f"max_length {self.max_length} does not {self.larger_batches()}"
 
     def larger_batches(self) -> str:
         """What to do where the longest sample does not "fit a micro-batch of …"."""

@@ -144,3 +144,12 @@ def test_recipes_that_cannot_train_mtp_layers_are_refused(
         recipe["model"]["mtp_layers"] = changes.pop("model.mtp_layers")
     with pytest.raises(ValueError, match=message):
         Sft(**recipe | changes)
+
+
+def test_stages_that_sample_refuse_them_as_well(tmp_path: Path) -> None:
+    for changes, message in (
+        ({"lora": {}}, r"\[mtp\] does not go with \[lora\]"),
+        ({"cluster": {"ranks": 2, "context": 2}}, r"\[mtp\] needs whole sequences"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rl_recipe(tmp_path / "none", tmp_path, mtp={"weight": 0.3}, **changes)
