@@ -60,5 +60,5 @@ class AheadRunner(CpuRunner):
 
 
 def run_ahead(engine: Engine) -> Engine:
-    engine.runner = engine.admission.runner = AheadRunner(engine)
+    engine.runner = engine.admission.runner = engine.slots.runner = AheadRunner(engine)
     return engine

@@ -2,7 +2,7 @@
 
 A waiting row owns no page. It comes in when a slot and pages are free for it, and gets its keys and values: from
 the host, where it was parked or preempted, or computed in chunks, once for all rows with the same prefix. Then
-the engine gives it a slot.
+it is ready for a slot.
 """
 
 from __future__ import annotations

@@ -88,18 +88,19 @@ class Drafts:
 
 
 class OwnDrafts:
-    """What MTP layers said last of each slot's row, and how long the row was then: later it is of no use."""
+    """What MTP layers said last in each slot, of which row, and how long it was then: later it is of no use."""
 
     def __init__(self, num_slots: int, num_layers: int) -> None:
         self.tokens_SK = np.zeros((num_slots, MAX_DRAFT), dtype=np.int64)
-        self.lengths_S = np.zeros(num_slots, dtype=np.int64)
+        self.reuses_S, self.lengths_S = np.zeros((2, num_slots), dtype=np.int64)
         self.num_layers = num_layers
 
     def note(self, slots_R: np.ndarray, ahead_RK: np.ndarray, table: Table) -> None:
         self.tokens_SK[slots_R, : self.num_layers] = ahead_RK
-        self.lengths_S[slots_R] = table.lengths_S[slots_R]
+        self.reuses_S[slots_R], self.lengths_S[slots_R] = table.reuses_S[slots_R], table.lengths_S[slots_R]
 
     def of(self, slots: np.ndarray, table: Table) -> Drafts:
-        slots_R = slots[self.lengths_S[slots] == table.lengths_S[slots]]
+        same_row = self.reuses_S[slots] == table.reuses_S[slots]
+        slots_R = slots[same_row & (self.lengths_S[slots] == table.lengths_S[slots])]
         sizes_R = np.full(len(slots_R), self.num_layers, dtype=np.int64)
         return Drafts(slots_R=slots_R, sizes_R=sizes_R, tokens_RK=self.tokens_SK[slots_R])

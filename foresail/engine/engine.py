@@ -8,8 +8,8 @@ that changes no token. Knows neither text nor rewards.
 
     engine.add(request); while engine.busy: for completion in engine.step(): ...
 
-This file says which rows have a slot and which pages they own; `row` has the states of a row, `admission` says
-who comes in, `runner_cpu` and `runner_cuda` do the forward passes.
+This file schedules the steps; `row` has the states of a row, `admission` says who comes in, `slots` who has a slot
+and which pages, `runner_cpu` and `runner_cuda` do the forward passes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,13 +26,14 @@ from foresail.engine.admission import Admission
 from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, Drawn
 from foresail.engine.drafts import MAX_DRAFT, Draft, Drafts, OwnDrafts
 from foresail.engine.entries import plan_entries
-from foresail.engine.pages import PagePool, count_pages, page_names
-from foresail.engine.request import Completion, Parked, Request, SavedKV, check
+from foresail.engine.pages import PagePool, count_pages
+from foresail.engine.request import Completion, Parked, Request, check
 from foresail.engine.row import NO_SLOT, Row, Rows
 from foresail.engine.runner import open_runner
+from foresail.engine.slots import Slots
 from foresail.engine.stop_strings import StopStrings
 from foresail.engine.table import Table
-from foresail.engine.thinking import check_closing, closing_due, put_closing, stop_state
+from foresail.engine.thinking import check_closing, closing_due, put_closing
 from foresail.model.decoder import Decoder
 from foresail.records import Finish, RunStopped
 
@@ -96,9 +97,9 @@ class Engine:
         self.stop_strings = StopStrings((*vocabulary, *unnamed))
         self.rows = Rows()
         self.admission = Admission(self.rows, self.runner, self.pool, page_size, prefill_tokens)
-        self.slots: dict[int, Row] = {}  # rows that run or rest, oldest first
-        self.free_slots = list(range(max_running - 1, -1, -1))
-        self.changed_slots: list[int] = []  # whose lines of the table the runner must read again
+        self.slots = Slots(
+            self.rows, self.runner, self.pool, page_size, self.table, self.admission, self.stop_strings
+        )
         self.pending: deque[PendingStep] = deque()
         self.took_drafts = False  # whether the last step checked the drafts it was given
         self.ended: list[Completion] = []  # for the next step to return
@@ -141,11 +142,11 @@ class Engine:
         drawn = int(self.table.drawn_S[row.slot])
         row.chunk_tokens = None if chunk_tokens is None else drawn + chunk_tokens
         if self._closing(row):
-            self._free_slot(row)
+            self.slots.free(row)
             self.rows.move(row, "parked")
             self._queue(row)
             return
-        self._renew(row)
+        self.slots.renew(row)
         self.rows.move(row, "running")
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
@@ -176,8 +177,18 @@ class Engine:
         if row is None:
             return None
         if row.slot != NO_SLOT:
-            row.saved = self._save(row)
+            row.saved = self.slots.save(row)
         return self._remove(row).park(self.version)
+
+    def _remove(self, row: Row) -> Row:
+        """Take a row out, whatever its state. That its chunk has ended concerns nobody any more."""
+        if row.slot != NO_SLOT:
+            self.slots.free(row)
+        elif row.state != "parked":
+            self.admission.remove(row)
+        self.rows.move(row, "done")
+        self.ended = [end for end in self.ended if (end.request.id, end.finish) != (row.request.id, "chunk")]
+        return row
 
     def tokens(self, request_id: str) -> tuple[int, ...] | None:
         """Prompt and response of a running request as far as drawn: what a draft for it must continue."""
@@ -188,12 +199,7 @@ class Engine:
     def weights_changed(self, version: int) -> None:
         """The model was updated in place: forget all keys and values; rows under way are recomputed."""
         self.read_pending()
-        in_slots = [*self.slots.values()]
-        for row in in_slots:
-            self._free_slot(row)
-            if row.state == "resting":
-                self.rows.move(row, "parked")
-        under_way = [row for row in in_slots if row.state == "running"] + self.admission.clear()
+        under_way = self.slots.clear() + self.admission.clear()
         for row in self.rows:
             row.saved = None
         for row in under_way:
@@ -239,12 +245,12 @@ class Engine:
         """What MTP layers think that rows draw in the next step; none for rows they were not asked about."""
         assert self.own_drafts is not None, "an engine without MTP layers"
         self.read_pending()
-        return self.own_drafts.of(self._slot_numbers(), self.table)
+        return self.own_drafts.of(self.slots.numbers(), self.table)
 
     def unread_drafts(self) -> Drafts:
         """The same, whatever it is, of all rows: a step that checks it need not wait for the last to be read."""
         assert self.own_drafts is not None, "an engine without MTP layers"
-        return Drafts.unread(self._slot_numbers(), self.own_drafts.num_layers)
+        return Drafts.unread(self.slots.numbers(), self.own_drafts.num_layers)
 
     @torch.inference_mode()
     def step(self, drafts: Drafts | None = None) -> list[Completion]:
@@ -254,24 +260,20 @@ class Engine:
         """
         if drafts is not None and not drafts.is_unread:
             self.read_pending()  # they continue what is known
-        self._park_resting()
-        self._assign_slots(self.admission.admit(free_slots=len(self.free_slots), running=len(self.slots)))
-        self._tell_runner()
+        self.slots.park_resting(untold={end.request.id for end in self.ended})
+        ready = self.admission.admit(free_slots=len(self.slots.empty), running=len(self.slots))
+        self.slots.assign(ready, self.version)
+        self.slots.tell_runner()
         drafts = None if drafts is None else self._usable(drafts)
         self.took_drafts = drafts is not None
         if drafts is None and any(step.longest_draft for step in self.pending):
             self.read_pending()  # the table must know how far rows got
         self._add_pages(drafts)
-        self._tell_runner()  # rows may have passed their thinking budget meanwhile
+        self.slots.tell_runner()  # rows may have passed their thinking budget meanwhile
         launched = self._launch(drafts)
         self.read_pending(self.runner.steps_ahead if launched else 0)
         ended, self.ended = self.ended, []
         return ended
-
-    def _tell_runner(self) -> None:
-        if self.changed_slots:
-            self.runner.update_rows(np.array(self.changed_slots))
-            self.changed_slots = []
 
     # One decode step, from launch to reading what it drew.
 
@@ -280,14 +282,23 @@ class Engine:
         drafts = drafts.cut(self.table.left_S[drafts.slots_R] - 1)
         if not drafts.sizes_R.any():
             return None
-        short = len(self._short_of_pages(drafts))
-        if short > self.pool.num_free:
-            self.admission.prefixes.release_unused()
-        return drafts if short <= self.pool.num_free else None
+        return drafts if self.slots.have_pages(drafts, self._unread_tokens()) else None
+
+    def _add_pages(self, drafts: Drafts | None) -> None:
+        """Give every running row pages for the tokens it is about to cache; the youngest makes way for others."""
+        while not self.slots.add_pages(drafts, self._unread_tokens()):
+            if self.pending:
+                self.read_pending()  # some may end, and what they drew must be known before one is preempted
+            else:
+                self.slots.make_room()
+
+    def _unread_tokens(self) -> int:
+        """How many tokens, at most, a row has drawn in steps with drafts that are not read."""
+        return sum(step.longest_draft + 1 for step in self.pending if step.longest_draft)
 
     def _launch(self, drafts: Drafts | None) -> bool:
         """Start a step for all rows that may draw another token; whether there were any."""
-        slots_R = self._slot_numbers()
+        slots_R = self.slots.numbers()
         slots_R = slots_R[self.table.left_S[slots_R] > 0]  # the others wait for their last token to be read
         if not len(slots_R):
             return False
@@ -339,12 +350,9 @@ class Engine:
             self._pass_budget(row)
         elif not stopped and drawn < row.request.sampling.max_new_tokens:
             self.rows.move(row, "resting")
-            self._note_experts(row)
-            so_far = replace(row)
-            so_far.draw(*self.table.drawn(row.slot), self.version)
-            self.ended.append(so_far.complete("chunk"))
+            self.ended.append(self.slots.so_far(row).complete("chunk"))
         else:
-            self._free_slot(row)
+            self.slots.free(row)
             self.rows.move(row, "done")
             self.ended.append(row.complete("stop" if stopped else "length"))
 
@@ -360,19 +368,10 @@ class Engine:
     def _pass_budget(self, row: Row) -> None:
         """A running row has reached it: its thinking is closed, or it goes on in its slot."""
         if self._closing(row):
-            self._free_slot(row)
+            self.slots.free(row)
             self._queue(row, first=True)
         else:
-            self._renew(row)
-
-    def _renew(self, row: Row) -> None:
-        """Draw on in the same slot, all that was drawn there being read."""
-        drawn = int(self.table.drawn_S[row.slot])
-        self.table.renew(row.slot, row.limit(drawn))
-        if row.request.sampling.thinking_budget is not None:  # behind which other strings end it
-            said = (*row.said, *self.table.drawn(row.slot)[0])
-            self.table.stop_states_S[row.slot] = stop_state(row.request, said, self.stop_strings)
-        self.changed_slots.append(row.slot)
+            self.slots.renew(row)
 
     def _queue(self, row: Row, *, first: bool = False) -> None:
         """Wait for a slot, with what closes its thinking put in: it is computed as a prompt is."""
@@ -398,122 +397,3 @@ class Engine:
             f"the model gave NaN for the next token of request {name}: its weights are damaged, or they "
             "overflow in this dtype; load another checkpoint, or set model.dtype"
         )
-
-    # Who has a slot.
-
-    def _assign_slots(self, rows: list[Row]) -> None:
-        """From here on these rows are decoded."""
-        for row in rows:
-            row.slot = slot = self.free_slots.pop()
-            self.table.assign(slot, row.request, row.context, row.pages, row.limit())
-            if self.own_drafts is not None:
-                self.own_drafts.lengths_S[slot] = 0
-            self.table.stop_states_S[slot] = stop_state(row.request, row.said, self.stop_strings)
-            if row.prefix is not None:
-                whole_pages = len(row.prefix.tokens) // self.page_size
-                self.table.join(slot, row.prefix.number, whole_pages * self.page_size)
-            self.slots[slot] = row
-            self.changed_slots.append(slot)
-            self.admission.leave_prefix(row)
-            self.rows.move(row, "running")
-
-    def _free_slot(self, row: Row) -> None:
-        """Take over what the row drew in its slot, and give slot and pages back."""
-        slot = row.slot
-        self._note_experts(row)
-        row.draw(*self.table.drawn(slot), self.version)
-        names = page_names(row.prefix_tokens, self.page_size, self.pool.names(row.pages))
-        self.pool.remember(row.pages[: len(names)], names)
-        self.pool.release(row.pages)
-        row.pages, row.slot = [], NO_SLOT
-        self.table.reuses_S[slot] += 1
-        del self.slots[slot]
-        self.free_slots.append(slot)
-
-    def _remove(self, row: Row) -> Row:
-        """Take a row out, whatever its state. That its chunk has ended concerns nobody any more."""
-        if row.slot != NO_SLOT:
-            self._free_slot(row)
-        elif row.state != "parked":
-            self.admission.remove(row)
-        self.rows.move(row, "done")
-        self.ended = [end for end in self.ended if (end.request.id, end.finish) != (row.request.id, "chunk")]
-        return row
-
-    def _park_resting(self) -> None:
-        """Rows whose chunk's end the last step returned, and that were not told to go on, free their slots."""
-        if not self.rows.count["resting"]:
-            return
-        untold = {completion.request.id for completion in self.ended}
-        for row in [row for row in self.slots.values() if row.state == "resting"]:
-            if row.request.id not in untold:
-                self._park_here(row)
-
-    def _park_here(self, row: Row) -> None:
-        """Free the slot of a row that rests."""
-        row.saved = self._save(row)
-        self._free_slot(row)
-        self.rows.move(row, "parked")
-
-    def _preempt(self, row: Row) -> None:
-        """Free the slot of a row that runs, which waits again, first in the queue.
-
-        Its keys and values go to the host if they fit there.
-        """
-        most = self.num_pages * self.page_size  # as much as the device has
-        fits = self.admission.tokens_on_host + self.table.lengths_S[row.slot] <= most
-        row.saved = self._save(row) if fits else None
-        self._free_slot(row)
-        self.admission.queue(row, first=True)
-
-    def _slot_numbers(self) -> np.ndarray:
-        return np.fromiter(self.slots, dtype=np.int64, count=len(self.slots))
-
-    # Pages.
-
-    def _add_pages(self, drafts: Drafts | None) -> None:
-        """Give every running row pages for the tokens it is about to cache; the youngest makes way for others."""
-        while True:
-            short = self._short_of_pages(drafts)
-            if len(short) <= self.pool.num_free:
-                break
-            self.read_pending()  # some may end, and what they drew must be known before one is preempted
-            still_short = len(self._short_of_pages(drafts)) > self.pool.num_free
-            if still_short and not self.admission.prefixes.release_unused():
-                youngest = next(reversed(self.slots.values()))
-                (self._park_here if youngest.state == "resting" else self._preempt)(youngest)
-        if len(short):
-            pages = self.pool.take(len(short))
-            self.runner.add_pages(short, self.table.add_pages(short, pages), pages)
-            for slot, page in zip(short.tolist(), pages, strict=True):
-                self.slots[slot].pages.append(page)
-
-    def _short_of_pages(self, drafts: Drafts | None) -> np.ndarray:
-        """Slots in ascending order, each as often as it lacks a page."""
-        slots = np.sort(self._slot_numbers())
-        slots = slots[self.table.left_S[slots] > 0]
-        cached = self.table.lengths_S[slots]
-        if drafts is not None:
-            unread = sum(step.longest_draft + 1 for step in self.pending if step.longest_draft)
-            most = cached + self.table.left_S[slots] - 1
-            cached = np.minimum(cached + drafts.sizes_of(slots) + unread, most)
-        missing = -(-cached // self.page_size) - self.table.num_pages_S[slots]
-        return np.repeat(slots, np.maximum(missing, 0))
-
-    def _note_experts(self, row: Row) -> None:
-        """Those of a row in a slot, where they are recorded. What was known of a token stands: a prefix that was
-        computed anew, under other weights perhaps, is not what the token's log-probability came from.
-        """
-        cache, known = self.runner.cache, len(row.experts)
-        cached = len(row.context) + int(self.table.drawn_S[row.slot]) - 1
-        if cache.routes is not None and known < cached:
-            first = known // self.page_size
-            pages = row.pages[first : count_pages(cached, self.page_size)]
-            found_TX = cache.routes.read(cache.indexes(pages), cached - first * self.page_size)
-            row.experts = [*row.experts, *found_TX[known - first * self.page_size :]]
-
-    def _save(self, row: Row) -> SavedKV | None:
-        """Keys and values of a row whose steps have all been read."""
-        cached = int(self.table.lengths_S[row.slot]) - 1
-        pages = row.pages[: count_pages(cached, self.page_size)]
-        return self.runner.cache.save(pages, cached) if pages else None

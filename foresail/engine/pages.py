@@ -20,6 +20,7 @@ class PagePool:
     """Pages 0..n-1 with a count of owners each; a page is free when nobody owns it."""
 
     def __init__(self, num_pages: int) -> None:
+        self.num_pages = num_pages
         self._free = list(range(num_pages - 1, -1, -1))
         self._idle: OrderedDict[int, None] = OrderedDict()  # named, without an owner; the oldest goes first
         self._owners = [0] * num_pages

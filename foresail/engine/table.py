@@ -23,6 +23,7 @@ class Table:
 
         self.last_S, self.lengths_S, self.left_S, self.keys_S = (integers() for _ in range(4))
         self.reuses_S = integers()  # how often the slot changed hands: tells a row from its successor
+        self.versions_S = integers()  # of the weights that draw in the slot
         self.num_pages_S, self.drawn_S = integers(), integers()
         self.groups_S, self.shared_S = integers(), integers()  # rows of a group share that many cached tokens
         self.temperature_S, self.top_p_S, self.min_p_S = np.ones((3, num_slots), dtype=np.float32)

@@ -144,7 +144,7 @@ def assert_all_free(engine: Engine) -> None:
     assert not engine.admission.prefixes.by_tokens and not engine.admission.prefixes.wanted
     assert sorted([*engine.pool._free, *engine.pool._idle]) == list(range(engine.num_pages))
     assert set(engine.pool._owners) == {0}
-    assert sorted(engine.free_slots) == list(range(len(engine.table.lengths_S)))
+    assert sorted(engine.slots.empty) == list(range(len(engine.table.lengths_S)))
 
 
 @torch.no_grad()

@@ -34,8 +34,8 @@ def alone() -> dict[str, Completion]:
 def count_preempted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
     """Rows as the engine preempts them for want of pages."""
     counted: list[Row] = []
-    preempt = engine._preempt
-    monkeypatch.setattr(engine, "_preempt", lambda row: (counted.append(row), preempt(row)))
+    preempt = engine.slots._preempt
+    monkeypatch.setattr(engine.slots, "_preempt", lambda row: (counted.append(row), preempt(row)))
     return counted
 
 

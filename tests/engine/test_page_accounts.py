@@ -38,7 +38,7 @@ def check_accounts(engine: Engine) -> None:
     ]
     assert {name: page for page, name in pool._names.items()} == pool._named
     assert set(pool._idle) <= set(pool._names) and not set(pool._free) & set(pool._names)
-    assert sorted([*engine.free_slots, *engine.slots]) == list(range(len(engine.table.lengths_S)))
+    assert sorted([*engine.slots.empty, *engine.slots]) == list(range(len(engine.table.lengths_S)))
     for prefix in prefixes.by_tokens.values():
         assert prefix.num_rows == sum(row.prefix is prefix for row in engine.rows)
     queued = [row for row in engine.admission.waiting if row.saved is None]

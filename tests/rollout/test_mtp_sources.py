@@ -99,7 +99,7 @@ def test_a_row_gets_the_draft_of_which_more_will_stand() -> None:
     slots_R, most_R, reuses_R = np.array([0, 1]), np.array([4, 4]), np.array([0, 0])
     own = sources.engine.own_drafts
     own.lengths_S[:2] = sources.engine.table.lengths_S[:2] = 9
-    sources.engine.slots = dict.fromkeys((0, 1))
+    sources.engine.slots.by_slot = dict.fromkeys((0, 1))
     siblings = Drafts(slots_R=slots_R, sizes_R=np.array([3, 3]), tokens_RK=np.zeros((2, MAX_DRAFT), np.int64))
     assert not sources.choose(
         siblings, most_R, reuses_R

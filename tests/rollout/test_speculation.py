@@ -12,8 +12,8 @@ import torch
 from ahead_of_the_host import run_ahead
 from tiny_rollouts import small_engine, small_model, specs, whole_requests
 
-from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Request
+from foresail.engine.slots import Slots
 from foresail.model.decoder import Decoder
 from foresail.recipe.parts import Sampling
 from foresail.rollout.drafts.allocation import Lengths
@@ -121,9 +121,9 @@ def listen(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[int]]:
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_automata_are_told_what_was_drawn_also_by_rows_that_were_preempted(seed, ahead, plain, monkeypatch):
-    told, preempt = listen(monkeypatch), Engine._preempt
+    told, preempt = listen(monkeypatch), Slots._preempt
     times: list[object] = []
-    monkeypatch.setattr(Engine, "_preempt", lambda engine, row: (times.append(row), preempt(engine, row)))
+    monkeypatch.setattr(Slots, "_preempt", lambda slots, row: (times.append(row), preempt(slots, row)))
     instance = drafting("a", SometimesDraft(seed), max_running=6, num_pages=12)
     if ahead:
         run_ahead(instance.engine)
