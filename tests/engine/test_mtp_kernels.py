@@ -72,8 +72,8 @@ def test_sizes_known_beforehand_give_the_same_drafts(layers: int, most_steps: in
     model, requests = MODELS[layers], mixed_requests()[19:]
     truth = finish_all(small_engine(model), requests)
     asked, fixed = (small_engine(model, mtp=True, max_running=5) for _ in range(2))
-    fixed.runner = fixed.admission.runner = FixedSizes(fixed)
-    fixed.free_slots.remove(4)
+    fixed.runner = fixed.admission.runner = fixed.slots.runner = FixedSizes(fixed)
+    fixed.slots.empty.remove(4)
     for engine in (asked, fixed):
         engine.ask_for_drafts()
         for request in requests:
