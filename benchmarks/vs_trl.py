@@ -15,6 +15,7 @@ figures.json go to the output folder. The last line is JSON.
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts sft --model CHECKPOINT
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts sft --model CHECKPOINT
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts sft dpo reward --speed-only --together 7
+    python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts dpo reward --speed-only --float32
     python benchmarks/vs_trl.py --parts scaling                                       # needs no TRL
 """
 
@@ -36,7 +37,7 @@ from beside_trl.process import SideFailed
 from beside_trl.turns import Turns
 
 PARTS = ("losses", "speed", "race", "scaling", "sft", "dpo", "reward")
-IN_GROUPS = ("sft", "dpo", "reward")  # the parts that know --together
+IN_GROUPS = ("sft", "dpo", "reward")  # the parts that know --together and --float32
 
 
 def main() -> None:
@@ -98,7 +99,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--output", type=Path, default=Path("runs/vs-trl"), help="pictures and figures.json")
     parser.add_argument("--threads", type=int, help="of each process; default: 1 on a CPU, 8 beside a GPU")
-    parser.add_argument("--loads", nargs="+", help="speed, dpo: by name; default: all of the device")
+    parser.add_argument("--loads", nargs="+", help="by name; default: all of the device")
     parser.add_argument(
         "--reference-each-step",
         action="store_true",
@@ -124,6 +125,11 @@ def read_options() -> argparse.Namespace:
         choices=("float32", "bfloat16"),
         default="float32",
         help="TRL on a GPU: its mixed precision, or bfloat16 without float32 masters",
+    )
+    parser.add_argument(
+        "--float32",
+        action="store_true",
+        help="sft, dpo, reward: compute in float32 on both sides, also on a GPU",
     )
     parser.add_argument(
         "--recompute", action="store_true", help="speed: recompute activations, on both sides"
@@ -159,6 +165,10 @@ def read_options() -> argparse.Namespace:
     options.peer_steps = options.peer_steps or (2 if on_gpu else options.steps)
     if options.together > 1 and not {*options.parts} <= {*IN_GROUPS}:
         parser.error(f"--together is for the parts {', '.join(IN_GROUPS)}")
+    if options.float32 and not {*options.parts} <= {*IN_GROUPS}:
+        parser.error(f"--float32 is for the parts {', '.join(IN_GROUPS)}")
+    if options.float32 and options.peer_weights == "bfloat16":
+        parser.error("--peer-weights bfloat16 contradicts --float32")
     if options.quick:
         options.race_steps, options.race_rates, options.race_seeds = 10, [1e-3], [1]
     return options
@@ -222,19 +232,20 @@ def measure_dpo(options: argparse.Namespace) -> Figures:
     from beside_trl import dpo
 
     plan = dpo.DpoPlan(**common_plan(options), kept=not options.reference_each_step)
-    loads = chosen(dpo.LOADS, options)
-    return dpo.measure_dpo(
-        [*map(dpo.smaller, loads)] if options.quick else loads, plan, losses=not options.speed_only
-    )
+    return dpo.measure_dpo(pair_loads(options), plan, losses=not options.speed_only)
 
 
 def measure_reward(options: argparse.Namespace) -> Figures:
     from beside_trl import plan, reward_model
 
-    loads = chosen(reward_model.LOADS, options)
-    return reward_model.measure_reward(
-        [*map(reward_model.smaller, loads)] if options.quick else loads, plan.Plan(**common_plan(options))
-    )
+    return reward_model.measure_reward(pair_loads(options), plan.Plan(**common_plan(options)))
+
+
+def pair_loads(options: argparse.Namespace) -> list[Any]:
+    from beside_trl import pairs
+
+    loads = chosen(pairs.LOADS, options)
+    return [*map(pairs.smaller, loads)] if options.quick else loads
 
 
 def measure_scaling(options: argparse.Namespace) -> Figures:
@@ -275,6 +286,7 @@ def common_plan(options: argparse.Namespace) -> dict[str, Any]:
         "turns": options.turns,
         "weights": options.peer_weights,
         "recompute": options.recompute,
+        "float32": options.float32,
     }
 
 

@@ -1,7 +1,6 @@
 """TRL's side of the part dpo of `vs_trl.py`: a folder with request.json in, lines of JSON on stdout out.
 
-Runs in the interpreter that has TRL, so nothing here may import foresail. Pairs come as token ids, so that both
-sides learn from the same tokens: TRL's own tokenising is left out, all else is TRL's.
+Runs in the interpreter that has TRL, so nothing here may import foresail.
 
     python peer_dpo.py losses FOLDER    # losses and gradients of one given batch of pairs
     python peer_dpo.py steps FOLDER     # train, and say how long each step took
@@ -10,25 +9,19 @@ sides learn from the same tokens: TRL's own tokenising is left out, all else is 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-# One machine, no network: say so before the libraries look for either.
-os.environ |= {"HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1", "TOKENIZERS_PARALLELISM": "false"}
-
 import torch
 from datasets import Dataset
-from peer_reports import StepReporter, now, say  # type: ignore[import-not-found]
+from peer_pairs import VERSIONS, GivenPairs, quiet, step_settings, train  # type: ignore[import-not-found]
+from peer_reports import say  # type: ignore[import-not-found]
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import DPOConfig, DPOTrainer  # type: ignore[import-not-found]
 from trl.experimental.cpo import CPOConfig, CPOTrainer  # type: ignore[import-not-found]
-
-VERSIONS = {name: version(name) for name in ("trl", "transformers", "accelerate", "torch")}
 
 
 def main() -> None:
@@ -37,29 +30,8 @@ def main() -> None:
     {"losses": answer_losses, "steps": answer_steps}[command](folder, request)
 
 
-class GivenPairs(DPOTrainer):
-    """DPOTrainer on pairs that are tokenised already, in their order."""
-
-    def _prepare_dataset(self, dataset: Any, *_: Any, **__: Any) -> Any:
-        return dataset
-
-    def _get_train_sampler(self, dataset: Any = None) -> Any:
-        return torch.utils.data.SequentialSampler(dataset if dataset is not None else self.train_dataset)
-
-
-def quiet(*, on_cpu: bool, recompute: bool) -> dict[str, Any]:
-    """No saving or checking of anything."""
-    return {
-        "use_cpu": on_cpu,
-        "bf16": not on_cpu,
-        "gradient_checkpointing": recompute,
-        "report_to": "none",
-        "save_strategy": "no",
-        "eval_strategy": "no",
-        "disable_tqdm": True,
-        "dataloader_num_workers": 0,
-        "dataloader_pin_memory": not on_cpu,
-    }
+class GivenDpoTrainer(GivenPairs, DPOTrainer):
+    pass
 
 
 # One batch.
@@ -86,17 +58,14 @@ def dpo_losses(
 ) -> tuple[Any, list[Any], dict[str, float]]:
     """Of all pairs in one batch, or of each alone."""
     pairs = request["pairs"]
-    trainer = GivenPairs(
+    trainer = GivenDpoTrainer(
         model=request["checkpoint"],
         ref_model=AutoModelForCausalLM.from_pretrained(request["reference"], dtype=torch.float32),
         train_dataset=Dataset.from_list(pairs),
         args=DPOConfig(
-            output_dir=str(folder / "trl"),
             max_length=None,
             per_device_train_batch_size=len(pairs),
-            model_init_kwargs={"dtype": "float32"},
-            logging_strategy="no",
-            **quiet(on_cpu=True, recompute=False),
+            **one_batch(folder),
             **setting,
         ),
     )
@@ -119,13 +88,10 @@ def simpo_losses(
     trainer = CPOTrainer(
         model=request["checkpoint"],
         train_dataset=Dataset.from_list(text),
-        processing_class=load_tokenizer(request["checkpoint"]),
+        processing_class=AutoTokenizer.from_pretrained(request["checkpoint"]),
         args=CPOConfig(
-            output_dir=str(folder / "trl"),
             cpo_alpha=0.0,
-            model_init_kwargs={"dtype": "float32"},
-            logging_strategy="no",
-            **quiet(on_cpu=True, recompute=False),
+            **one_batch(folder),
             **setting,
         ),
     )
@@ -140,10 +106,14 @@ def simpo_losses(
     return trainer.model, [loss], {name: value for name, value in metrics.items() if "rewards/" in name}
 
 
-def load_tokenizer(checkpoint: str) -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(checkpoint)
+def one_batch(folder: Path) -> dict[str, Any]:
+    """Settings of a trainer that takes no step: all in float32, on a CPU."""
+    return quiet(folder, on_cpu=True) | {
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "model_init_kwargs": {"dtype": "float32"},
+        "logging_strategy": "no",
+    }
 
 
 def pad(rows: Iterable[list[int]], value: int) -> torch.Tensor:
@@ -155,31 +125,10 @@ def pad(rows: Iterable[list[int]], value: int) -> torch.Tensor:
 
 
 def answer_steps(folder: Path, request: dict[str, Any]) -> None:
-    on_cpu = request["device"] == "cpu"
-    start = now()
-    trainer = GivenPairs(
-        model=request["checkpoint"],
-        train_dataset=Dataset.from_list(request["pairs"]),
-        callbacks=[StepReporter()],
-        args=DPOConfig(
-            output_dir=str(folder / "trl"),
-            max_length=None,
-            max_steps=request["steps"],
-            per_device_train_batch_size=request["pairs_per_step"] // request["micro_batches"],
-            gradient_accumulation_steps=request["micro_batches"],
-            precompute_ref_log_probs=request["kept"],
-            model_init_kwargs={"dtype": request["dtype"]},
-            learning_rate=request["learning_rate"],
-            lr_scheduler_type="constant",
-            beta=request["beta"],
-            logging_steps=1,
-            **quiet(on_cpu=on_cpu, recompute=request["recompute"]),
-        ),
+    args = DPOConfig(
+        **step_settings(folder, request), precompute_ref_log_probs=request["kept"], beta=request["beta"]
     )
-    say(versions=VERSIONS, preparation=now() - start)
-    if torch.cuda.is_available():
-        torch.cuda.reset_peak_memory_stats()
-    trainer.train()
+    train(GivenDpoTrainer, request, args=args)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from beside_trl.models import Models
 from beside_trl.turns import Turns
@@ -26,6 +26,11 @@ class Plan:
     turns: Turns
     weights: str = "float32"  # of TRL's model; its mixed precision on a GPU
     recompute: bool = False  # activations in the backward pass, on both sides
+    float32: bool = False  # on both sides, also on a GPU
+
+    def precision(self, device: str) -> Literal["float32", "bfloat16"]:
+        """In which both sides compute; masters, moments and sums are float32 in any case."""
+        return "bfloat16" if device == "cuda" and not self.float32 else "float32"
 
 
 def run_rounds(
@@ -34,14 +39,19 @@ def run_rounds(
     run_side: Callable[[str, int], Steps],
     describe: Callable[[str, Steps], str],
 ) -> dict[str, Steps]:
-    """The counted steps by side; of each process a line is printed when it ends."""
+    """The steps of all rounds by side; of each process a line is printed when it ends."""
     seen: dict[str, Steps] = {side: [] for side in sides}
 
     def run(side: str, number: int) -> None:
-        counted = run_side(side, number)
-        seen[side] += counted
-        print(describe(side, counted), flush=True)
+        steps = run_side(side, number)
+        seen[side] += steps
+        print(describe(side, steps), flush=True)
 
     for number in range(plan.rounds):
         plan.turns.map(partial(run, number=number), sides)
     return seen
+
+
+def counted(steps: Steps) -> Steps:
+    """Without the first of each process, in which it warms up."""
+    return [step for step in steps if step["step"] > 1]

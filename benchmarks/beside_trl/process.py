@@ -80,18 +80,19 @@ def replies(
         raise SideFailed(f"{' '.join(command)} failed:\n{log.read_text()[-2000:]}")
 
 
-def steps_after_first(
+def run_steps(
     command: list[str], log: Path, *, steps: int, seconds: float, turns: Turns
 ) -> list[dict[str, Any]]:
-    """As far as they came within their time; a side that fails, out of memory say, says so and leaves the other.
+    """What a side says of each step, as far as it came within its time.
 
-    After its last step a side is ended: what it would save is not waited for.
+    A side that fails, out of memory say, says so and leaves the other. After its last step a side is ended: what
+    it would save is not waited for.
     """
     found: list[dict[str, Any]] = []
     with turns.start() as place, closing(replies(command, log, seconds, wait=place.wait)) as lines:
         try:
             for line in lines:
-                if line.get("step", 1) > 1:
+                if "step" in line:
                     found.append(line)
                 if len(found) == steps:
                     break
@@ -101,5 +102,12 @@ def steps_after_first(
 
 
 def environment() -> dict[str, str]:
-    """Ours, for both sides alike: same threads, nothing from the network."""
-    return {**os.environ, "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    """Ours, for both sides alike: same threads, nothing from the network, no TF32 in place of float32."""
+    return {
+        **os.environ,
+        "PYTHONUNBUFFERED": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "TRL_EXPERIMENTAL_SILENCE": "1",
+        "NVIDIA_TF32_OVERRIDE": "0",
+    }

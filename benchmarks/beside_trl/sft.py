@@ -26,8 +26,8 @@ from typing import Any, Literal
 from gpu_loads import SHAPES
 
 from beside_trl.load import NEVER
-from beside_trl.plan import Plan, Steps, run_rounds
-from beside_trl.process import HERE, replies, steps_after_first
+from beside_trl.plan import Plan, Steps, counted, run_rounds
+from beside_trl.process import HERE, replies, run_steps
 from beside_trl.seconds import median_seconds
 from foresail.data.order import problem_at
 from foresail.data.reader import Reader
@@ -70,10 +70,6 @@ class SftLoad:
     middle: int
     rows: int
     at_once: int
-
-    @property
-    def dtype(self) -> Literal["float32", "bfloat16"]:
-        return "bfloat16" if self.device == "cuda" else "float32"
 
 
 LOADS = {
@@ -163,10 +159,9 @@ def compare_losses(
         folder, checkpoint, device, "float32", batch_size=batch_size, steps=steps, most=4096, rate=rate
     )
     order = [rows[problem_at(position, len(rows), 0)] for position in range(steps * batch_size)]
-    request = their_request(checkpoint, device, steps=steps, weights="float32", attention="sdpa") | {
-        "bfloat16": False,
-        "reads_losses": True,
-    }
+    request = their_request(
+        checkpoint, device, "float32", steps=steps, weights="float32", attention="sdpa"
+    ) | {"reads_losses": True}
     request["settings"] |= {
         "padding_free": True,
         "max_length": None,
@@ -220,7 +215,7 @@ def measure_speed(load: SftLoad, plan: SftPlan) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with plan.turns.start():
-            checkpoint = plan.models.language_model(load.shape, load.device, load.dtype)
+            checkpoint = plan.models.language_model(load.shape, load.device, plan.precision(load.device))
             rows, batch_size = make_rows(load, plan.steps + 1)
         seen = run_rounds(
             ("ours", *(f"{mode} {kind}" for mode in plan.modes for kind in plan.attentions)),
@@ -246,20 +241,25 @@ def measure_speed(load: SftLoad, plan: SftPlan) -> dict[str, Any]:
             flush=True,
         )
         figures |= {"best": best, **ratios}
-    return figures | {"weights": plan.weights, "recompute": plan.recompute, "batch_size": batch_size}
+    return figures | {
+        "precision": plan.precision(load.device),
+        "weights": plan.weights,
+        "recompute": plan.recompute,
+        "batch_size": batch_size,
+    }
 
 
 def run_side(
     side: str, load: SftLoad, plan: SftPlan, folder: Path, checkpoint: Path, rows: Rows, batch_size: int
 ) -> Steps:
-    """The steps after the warm-up, as far as they came within their time."""
+    """All steps, as far as they came within their time."""
     if side == "ours":
         steps = plan.steps
         recipe = our_recipe(
             folder,
             checkpoint,
             load.device,
-            load.dtype,
+            plan.precision(load.device),
             batch_size=batch_size,
             steps=steps + 1,
             most=load.max_length,
@@ -272,6 +272,7 @@ def run_side(
         request = their_request(
             checkpoint,
             load.device,
+            plan.precision(load.device),
             steps=steps + 1,
             weights=plan.weights if load.device == "cuda" else "float32",
             attention=attention,
@@ -281,7 +282,7 @@ def run_side(
         request["settings"] |= MODES[mode](load, max(1, round(load.max_length / mean)))
         command = their_command(plan.peer_python, folder, request, rows)
     log = folder / "side.log"
-    return steps_after_first(command, log, steps=steps, seconds=plan.seconds, turns=plan.turns)
+    return run_steps(command, log, steps=steps + 1, seconds=plan.seconds, turns=plan.turns)
 
 
 def packed(load: SftLoad, _: int) -> dict[str, Any]:
@@ -308,7 +309,8 @@ def padded(load: SftLoad, at_once: int) -> dict[str, Any]:
 MODES = {"packed": packed, "padded": padded}
 
 
-def summarise(steps: list[dict[str, Any]]) -> dict[str, Any]:
+def summarise(all_steps: Steps) -> dict[str, Any]:
+    steps = counted(all_steps)
     if not steps:
         return {}
     figures = median_seconds(steps, ("step", "cpu"))
@@ -389,7 +391,14 @@ def our_recipe(
 
 
 def their_request(
-    checkpoint: Path, device: str, *, steps: int, weights: str, attention: str, recompute: bool = False
+    checkpoint: Path,
+    device: str,
+    precision: str,
+    *,
+    steps: int,
+    weights: str,
+    attention: str,
+    recompute: bool = False,
 ) -> dict[str, Any]:
     settings = {
         "learning_rate": RATE,
@@ -402,7 +411,7 @@ def their_request(
         "device": device,
         "steps": steps,
         "weights": weights,
-        "bfloat16": device == "cuda",
+        "bfloat16": precision == "bfloat16",
         "attention": attention,
         "recompute": recompute,
         "reads_losses": False,

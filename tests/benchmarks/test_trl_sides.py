@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from beside_trl import sft
 from beside_trl.load import arithmetic_tokenizer
-from beside_trl.process import steps_after_first
+from beside_trl.process import run_steps
 from beside_trl.sft_ours import GivenRows, read_rows
 from beside_trl.turns import Turns
 
@@ -76,5 +76,5 @@ def test_a_side_that_fails_before_it_is_warm_holds_up_no_other() -> None:
 
 def test_a_side_goes_on_after_its_first_step_and_is_ended_after_its_last(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SIDE]
-    found = steps_after_first(command, tmp_path / "log", steps=2, seconds=30.0, turns=Turns())
-    assert [line["step"] for line in found] == [2, 3]
+    found = run_steps(command, tmp_path / "log", steps=3, seconds=30.0, turns=Turns())
+    assert [line["step"] for line in found] == [1, 2, 3]
