@@ -1,4 +1,5 @@
-"""The sides of the comparison with TRL: what Foresail's SFT reads, and that each side is timed alone."""
+"""The sides of the comparison with TRL: what Foresail's SFT reads, that each side is timed alone, and which
+losses are compared."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from beside_trl import sft
+from beside_trl import pairs, sft
 from beside_trl.load import arithmetic_tokenizer
 from beside_trl.process import run_steps
 from beside_trl.sft_ours import GivenRows, read_rows
@@ -78,3 +79,21 @@ def test_a_side_goes_on_after_its_first_step_and_is_ended_after_its_last(tmp_pat
     command = [sys.executable, "-c", SIDE]
     found = run_steps(command, tmp_path / "log", steps=3, seconds=30.0, turns=Turns())
     assert [line["step"] for line in found] == [1, 2, 3]
+
+
+def test_losses_of_equal_steps_are_compared_whatever_the_rounds_and_the_first_step_is_not_timed() -> None:
+    def steps(losses: list[float], seconds: float) -> list[dict[str, object]]:
+        return [
+            {
+                "step": n,
+                "loss": loss,
+                "seconds": {"step": 9.0 if n == 1 else seconds, "cpu": 1.0},
+                "peak_gb": 1.0,
+            }
+            for n, loss in enumerate(losses, start=1)
+        ]
+
+    ours, theirs = steps([0.5, 0.25, 0.125], 1.0), steps([0.5, 0.75], 3.0)
+    figures = pairs.compare("two rounds", {"ours": ours + ours, "theirs": theirs + theirs})
+    assert figures["loss_differences"] == [0.0, 0.5]
+    assert (figures["ratio"], figures["ours"]["steps"]) == (3.0, 4)
