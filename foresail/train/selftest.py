@@ -130,7 +130,7 @@ def check_save(
     else:
         unequal = [name for names in world.gather(unequal_weights(model, loaded)) for name in names]
         difference = largest_difference(model, loaded, batch, world)
-        # A busy card was seen to round otherwise, once. A file that is not the model differs every time.
+        # A file that is not the model differs every time. What differs once is a kernel that raced; it is logged.
         sound = difference == 0 or (not unequal and largest_difference(model, loaded, batch, world) == 0)
     if not sound:
         named = f"; other weights: {', '.join(unequal[:4])}" if unequal else ""

@@ -64,4 +64,6 @@ def merge_kernel(
     theirs = tl.load(more + places, mask=inside, other=0.0).to(tl.float32)
     mixed = mine * tl.exp(one - merged)[:, None] + theirs * tl.exp(other - merged)[:, None]
     tl.store(out + places, mixed, mask=inside)
+    # One warp stores the sums of all tokens, and each has read those of its own: none may be late.
+    tl.debug_barrier()
     tl.store(sums + head * sums_stride + token, merged, mask=there)
