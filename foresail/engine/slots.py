@@ -72,8 +72,9 @@ class Slots(Mapping[int, Row]):
 
     def renew(self, row: Row) -> None:
         """Draw on in the same slot, all that was drawn there being read."""
-        self.table.renew(row.slot, row.limit(int(self.table.drawn_S[row.slot])))
-        if row.request.sampling.thinking_budget is not None:  # behind which other strings end it
+        drawn = int(self.table.drawn_S[row.slot])
+        self.table.renew(row.slot, row.limit(drawn))
+        if len(row.said) + drawn == row.request.sampling.thinking_budget:  # behind it other strings end it
             said = (*row.said, *self.table.drawn(row.slot)[0])
             self.table.stop_states_S[row.slot] = stop_state(row.request, said, self.stop_strings)
         self.changed.append(row.slot)

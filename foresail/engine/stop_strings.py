@@ -10,7 +10,7 @@ Legend: K states, V tokens of the vocabulary, R rows, E entries.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,23 +28,27 @@ class StopStrings:
         self.next_KV = np.repeat([[NONE], [FOUND]], len(vocabulary), axis=1).astype(np.int32)
         self.begins: dict[tuple[str, ...], int] = {(): NONE}
 
-    def state(self, strings: tuple[str, ...], said: Iterable[int]) -> int:
-        """Where a request with these strings stands that has said these tokens."""
+    def state(self, strings: tuple[str, ...], said: Sequence[int]) -> int:
+        """Where a request with these strings stands that has said these tokens. FOUND: the last one completes a
+        string; what was completed before did not end it.
+        """
         if strings not in self.begins:
             self._add(strings)
-        state = self.begins[strings]
-        if state != NONE:
-            for token in said:
-                state = int(self.next_KV[state, token])
+        begin = state = self.begins[strings]
+        if begin != NONE:
+            for token in self._tail(strings, said):
+                state = int(self.next_KV[begin if state == FOUND else state, token])
         return state
 
-    def state_going_on(self, strings: tuple[str, ...], said: Iterable[int]) -> int:
-        """The same for a request that goes on, whatever it has said: what it has met was not to end it then."""
-        begin = state = self.state(strings, ())
-        for token in said:
-            state = int(self.next_KV[state, token])
-            state = begin if state == FOUND else state
-        return state
+    def _tail(self, strings: tuple[str, ...], said: Sequence[int]) -> Sequence[int]:
+        """Tokens at the end, before which nothing matters: no string that is not whole yet begins there, nor one
+        that is whole and reaches into what could begin another.
+        """
+        wanted, first = 2 * max(len(string.encode()) for string in strings), len(said) - 1
+        while first > 0 and wanted > 0:  # bytes before the last token
+            first -= 1
+            wanted -= len(self.vocabulary[said[first]])
+        return said[max(first, 0) :]
 
     def cut(self, states_R: np.ndarray, drawn: Drawn, firsts_R: np.ndarray) -> tuple[np.ndarray, Drawn]:
         """The rows' states behind what they drew; what was drawn behind a stop string is dropped."""

@@ -54,11 +54,11 @@ def spell(ids: Sequence[int], vocabulary: Sequence[bytes]) -> bytes:
 
 
 def stop_state(request: Request, said: Sequence[int], stop_strings: StopStrings) -> int:
-    """Where a row that goes on stands among the strings that end it."""
-    sampling = request.sampling
-    if sampling.thinking_budget is None or len(said) < sampling.thinking_budget:
-        return stop_strings.state(sampling.stop, said)
-    return stop_strings.state_going_on((*sampling.stop, OPEN.decode()), said)
+    """Where a row stands among the strings that end it: behind the budget an opening tag is one."""
+    stop, budget = request.sampling.stop, request.sampling.thinking_budget
+    if budget is not None and len(said) >= budget:
+        stop = (*stop, OPEN.decode())
+    return stop_strings.state(stop, said)
 
 
 def put_closing(row: Row, closing: Sequence[int], version: int, stop_strings: StopStrings) -> Finish | None:

@@ -64,10 +64,10 @@ def test_the_automaton_finds_what_a_search_in_the_text_finds(seed: int) -> None:
     for _ in range(20):
         tokens = [numbers.randrange(VOCABULARY) for _ in range(30)]
         end = first_end(tokens, strings, vocabulary)
-        states = [stops.state(strings, tokens[:count]) for count in range(31)]
-        assert [state == FOUND for state in states] == [
-            end is not None and count >= end for count in range(31)
-        ]
+        last = end or len(tokens)
+        states = [stops.state(strings, tokens[:count]) for count in range(last + 1)]
+        assert [state == FOUND for state in states] == [count == end for count in range(last + 1)]
+        assert [*map(stops.next_KV.__getitem__, zip(states[:-1], tokens, strict=False))] == states[1:]
 
 
 # In the engine. The reference is what a request draws without stop strings, cut by a search in its text.
