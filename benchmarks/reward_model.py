@@ -115,7 +115,7 @@ def measure(options: argparse.Namespace, size: RewardSize, folder: Path, seed: i
     figures: dict[str, Any] = {}
     for name, model in models.items():
         by_size = best_of_figures(score_results(model, tested, problems, options.device), seed=seed)
-        of_pairs = pair_figures(score_leads(model, held_out_pairs, device=options.device))
+        of_pairs = pair_figures(score_leads(model, held_out_pairs, device=options.device).leads)
         figures[name] = {"pairs": of_pairs.accuracy, "ece": of_pairs.ece, "n": by_size}
         print(f"seed {seed}, {name}: {in_words(by_size)}, pairs {of_pairs.accuracy:.1%}", flush=True)
         if name == MEAN:

@@ -56,13 +56,15 @@ class Problem:
 class PreferencePair:
     """Two answers to one prompt, the first preferred. `margin`: by how much, where the data says it.
 
-    An answer is one assistant message, or several messages of which the last is the assistant's.
+    An answer is one assistant message, or several messages of which the last is the assistant's. `tools` is what
+    the chat template is told of.
     """
 
     prompt: tuple[Message, ...]
     chosen: tuple[Message, ...]
     rejected: tuple[Message, ...]
     margin: float | None = None
+    tools: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

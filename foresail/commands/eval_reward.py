@@ -56,11 +56,16 @@ def eval_reward(
     with telling("nothing of it is kept"):
         if pairs is not None:
             source = HeldOutPreferences(source=pairs, limit=limit, too_long="drop")
-            of_pairs = pair_figures(score_leads(scorer, source, device=device))
-            found["pairs"] = {"data": pairs, **asdict(of_pairs)}
+            scored = score_leads(scorer, source, device=device)
+            of_pairs = pair_figures(scored.leads)
+            found["pairs"] = {"data": pairs, **asdict(of_pairs), "left_out": dict(scored.left_out)}
             print(
                 *describe_pairs(of_pairs.accuracy, of_pairs.interval, of_pairs.ece, of_pairs.count), sep="\n"
             )
+            if scored.left_out:
+                print(
+                    f"  left out: {', '.join(f'{count:,} {why}' for why, count in scored.left_out.items())}"
+                )
         if policy is not None and data is not None:
             target = find_target(policy)
             form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "limit": limit}
@@ -87,6 +92,8 @@ def eval_reward(
             rows = "".join(json.dumps(asdict(problem)) + "\n" for problem in candidates)
             write_text(folder / "candidates.jsonl", rows)
             print(*describe_best_of(of_samples), sep="\n")
+            if unjudged:
+                print(f"  left out: {unjudged:,} samples that the grader or the reward model could not judge")
     write_text(folder / "figures.json", json.dumps(found, indent=2) + "\n")
     print(try_to_save(folder / "reward_model.png", best_of=of_samples, pairs=of_pairs))
     print(f"figures: {folder}/figures.json")

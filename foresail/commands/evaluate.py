@@ -72,10 +72,17 @@ def evaluate(
     sets = target.problem_sets(data, {**form, "examples": examples, "limit": limit})
     asked = {"temperature": temperature, "top_p": top_p, "max_new_tokens": max_new_tokens, "stop": stop}
     asked["thinking_budget"] = thinking_budget
-    for problems, mode in in_modes(sets, thinking):
-        folder = output or default_output("eval", target.checkpoint, problems.source)
-        folder = folder / problems.label if output and len(sets) > 1 else folder
+    measured = in_modes(sets, thinking)
+
+    def folder_for(source: str) -> Path:
+        return output or default_output("eval", target.checkpoint, source)
+
+    for problems, mode in measured:
+        base = folder_for(problems.source)
+        there = {one.label for one, _ in measured if folder_for(one.source) == base}
+        folder = base / problems.label if len(there) > 1 else base
         folder = folder / mode.replace(" ", "-") if mode else folder
+        named = (problems.label,) if len({one.label for one, _ in measured}) > 1 else ()
         replaced = (folder / "records.jsonl").exists()
         with telling("nothing of it is kept"), open_episodes(target.environment) as episodes:
             results = evaluate_checkpoint(
@@ -91,5 +98,5 @@ def evaluate(
                 episodes=episodes,
                 prompt_tokens=target.prompt_tokens,
             )
-        Console().print(figures_table(results, mode))
+        Console().print(figures_table(results, ", ".join(filter(None, (*named, mode)))))
         print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))

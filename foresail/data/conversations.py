@@ -2,14 +2,16 @@
 
 messages              [{"role": "user", …}, {"role": "assistant", …}, …]
 prompt + completion   texts (one user turn, one assistant turn) or lists of messages
-conversations         [{"from": "human", "value": …}, {"from": "gpt", …}, …], with a column system or without
-instruction + output  one user turn, with what `input` holds after it, and one assistant turn; columns system and
-                      history ([["question", "answer"], …]) stand before them
+                      (answers in a prompt have no loss)
+conversations         [{"from": "human", "value": …}, {"from": "gpt", …}, …]
+instruction + output  one user turn, with what `input` holds after it, and one assistant turn; a column history
+                      ([["question", "answer"], …]) stands before them
 text                  plain text, without turns: a lone assistant message, which the tokenizer encodes
                       without a chat template
 
-An assistant message may call tools (`tool_calls`, ShareGPT's speaker `function_call`), a column `tools` tells which
-there are, and messages may say whether they have a loss (`train`, `weight`).
+A column `system` stands before all of these but plain text, unless there is a system message. An assistant message
+may call tools (`tool_calls`, ShareGPT's speaker `function_call`), a column `tools` tells which there are, and
+messages may say whether they have a loss (`train`, `weight`).
 
 A generator whose problems come with solutions (`word-problems:…`, `programs:…`) gives conversations as well;
 those of `multi-hop:…` have several turns, with search results between them. `arithmetic:…` has two solutions to
@@ -145,7 +147,7 @@ def to_conversation(row: Row) -> tuple[Message, ...]:
         raise ValueError(
             f"{row.place}: the conversation has no assistant message, so there is nothing to learn"
         )
-    return conversation
+    return with_system(row, conversation)
 
 
 def from_messages(row: Row) -> tuple[Message, ...]:
@@ -153,14 +155,19 @@ def from_messages(row: Row) -> tuple[Message, ...]:
 
 
 def from_completion(row: Row) -> tuple[Message, ...]:
-    return (*to_turns(row, "prompt", "user"), *to_turns(row, "completion", "assistant"))
+    """Answers inside the prompt have no loss, as in TRL, unless they say so themselves."""
+    asked = (
+        replace(message, train=False) if message.role == "assistant" and message.train is None else message
+        for message in to_turns(row, "prompt", "user")
+    )
+    return (*asked, *to_turns(row, "completion", "assistant"))
 
 
 def from_sharegpt(row: Row) -> tuple[Message, ...]:
     """[{"from": "human", "value": "2+2?"}, {"from": "gpt", "value": "4"}] -> user and assistant messages."""
     value, place = row.columns["conversations"], f"{row.place}: conversations"
     turns = [to_role(entry, place) for entry in value] if isinstance(value, list) else value
-    return with_system(row, to_messages(turns, place))
+    return to_messages(turns, place)
 
 
 def with_system(row: Row, conversation: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -189,12 +196,12 @@ def from_alpaca(row: Row) -> tuple[Message, ...]:
 
 
 def alpaca_prompt(row: Row) -> tuple[Message, ...]:
-    """With what the columns system and history say before it."""
+    """With what the column history says before it."""
     (asked,) = to_turns(row, "instruction", "user")
     more = row.columns.get("input")
     if more:
         asked = Message(role="user", content=f"{asked.content}\n\n{more}")
-    return with_system(row, (*earlier_turns(row), asked))
+    return (*earlier_turns(row), asked)
 
 
 def earlier_turns(row: Row) -> list[Message]:

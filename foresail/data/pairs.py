@@ -44,20 +44,20 @@ def encode_pairs(source: HeldOutPreferences, tokenizer: Tokenizer) -> EncodedPai
 def encode_pair(pair: PreferencePair, tokenizer: Tokenizer, name: str = "") -> TrainPair:
     return TrainPair(
         name=name,
-        chosen=encode_answer(pair.prompt, pair.chosen, tokenizer, f"{name} chosen".strip()),
-        rejected=encode_answer(pair.prompt, pair.rejected, tokenizer, f"{name} rejected".strip()),
+        chosen=encode_answer(pair, pair.chosen, tokenizer, f"{name} chosen".strip()),
+        rejected=encode_answer(pair, pair.rejected, tokenizer, f"{name} rejected".strip()),
         margin=pair.margin,
     )
 
 
 def encode_answer(
-    prompt: Sequence[Message], answer: Sequence[Message], tokenizer: Tokenizer, name: str
+    pair: PreferencePair, answer: Sequence[Message], tokenizer: Tokenizer, name: str
 ) -> TrainSequence:
-    """The prompt and one answer. The assistant's turns in the prompt have no loss: every turn with a loss ends with
-    its only end-of-turn token, so as many of these are passed as the prompt has such turns.
+    """The prompt and one of the answers. The assistant's turns in the prompt have no loss: every turn with a loss
+    ends with its only end-of-turn token, so as many of these are passed as the prompt has such turns.
     """
-    ids, mask = tokenizer.encode_conversation([*prompt, *answer])
-    earlier = sum(message.role == "assistant" for message in prompt)
+    ids, mask = tokenizer.encode_conversation([*pair.prompt, *answer], tools=pair.tools)
+    earlier = sum(message.role == "assistant" for message in pair.prompt)
     ends = [place for place, learned in enumerate(mask) if learned and ids[place] in tokenizer.eos_ids]
     begin = ends[earlier - 1] + 1 if earlier else 0
     return TrainSequence(name=name, ids=ids, loss_mask=[0] * begin + mask[begin:])

@@ -2,12 +2,14 @@
 
 prompt + chosen + rejected         texts (one user turn, one assistant turn each) or lists of messages; lists of
                                    answers may begin with the prompt's messages once more (UltraFeedback)
+question + chosen + rejected       the same (Orca's pairs)
 conversations + chosen + rejected  LLaMA-Factory: turns {"from": "human", "value": …}, an answer is one such turn
 instruction + chosen + rejected    LLaMA-Factory: one user turn, with what `input` holds after it
 chosen + rejected                  the prompt is what both begin with: equal messages; in texts of the form
                                    "\\n\\nHuman: …\\n\\nAssistant: …" (hh-rlhf) equal turns; in others equal words
 
-By how much the chosen answer is better may stand in `margin`, or be `score_chosen` less `score_rejected`. Rows
+A system message may stand in a column `system`, schemas of tools in `tools`. By how much the chosen answer is
+better may stand in `margin`, or be `score_chosen` less `score_rejected`. Rows
 whose answers are equal, or one of them empty, teach nothing: they are left out and counted.
 """
 
@@ -17,7 +19,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,12 +27,14 @@ from typing import Any
 from foresail.data.conversations import alpaca_prompt, to_role, to_turns, with_system
 from foresail.data.messages import to_messages
 from foresail.data.rows import Row, excerpt, name_columns, read_rows
+from foresail.data.tool_calls import read_tools
 from foresail.records import Message, PreferencePair, Role
 
 Messages = tuple[Message, ...]
 Split = tuple[Messages, Messages, Messages]  # prompt, chosen, rejected
 
 TURN = re.compile(r"\n\n(Human|Assistant):")
+OTHER_PROMPTS = ("input", "query", "problem")  # columns that hold a prompt in many files
 SPEAKERS: dict[str, Role] = {"Human": "user", "Assistant": "assistant"}
 
 
@@ -66,7 +70,7 @@ def why_unusable(pair: PreferencePair) -> str | None:
     answers = (pair.chosen, pair.rejected)
     if not all(answer and answer[-1].role == "assistant" for answer in answers):
         return "without an answer of the assistant"
-    if not all(answer[-1].content.strip() for answer in answers):
+    if not all(answer[-1].content.strip() or answer[-1].extra.get("tool_calls") for answer in answers):
         return "with an empty answer"
     return "with equal answers" if pair.chosen == pair.rejected else None
 
@@ -87,16 +91,23 @@ def to_pair(row: Row) -> PreferencePair:
         )
     if prompt[0].role == "assistant":
         raise ValueError(f"{row.place}: the prompt begins with the assistant; put a user message before it")
-    return PreferencePair(prompt=prompt, chosen=chosen, rejected=rejected, margin=to_margin(row))
+    return PreferencePair(
+        prompt=with_system(row, prompt),
+        chosen=chosen,
+        rejected=rejected,
+        margin=to_margin(row),
+        tools=read_tools(row.columns.get("tools"), f"{row.place}: tools"),
+    )
 
 
 def from_prompt(row: Row) -> Split:
     """With a prompt of its own; the answers may repeat it."""
-    if isinstance(row.columns["prompt"], str) and TURN.match(row.columns["prompt"]):
+    if is_transcript(row.columns["prompt"]):
         prompt = without_opening(parse_turns(row.columns["prompt"]))
+        chosen, rejected = (transcribed_answer(row, column) for column in ("chosen", "rejected"))
     else:
         prompt = to_turns(row, "prompt", "user")
-    chosen, rejected = to_answer(row, "chosen"), to_answer(row, "rejected")
+        chosen, rejected = to_answer(row, "chosen"), to_answer(row, "rejected")
     repeated = [bool(answer) and answer[0].role != "assistant" for answer in (chosen, rejected)]
     if not any(repeated):
         return prompt, chosen, rejected
@@ -112,11 +123,15 @@ def from_prompt(row: Row) -> Split:
     )
 
 
+def from_question(row: Row) -> Split:
+    return from_prompt(replace(row, columns={**row.columns, "prompt": row.columns["question"]}))
+
+
 def from_conversations(row: Row) -> Split:
     """LLaMA-Factory's."""
     value, place = row.columns["conversations"], f"{row.place}: conversations"
     turns = [to_role(entry, place) for entry in value] if isinstance(value, list) else value
-    return with_system(row, to_messages(turns, place)), to_answer(row, "chosen"), to_answer(row, "rejected")
+    return to_messages(turns, place), to_answer(row, "chosen"), to_answer(row, "rejected")
 
 
 def from_instruction(row: Row) -> Split:
@@ -129,8 +144,13 @@ def from_answers(row: Row) -> Split:
     texts = [row.columns["chosen"], row.columns["rejected"]]
     if not all(isinstance(text, str) for text in texts):
         return split_messages(to_answer(row, "chosen"), to_answer(row, "rejected"))
-    if all(TURN.match(text) for text in texts):
+    if all(is_transcript(text) for text in texts):
         return split_messages(*map(parse_turns, texts))
+    if named := [name for name in OTHER_PROMPTS if row.columns.get(name)]:
+        raise ValueError(
+            f"{row.place}: chosen and rejected without a prompt, beside a column {named[0]}; if that is the "
+            "prompt, call it prompt, else remove it: the prompt is then what both answers begin with"
+        )
     return split_texts(*texts)
 
 
@@ -166,6 +186,10 @@ def is_between_words(text: str, place: int) -> bool:
     return place == 0 or place == len(text) or text[place - 1].isspace() or text[place].isspace()
 
 
+def is_transcript(value: Any) -> bool:
+    return isinstance(value, str) and TURN.match(value) is not None
+
+
 def parse_turns(text: str) -> Messages:
     """ "\\n\\nHuman: Hi\\n\\nAssistant: Hello" -> user "Hi", assistant "Hello". Turns of one speaker become one."""
     _, *parts = TURN.split(text)
@@ -181,6 +205,12 @@ def parse_turns(text: str) -> Messages:
 def without_opening(turns: Messages) -> Messages:
     """Less the empty turn at the end of "…\\n\\nAssistant:", which the answer goes on with."""
     return turns[:-1] if turns[-1].role == "assistant" and not turns[-1].content else turns
+
+
+def transcribed_answer(row: Row, column: str) -> Messages:
+    """Which may hold the whole dialogue once more, as the prompt beside it does."""
+    value = row.columns[column]
+    return parse_turns(value) if is_transcript(value) else to_answer(row, column)
 
 
 def to_answer(row: Row, column: str) -> Messages:
@@ -217,6 +247,7 @@ def to_number(row: Row, column: str) -> float:
 # By the columns a row must have, in the order in which they are looked for.
 FORMS: dict[tuple[str, ...], Callable[[Row], Split]] = {
     ("prompt", "chosen", "rejected"): from_prompt,
+    ("question", "chosen", "rejected"): from_question,
     ("conversations", "chosen", "rejected"): from_conversations,
     ("instruction", "chosen", "rejected"): from_instruction,
     ("chosen", "rejected"): from_answers,

@@ -111,8 +111,10 @@ def id_of(row: Row) -> str | None:
 
 def name_columns(columns: Mapping[str, Any], wanted: tuple[str, ...]) -> str:
     """The part of an error message that helps: what is there, and which of it may be meant."""
-    near = {match for name in wanted for match in get_close_matches(name, columns, n=1, cutoff=0.7)}
-    found = f"found columns {', '.join(columns) or '(none)'}"
+    filled = [name for name, value in columns.items() if value is not None or name not in wanted]
+    near = {match for name in wanted for match in get_close_matches(name, filled, n=1, cutoff=0.7)}
+    told = [f"{name} (null)" if value is None else name for name, value in columns.items()]
+    found = f"found columns {', '.join(told) or '(none)'}"
     return found + (f" (did you mean {' or '.join(sorted(near))}?)" if near else "")
 
 

@@ -81,6 +81,11 @@ def best_of_figures(
     """
     found = {}
     most = max((len(problem.samples) for problem in problems), default=0)
+    if not most:
+        raise ValueError(
+            f"none of {sum(problem.unjudged for problem in problems):,} samples could be judged by both the grader "
+            "and the reward model, so there is nothing to rank; look at its weights and the problems' answers"
+        )
     for k in powers_of_two(most):
         rows = [score_problem(problem, k, seed + number) for number, problem in enumerate(problems)
                 if len(problem.samples) >= k]  # fmt: skip

@@ -153,7 +153,8 @@ def choose_solutions(
         counts["unsolved"] += not kept
         rows += [
             {
-                "messages": [vars(message) for message in (*entry.problem.prompt, answer(text))],
+                "messages": [*map(to_asked, entry.problem.prompt), {"role": "assistant", "content": text}],
+                "id": found.id,
                 "problem": found.id,
                 "pass_rate": round(found.pass_rate, 4),
             }
@@ -162,8 +163,10 @@ def choose_solutions(
     return Solutions(rows=rows, counts=dict(counts))
 
 
-def answer(text: str) -> Message:
-    return Message(role="assistant", content=text)
+def to_asked(message: Message) -> dict[str, Any]:
+    """A message of the prompt; answers among them (worked examples, earlier turns) are not to be imitated."""
+    row = {"role": message.role, "content": message.content, **message.extra}
+    return row | {"train": False} if message.role == "assistant" else row
 
 
 def first_of_each(texts: Iterable[str]) -> Iterator[str]:

@@ -91,13 +91,19 @@ class Target:
 
 
 def in_modes(sets: Sequence[parts.Problems], thinking: str | None) -> list[tuple[parts.Problems, str]]:
-    """Each set with thinking "on", "off" or both one after the other, and the mode in words; None: as it says."""
+    """Each set with thinking "on", "off" or both one after the other, and the mode in words; None: as it says.
+
+    Sets that differ by their mode and name alone, as those of a recipe with both modes do, are then one set.
+    """
     if thinking is None:
         return [(problems, "") for problems in sets]
     modes = {"on": (True,), "off": (False,), "both": (True, False)}[thinking]
+    different: dict[str, parts.Problems] = {}
+    for problems in sets:
+        different.setdefault(problems.model_dump_json(exclude={"name", "thinking"}), problems)
     return [
         (problems.model_copy(update={"thinking": mode}), f"thinking {'on' if mode else 'off'}")
-        for problems in sets
+        for problems in different.values()
         for mode in modes
     ]
 

@@ -89,8 +89,11 @@ def read_config(directory: str | Path) -> ModelConfig:
             f"hf download OWNER/NAME --local-dir checkpoints/NAME"
         )
     if not (directory / "config.json").is_file():
+        own = next(directory.glob("checkpoints/*/config.json"), None)
         raise FileNotFoundError(
-            f"{directory} has no config.json; give a Hugging Face model directory "
+            f"{directory} is the folder of a run; give one of its checkpoints, such as {own.parent}"
+            if own
+            else f"{directory} has no config.json; give a Hugging Face model directory "
             "(config.json beside *.safetensors)"
         )
     return read_typed(directory / "config.json", ModelConfig)

@@ -26,7 +26,9 @@ def pairs_of(group: Group, settings: Pairing) -> list[TrainPair]:
 
 
 def places_of(group: Group, settings: Pairing) -> list[tuple[int, int]]:
-    return pair_answers(answers_of(group, settings.missing_eos_penalty), settings.kind, settings.most)
+    """Equal answers are no pair: a reward model's rounding may tell them apart."""
+    found = pair_answers(answers_of(group, settings.missing_eos_penalty), settings.kind, settings.most)
+    return [pair for pair in found if group.samples[pair[0]].ids != group.samples[pair[1]].ids]
 
 
 def answers_of(group: Group, missing_eos_penalty: float) -> list[Answer]:

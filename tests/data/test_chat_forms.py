@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,13 @@ def test_every_form_of_a_conversation_is_read_alike(chat: Chat, as_text: bool) -
     assert read({"messages": [*map(in_parts, chat.messages)], **tools}) == chat
     assert read({"conversations": [*map(sharegpt, chat.messages)], **tools}) == chat
     *prompt, last = map(openai, chat.messages)
-    assert read({"prompt": prompt, "completion": [last], **tools}) == chat
+    split = read({"prompt": prompt, "completion": [last], **tools})
+    assert tuple(replace(message, train=None) for message in split.messages) == chat.messages
+    assert split.tools == chat.tools
+    assert [message.train for message in split.messages[:-1] if message.role == "assistant"] == [
+        False for message in chat.messages[:-1] if message.role == "assistant"
+    ]
+    assert split.messages[-1].train is None
 
 
 def test_alpaca_is_a_conversation_of_two() -> None:

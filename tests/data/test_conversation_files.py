@@ -39,6 +39,19 @@ def test_text_is_a_lone_assistant_message(tmp_path: Path) -> None:
     assert load_row(tmp_path, {"text": "Once."}) == (Message(role="assistant", content="Once."),)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [USER, ASSISTANT]},
+        {"prompt": "2+2?", "completion": "4"},
+        {"prompt": [USER], "completion": "4"},
+    ],
+)
+def test_a_column_system_comes_first_in_every_form(tmp_path: Path, row: Any) -> None:
+    system = Message(role="system", content="Be brief.")
+    assert load_row(tmp_path, {**row, "system": "Be brief."}) == (system, *CHAT)
+
+
 def test_a_public_set_loads_as_it_is() -> None:
     path = SHARED / "kto_en_demo.jsonl.gz"
     if not path.is_file():

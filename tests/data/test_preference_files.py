@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_searches import byte_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_world import make_tokenizer, write_lines
 
 from foresail.data.pairs import encode_pair, encode_pairs, mix_pairs
-from foresail.data.preferences import load_pairs, split_texts, to_pair
+from foresail.data.preferences import load_pairs, split_texts, to_pair, why_unusable
 from foresail.data.reader import Reader
 from foresail.data.rows import Row
 from foresail.recipe.sources import Preferences
@@ -139,7 +140,12 @@ def test_scores_make_a_margin() -> None:
     [
         ({"prompt": "a", "chosen": "b"}, "no preference pair; needs prompt and chosen and rejected"),
         ({"promt": "a", "choosen": "b", "rejected": "c"}, "did you mean"),
+        ({"prompt": "a", "chosen": None, "rejected": "c"}, "found columns prompt, chosen (null), rejected"),
         ({"chosen": "one", "rejected": "two"}, "do not begin alike"),
+        (
+            {"input": "2+2?", "chosen": "It is 4", "rejected": "It is 5"},
+            "beside a column input",
+        ),
         ({"prompt": "a", "chosen": 3, "rejected": "c"}, "chosen: expected a list of messages"),
         ({"prompt": "", "chosen": "b", "rejected": "c"}, "prompt must be text"),
         ({"prompt": "a", "chosen": "b", "rejected": "c", "margin": "much"}, "margin must be a finite number"),
@@ -165,6 +171,33 @@ def test_scores_make_a_margin() -> None:
 def test_a_row_that_is_no_pair_is_named_with_what_it_lacks(columns: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=f"^pairs.jsonl:1: .*{re.escape(told)}"):
         to_pair(row(**columns))
+
+
+def test_the_columns_beside_a_pair_are_not_lost() -> None:
+    tool = {"type": "function", "function": {"name": "add"}}
+    found = to_pair(
+        row(system="Be brief.", question="2+2?", chosen="It is 4", rejected="It is 5", tools=[tool])
+    )
+    assert as_dicts(found.prompt) == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "2+2?"},
+    ]
+    assert [found.chosen[0].content, found.rejected[0].content] == ["It is 4", "It is 5"]
+    assert found.tools == (tool,)
+    tokenizer = byte_tokenizer()
+    encoded = encode_pair(found, tokenizer)
+    assert all("TOOLS" in tokenizer.decode(answer.ids) for answer in (encoded.chosen, encoded.rejected))
+
+
+def test_a_call_of_a_tool_is_no_empty_answer() -> None:
+    call = {"role": "assistant", "content": None, "tool_calls": [{"name": "add", "arguments": {}}]}
+    assert why_unusable(to_pair(row(prompt="2+2?", chosen=[call], rejected="5"))) is None
+
+
+def test_transcripts_may_repeat_the_transcript_of_their_prompt() -> None:
+    prompt = "\n\nHuman: 2+2?\n\nAssistant:"
+    whole = to_pair(row(prompt=prompt, chosen=f"{prompt} 4", rejected=f"{prompt} 5"))
+    assert whole == to_pair(row(prompt=prompt, chosen="4", rejected="5"))
 
 
 def test_pairs_that_teach_nothing_are_left_out_and_counted(tmp_path: Path) -> None:

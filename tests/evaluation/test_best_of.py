@@ -61,6 +61,38 @@ def test_figures_are_over_problems_with_enough_samples():
     assert found["4"]["pass"]["value"] == 1 and found["4"]["lead"]["value"] == pytest.approx(0.75)
 
 
+def test_samples_of_which_none_is_judged_have_no_figures():
+    with pytest.raises(ValueError, match="none of 8 samples could be judged"):
+        best_of_figures([Candidates(problem_id="a", samples=(), unjudged=8)])
+
+
+def test_pairs_that_are_not_scored_are_counted_and_no_number_is_no_score(
+    tiny_checkpoint: Path, tmp_path: Path
+):
+    from foresail.evaluation.pair_run import score_leads
+    from foresail.model.hf import load_model
+    from foresail.recipe.sources import HeldOutPreferences
+    from foresail.tokenizer.tokenizer import Tokenizer
+    from foresail.train.learner import save_weights
+
+    model = load_model(tiny_checkpoint, dtype=torch.float32, device="cpu", scores=True)
+    save_weights(model, Tokenizer.load(tiny_checkpoint), tmp_path / "rm")
+    rows = [
+        {"prompt": "1 +1 *3", "chosen": "\\boxed{4}", "rejected": "\\boxed{5}"},
+        {"prompt": "1 +1 *3", "chosen": "\\boxed{4}", "rejected": "\\boxed{4}"},
+        {"prompt": "1 +1 *3 " * 9, "chosen": "\\boxed{4}", "rejected": "\\boxed{5}"},
+    ]
+    pairs = HeldOutPreferences(source=str(write_lines(tmp_path / "pairs.jsonl", rows)), too_long="drop")
+    found = score_leads(tmp_path / "rm", pairs, device="cpu")
+    assert len(found.leads) == 1
+    assert found.left_out == {"with equal answers": 1, "longer than the model's context of 32": 1}
+    with torch.no_grad():
+        next(model.parameters()).fill_(float("nan"))
+    save_weights(model, Tokenizer.load(tiny_checkpoint), tmp_path / "broken")
+    with pytest.raises(ValueError, match=r"gave nan for .*pairs.jsonl:1 chosen, which is no score"):
+        score_leads(tmp_path / "broken", pairs, device="cpu")
+
+
 def test_the_command_measures_pairs_and_best_of_n(tiny_checkpoint: Path, tmp_path: Path):
     from foresail.commands.eval_reward import eval_reward
     from foresail.model.hf import load_model

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_world import MAX_NEW, PROBLEMS
+from tiny_world import MAX_NEW, PROBLEMS, write_lines
 
-from foresail.data.conversations import load_conversations
+from foresail.data.conversations import load_chats, load_conversations
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem
 from foresail.evaluation.solutions import (
@@ -69,6 +70,20 @@ def test_what_is_kept_and_left_out_adds_up(solutions: list[list[str]], most: int
         assert kept == [*first_of_each(texts)][:most]
         assert len({text.strip() for text in kept}) == len(kept) and all(text.strip() for text in kept)
     assert describe_solutions(choose_solutions([solved(0, ["a"])], 6, most))
+
+
+def test_a_solution_is_read_back_with_its_problem_and_without_a_loss_on_the_prompt(tmp_path: Path) -> None:
+    call = {"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}
+    prompt = (
+        Message(role="user", content="1+1?"),
+        Message(role="assistant", content="", extra={"tool_calls": [call]}),
+        Message(role="tool", content="2", extra={"name": "add"}),
+    )
+    entry = PromptedProblem(problem=Problem(id="sums:7", prompt=prompt, answer="2"), ids=[1])
+    rows = choose_solutions([(entry, solved(7, ["2"])[1])], 6, 1).rows
+    (chat,) = load_chats(write_lines(tmp_path / "solutions.jsonl", rows))
+    assert chat.id == "7" and [message.train for message in chat.messages] == [None, False, None, None]
+    assert [replace(message, train=None) for message in chat.messages[:-1]] == [*prompt]
 
 
 def solved(number: int, texts: list[str]) -> tuple[PromptedProblem, SolvedProblem]:

@@ -10,7 +10,7 @@ import pytest
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
 from foresail.api.generate import generate
-from foresail.evaluation.target import NUM_SAMPLES, find_target
+from foresail.evaluation.target import NUM_SAMPLES, find_target, in_modes
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Model
 from foresail.recipe.sources import HeldOut, ProblemSource
@@ -56,6 +56,19 @@ def test_what_is_asked_counts_more(run: Path) -> None:
     assert target.num_samples(other, 0) == 0
 
 
+def test_a_set_that_stands_there_once_a_mode_is_measured_once_a_mode() -> None:
+    deep, fast = (HeldOut(source=HELD_OUT, name=str(mode), thinking=mode) for mode in (True, False))
+    other = HeldOut(source=HELD_OUT, name="other", limit=3)
+    found = in_modes([deep, fast, other], "both")
+    assert [(problems.limit, mode) for problems, mode in found] == [
+        (None, "thinking on"),
+        (None, "thinking off"),
+        (3, "thinking on"),
+        (3, "thinking off"),
+    ]
+    assert len(in_modes([deep, fast], None)) == 2
+
+
 def test_a_checkpoint_alone(tiny_checkpoint: Path) -> None:
     target = find_target(tiny_checkpoint)
     assert (target.checkpoint, target.recipe, target.reward(HeldOut(source="x"), None)) == (
@@ -72,7 +85,8 @@ def test_a_checkpoint_alone(tiny_checkpoint: Path) -> None:
 def test_eval_and_generate_take_a_run(run: Path, foresail: CommandLine) -> None:
     finished = foresail.run("eval", run, "eval#2.limit=2", "--samples", 1)
     assert "5 problems" in finished.out
-    assert "2 problems" in finished.out
+    assert "2 problems, other" in finished.out
+    assert "(replaced)" not in finished.out, "sets of one source have a folder each"
     said = foresail.run("generate", run, "1 +2")
     assert said.out.strip()
     assert said.out.strip() == generate(run, "1 +2") == generate(str(run), ["1 +2"])[0]

@@ -94,14 +94,32 @@ def test_open_prompts_are_paired_by_the_rank_of_their_rewards(tiny_checkpoint: P
     assert record["pairs/groups_all_wrong"] == record["pairs/groups_failed"] == 0
 
 
-def test_groups_are_counted_by_why_they_give_no_pair() -> None:
-    def group(*statuses: Any) -> Group:
-        sample = Sample(
-            ids=[1, 2], loss_mask=[0, 1], logprobs=[0.0, -1.0], versions=[0, 0], turns=[0, 0], finish="stop"
-        )
+def sampled(token: int) -> Sample:
+    return Sample(
+        ids=[1, token], loss_mask=[0, 1], logprobs=[0.0, -1.0], versions=[0, 0], turns=[0, 0], finish="stop"
+    )
+
+
+def test_equal_answers_whose_scores_differ_by_rounding_are_no_pair() -> None:
+    def group(*tokens: int) -> Group:
+        rewards = tuple(0.5 + 1e-7 * place for place in range(len(tokens)))
         return Group(
             problem=Problem(id="one", prompt=(), answer=""),
-            samples=(sample,) * len(statuses),
+            samples=tuple(map(sampled, tokens)),
+            verdicts=tuple(Verdict(status="scored", score=reward) for reward in rewards),
+            rewards=rewards,
+        )
+
+    assert len(pairs_of(group(7, 8), Pairing())) == 1
+    assert pairs_of(group(7, 7, 7), Pairing()) == []
+    assert describe_pairs([group(7, 7, 7)], Pairing())["pairs/groups_alike"] == 1
+
+
+def test_groups_are_counted_by_why_they_give_no_pair() -> None:
+    def group(*statuses: Any) -> Group:
+        return Group(
+            problem=Problem(id="one", prompt=(), answer=""),
+            samples=tuple(sampled(place) for place in range(len(statuses))),
             verdicts=tuple(Verdict(status=status, score=float(status == "correct")) for status in statuses),
             rewards=tuple(None if status == "crashed" else float(status == "correct") for status in statuses),
         )
