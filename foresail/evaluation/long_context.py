@@ -68,6 +68,23 @@ def long_context_metrics(
     return {name: fmean(scores) for name, scores in found.items()}
 
 
+def check_questions(tokenizer: Tokenizer, settings: LongContext, *, context: int, seed: int) -> None:
+    """Those of the shortest length fit the run's longest context, and this tokenizer can write them."""
+    shortest = min(settings.lengths)
+    if shortest > context:
+        raise ValueError(
+            f"long_context.lengths {list(settings.lengths)} exceed every context of the run, the longest of "
+            f"{context} tokens: nothing would be asked; set shorter ones, or a longer stage"
+        )
+    try:
+        for _ in make_questions(
+            settings.model_copy(update={"lengths": (shortest,)}), tokenizer.encode, tokenizer, seed=seed
+        ):
+            pass
+    except ValueError as error:
+        raise ValueError(f"long_context: {error}") from error
+
+
 def ask(
     model: Decoder,
     tokenizer: Tokenizer,
