@@ -165,11 +165,7 @@ class Stage(CheckedPart):
             weights=(shape.num_parameters + pairs) * value_bytes,
             gradients=gradients,
             optimizer=round(trained * state_bytes(self.optimizer.states, dtype))
-            - (
-                FLOAT32 * min(trained, trained_body(shape, self.mtp_settings))
-                if self.optimizer.name == "muon"
-                else 0
-            ),
+            - (FLOAT32 * min(trained, body) if self.optimizer.name == "muon" else 0),
             activations=activations,
             logits=logits,
             kv_cache=extra.kv_cache,
