@@ -192,7 +192,7 @@ def tokenize_texts(
     """Texts to token shards for `foresail pretrain`; stopped, it goes on where it was."""
     from rich.progress import Progress
 
-    from foresail.data.corpus.documents import TextForm
+    from foresail.data.corpus.documents import TextForm, passed_over
     from foresail.data.corpus.tokenize import tokenize
 
     with telling("the same command goes on with what is left"), Progress(transient=True) as progress:
@@ -209,6 +209,8 @@ def tokenize_texts(
     left = f", {made.empty:,} empty ones left out" if made.empty else ""
     mended = f", half characters mended in {made.mended:,}" if made.mended else ""
     print(f"{out}: {made.tokens:,} tokens in {made.documents:,} documents{left}{mended}")
+    if others := passed_over(sources):
+        print(f"not read, for they are no file of texts: {len(others):,} files, such as {others[0]}")
 
 
 @data_app.command(name="verify")

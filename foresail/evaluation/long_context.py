@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from foresail.data.long_context.filler import Filler
-from foresail.data.long_context.fit import Encode
+from foresail.data.long_context.fit import Encode, TooShort
 from foresail.data.long_context.item import Item, recall
 from foresail.data.long_context.tasks import WITHOUT_DEPTH, make_item, spread_depths
 from foresail.data.long_context.texts import open_filler
@@ -66,6 +66,23 @@ def long_context_metrics(
     for answer in ask(model, tokenizer, settings, seed=seed):
         found.setdefault(f"long_context/{answer.task}/{answer.length}", []).append(answer.score)
     return {name: fmean(scores) for name, scores in found.items()}
+
+
+def check_questions(tokenizer: Tokenizer, settings: LongContext, *, context: int, seed: int) -> None:
+    """Those of the shortest length fit the run's longest context, and this tokenizer can write them."""
+    shortest = min(settings.lengths)
+    if shortest > context:
+        raise ValueError(
+            f"long_context.lengths {list(settings.lengths)} exceed every context of the run, the longest of "
+            f"{context} tokens: nothing would be asked; set shorter ones, or a longer stage"
+        )
+    try:
+        for _ in make_questions(
+            settings.model_copy(update={"lengths": (shortest,)}), tokenizer.encode, tokenizer, seed=seed
+        ):
+            pass
+    except ValueError as error:
+        raise ValueError(f"long_context: {error}") from error
 
 
 def ask(
@@ -134,24 +151,28 @@ def make_questions(
     for task in settings.tasks:
         depths = (0.5,) if task in WITHOUT_DEPTH else spread_depths(settings.depths)
         for length in settings.lengths:
-            room = max_new_tokens or answer_room(task, length, encode, tokenizer, filler)
-            if room >= length:
-                raise ValueError(
-                    f"an answer of {room} tokens leaves no room for a prompt of {task} at length {length}; "
-                    "ask for longer contexts"
-                )
-            for place, depth in enumerate(depths):
-                for number in range(settings.per_cell):
+            try:
+                room = max_new_tokens or answer_room(task, length, encode, tokenizer, filler)
+                if room >= length:
+                    raise ValueError(
+                        f"an answer of {room} tokens leaves no room for a prompt of {task} at length {length}; "
+                        "ask for longer contexts"
+                    )
+                for index in range(len(depths) * settings.per_cell):
                     item = make_item(
                         task,
                         seed=seed,
-                        index=place * settings.per_cell + number,
+                        index=index,
                         length=length - room,
-                        depth=depth,
+                        depth=depths[index // settings.per_cell],
                         encode=encode,
                         filler=filler,
                     )
                     yield Question(item=item, length=length, room=room)
+            except TooShort as error:
+                raise ValueError(
+                    f"length {length}, with room for an answer, is too short: {error}; ask for longer contexts"
+                ) from error
 
 
 def answer_room(task: str, length: int, encode: Encode, tokenizer: Tokenizer, filler: Filler) -> int:

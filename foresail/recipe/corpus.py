@@ -19,6 +19,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 MANIFEST = "manifest.json"
+AGAIN = "remove the folder and make the corpus again"  # over a manifest the same command makes nothing
 ID_BYTES = {"uint16": 2, "uint32": 4}
 END_BYTES = 8
 # What a tokenizer's ids depend on. The rest of its file adds special tokens, cuts or pads, which is not done here.
@@ -77,9 +78,9 @@ def read_manifest(folder: str | Path) -> Manifest:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise CorpusError(f"{file} is damaged ({where} {first['msg']}); make the corpus again") from None
+        raise CorpusError(f"{file} is damaged ({where} {first['msg']}); {AGAIN}") from None
     if mistakes := [*total_mistakes(manifest)]:
-        raise CorpusError(f"{file} is damaged ({mistakes[0]}); make the corpus again")
+        raise CorpusError(f"{file} is damaged ({mistakes[0]}); {AGAIN}")
     return manifest
 
 
@@ -100,9 +101,9 @@ def size_mistakes(folder: str | Path, manifest: Manifest) -> Iterator[str]:
         for suffix, size in sizes.items():
             file = Path(folder) / f"{shard.name}.{suffix}"
             if not file.is_file():
-                yield f"{file} is missing; restore it, or make the corpus again"
+                yield f"{file} is missing; restore it, or {AGAIN}"
             elif (found := file.stat().st_size) != size:
-                yield f"{file} has {found:,} bytes and not {size:,}; restore it, or make the corpus again"
+                yield f"{file} has {found:,} bytes and not {size:,}; restore it, or {AGAIN}"
 
 
 def tokenizer_mistakes(folder: str | Path, manifest: Manifest, tokenizer: str | Path) -> Iterator[str]:

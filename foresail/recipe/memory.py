@@ -112,6 +112,27 @@ def kv_bytes(shape: ModelShape, engine: parts.Engine, max_length: int, value_byt
     return tokens * (shape.kv_values_per_token * (1 if engine.kv_dtype == "fp8" else value_bytes) + routes)
 
 
+def trained_parameters(shape: ModelShape, mtp: parts.Mtp | None) -> int:
+    """Those with gradients and an optimiser's state: `mtp.train` freezes the model, or its MTP layers."""
+    model = shape.without_mtp().num_parameters
+    layers = shape.num_parameters - model
+    match "none" if mtp is None else mtp.train:
+        case "mtp":
+            return layers
+        case "added":
+            return layers - layers // max(1, shape.mtp)
+        case "none":
+            return model
+    return model + layers
+
+
+def trained_body(shape: ModelShape, mtp: parts.Mtp | None) -> int:
+    """Of them those of blocks, which Muon moves."""
+    frozen = mtp is not None and mtp.train in ("mtp", "added")
+    embeddings = 0 if frozen else shape.num_parameters - shape.body_parameters
+    return trained_parameters(shape, mtp) - embeddings
+
+
 def state_bytes(states: States, dtype: Dtype) -> float:
     """What AdamW keeps of one weight: two moments, and what makes a 16-bit weight a float32 master."""
     if states == "8bit":

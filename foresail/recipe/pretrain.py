@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -116,9 +117,16 @@ class Pretrain(Stage):
     def source_mistakes(self) -> Iterator[str]:
         """What is counted under one name is one corpus, with one limit."""
         known: dict[str, Corpus] = {}
-        for place, stage in named("stages", self.stages):
+        split: dict[str, int | None] = {}
+        for number, (place, stage) in enumerate(named("stages", self.stages)):
+            boundary = None if stage.long_share is None else self.long_from(number)
             for corpus in stage.data:
                 first = known.setdefault(corpus.label, corpus)
+                if corpus.epochs is not None and split.setdefault(corpus.label, boundary) != boundary:
+                    yield (
+                        f"{place}: epochs of {corpus.label} count for the whole run, but by long_share its short "
+                        "and long documents are counted anew here; give it another name, with epochs of its own"
+                    )
                 if (first.source, first.epochs) != (corpus.source, corpus.epochs):
                     yield (
                         f"{place}: {corpus.label} has another source or other epochs than in a stage before; they "
@@ -173,8 +181,8 @@ class Pretrain(Stage):
         yield from self.supply_warnings()
 
     def supply_warnings(self) -> Iterator[str]:
-        """Corpora that end before their share of the run is drawn."""
-        needed: dict[str, float] = {}
+        """Corpora that end before their share of the run is drawn; where all of a stage end, the run does."""
+        told: set[str] = set()
         manifests: dict[str, Manifest] = {}
         limits = {corpus.label: corpus for stage in self.stages for corpus in stage.data}
         for label, corpus in limits.items():
@@ -182,23 +190,33 @@ class Pretrain(Stage):
                 manifests[label] = read_manifest(corpus.source)
             except (CorpusError, OSError):
                 return  # it is refused
-        for stage in self.stages:
+        left = {
+            label: math.inf if corpus.epochs is None else float(corpus.epochs * manifests[label].tokens)
+            for label, corpus in limits.items()
+        }
+        for place, stage in named("stages", self.stages):
             weights = {
                 corpus.label: float(manifests[corpus.label].tokens)
                 if corpus.weight is None
                 else corpus.weight
                 for corpus in stage.data
             }
-            for label, weight in weights.items():
-                share = stage.tokens * weight / sum(weights.values())
-                needed[label] = needed.get(label, 0.0) + share
-        for label, tokens in needed.items():
-            epochs, there = limits[label].epochs, manifests[label].tokens
-            if epochs is not None and tokens > epochs * there:
+            if (there := sum(left[label] for label in weights)) < stage.tokens:
                 yield (
-                    f"{label} has {there:,} tokens, {epochs * there:,} in its {epochs} epochs, and the stages ask "
-                    f"for {tokens:,.0f}: when it runs out the others go on; raise its epochs, or lower its weight"
+                    f"{place} asks for {stage.tokens:,} tokens, and its corpora have about {there:,.0f} left in "
+                    "their epochs: the whole run ends there, without the stages behind; raise epochs, or lower "
+                    "its tokens"
                 )
+                return
+            total = sum(weights.values())
+            for label in weights:
+                if label not in told and stage.tokens * weights[label] / total > left[label]:
+                    told.add(label)
+                    yield (
+                        f"{place}: {label} has {left[label]:,.0f} tokens left in its epochs, fewer than its share: "
+                        "when it runs out the others go on; raise its epochs, or lower its weight"
+                    )
+            left = share_out(stage.tokens, weights, left)
 
     def batch_notes(self) -> Iterator[str]:
         for number, stage in enumerate(self.stages):
@@ -211,3 +229,22 @@ class Pretrain(Stage):
 
     def files(self) -> Mapping[str, str]:
         return {}
+
+
+def share_out(tokens: float, weights: Mapping[str, float], left: Mapping[str, float]) -> dict[str, float]:
+    """What is left of each after so many tokens were drawn by weight; where one ends the others go on.
+
+    share_out(10, {"a": 1, "b": 1}, {"a": 3, "b": 20}) -> {"a": 0, "b": 13}
+    """
+    after = dict(left)
+    while live := [label for label in weights if after[label] > 0]:
+        total = sum(weights[label] for label in live)
+        first = min(live, key=lambda label: after[label] / weights[label])  # the next to end
+        drawn = min(tokens, after[first] / weights[first] * total)
+        for label in live:
+            after[label] -= drawn * weights[label] / total
+        if drawn >= tokens:
+            break
+        after[first] = 0.0  # whatever rounding says
+        tokens -= drawn
+    return after

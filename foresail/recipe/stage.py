@@ -27,6 +27,8 @@ from foresail.recipe.memory import (
     logits_bytes,
     state_bytes,
     token_bytes,
+    trained_body,
+    trained_parameters,
 )
 from foresail.recipe.parts import CheckedPart
 from foresail.recipe.placement import Placement, lines_for, place, placement_refusals
@@ -151,7 +153,8 @@ class Stage(CheckedPart):
         dtype, tokens = dtype_of(self.model.dtype, device), self.tokens_at_once
         value_bytes, extra = VALUE_BYTES[dtype], self.extra_memory(shape, dtype)
         pairs = 0 if self.lora is None else count_adapters(shape, self.lora.rank, self.lora.targets)
-        trained = pairs or shape.num_parameters
+        trained = pairs or trained_parameters(shape, self.mtp_settings)
+        body = trained_body(shape, self.mtp_settings)
         gradients = FLOAT32 * max([trained, *(learner.num_parameters for learner in extra.learners)])
         activations = tokens * max(
             token_bytes(learner, value_bytes, device, recompute=self.recompute)
@@ -162,7 +165,7 @@ class Stage(CheckedPart):
             weights=(shape.num_parameters + pairs) * value_bytes,
             gradients=gradients,
             optimizer=round(trained * state_bytes(self.optimizer.states, dtype))
-            - (FLOAT32 * shape.body_parameters if self.optimizer.name == "muon" else 0),
+            - (FLOAT32 * min(trained, body) if self.optimizer.name == "muon" else 0),
             activations=activations,
             logits=logits,
             kv_cache=extra.kv_cache,

@@ -36,7 +36,8 @@ def lock_folder(folder: Path) -> IO[str]:
         owner = file.read().strip() or "another"
         file.close()
         raise FolderInUse(
-            f"{folder} is in use by process {owner}; wait for it, stop it, or choose another run.name"
+            f"{folder} is in use by process {owner}; wait for it, stop it, or choose another "
+            "folder (of a run: run.name)"
         ) from None
     except OSError:  # a file system without locks
         return file

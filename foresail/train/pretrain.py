@@ -18,7 +18,7 @@ from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.draw import CorpusSupply, draw_rows
 from foresail.data.corpus.length_view import Source, split_by_length
 from foresail.data.corpus.windows import Place, Row, Windows
-from foresail.evaluation.long_context import long_context_metrics
+from foresail.evaluation.long_context import check_questions, long_context_metrics
 from foresail.model.determinism import deterministic
 from foresail.model.rotary_base import set_rotary
 from foresail.recipe.corpus import fingerprint
@@ -52,6 +52,7 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
         session.everywhere(open_corpora)
         session.progress = same_corpora(session)
         held_out = plan_held_out(recipe, session.corpora)
+        check_needles(session)
         stages = [stage_supplies(recipe, session.sources, number) for number in range(len(recipe.stages))]
         memory = PeakMemory(session.device)
         for step in session.steps():
@@ -82,11 +83,12 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
             metrics |= describe_pace(session.device, tflop, seconds) | memory.metrics()
             metrics |= describe_rows(rows, stage.length, where, seconds)
             metrics |= describe_corpora(stages[where.stage], progress)
-            if is_measured(recipe, step):
+            last = step if is_last(recipe, stages, progress) else recipe.steps
+            if is_measured(recipe, step, last):
                 session.display.begin("held-out loss")
                 with watch("held_out"):
                     metrics |= session.everywhere(held_out_loss, held_out)
-            if (asked := recipe.long_context) is not None and asked.is_due(step, recipe.steps):
+            if (asked := recipe.long_context) is not None and asked.is_due(step, last):
                 session.display.begin("long contexts")
                 with watch("long_context"):
                     metrics |= long_context_metrics(
@@ -191,16 +193,40 @@ def begin_stage(session: Session[Pretrain], stages: Sequence[Supplies], where: W
     """At a stage's first update: windows that were packed for another length are left."""
     if where.done:
         return
-    recipe, places = session.recipe, read_places(session.progress)
-    session.display.note(f"{recipe.stage_label(where.stage)} begins")
-    left, goes_on = 0, {(supply.name, supply.windows.length) for supply in stages[where.stage]}
-    for supply in stages[where.stage - 1] if where.stage else ():
-        if (supply.name, supply.windows.length) not in goes_on:
-            places[supply.name], tokens = supply.leave_window(places[supply.name])
-            left += tokens
+    session.display.note(f"{session.recipe.stage_label(where.stage)} begins")
+    places, left = enter_stage(stages, where, read_places(session.progress))
     if left:
         session.display.note(f"{left:,} tokens, packed for the stage before, wait for their next epoch")
     session.progress = with_places(session.progress, places)
+
+
+def enter_stage(
+    stages: Sequence[Supplies], where: Where, places: Mapping[str, Place]
+) -> tuple[dict[str, Place], int]:
+    """Where its corpora go on, and the tokens in windows that no longer fit; in a stage's middle all stays."""
+    after, left = dict(places), 0
+    if where.done or not where.stage:
+        return after, left
+    goes_on = {(supply.name, supply.form) for supply in stages[where.stage]}
+    for supply in stages[where.stage - 1]:
+        if (supply.name, supply.form) not in goes_on:
+            after[supply.name], tokens = supply.leave_window(after[supply.name])
+            left += tokens
+    return after, left
+
+
+def is_last(recipe: Pretrain, stages: Sequence[Supplies], progress: Progress) -> bool:
+    """Whether the step that made this progress is the run's last: its tokens, or its corpora's epochs, end."""
+    where = locate(recipe.stages, progress.position)
+    if where.stage == len(stages):
+        return True
+    stage, supplies = recipe.stages[where.stage], stages[where.stage]
+    if any(supply.epochs is None for supply in supplies):
+        return False
+    places, _ = enter_stage(stages, where, read_places(progress))
+    count = rows_per_update(stage, where.done)
+    rows, _ = draw_rows(supplies, places, first=where.done // stage.length, count=count)
+    return len(rows) < count
 
 
 def read_places(progress: Progress) -> dict[str, Place]:
@@ -250,6 +276,13 @@ def describe_corpora(supplies: Supplies, progress: Progress) -> dict[str, float]
     return found
 
 
-def is_measured(recipe: Pretrain, step: int) -> bool:
+def is_measured(recipe: Pretrain, step: int, last: int) -> bool:
     often = recipe.eval_every and step % recipe.eval_every == 0
-    return bool(recipe.held_out) and bool(often or step == recipe.steps)
+    return bool(recipe.held_out) and bool(often or step == last)
+
+
+def check_needles(session: Session[Pretrain]) -> None:
+    """Questions that cannot be asked are told before the first step."""
+    if (asked := session.recipe.long_context) is not None:
+        context = max(session.recipe.max_length, session.policy.model.shape.max_context)
+        check_questions(session.tokenizer, asked, context=context, seed=session.recipe.run.seed)

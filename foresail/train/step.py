@@ -181,8 +181,9 @@ def train_step(
     optimizer, world = learner.optimizer, learner.world.data
     assert optimizer is not None, f"{learner.name} is frozen"
     scale = optimizer.gradients.scale
-    num_tokens = world.sum(sum(batch.targets_M.numel() for batch in batches))
-    num_places = world.sum(sum(map(count_places, batches)))
+    # at least 1: documents of one token each have no loss
+    num_tokens = max(1, world.sum(sum(batch.targets_M.numel() for batch in batches)))
+    num_places = max(1, world.sum(sum(map(count_places, batches))))
     while True:
         sums: Terms = {}
         counts: Mapping[str, Tensor] = NOTHING

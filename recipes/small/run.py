@@ -197,6 +197,9 @@ def main(words: Sequence[str] | None = None, note: Callable[[str], None] = print
     except Interrupted as stopped:
         note(f"stopped during {stopped}; the same command goes on")
         return 1
+    except (ValueError, OSError) as error:
+        note(f"error: {error}")
+        return 1
     note(json.dumps(summary))
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -132,3 +133,29 @@ def test_shares_need_a_length_and_needles_one_rank(world: Path, tmp_path: Path) 
         recipe(world, tmp_path, stages=[stages[0] | {"long_from": 9}])
     with pytest.raises(ValidationError, match="one rank holds"):
         recipe(world, tmp_path, long_context={"lengths": [64]}, cluster={"ranks": 2})
+
+
+def test_epochs_are_not_counted_anew_in_silence(world: Path, tmp_path: Path) -> None:
+    stages = [stage.model_dump() for stage in recipe(world, tmp_path).stages]
+    once = [{"source": str(world / "mixed"), "epochs": 1}]
+    with pytest.raises(ValidationError, match="counted anew here; give it another name"):
+        recipe(world, tmp_path, stages=[stages[0] | {"data": once}, stages[1] | {"data": once}])
+    renamed = [{**once[0], "name": "again"}]
+    recipe(world, tmp_path, stages=[stages[0] | {"data": once}, stages[1] | {"data": renamed}])
+
+
+def test_another_bound_of_long_documents_leaves_the_window(world: Path, tmp_path: Path) -> None:
+    """Rows of the window before are none of the one behind, which has fewer."""
+    stage = recipe(world, tmp_path).stages[1].model_dump() | {"length": 64, "batch_tokens": 256}
+    stages = [stage | {"tokens": 1024, "long_from": 300}, stage | {"tokens": 512, "long_from": 26}]
+    outcome = run_pretrain(recipe(world, tmp_path, stages=stages))
+    assert outcome.finished
+
+
+def test_needles_that_cannot_be_asked_are_told_before_the_first_step(world: Path, tmp_path: Path) -> None:
+    for lengths, told in (([40, 512], "long_context: length 40.* needs at least"), ([4096], "exceed every")):
+        with pytest.raises(ValueError, match=told):
+            run_pretrain(recipe(world, tmp_path, long_context={"lengths": lengths, "every": 100}))
+        metrics = tmp_path / "long" / "metrics.jsonl"
+        assert not metrics.exists() or not metrics.read_text()
+        shutil.rmtree(tmp_path / "long", ignore_errors=True)

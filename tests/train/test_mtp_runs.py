@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_world import rl_recipe, sft_recipe
+from tiny_world import rl_recipe, sft_recipe, tiny_shape
 from torch import Tensor
 from typer.testing import CliRunner
 
 from foresail.cli import app
-from foresail.model.hf import load_model
+from foresail.model.hf import build_model, load_model
+from foresail.recipe.memory import trained_body, trained_parameters
 from foresail.recipe.parts import Checkpoints, Model, Mtp, Optimizer, Run
 from foresail.recipe.sft import Sft
 from foresail.runlog.directory import RunDirectory
 from foresail.train.more_mtp import add, extend
+from foresail.train.mtp import choose_trained
 from foresail.train.rl import run_rl
 from foresail.train.sft import run_sft
 
@@ -153,3 +155,15 @@ def test_stages_that_sample_refuse_them_as_well(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             rl_recipe(tmp_path / "none", tmp_path, mtp={"weight": 0.3}, **changes)
+
+
+@pytest.mark.parametrize("train", ["all", "mtp", "added", "none"])
+def test_memory_counts_what_mtp_train_leaves_to_learn(train: str) -> None:
+    shape = tiny_shape(40).model_copy(update={"mtp": 3})
+    model = build_model(shape, seed=0)
+    settings = Mtp(train=train)
+    choose_trained(model, settings)
+    learns = {name: p.numel() for name, p in model.named_parameters() if p.requires_grad}
+    assert trained_parameters(shape, settings) == sum(learns.values())
+    body = sum(size for name, size in learns.items() if not name.startswith(("embed", "head")))
+    assert trained_body(shape, settings) == body

@@ -21,7 +21,7 @@ from foresail.model.hf import load_model
 from foresail.recipe.cluster import Cluster
 from foresail.recipe.dump import to_toml
 from foresail.recipe.load import build_recipe
-from foresail.recipe.pretrain import Pretrain
+from foresail.recipe.pretrain import Pretrain, share_out
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
 from foresail.train.checkpoint import read_progress
@@ -233,12 +233,41 @@ def test_it_goes_on_from_a_checkpoint_with_a_longer_context(
 
 def test_it_ends_where_all_corpora_have_ended(recipe: Callable[..., Pretrain], world: Path) -> None:
     once = {"data": [{"source": str(world / "digits"), "epochs": 1}], "tokens": 10_000, "length": 32}
-    outcome = run_pretrain(recipe("ended", stages=[{**once, "batch_tokens": 256}]))
+    given = recipe("ended", stages=[{**once, "batch_tokens": 256}], eval_every=0)
+    [told] = given.supply_warnings()
+    assert "the whole run ends there" in told
+    outcome = run_pretrain(given)
+    assert ["val/loss/kept" in line for line in curve(outcome.run)][-2:] == [False, True]
     progress = read_progress(outcome.checkpoint)
     assert outcome.finished and progress.step < recipe("x").steps
     assert (
         progress.tokens["digits"] > 0.7 * json.loads((world / "digits/manifest.json").read_text())["tokens"]
     )
+
+
+def test_rows_without_any_loss_stop_nothing(
+    recipe: Callable[..., Pretrain], world: Path, tmp_path: Path
+) -> None:
+    """Two documents of three tokens make three rows of two; one of these has the last token of each."""
+    source, out = tmp_path / "a.jsonl", tmp_path / "threes"
+    source.write_text('{"text": "a b"}\n' * 2)
+    made = tokenize([str(source)], tokenizer=str(world / "tokenizer"), out=out, workers=1)
+    assert made.tokens == 6
+    stage = {"data": str(out), "tokens": 6, "length": 2, "batch_tokens": 2}
+    given = recipe("no-loss", stages=[stage], held_out=None, eval_every=0)
+    losses = [line["train/loss"] for line in curve(run_pretrain(given).run)]
+    assert [loss == 0 for loss in sorted(losses)] == [True, False, False]
+
+
+def test_where_one_corpus_ends_the_warning_says_so(recipe: Callable[..., Pretrain], world: Path) -> None:
+    data = [{"source": str(world / "letters"), "weight": 1.0}]
+    data += [{"source": str(world / "digits"), "weight": 1.0, "epochs": 1}]
+    there = json.loads((world / "digits/manifest.json").read_text())["tokens"]
+    stage = {"data": data, "tokens": there * 3 // 2, "length": 32, "batch_tokens": 256}
+    assert [*recipe("enough", stages=[stage]).supply_warnings()] == []
+    [told] = recipe("short", stages=[stage, stage]).supply_warnings()
+    assert told.startswith("stages#2: digits has") and "the others go on" in told
+    assert share_out(10, {"a": 1, "b": 1}, {"a": 3, "b": 20}) == {"a": 0, "b": 13}
 
 
 def test_other_corpora_and_tokenizers_are_refused(

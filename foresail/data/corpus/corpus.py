@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from foresail.recipe.corpus import CorpusError, ShardEntry, read_manifest, size_mistakes
+from foresail.recipe.corpus import AGAIN, CorpusError, ShardEntry, read_manifest, size_mistakes
 
 
 class Documents(Protocol):
@@ -53,6 +53,8 @@ class Corpus:
             _, ends = self._open(int(shard))
             place = documents[mine] - self._firsts[shard]
             lengths[mine] = ends[place] - np.where(place > 0, ends[place - 1], 0)
+            if np.any(lengths[mine] <= 0):
+                raise CorpusError(f"{self._path(int(shard))}.ends {ALTERED}")
         return lengths
 
     def read(self, document: int, start: int, stop: int) -> np.ndarray:
@@ -61,10 +63,16 @@ class Corpus:
         place = document - int(self._firsts[shard])
         first = int(ends[place - 1]) if place else 0
         assert first + stop <= ends[place], f"document {document} has fewer than {stop} tokens"
-        return tokens[first + start : first + stop]
+        found = tokens[first + start : first + stop]
+        if len(found) and found.max() >= self.manifest.vocab_size:  # no row of an embedding
+            raise CorpusError(f"{self._path(shard)}.tokens {ALTERED}")
+        return found
 
     def _shards_of(self, documents: np.ndarray) -> np.ndarray:
         return np.searchsorted(self._firsts, documents, side="right") - 1
+
+    def _path(self, number: int) -> Path:
+        return self.folder / self.manifest.shards[number].name
 
     def _open(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         if number not in self._opened:
@@ -76,7 +84,7 @@ class Corpus:
             )
             ends = np.memmap(self.folder / f"{shard.name}.ends", "<i8", mode="r")
             if ends[-1] != len(tokens):
-                raise CorpusError(f"{self.folder / shard.name}.ends {ALTERED}")
+                raise CorpusError(f"{self._path(number)}.ends {ALTERED}")
             self._opened[number] = tokens, ends
         return self._opened[number]
 
@@ -96,11 +104,11 @@ class Corpus:
     def _impossible(self, number: int) -> Iterator[str]:
         """What was so from the beginning: checksums are right, but not what they are of."""
         tokens, ends = self._open(number)
-        name = self.folder / self.manifest.shards[number].name
+        name = self._path(number)
         if np.any(np.diff(ends, prepend=0) <= 0):
-            yield f"{name}.ends has documents without a token; make the corpus again"
+            yield f"{name}.ends has documents without a token; {AGAIN}"
         if int(tokens.max()) >= self.manifest.vocab_size:
-            yield f"{name}.tokens has ids beyond the tokenizer's {self.manifest.vocab_size}; make it again"
+            yield f"{name}.tokens has ids beyond the tokenizer's {self.manifest.vocab_size}; {AGAIN}"
 
 
-ALTERED = "is not what was written; restore it, or make the corpus again"
+ALTERED = f"is not what was written; restore it, or {AGAIN}"

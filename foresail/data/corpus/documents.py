@@ -15,12 +15,14 @@ import hashlib
 import json
 import lzma
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from foresail.data.corpus.zst import open_zst
 from foresail.data.rows import excerpt, explain_missing, name_columns
 from foresail.tokenizer.documents import LONGEST_PART, cut_parts
 
@@ -28,6 +30,7 @@ LINES, TEXTS, PARQUET = (".jsonl", ".ndjson", ".json"), (".txt", ".text", ".md")
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 KEYS = ("text", "content")  # columns that are looked for
 SAMPLE = 2**20  # bytes at both ends by which a file is known again
+DAMAGED = "is damaged or cut short ({}); fetch it again"
 
 
 class Part(NamedTuple):
@@ -72,9 +75,20 @@ def find_files(sources: list[str]) -> list[Path]:
             raise ValueError(f"{source} is none of {known_suffixes()}; convert it to one of these")
         else:
             found.append(source)
-    if doubled := [path for path in found if found.count(path) > 1]:
+    if doubled := [path for path, times in Counter(found).items() if times > 1]:
         raise ValueError(f"{doubled[0]} is named twice; its documents would be learned twice as often")
     return found
+
+
+def passed_over(sources: list[str]) -> list[Path]:
+    """Files below the folders that `find_files` does not read."""
+    folders = [folder for folder in map(Path, sources) if folder.is_dir()]
+    return sorted(
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.is_file() and kind_of(path) is None and not path.name.startswith(".")
+    )
 
 
 def known_suffixes() -> str:
@@ -133,8 +147,12 @@ def read_piece(piece: Piece, form: TextForm) -> Iterator[Part]:
             yield from read_text(path, form.separator)
         else:
             yield from text_parts(read_lines(piece), form.key)
-    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise ValueError(f"{path} is damaged or cut short ({error}); fetch it again") from error
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"{path} {DAMAGED.format(error)}") from error
+    except OSError as error:
+        if error.errno is not None:  # the disk's; those of gzip and bz2 have no number
+            raise
+        raise ValueError(f"{path} {DAMAGED.format(error)}") from error
 
 
 def text_parts(rows: Iterator[tuple[str, Any]], key: str | None) -> Iterator[Part]:
@@ -147,6 +165,8 @@ def text_parts(rows: Iterator[tuple[str, Any]], key: str | None) -> Iterator[Par
 def find_text(row: Any, key: str | None, place: str) -> str:
     if isinstance(row, str) and key is None:
         return row
+    if isinstance(row, list):
+        raise ValueError(f"{place}: found a list, {excerpt(row)}; write one object a line instead (JSONL)")
     if not isinstance(row, dict):
         raise ValueError(f"{place}: expected an object with a text, found {excerpt(row)}; mend this line")
     wanted = KEYS if key is None else (key,)
@@ -248,15 +268,6 @@ def open_bytes(path: Path) -> Any:
         case ".zst":
             return open_zst(path)
     return path.open("rb")
-
-
-def open_zst(path: Path) -> IO[bytes]:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise ImportError(f"{path} needs zstandard: pip install zstandard; or compress it as .gz") from error
-    found: IO[bytes] = zstandard.open(path, "rb")
-    return found
 
 
 def open_parquet(path: Path) -> Any:

@@ -29,6 +29,11 @@ class CorpusSupply:
     def name(self) -> str:
         return self.windows.name
 
+    @property
+    def form(self) -> tuple[int, int]:
+        """Two supplies of one name and form have the same windows: rows as long, of as many documents."""
+        return self.windows.length, self.windows.corpus.num_documents
+
     def has_more(self, place: Place) -> bool:
         return self.epochs is None or place.document < self.epochs * self.windows.corpus.num_documents
 
@@ -47,7 +52,7 @@ class CorpusSupply:
         return documents / count
 
     def leave_window(self, place: Place) -> tuple[Place, int]:
-        """For a stage of another length: after the window that was begun, and the tokens of it that were not taken.
+        """For a stage of another form: after the window that was begun, and the tokens of it that were not taken.
 
         They come in the next epoch again.
         """

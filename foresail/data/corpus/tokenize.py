@@ -19,7 +19,15 @@ from typing import Any
 
 from foresail.data.corpus.documents import Piece, TextForm, cut_pieces, describe_file, find_files
 from foresail.data.corpus.shard_writer import Receipt, receipt_file, shard_name, write_shard
-from foresail.recipe.corpus import MANIFEST, Manifest, ShardEntry, fingerprint, read_manifest
+from foresail.recipe.corpus import (
+    MANIFEST,
+    CorpusError,
+    Manifest,
+    ShardEntry,
+    fingerprint,
+    read_manifest,
+    size_mistakes,
+)
 from foresail.runlog.atomic import clean_leftovers, explained, write_text
 from foresail.runlog.lock import lock_folder
 from foresail.tokenizer.documents import DocumentEncoder
@@ -96,6 +104,8 @@ def made_before(out: Path, request: dict[str, Any]) -> Manifest | None:
                 f"{out} is a corpus already, of other sources, another tokenizer or other options; choose another "
                 "folder, or remove it"
             )
+        if mistake := next(size_mistakes(out, manifest), None):
+            raise CorpusError(mistake)
         remove_receipts(out)
         return manifest
     plan, text = out / PLAN, json.dumps(request, indent=1, ensure_ascii=False) + "\n"

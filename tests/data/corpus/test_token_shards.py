@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import lzma
@@ -9,8 +10,11 @@ import os
 import random
 import shutil
 import signal
+import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -284,3 +288,66 @@ def test_sources_without_any_text_are_an_error(tokenizer: Path, tmp_path: Path) 
             tokenize.tokenize(
                 [source], tokenizer=str(tokenizer), out=tmp_path / "out" / Path(source).stem, workers=1
             )
+
+
+def test_all_frames_of_a_zst_file_are_read_and_one_that_is_cut_short_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """zlib's objects stand for those of `zstandard`, which are used in the same way."""
+    frames = SimpleNamespace(
+        ZstdDecompressor=lambda max_window_size: zlib, ZstdError=zlib.error
+    )  # zlib.decompressobj()
+    monkeypatch.setitem(sys.modules, "zstandard", frames)
+    lines = [json.dumps({"text": str(number)}) + "\n" for number in range(20_000)]
+    packed = b"".join(zlib.compress("".join(lines[start::2]).encode()) for start in (0, 1))
+    file = tmp_path / "a.jsonl.zst"
+    file.write_bytes(packed)
+    found = [part.text for part in documents.read_piece(documents.Piece(file=str(file)), TextForm())]
+    assert found == [str(n) for n in [*range(0, 20_000, 2), *range(1, 20_000, 2)]]
+    for broken in (packed[:-3], b"junk", packed + b"junk"):
+        file.write_bytes(broken)
+        with pytest.raises(ValueError, match=r"a.jsonl.zst is damaged or cut short"):
+            _ = [*documents.read_piece(documents.Piece(file=str(file)), TextForm())]
+
+
+def test_a_file_that_cannot_be_unpacked_is_named(tmp_path: Path) -> None:
+    whole = bz2.compress(b'{"text": "a"}\n' * 99)
+    for name, content in (
+        ("a.jsonl.bz2", b"junk"),
+        ("b.jsonl.bz2", whole[:-9]),
+        ("c.jsonl.gz", b"junk"),
+        ("d.jsonl.xz", b"junk"),
+    ):
+        file = tmp_path / name
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name} is damaged or cut short"):
+            _ = [*documents.read_piece(documents.Piece(file=str(file)), TextForm())]
+
+
+def test_what_a_folder_holds_besides_texts_is_told(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.csv", "c.JSONL", ".hidden"):
+        (tmp_path / name).write_text("x")
+    assert [path.name for path in documents.find_files([str(tmp_path)])] == ["a.jsonl"]
+    assert [path.name for path in documents.passed_over([str(tmp_path)])] == ["b.csv", "c.JSONL"]
+
+
+def test_ids_and_lengths_that_cannot_be_are_told_as_they_are_read(corpus: Path, tmp_path: Path) -> None:
+    ids, ends = (shutil.copytree(corpus, tmp_path / name) for name in ("ids", "ends"))
+    changed = np.memmap(ids / "shard-00000.tokens", "<u2", mode="r+")
+    changed[2] = 60_000
+    changed.flush()
+    with pytest.raises(CorpusError, match=r"shard-00000.tokens is not what was written"):
+        Corpus(ids).read(0, 0, 3)
+    changed = np.memmap(ends / "shard-00000.ends", "<i8", mode="r+")
+    changed[0] = 10**6
+    changed.flush()
+    with pytest.raises(CorpusError, match=r"shard-00000.ends is not what was written"):
+        Corpus(ends).lengths(np.arange(3))
+
+
+def test_a_corpus_that_lost_a_shard_is_not_called_made(tokenizer: Path, tmp_path: Path) -> None:
+    source, out = write_jsonl(tmp_path / "a.jsonl", ["a text"]), tmp_path / "out"
+    tokenize.tokenize([source], tokenizer=str(tokenizer), out=out, workers=1)
+    (out / "shard-00000.tokens").unlink()
+    with pytest.raises(CorpusError, match=r"is missing; restore it, or remove the folder and make"):
+        tokenize.tokenize([source], tokenizer=str(tokenizer), out=out, workers=1)

@@ -1,0 +1,61 @@
+"""A .zst file as the bytes it was made of, all of its frames: `pzstd` and `cat a.zst b.zst` make several.
+
+    open_zst(Path("web.jsonl.zst")).readline() -> b'{"text": …'
+
+The reader that comes with `zstandard` has no lines, ends with the first frame, and takes a file that was cut short
+for a whole one.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+AT_ONCE = 2**14  # compressed bytes: what they come to stays in memory
+MOST_WINDOW = 2**31  # bytes, as `zstd --long=31` writes
+
+
+def open_zst(path: Path) -> IO[bytes]:
+    return io.BufferedReader(Unpacked(path))
+
+
+class Unpacked(io.RawIOBase):
+    def __init__(self, path: Path) -> None:
+        self._content = unpack(path)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            found = next(self._content, None)
+            if found is None:
+                return 0
+            self._rest = found
+        size = min(len(room), len(self._rest))
+        room[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
+def unpack(path: Path) -> Iterator[bytes]:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ImportError(f"{path} needs zstandard: pip install zstandard; or compress it as .gz") from error
+    frame = None
+    with path.open("rb") as file:
+        while packed := file.read(AT_ONCE):
+            while packed:
+                if frame is None:
+                    frame = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW).decompressobj()
+                try:
+                    yield frame.decompress(packed)
+                except zstandard.ZstdError as error:
+                    raise EOFError(str(error)) from error
+                packed = frame.unused_data
+                frame = None if frame.eof else frame
+    if frame is not None:
+        raise EOFError("its last frame has no end")
