@@ -37,7 +37,7 @@ class Corpus(Part):
         None, description="what its counts are called; default: the folder's name"
     )
     weight: float | None = Field(
-        None, gt=0, description="share of the tokens, beside the other weights; default: by its tokens"
+        None, gt=0, description="share of the rows, beside the other weights; default: by its tokens"
     )
     epochs: int | None = Field(
         None, gt=0, description="at most so many passes over it in the whole run; then the others go on"
