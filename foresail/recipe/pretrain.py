@@ -209,12 +209,13 @@ class Pretrain(Stage):
                 )
                 return
             total = sum(weights.values())
-            for label in weights:
-                if label not in told and stage.tokens * weights[label] / total > left[label]:
+            for label, weight in weights.items():
+                share = stage.tokens * weight / total
+                if label not in told and share > left[label]:
                     told.add(label)
                     yield (
-                        f"{place}: {label} has {left[label]:,.0f} tokens left in its epochs, fewer than its share: "
-                        "when it runs out the others go on; raise its epochs, or lower its weight"
+                        f"{place}: {label} has {left[label]:,.0f} tokens left in its epochs, and its share is "
+                        f"{share:,.0f}: when it runs out the others go on; raise its epochs, or lower its weight"
                     )
             left = share_out(stage.tokens, weights, left)
 

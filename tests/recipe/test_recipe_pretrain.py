@@ -141,6 +141,6 @@ def test_corpora_that_run_out_are_told_before(tmp_path: Path) -> None:
         )
     )
     [warning] = given.warnings()
-    assert warning.startswith("code has 200 tokens, 200 in its 1 epochs, and the stages ask for 250")
+    assert warning.startswith("stages: code has 200 tokens left in its epochs, and its share is 250")
     refused = [*given.refusals(None)]
     assert len(refused) == 4 and all("shard-00000." in line and "is missing" in line for line in refused)
