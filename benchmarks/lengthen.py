@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from foresail.data.corpus.join import join_texts
+from foresail.data.corpus.join import join_short_and_long, join_texts
 from foresail.data.corpus.tokenize import tokenize
 from foresail.data.long_context.document_file import write_documents
 from foresail.data.long_context.documents import DocumentMaker, DocumentPlan
@@ -174,7 +174,11 @@ def make_data(out: Path, size: Size, texts: Path | None, workers: int) -> None:
     files = {"texts": out / "texts.jsonl", "held-out": out / "held-out.jsonl"}
     longest = size.length * FACTOR
     learned, kept = split(read_all(texts))
-    documents = join_to_lengths(learned, size.length, longest)
+    documents = list(
+        join_short_and_long(
+            learned, short=(100, 2 * size.length), long=(4 * size.length, 4 * longest), seed=0
+        )
+    )
     write_lines(files["texts"], documents)
     write_lines(files["held-out"], join_texts(kept, characters=(100, size.length), seed=0))  # none is cut
     train_tokenizer(documents, size.vocab_size).save(out / "tokenizer")
@@ -194,19 +198,6 @@ def make_data(out: Path, size: Size, texts: Path | None, workers: int) -> None:
         )
     for name, file in files.items():
         tokenize([str(file)], tokenizer=str(out / "tokenizer"), out=out / "corpora" / name, workers=workers)
-
-
-def join_to_lengths(texts: list[str], length: int, longest: int) -> list[str]:
-    """Half of the texts in documents of at most `length` tokens, half in longer ones: the second run takes 40 %
-    of its tokens from short ones, which must not be a few that it learns by heart.
-    """
-    short, long = (
-        [text for number, text in enumerate(texts) if number // 1000 % 2 == which] for which in (0, 1)
-    )  # of every language
-    return [
-        *join_texts(short, characters=(100, 2 * length), seed=0),
-        *join_texts(long, characters=(4 * length, 4 * longest), seed=0),
-    ]
 
 
 def read_all(texts: Path | None) -> Iterator[str]:

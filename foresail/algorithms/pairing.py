@@ -19,10 +19,11 @@ PairingKind = Literal["auto", "rank", "rule"]
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One answer to a prompt; `right` is None where nobody says what is right."""
+    """One answer to a prompt; `right` is None where nobody says what is right, `tokens` where none are compared."""
 
     reward: float
     right: bool | None = None
+    tokens: Sequence[int] | None = None
 
 
 Pair = tuple[int, int]  # places of the chosen and of the rejected answer
@@ -32,11 +33,17 @@ def pair_answers(answers: Sequence[Answer], kind: PairingKind, most: int) -> lis
     """At most so many pairs of one prompt's answers; each answer is in one of them at the most.
 
     "auto": by rule where answers are right or wrong, by rank where they only have rewards. Nothing can be said of
-    answers that are all right, all wrong, or all worth the same.
+    answers that are all right, all wrong, or all worth the same, nor of two that are the same, token by token: a
+    reward model's rounding may tell them apart.
     """
     judged = any(answer.right is not None for answer in answers)
     by_rule = kind == "rule" or (kind == "auto" and judged)
-    return (pair_by_rule if by_rule else pair_by_rank)(answers)[:most]
+    pairs = (pair_by_rule if by_rule else pair_by_rank)(answers)
+    return [pair for pair in pairs if not are_same(*(answers[place] for place in pair))][:most]
+
+
+def are_same(one: Answer, other: Answer) -> bool:
+    return one.tokens is not None and one.tokens == other.tokens
 
 
 def pair_by_rank(answers: Sequence[Answer]) -> list[Pair]:

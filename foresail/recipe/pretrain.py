@@ -49,7 +49,7 @@ class Pretrain(Stage):
     long_context: LongContext | None = Field(
         None, description="needles in haystacks, asked while it trains; none: nothing is asked"
     )
-    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end only")
+    eval_every: int = Field(0, ge=0, description="steps between evaluations; 0: at the end of stages only")
     micro_batch_tokens: parts.MicroBatchTokens = 16_384
     recompute: parts.Recompute = False
     optimizer: parts.Optimizer = parts.Optimizer(lr=3e-4, weight_decay=0.1)

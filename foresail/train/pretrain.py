@@ -84,7 +84,7 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
             metrics |= describe_rows(rows, stage.length, where, seconds)
             metrics |= describe_corpora(stages[where.stage], progress)
             last = step if is_last(recipe, stages, progress) else recipe.steps
-            if is_measured(recipe, step, last):
+            if is_measured(recipe, progress, last):
                 session.display.begin("held-out loss")
                 with watch("held_out"):
                     metrics |= session.everywhere(held_out_loss, held_out)
@@ -276,9 +276,10 @@ def describe_corpora(supplies: Supplies, progress: Progress) -> dict[str, float]
     return found
 
 
-def is_measured(recipe: Pretrain, step: int, last: int) -> bool:
-    often = recipe.eval_every and step % recipe.eval_every == 0
-    return bool(recipe.held_out) and bool(often or step == last)
+def is_measured(recipe: Pretrain, progress: Progress, last: int) -> bool:
+    often = recipe.eval_every and progress.step % recipe.eval_every == 0
+    ends_stage = not locate(recipe.stages, progress.position).done
+    return bool(recipe.held_out) and bool(often or ends_stage or progress.step == last)
 
 
 def check_needles(session: Session[Pretrain]) -> None:

@@ -26,9 +26,7 @@ def pairs_of(group: Group, settings: Pairing) -> list[TrainPair]:
 
 
 def places_of(group: Group, settings: Pairing) -> list[tuple[int, int]]:
-    """Equal answers are no pair: a reward model's rounding may tell them apart."""
-    found = pair_answers(answers_of(group, settings.missing_eos_penalty), settings.kind, settings.most)
-    return [pair for pair in found if group.samples[pair[0]].ids != group.samples[pair[1]].ids]
+    return pair_answers(answers_of(group, settings.missing_eos_penalty), settings.kind, settings.most)
 
 
 def answers_of(group: Group, missing_eos_penalty: float) -> list[Answer]:
@@ -37,6 +35,7 @@ def answers_of(group: Group, missing_eos_penalty: float) -> list[Answer]:
         Answer(
             reward=(reward or 0.0) - (missing_eos_penalty if sample.finish == "length" else 0.0),
             right=None if verdict.status == "scored" else verdict.status == "correct",
+            tokens=sample.ids,
         )
         for sample, verdict, reward in zip(group.samples, group.verdicts, group.rewards, strict=True)
     ]

@@ -2,8 +2,9 @@
 
     python recipes/small/prepare.py --data ../shared/data --out runs/small/texts
 
-Sentences of data/text become documents of 100 to 16,000 characters, neighbours joined; rows of data/math and
-data/code become a problem and its solution each. Without --data sentences are made, enough to see that all runs.
+Sentences of data/text become documents, neighbours joined: half of the sentences in documents of 100 to 1,000
+characters, half in such of 2,000 to 16,000. Rows of data/math and data/code become a problem and its solution each.
+Without --data sentences are made, enough to see that all runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from foresail.data.arithmetic import direct, make_problems, worked
-from foresail.data.corpus.join import join_texts
+from foresail.data.corpus.join import join_short_and_long
 from foresail.data.long_context.filler import made_filler
 from foresail.data.long_context.texts import read_texts
 from foresail.runlog.atomic import write_text
@@ -61,13 +62,18 @@ def write_all(data: Path | None, out: Path, problems: int) -> None:
 def corpora(data: Path | None) -> dict[str, Iterable[str]]:
     if data is None:
         sentences = islice(made_filler(Random(0)), 3000)
-        made = list(join_texts(sentences, characters=(100, 16_000), seed=0))
+        made = list(join(list(sentences)))
         return {"web": made, "math": made[::2], "code": made[1::2]}
     return {
-        "web": join_texts(read_texts(data / "text/train"), characters=(100, 16_000), seed=0),
+        "web": join([*read_texts(data / "text/train")]),
         "math": solved(data / "math", PROBLEMS["math"]),
         "code": solved(data / "code", PROBLEMS["code"]),
     }
+
+
+def join(sentences: list[str]) -> Iterator[str]:
+    """In documents shorter than a row of the first stages, and in such that only the last stage sees whole."""
+    return join_short_and_long(sentences, short=(100, 1000), long=(2000, 16_000), seed=0)
 
 
 def solved(folder: Path, files: dict[str, tuple[str, str]]) -> Iterator[str]:
@@ -78,9 +84,11 @@ def solved(folder: Path, files: dict[str, tuple[str, str]]) -> Iterator[str]:
 
 
 def split(documents: Iterable[str]) -> tuple[list[str], list[str]]:
+    """To learn from, and to keep; in random order, so that the first ones are of all kinds."""
     every = list(documents)
-    kept = set(Random(0).sample(range(len(every)), max(1, len(every) // HELD_OUT)))
-    return [t for n, t in enumerate(every) if n not in kept], [every[n] for n in sorted(kept)]
+    Random(0).shuffle(every)
+    held_out = max(1, len(every) // HELD_OUT)
+    return every[held_out:], every[:held_out]
 
 
 def imitated(count: int) -> Iterator[dict[str, str]]:

@@ -53,3 +53,13 @@ def test_ties_go_to_the_first_and_more_pairs_go_inwards() -> None:
     assert pair_answers(answers(0.1, 0.1, 0.9, 0.9), "rank", 1) == [(2, 1)]
     assert pair_answers(answers(0.2, 0.7, 0.9, 0.1, right="++--"), "auto", 4) == [(1, 2), (0, 3)]
     assert pair_answers(answers(0.2, 0.7, right="+-"), "rank", 1) == []
+
+
+def test_answers_that_are_the_same_are_passed_over() -> None:
+    """By tokens, whatever a reward model's rounding made of them; the next pair takes their place."""
+    found = [
+        Answer(reward=reward, tokens=tokens)
+        for reward, tokens in ((0.9, [1, 2]), (0.8, [3]), (0.4, [4]), (0.1, [1, 2]))
+    ]
+    assert pair_answers(found, "rank", 1) == [(1, 2)]
+    assert pair_answers([found[0], found[3]], "rank", 1) == []
