@@ -69,6 +69,12 @@ def test_a_sound_model_passes(subject: SimpleNamespace, dtype: torch.dtype, samp
     assert found["selftest/logprob_diff"] < largest and found["selftest/micro_batch_diff"] < largest
 
 
+def test_a_frozen_model_beside_layers_that_learn_passes_and_stays_frozen(subject: SimpleNamespace) -> None:
+    subject.model.requires_grad_(False)
+    assert check(subject)["selftest/micro_batch_diff"] < 1e-5
+    assert not any(weight.requires_grad for weight in subject.model.parameters())
+
+
 def test_it_changes_neither_weights_nor_gradients_and_leaves_no_files(subject: SimpleNamespace) -> None:
     before = copy.deepcopy(subject.model.state_dict())
     check(subject)
