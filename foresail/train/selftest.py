@@ -22,7 +22,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.model.lora import LowRankLinear
 from foresail.model.readouts import logits_at
-from foresail.model.shards import local
+from foresail.model.shards import corrections_of, local
 from foresail.records import PackedBatch, RunStopped, TrainSequence
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec, requests, to_sample
@@ -186,15 +186,16 @@ def gradient(model: Decoder, batches: list[PackedBatch]) -> Tensor:
 @contextmanager
 def learning(block: nn.Module) -> Iterator[list[nn.Parameter]]:
     """The weights of a block that learn; where all are frozen, as with mtp.train = "mtp", they do so meanwhile."""
-    weights = [*block.parameters()]
-    if any(weight.requires_grad for weight in weights):
-        yield [weight for weight in weights if weight.requires_grad]
-        return
-    block.requires_grad_(True)
+    learns = [weight for weight in block.parameters() if weight.requires_grad]
+    # corrections of routers have no gradient
+    frozen = [] if learns else [w for w in block.parameters() if w not in corrections_of(block)]
     try:
-        yield weights
+        for weight in frozen:
+            weight.requires_grad_(True)
+        yield learns or frozen
     finally:
-        block.requires_grad_(False)
+        for weight in frozen:
+            weight.requires_grad_(False)
 
 
 def packed(model: Decoder, sequences: list[TrainSequence], max_tokens: int) -> list[PackedBatch]:
