@@ -61,7 +61,11 @@ def look_at_budget(recipe: RolloutStage, reader: Reader) -> Iterator[Finding]:
     budget, end = recipe.sampling.thinking_budget, recipe.sampling.thinking_end
     if budget is None or reader.tokenizer.chat is None:
         return
-    closing = reader.tokenizer.encode_closing(budget, end)
+    try:
+        closing = reader.tokenizer.encode_closing(budget, end)
+    except ValueError as error:
+        yield refusal(f"sampling.thinking_end: {error}; or set it to what the tokenizer knows")
+        return
     room = recipe.sampling.max_new_tokens - budget - len(closing)
     if room <= 0:
         yield refusal(

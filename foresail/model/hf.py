@@ -263,8 +263,10 @@ def save_tensors(
         files = [f"model-{i:05}-of-{len(shards):05}.safetensors" for i in range(1, len(shards) + 1)]
     tensors: dict[str, Tensor] = {}
     for number, (file, parts) in enumerate(zip(files, shards, strict=True), start=1):
+        writer = (number - 1) % world.size
         for part in parts:
-            if (rows := whole_rows(model, part, to=(number - 1) % world.size)) is not None:
+            rows = whole_rows(model, part, to=writer)
+            if rows is not None and writer == world.rank:  # routers' corrections come to all
                 saved = part.to_hf(rows).to("cpu", dtype_of(part, dtype), copy=True).contiguous()
                 tensors[part.hf_name], mine = saved, directory / file
         if tensors and (number % world.size == 0 or number == len(files)):  # every rank writes its file now

@@ -97,7 +97,9 @@ def put_rows(weight: Tensor, start: int, rows: Tensor) -> None:
 
 @torch.no_grad()
 def gather_whole(weight: Any, *, to: int) -> Tensor | None:
-    """Every rank calls it, and one gets the weight; in one process it is the weight itself."""
+    """Every rank calls it, and one gets the weight. What is not sharded all have: in one process every weight, on
+    ranks the routers' corrections.
+    """
     if not is_sharded(weight):
         return everywhere_whole(weight)
     mesh, mine = weight.device_mesh, local(weight)

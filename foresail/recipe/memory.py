@@ -128,7 +128,7 @@ def trained_parameters(shape: ModelShape, mtp: parts.Mtp | None) -> int:
 
 def trained_body(shape: ModelShape, mtp: parts.Mtp | None) -> int:
     """Of them those of blocks, which Muon moves."""
-    frozen = mtp is not None and mtp.train in ("mtp", "added")
+    frozen = mtp is not None and mtp.freezes_model
     embeddings = 0 if frozen else shape.num_parameters - shape.body_parameters
     return trained_parameters(shape, mtp) - embeddings
 

@@ -126,6 +126,10 @@ class Mtp(Part):
         False, description="their loss teaches the MTP layers alone: not the model, embedding and head"
     )
 
+    @property
+    def freezes_model(self) -> bool:
+        return self.train in ("mtp", "added")
+
     def weight_at(self, progress: float) -> float:
         """Mtp(weight=0.3, final_weight=0.1).weight_at(0.5) -> 0.1."""
         later = self.final_weight is not None and progress >= self.change_at

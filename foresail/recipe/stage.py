@@ -30,6 +30,7 @@ from foresail.recipe.memory import (
     trained_body,
     trained_parameters,
 )
+from foresail.recipe.mtp import mtp_mistakes, mtp_refusals
 from foresail.recipe.parts import CheckedPart
 from foresail.recipe.placement import Placement, lines_for, place, placement_refusals
 from foresail.recipe.projections import count_adapters
@@ -120,7 +121,9 @@ class Stage(CheckedPart):
         yield from optimizer_mistakes(self.model, self.optimizer, "optimizer", self.lora)
         yield from router_mistakes(self.router, self.lora)
         yield from self.checkpoint_mistakes()
-        yield from mtp_mistakes(self)
+        yield from mtp_mistakes(
+            self.mtp_settings, self.model, self.lora, self.router, context=self.cluster.context
+        )
 
     def larger_batches(self) -> str:
         """What to do where the longest sample does not "fit a micro-batch of …"."""
@@ -214,6 +217,7 @@ class Stage(CheckedPart):
     def shape_refusals(self, shape: ModelShape) -> Iterator[str]:
         """What cannot be done with a model of this shape."""
         yield from router_refusals(self.router, shape)
+        yield from mtp_refusals(self.mtp_settings, shape)
         if shape.scores and not self.scores:
             yield (
                 f"model.path {self.model.path} is a reward model: it gives scores and no words; name a language "
@@ -261,20 +265,6 @@ def model_mistakes(model: parts.Model) -> Iterator[str]:
             check_family(model.shape)
         except ValueError as error:
             yield f"model.shape: {error}"
-
-
-def mtp_mistakes(stage: Stage) -> Iterator[str]:
-    settings, shape = stage.mtp_settings, stage.model.shape
-    if stage.model.mtp_layers is not None and stage.model.path is None:
-        yield "model.mtp_layers is for a checkpoint; fresh weights have model.shape.mtp layers"
-    if settings is None:
-        return
-    if shape is not None and not shape.mtp:
-        yield "[mtp] trains MTP layers, and the model has none; set model.shape.mtp = 1, or remove [mtp]"
-    if stage.lora is not None:
-        yield "[mtp] does not go with [lora], which has no pairs for MTP layers; remove one of them"
-    if stage.cluster.context > 1:
-        yield "[mtp] needs whole sequences on every rank; set cluster.context = 1, or remove [mtp]"
 
 
 def optimizer_mistakes(

@@ -25,7 +25,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
 from foresail.model.hf import Arrange, load_model, save_model
 from foresail.model.lora import add_pairs
-from foresail.model.shards import local, shard
+from foresail.model.shards import corrections_of, local, shard
 from foresail.recipe import parts
 from foresail.recipe.hf_config import SpecialIds
 from foresail.recipe.stage import Stage
@@ -166,14 +166,23 @@ def save_policy(
     if adapters is not None:
         adapters.save(checkpoint / TRAINER)
     elif dtype not in (None, model.dtype, torch.float32):
-        exact = {name: local(weight).to("cpu", copy=True) for name, weight in model.named_parameters()}
-        write_state(checkpoint / TRAINER, WEIGHTS, exact, world)
+        save_exact_weights(model, checkpoint, world)
+
+
+def save_exact_weights(model: Decoder, checkpoint: Path, world: World) -> None:
+    exact = {name: local(weight).to("cpu", copy=True) for name, weight in model.named_parameters()}
+    write_state(checkpoint / TRAINER, WEIGHTS, exact, world)
 
 
 @torch.no_grad()
 def load_exact_weights(model: Decoder, checkpoint: Path) -> None:
     pieces, weights = read_pieces(checkpoint, TRAINER, WEIGHTS), dict(model.named_parameters())
-    sizes = {name: sum(piece.numel() for piece in pieces[name]) for name in pieces}
+    corrections = corrections_of(model)  # every rank has written them whole
+
+    def pieces_of(name: str) -> list[Tensor]:
+        return pieces[name][:1] if weights.get(name) in corrections else pieces[name]
+
+    sizes = {name: sum(piece.numel() for piece in pieces_of(name)) for name in pieces}
     if sizes != {name: weight.numel() for name, weight in weights.items()}:
         raise ValueError(
             f"{checkpoint / TRAINER / WEIGHTS}.safetensors holds the weights of another model; restore the "
@@ -182,7 +191,7 @@ def load_exact_weights(model: Decoder, checkpoint: Path) -> None:
     shards = shards_of(model)
     for name, weight in weights.items():
         mine = local(weight)
-        mine.copy_(share_of(pieces[name], shards[name].offset, mine))
+        mine.copy_(share_of(pieces_of(name), shards[name].offset, mine))
 
 
 def save_weights(

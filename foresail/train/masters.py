@@ -22,6 +22,7 @@ from foresail.model.shards import first_row
 from foresail.train.state_files import share_of
 from foresail.world import ONE_PROCESS, World
 
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
 HALF = {torch.bfloat16: 2**15, torch.float16: 2**12}  # way to a neighbour, in bits of a float32
 
 
@@ -84,6 +85,16 @@ def master_of(weight: Tensor, seed: int, name: str, shard: Shard | None, world: 
     if weight.dtype == torch.float32:
         return weight
     return join(weight.detach(), random_low_bits(weight.detach(), seed, name, shard, world))
+
+
+def moments_of(adam: torch.optim.AdamW, master: Tensor) -> dict[str, Tensor]:
+    """What AdamW keeps of a weight. Where others have moved and this one has had no gradient yet, as MTP layers
+    whose loss weighs 0 at first, that is what it will begin with: zeros.
+    """
+    if not adam.state or master in adam.state:
+        return dict(adam.state.get(master, {}))
+    step, mean, square = torch.zeros((), device=master.device), *(torch.zeros_like(master) for _ in range(2))
+    return dict(zip(MOMENTS, (step, mean, square), strict=True))
 
 
 def share_pieces(

@@ -23,6 +23,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.mtp import MtpHeads
 from foresail.model.readouts import likelihood_at, logits_at
 from foresail.recipe import parts
+from foresail.recipe.mtp import mtp_refusals
 from foresail.records import PackedBatch
 
 LOOKED_AT = 256  # tokens of a micro-batch whose likeliest prediction is found
@@ -47,19 +48,13 @@ def mtp_at(settings: parts.Mtp | None, progress: float) -> MtpLoss | None:
 
 def choose_trained(model: Decoder, settings: parts.Mtp | None) -> None:
     """Freeze what the recipe does not train; before the optimiser is made."""
-    train = "none" if settings is None else settings.train
-    if train != "none" and not model.shape.mtp:
-        raise ValueError("[mtp] trains MTP layers, and the model has none; add some with foresail mtp add")
-    if train == "added" and model.shape.mtp < 2:
-        raise ValueError(
-            'mtp.train = "added" trains the MTP layers behind the first, and the model has one; see foresail mtp '
-            "extend"
-        )
-    if train in ("mtp", "added"):
+    for refusal in mtp_refusals(settings, model.shape):
+        raise ValueError(refusal)
+    if settings is not None and settings.freezes_model:
         model.requires_grad_(False)
-        trained: nn.ModuleList = model.mtp if train == "mtp" else model.mtp[1:]
+        trained: nn.ModuleList = model.mtp if settings.train == "mtp" else model.mtp[1:]
         trained.requires_grad_(True)
-    elif train == "none":
+    elif settings is None or settings.train == "none":
         model.mtp.requires_grad_(False)
 
 

@@ -25,11 +25,18 @@ from foresail.model.hf_names import weight_parts
 from foresail.model.shards import is_sharded, local
 from foresail.recipe.parts import Optimizer
 from foresail.train.gradients import GradientSums
-from foresail.train.masters import WHOLE, Shard, check_sizes, master_of, share_pieces
+from foresail.train.masters import (
+    MOMENTS,
+    WHOLE,
+    Shard,
+    check_sizes,
+    master_of,
+    moments_of,
+    share_pieces,
+)
 from foresail.train.orthogonal import orthogonalize
 from foresail.world import ONE_PROCESS, World
 
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
 SCALE = "loss scale"  # of a float16 model
 LIKE_ADAM = 0.2  # root mean square of AdamW's usual update
 EMBEDDINGS = ("embed.weight", "head.weight")
@@ -148,7 +155,8 @@ class Muon:
         tensors = {f"momentum:{name}": momentum for name, momentum in self.momenta.items()}
         for name, weight in zip(self.names, self.weights, strict=True):
             master = self.masters[name]
-            tensors |= {f"{key}:{name}": value for key, value in self.adam.state.get(master, {}).items()}
+            moments = {} if name in self.rows else moments_of(self.adam, master)
+            tensors |= {f"{key}:{name}": value for key, value in moments.items()}
             if weight is not master:
                 tensors[f"master:{name}"] = master
         return tensors if self.gradients.scale is None else tensors | {SCALE: self.gradients.scale.state()}

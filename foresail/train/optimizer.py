@@ -11,11 +11,19 @@ from foresail.model.shards import local
 from foresail.recipe.parts import Optimizer
 from foresail.train.compact_adamw import CompactAdamW
 from foresail.train.gradients import GradientSums
-from foresail.train.masters import WHOLE, Shard, check_sizes, master_of, shards_of, share_pieces
+from foresail.train.masters import (
+    MOMENTS,
+    WHOLE,
+    Shard,
+    check_sizes,
+    master_of,
+    moments_of,
+    shards_of,
+    share_pieces,
+)
 from foresail.train.muon import Muon
 from foresail.world import ONE_PROCESS, World
 
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW keeps of every weight
 SCALE = "loss scale"  # of a float16 model
 
 
@@ -77,7 +85,7 @@ class MasterAdamW:
         """Everything needed to go on exactly: moments, counters, and masters that differ from the weights."""
         tensors: dict[str, Tensor] = {}
         for name, weight, master in zip(self.names, self.weights, self.masters, strict=True):
-            tensors |= {f"{key}:{name}": value for key, value in self.adam.state.get(master, {}).items()}
+            tensors |= {f"{key}:{name}": value for key, value in moments_of(self.adam, master).items()}
             if weight is not master:
                 tensors[f"master:{name}"] = master
         return tensors if self.gradients.scale is None else tensors | {SCALE: self.gradients.scale.state()}

@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from foresail.data.packing import pack
 from foresail.data.prompts import PromptedProblem
@@ -22,7 +22,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.model.lora import LowRankLinear
 from foresail.model.readouts import logits_at
-from foresail.model.shards import local
+from foresail.model.shards import corrections_of, local
 from foresail.records import PackedBatch, RunStopped, TrainSequence
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec, requests, to_sample
@@ -174,13 +174,28 @@ def check_micro_batches(model: Decoder, sequences: list[TrainSequence]) -> float
 
 def gradient(model: Decoder, batches: list[PackedBatch]) -> Tensor:
     """Of the summed loss by the first block, in float32: what goes wrong in a later one comes through there."""
-    parameters = [weight for weight in model.blocks[0].parameters() if weight.requires_grad]
-    total = [torch.zeros_like(parameter, dtype=torch.float32) for parameter in parameters]
-    for batch in batches:
-        logprobs_M, _ = token_logprobs(model, batch)
-        shares = torch.autograd.grad(-(batch.weights_M * logprobs_M).sum(), parameters)
-        total = [sum_ + share.float() for sum_, share in zip(total, shares, strict=True)]
+    with learning(model.blocks[0]) as parameters:
+        total = [torch.zeros_like(parameter, dtype=torch.float32) for parameter in parameters]
+        for batch in batches:
+            logprobs_M, _ = token_logprobs(model, batch)
+            shares = torch.autograd.grad(-(batch.weights_M * logprobs_M).sum(), parameters)
+            total = [sum_ + share.float() for sum_, share in zip(total, shares, strict=True)]
     return torch.cat([gradient.flatten() for gradient in total])
+
+
+@contextmanager
+def learning(block: nn.Module) -> Iterator[list[nn.Parameter]]:
+    """The weights of a block that learn; where all are frozen, as with mtp.train = "mtp", they do so meanwhile."""
+    learns = [weight for weight in block.parameters() if weight.requires_grad]
+    # corrections of routers have no gradient
+    frozen = [] if learns else [w for w in block.parameters() if w not in corrections_of(block)]
+    try:
+        for weight in frozen:
+            weight.requires_grad_(True)
+        yield learns or frozen
+    finally:
+        for weight in frozen:
+            weight.requires_grad_(False)
 
 
 def packed(model: Decoder, sequences: list[TrainSequence], max_tokens: int) -> list[PackedBatch]:

@@ -234,6 +234,11 @@ BROKEN = {
         make=write([*CHATS, {"prompt": "7", "completion": "ß"}]),
         said="conversation 3 of data.jsonl: the tokenizer has no token for 'ß'",
     ),
+    "an end of thinking without tokens": Broken(
+        make=write(GOOD),
+        overrides=["sampling.thinking_budget=3"],
+        said="sampling.thinking_end: the tokenizer has no token for",
+    ),
     "problems where conversations should be": Broken(
         recipe=SFT, make=write(GOOD), said="data.jsonl:1: no conversation; needs messages, prompt and completion"
     ),

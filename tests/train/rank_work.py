@@ -30,7 +30,7 @@ from foresail.recipe.parts import Optimizer
 from foresail.records import TrainSequence
 from foresail.train.dealing import pack_share
 from foresail.train.expert_load import ExpertLoad
-from foresail.train.learner import Learner, arrangement
+from foresail.train.learner import TRAINER, Learner, arrangement, load_exact_weights, save_exact_weights
 from foresail.train.optimizer import build_optimizer
 from foresail.train.ranks import ProcessWorld, joined
 from foresail.train.step import run_packed, token_loss, train_step
@@ -57,6 +57,7 @@ def work(rank: int, size: int, folder: Path) -> None:
                 members(grouped)
         rows(world)
         saved(world, folder / "saved")
+        saved(world, folder / "saved with experts", experts=True)
         found["states"] = states(world, folder / "states")
         if rank == 0:
             torch.save(found, folder / "found.pt")
@@ -176,14 +177,21 @@ def shard_alone(module: torch.nn.Module, world: World) -> None:
     shard_module(module, world.mesh)
 
 
-def saved(world: World, folder: Path) -> None:
-    """A model that ranks have saved together is read by them, each its rows."""
-    model = make_model(world)
+def saved(world: World, folder: Path, *, experts: bool = False) -> None:
+    """A model that ranks have saved together is read by them, each its rows; so are the weights for going on."""
+    model = make_model(world, experts=experts)
     save_model(model, folder, world=world)
+    (folder / TRAINER).mkdir(exist_ok=True)
+    save_exact_weights(model, folder, world)
     world.gather(None)
     again = load_model(folder, dtype=torch.float32, device=CPU, arrange=arrangement(None, world))
-    for ours, theirs in zip(model.parameters(), again.parameters(), strict=True):
-        assert torch.equal(local(ours), local(theirs))
+    for forget in (False, True):
+        if forget:
+            for weight in again.parameters():
+                torch.nn.init.zeros_(local(weight))
+            load_exact_weights(again, folder)
+        for ours, theirs in zip(model.parameters(), again.parameters(), strict=True):
+            assert torch.equal(local(ours), local(theirs))
 
 
 STATES = (

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from small_training import small_model, snapshot
+from small_training import SHAPE, small_model, snapshot
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
 from foresail.recipe.parts import Optimizer
-from foresail.train.optimizer import MasterAdamW
+from foresail.train.optimizer import MasterAdamW, build_optimizer
 
 SETTINGS = Optimizer(lr=1e-2, beta1=0.8, beta2=0.95, eps=1e-7, weight_decay=0.1, clip_norm=0.5)
 RATES = [1e-2, 2e-2, 5e-3, 1e-2, 1e-3]
@@ -109,6 +109,24 @@ def test_state_put_into_a_fresh_optimizer_goes_on_bit_for_bit(dtype: torch.dtype
     found, expected = snapshot(fresh, resumed), snapshot(model, optimizer)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("name", ["adamw", "muon"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_weight_that_had_no_gradient_yet_goes_on_as_well(dtype: torch.dtype, name: str) -> None:
+    """MTP layers whose loss weighs 0 until later in the run."""
+    shape, settings = SHAPE.model_copy(update={"mtp": 1}), SETTINGS.model_copy(update={"name": name})
+    model, other = small_model(dtype=dtype, shape=shape), small_model(dtype=dtype, shape=shape)
+    optimizer, resumed = build_optimizer(model, settings), build_optimizer(other, settings)
+    main = [weight for name, weight in model.named_parameters() if not name.startswith("mtp.")]
+    torch.autograd.backward(main, [torch.ones_like(weight) for weight in main])
+    optimizer.update(1e-2)
+    resumed.load_state({name: tensor.clone() for name, tensor in optimizer.state().items()})
+    other.load_state_dict(model.state_dict())
+    for its, one in ((model, optimizer), (other, resumed)):
+        torch.autograd.backward(list(its.parameters()), list(random_gradients(its, 0)))
+        one.update(1e-2)
+    assert all(map(torch.equal, model.parameters(), other.parameters()))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

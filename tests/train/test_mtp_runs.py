@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from foresail.cli import app
 from foresail.model.hf import build_model, load_model
 from foresail.recipe.memory import trained_body, trained_parameters
 from foresail.recipe.parts import Checkpoints, Model, Mtp, Optimizer, Run
+from foresail.recipe.preflight import preflight
 from foresail.recipe.sft import Sft
 from foresail.runlog.directory import RunDirectory
 from foresail.train.more_mtp import add, extend
@@ -135,6 +137,12 @@ def test_what_cannot_be_grown_is_refused(
         ({"lora": {}}, r"\[mtp\] does not go with \[lora\]"),
         ({"cluster": {"ranks": 2, "context": 2}}, r"\[mtp\] needs whole sequences"),
         ({}, "the model has none; set model.shape.mtp = 1"),
+        ({"mtp": {"train": "mtp", "weight": 0.0}}, r"mtp.weight = 0 leaves nothing to learn, .* above 0"),
+        ({"mtp": {"train": "added", "final_weight": 0.0}}, "mtp.final_weight = 0 leaves nothing to learn"),
+        (
+            {"mtp": {"train": "mtp"}, "router": {}},
+            r"with mtp.train = \"mtp\" they are frozen; remove \[router\]",
+        ),
     ],
 )
 def test_recipes_that_cannot_train_mtp_layers_are_refused(
@@ -146,6 +154,25 @@ def test_recipes_that_cannot_train_mtp_layers_are_refused(
         recipe["model"]["mtp_layers"] = changes.pop("model.mtp_layers")
     with pytest.raises(ValueError, match=message):
         Sft(**recipe | changes)
+
+
+@pytest.mark.parametrize(
+    ("mtp", "message"),
+    [
+        ({"train": "added"}, "trains the MTP layers behind the first, and the model has one"),
+        ({"train": "none"}, None),
+        (
+            {"train": "none", "layers": 0},
+            r"\[mtp\] trains MTP layers, and the model has none; .* model.mtp_layers",
+        ),
+    ],
+)
+def test_layers_that_a_checkpoint_lacks_are_found_before_the_run(
+    mtp: dict, message: str | None, one_layer: tuple[Path, Path], tmp_path: Path
+) -> None:
+    model = Model(path=str(one_layer[0]), dtype="float32", mtp_layers=mtp.pop("layers", None))
+    told = preflight(rl_recipe(one_layer[0], tmp_path, model=model, mtp=Mtp(**mtp))).refusals
+    assert not told if message is None else len(told) == 1 and re.search(message, told[0])
 
 
 def test_stages_that_sample_refuse_them_as_well(tmp_path: Path) -> None:

@@ -84,12 +84,14 @@ def test_totals_are_over_all_ranks(ranks: tuple[int, Path], found: dict[str, dic
     assert totals["gathered"] == [*range(size)]
 
 
-def test_a_model_saved_by_ranks_is_read_by_one_process(ranks: tuple[int, Path]) -> None:
-    size, folder = ranks
-    model = load_model(folder / "saved", dtype=torch.float32, device=CPU)
-    for ours, theirs in zip(model.parameters(), make_model(ONE_PROCESS).parameters(), strict=True):
+@pytest.mark.parametrize("experts", [False, True])
+def test_a_model_saved_by_ranks_is_read_by_one_process(ranks: tuple[int, Path], experts: bool) -> None:
+    size, folder = ranks[0], ranks[1] / ("saved with experts" if experts else "saved")
+    model = load_model(folder, dtype=torch.float32, device=CPU)
+    whole_model = make_model(ONE_PROCESS, experts=experts)
+    for ours, theirs in zip(model.parameters(), whole_model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    files = [*(folder / "saved").glob("*.safetensors")]
+    files = [*folder.glob("*.safetensors")]
     assert len(files) >= size, "every rank writes"
     largest = max(file.stat().st_size for file in files)
     whole = sum(file.stat().st_size for file in files)

@@ -20,6 +20,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
 from foresail.model.shared_prompts import SharedPromptAttention
 from foresail.recipe.parts import Problems, Rollout, Sampling
+from foresail.recipe.shape import Experts
 from foresail.rollout.build import gather
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
@@ -67,6 +68,19 @@ def test_a_sound_model_passes(subject: SimpleNamespace, dtype: torch.dtype, samp
     assert found["selftest/saved_logits_diff"] == 0
     largest = 1e-5 if dtype == torch.float32 else 5e-2
     assert found["selftest/logprob_diff"] < largest and found["selftest/micro_batch_diff"] < largest
+
+
+@pytest.mark.parametrize("experts", [False, True])
+def test_a_frozen_model_beside_layers_that_learn_passes_and_stays_frozen(
+    subject: SimpleNamespace, experts: bool
+) -> None:
+    if experts:
+        mixture = Experts(routed=4, active=2, inner_size=16, shared=1, correction=True)
+        shape = subject.model.shape.model_copy(update={"family": "ernie4_5_moe", "experts": mixture})
+        subject.model = build_model(shape, seed=0)
+    subject.model.requires_grad_(False)
+    assert check(subject)["selftest/micro_batch_diff"] < 1e-5
+    assert not any(weight.requires_grad for weight in subject.model.parameters())
 
 
 def test_it_changes_neither_weights_nor_gradients_and_leaves_no_files(subject: SimpleNamespace) -> None:
