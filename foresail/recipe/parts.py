@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from foresail.recipe.inputs import default_name
 from foresail.recipe.shape import ModelShape
+from foresail.recipe.today import Today
 from foresail.recipe.values import (
     Mix,
     Name,
@@ -20,6 +22,7 @@ from foresail.recipe.values import (
     ThinkingEnd,
     TooLong,
     Window,
+    read_options,
 )
 
 
@@ -93,6 +96,10 @@ class Model(Part):
     mtp_layers: int | None = Field(
         None, ge=0, description="load so many of the checkpoint's MTP layers; none: all that it has"
     )
+
+    def told(self, day: str = "") -> dict[str, Any]:
+        """What the chat template is told besides the conversation; `day`, like 2026-11-18, is its today."""
+        return {"strftime_now": Today(day or date.today().isoformat()), **read_options(self.template_options)}
 
     def without_mtp(self) -> Model:
         """For a reference or a critic, which draft nothing."""
