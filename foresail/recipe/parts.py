@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.inputs import default_name
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.today import Today
@@ -79,7 +80,10 @@ class Run(Part):
 class Model(Part):
     """The starting point: a checkpoint, or a shape for fresh weights."""
 
-    path: str | None = Field(None, description="Hugging Face directory to start from")
+    path: CheckpointPath | None = Field(
+        None,
+        description="Hugging Face directory to start from, or a run's folder: its best or newest checkpoint",
+    )
     shape: ModelShape | None = Field(None, description="train from fresh weights of this shape")
     tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
     chat_template: str | None = Field(
@@ -358,7 +362,7 @@ class Critic(Part):
     kind: Literal["model", "head"] = Field(
         "model", description="model: one of its own; head: one layer on the policy's, which it does not train"
     )
-    path: str | None = Field(
+    path: CheckpointPath | None = Field(
         None, description="checkpoint the critic's own model starts from; default: the policy's"
     )
     gamma: float = Field(1.0, gt=0, le=1, description="what a reward is worth one token earlier")
@@ -382,7 +386,7 @@ class Loss(Part):
     )
     kl: Literal["k1", "k3"] = Field("k3", description="estimator, when kl_weight > 0")
     kl_weight: float = Field(0.0, ge=0, description="pull towards the reference model; off by default")
-    reference: str | None = Field(
+    reference: CheckpointPath | None = Field(
         None, description="checkpoint that the KL term pulls towards; default: the starting model"
     )
     old_logprobs: Literal["engine", "trainer"] = Field(
