@@ -23,7 +23,6 @@ from foresail.data.reader import Reader
 from foresail.recipe.inputs import check_tokenizer
 from foresail.recipe.preflight import Preflight
 from foresail.recipe.stage import Stage
-from foresail.recipe.values import read_options
 from foresail.tokenizer.tokenizer import Tokenizer
 
 # What a stage reads besides its model.
@@ -87,8 +86,7 @@ def open_tokenizer(recipe: Stage) -> tuple[Tokenizer | None, list[Finding]]:
     ):
         return None, []
     try:
-        options = read_options(model.template_options)
-        tokenizer = Tokenizer.load(place, template=model.chat_template, options=options)
+        tokenizer = Tokenizer.load(place, template=model.chat_template, options=model.told())
     except (OSError, ValueError) as error:
         return None, [refusal(str(error))]
     return tokenizer, [note(f"tokenizer of {place}: {tokenizer.vocab_size:,} tokens")]

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.parts import Part
 
 
@@ -26,7 +27,9 @@ class Pairing(Part):
 class OnlineReference(Part):
     """The model that pairs are compared with."""
 
-    path: str | None = Field(None, description="its checkpoint; default: the model that the run starts from")
+    path: CheckpointPath | None = Field(
+        None, description="its checkpoint; default: the model that the run starts from"
+    )
     renew_every: int = Field(
         0, ge=0, description="steps after which the policy as it is then becomes the reference; 0: never"
     )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.inputs import default_name
 from foresail.recipe.shape import ModelShape
+from foresail.recipe.today import Today
 from foresail.recipe.values import (
     Mix,
     Name,
@@ -20,6 +23,7 @@ from foresail.recipe.values import (
     ThinkingEnd,
     TooLong,
     Window,
+    read_options,
 )
 
 
@@ -76,7 +80,10 @@ class Run(Part):
 class Model(Part):
     """The starting point: a checkpoint, or a shape for fresh weights."""
 
-    path: str | None = Field(None, description="Hugging Face directory to start from")
+    path: CheckpointPath | None = Field(
+        None,
+        description="Hugging Face directory to start from, or a run's folder: its best or newest checkpoint",
+    )
     shape: ModelShape | None = Field(None, description="train from fresh weights of this shape")
     tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
     chat_template: str | None = Field(
@@ -93,6 +100,10 @@ class Model(Part):
     mtp_layers: int | None = Field(
         None, ge=0, description="load so many of the checkpoint's MTP layers; none: all that it has"
     )
+
+    def told(self, day: str = "") -> dict[str, Any]:
+        """What the chat template is told besides the conversation; `day`, like 2026-11-18, is its today."""
+        return {"strftime_now": Today(day or date.today().isoformat()), **read_options(self.template_options)}
 
     def without_mtp(self) -> Model:
         """For a reference or a critic, which draft nothing."""
@@ -355,7 +366,7 @@ class Critic(Part):
     kind: Literal["model", "head"] = Field(
         "model", description="model: one of its own; head: one layer on the policy's, which it does not train"
     )
-    path: str | None = Field(
+    path: CheckpointPath | None = Field(
         None, description="checkpoint the critic's own model starts from; default: the policy's"
     )
     gamma: float = Field(1.0, gt=0, le=1, description="what a reward is worth one token earlier")
@@ -379,7 +390,7 @@ class Loss(Part):
     )
     kl: Literal["k1", "k3"] = Field("k3", description="estimator, when kl_weight > 0")
     kl_weight: float = Field(0.0, ge=0, description="pull towards the reference model; off by default")
-    reference: str | None = Field(
+    reference: CheckpointPath | None = Field(
         None, description="checkpoint that the KL term pulls towards; default: the starting model"
     )
     old_logprobs: Literal["engine", "trainer"] = Field(

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.parts import Part
 
 PairLoss = Literal["sigmoid", "sigmoid_norm", "ipo", "hinge", "robust", "simpo"]
@@ -57,7 +58,9 @@ class PreferenceLoss(Part):
 class Reference(Part):
     """The model that preference losses compare with."""
 
-    path: str | None = Field(None, description="its checkpoint; default: the model that the run starts from")
+    path: CheckpointPath | None = Field(
+        None, description="its checkpoint; default: the model that the run starts from"
+    )
     kept: bool = Field(
         True,
         description="compute its log-probabilities once, before the first step, and keep them in the run's "

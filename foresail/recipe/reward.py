@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PlainValidator, model_validator
 from pydantic_core import PydanticCustomError
 
+from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.parts import Part
 from foresail.recipe.reward_function import Function, name_of, split_name
 
@@ -50,8 +51,8 @@ class Code(Part):
 class LearnedReward(Part):
     """The reward model, where a grader is `model`."""
 
-    path: str = Field(
-        description="folder of a reward model: a checkpoint of stage reward-model, or transformers'"
+    path: CheckpointPath = Field(
+        description="folder of a reward model: a checkpoint or run of stage reward-model, or transformers'"
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="of its weights; auto: bfloat16 on CUDA, else float32"

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from foresail.recipe.checkpoint_path import CheckpointPath
 from foresail.recipe.critic import second_model_refusals
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.memory import VALUE_BYTES, Dtype
@@ -19,7 +20,7 @@ DivergenceKind = Literal["reverse", "forward", "js", "sampled"]
 class Teacher(Part):
     """A model with the same tokenizer, which scores what the student samples."""
 
-    path: str = Field(
+    path: CheckpointPath = Field(
         description="Hugging Face directory of the teacher; its tokenizer must be the student's"
     )
     divergence: DivergenceKind = Field(

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from foresail.model.hf import load_model
+from foresail.recipe.checkpoint_path import checkpoint_of
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.load import RecipeError, load_recipe
 from foresail.recipe.rl import Rl
@@ -22,7 +23,6 @@ from foresail.runlog.atomic import replacing_directory
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.key_metrics import held_out, held_out_label
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.checkpoint import BEST, latest_checkpoint
 from foresail.train.learner import save_weights
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
@@ -50,12 +50,9 @@ def find_checkpoint(source: Path) -> Path:
     if (source / "config.json").is_file():
         return source.resolve() if source.is_symlink() else source
     run = RunDirectory.open(source)
-    best = run.checkpoints_path / BEST
-    if best.is_dir():
-        return run.checkpoints_path / best.resolve().name
-    if (newest := latest_checkpoint(run)) is None:
+    if (found := Path(checkpoint_of(str(run.path)))) == run.path:
         raise ValueError(f"{source} has no checkpoint yet; train at least one step")
-    return newest
+    return found
 
 
 def model_card(checkpoint: Path, name: str, dtype: str) -> str:

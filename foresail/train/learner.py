@@ -29,7 +29,6 @@ from foresail.model.shards import corrections_of, local, shard
 from foresail.recipe import parts
 from foresail.recipe.hf_config import SpecialIds
 from foresail.recipe.stage import Stage
-from foresail.recipe.values import read_options
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.expert_load import ExpertLoad, open_load
 from foresail.train.masters import shards_of
@@ -89,9 +88,9 @@ class Learner(Generic[Model]):
 
 
 def open_policy(
-    recipe: Stage, checkpoint: Path | None, device: torch.device, world: World = ONE_PROCESS
+    recipe: Stage, checkpoint: Path | None, device: torch.device, world: World = ONE_PROCESS, day: str = ""
 ) -> tuple[Learner[Decoder], Tokenizer]:
-    """As the checkpoint has it, or where the recipe starts.
+    """As the checkpoint has it, or where the recipe starts; to chat templates it is the `day` the run began on.
 
     Low-rank pairs go beside the weights that the run began with: a checkpoint's have them merged, and are rounded.
     """
@@ -99,8 +98,7 @@ def open_policy(
     if checkpoint and recipe.lora is None:
         dtype = choose_dtype(recipe.model.dtype, device)
         model = load_model(checkpoint, dtype=dtype, device=device, arrange=arrange, scores=recipe.scores)
-        options = read_options(recipe.model.template_options)
-        tokenizer = Tokenizer.load(checkpoint, options=options)  # it has the recipe's template
+        tokenizer = Tokenizer.load(checkpoint, options=recipe.model.told(day))  # it has the recipe's template
         if state_paths(checkpoint / TRAINER, WEIGHTS):
             load_exact_weights(model, checkpoint)
     else:
@@ -111,6 +109,7 @@ def open_policy(
             max_length=recipe.max_length,
             arrange=arrange,
             scores=recipe.scores,
+            day=day,
         )
     adapters = None
     if recipe.lora is not None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -62,7 +63,7 @@ class Session(Trainer[Recipe]):
             start = latest_checkpoint(self.run)  # None: the run is fresh
             if start is not None:
                 check_whole(self.run, start)
-            progress = read_progress(start) if start else Progress()
+            progress = read_progress(start) if start else Progress(day=date.today().isoformat())
             super().__init__(
                 recipe,
                 world,
@@ -94,6 +95,7 @@ class Session(Trainer[Recipe]):
                 Opening(
                     recipe=self.recipe.for_followers(),
                     start=self.start,
+                    progress=self.progress,
                     mark=mark,
                     deterministic=self.recipe.run.deterministic,
                     batch_invariant=is_batch_invariant(),

@@ -8,7 +8,6 @@ from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
 from foresail.model.hf import Arrange, build_model, check_vocabulary, load_model
 from foresail.recipe import parts
-from foresail.recipe.values import read_options
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
@@ -20,14 +19,14 @@ def load_model_and_tokenizer(
     max_length: int,
     arrange: Arrange | None = None,
     scores: bool = False,
+    day: str = "",
 ) -> tuple[Decoder, Tokenizer]:
     """The checkpoint at `path`, or fresh weights of `shape`, with a tokenizer that fits; as a reward model where it
     `scores`.
     """
     tokenizer_path = settings.tokenizer or settings.path
     assert tokenizer_path is not None, "the recipe's check asks for a path or a tokenizer"
-    options = read_options(settings.template_options)
-    tokenizer = Tokenizer.load(tokenizer_path, template=settings.chat_template, options=options)
+    tokenizer = Tokenizer.load(tokenizer_path, template=settings.chat_template, options=settings.told(day))
     model = open_model(
         settings, seed=seed, device=device, max_length=max_length, arrange=arrange, scores=scores
     )

@@ -51,6 +51,7 @@ class Opening(Generic[Recipe]):
 
     recipe: Recipe
     start: Path | None
+    progress: Progress
     mark: Mark  # in the run's folder, which all ranks must see
     deterministic: bool
     batch_invariant: bool
@@ -91,7 +92,9 @@ class Trainer(Generic[Recipe]):
 
     def open_models(self) -> None:
         """The learner that every stage has, from the checkpoint or as the recipe says."""
-        self.policy, self.tokenizer = open_policy(self.recipe, self.start, self.device, self.world)
+        self.policy, self.tokenizer = open_policy(
+            self.recipe, self.start, self.device, self.world, self.progress.day
+        )
         self.learners: dict[str, Learner[Any]] = {self.policy.name: self.policy}
         choose_threads(
             self.policy.model.shape.num_parameters, self.world.size, beside=self.recipe.engines_beside
@@ -119,7 +122,7 @@ class Trainer(Generic[Recipe]):
 def obey(world: World, device: torch.device, opening: Opening[Stage]) -> None:
     """A follower's life: open the models, then do what rank 0 does, until there is no more to do."""
     trainer = Trainer(
-        opening.recipe, world, device, start=opening.start, progress=Progress(), display=Silent()
+        opening.recipe, world, device, start=opening.start, progress=opening.progress, display=Silent()
     )
     trainer.open_models()
     order: Order | None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,10 +15,13 @@ from safetensors.torch import load_file, save_file
 from tiny_world import rl_recipe, sft_recipe, write_conversations
 
 from foresail.data.prompts import PromptedProblem
+from foresail.recipe import parts
 from foresail.recipe.parts import Loss
 from foresail.recipe.reward import Reward
 from foresail.records import Message, Problem
 from foresail.runlog.directory import RunDirectory
+from foresail.tokenizer.tokenizer import Tokenizer
+from foresail.train import session
 from foresail.train.checkpoint import Progress, read_progress
 from foresail.train.fingerprints import describe_problem, same_data, same_rewards
 from foresail.train.rl import run_rl
@@ -64,6 +70,27 @@ def reopen(outcome: Outcome) -> None:
     """As if it had been stopped."""
     progress = outcome.checkpoint / "trainer" / "progress.json"
     progress.write_text(json.dumps(json.loads(progress.read_text()) | {"finished": False}))
+
+
+def test_a_template_that_names_the_day_has_the_run_s_first(
+    tiny_tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resumed after midnight, the conversations are those it began with."""
+    template = tmp_path / "dated.jinja"
+    plain = Tokenizer.load(tiny_tokenizer).chat
+    assert plain is not None
+    template.write_text("{{ strftime_now('%d') }}" + plain.source)
+    recipe = sft_recipe(tiny_tokenizer, write_conversations(tmp_path / "data.jsonl", 40), tmp_path)
+    model = recipe.model.model_copy(update={"chat_template": str(template)})
+    recipe = recipe.model_copy(update={"model": model})
+    for day in (18, 19):
+        calendar = SimpleNamespace(today=partial(date, 2026, 11, day))
+        for module in (parts, session):
+            monkeypatch.setattr(module, "date", calendar)
+        outcome = run_sft(recipe.model_copy(update={"steps": day - 17}), resume=day == 19)
+        reopen(outcome)
+        assert outcome.finished and recipe.model.told()["strftime_now"]("%d") == str(day)
+    assert read_progress(outcome.checkpoint).day == "2026-11-18"
 
 
 def test_sft_refuses_other_conversations(tiny_tokenizer: Path, tmp_path: Path) -> None:

@@ -1,0 +1,22 @@
+"""Where a checkpoint lies: the folder itself, or that of a run, which has several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+
+def checkpoint_of(path: str) -> str:
+    """Of a run the best step where one is kept, else the newest; anything else as it is."""
+    steps = Path(path) / "checkpoints"
+    if (Path(path) / "config.json").exists() or not steps.is_dir():
+        return path
+    if (best := steps / "best").is_dir():
+        return str(steps / best.resolve().name)
+    numbers = [int(name) for step in steps.glob("step_*") if (name := step.name[5:]).isdecimal()]
+    return str(steps / f"step_{max(numbers)}") if numbers else path
+
+
+CheckpointPath = Annotated[str, AfterValidator(checkpoint_of)]
