@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -14,6 +15,7 @@ from foresail.recipe.environment import Environment
 from foresail.recipe.keys import item_type, one_or_more
 from foresail.recipe.long_context import LongContext
 from foresail.recipe.reward import Term
+from foresail.recipe.shape import Experts, Family, ModelShape, RopeScaling
 from foresail.recipe.stages import STAGES, recipe_type
 from foresail.recipe.tools import McpServer, PythonTool, SearchTool
 
@@ -46,6 +48,18 @@ def test_plain_keys_of_a_stage_are_on_the_page(stage):
     assert len(keys) >= 5
     missing = [name for name, _, text in keys if f"| `{name}` |" not in PAGE or text not in PAGE]
     assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("table", "prefix"), [(ModelShape, ""), (Experts, "experts."), (RopeScaling, "rope_scaling.")]
+)
+def test_keys_of_a_shape_are_on_the_page(table: type[BaseModel], prefix: str) -> None:
+    for name, default, text in plain_keys(table):
+        if name in ("experts", "rope_scaling"):
+            continue  # tables of their own
+        said = "required" if default is PydanticUndefined else f"`{json.dumps(default)}`"
+        assert f"| `model.shape.{prefix}{name}` | {said} | {text}" in PAGE
+    assert all(f"`{family}`" in PAGE for family in get_args(Family))
 
 
 @pytest.mark.parametrize("stage", STAGES)
