@@ -23,8 +23,9 @@ install: .venv/installed
 quickstart: install
 	$(BIN)/foresail quickstart
 
+# Bytecode is kept, whatever the shell says: else each worker would compile and rewrite every test in every run.
 test: .venv/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 # Without TORCHDYNAMO_DISABLE vLLM compiles one small function, which takes longer than most of the tests.
 test-vllm: .venv-vllm/installed

@@ -143,8 +143,13 @@ def find(world: World, model: Any, batches: list[Any], loss: LossOfBatch, *, cli
     metrics = train_step(
         Learner(name="policy", model=model, optimizer=optimizer), batches, loss, learning_rate=1
     )
-    shares = world.gather(optimizer.kept)
-    return metrics | {name: torch.cat([share[name] for share in shares]) for name in optimizer.kept}
+    return metrics | gather_whole(world, optimizer.kept)
+
+
+def gather_whole(world: World, shares: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Of every name the whole, from the rows of all ranks. Arrays are quicker to pickle than tensors."""
+    found = world.gather({name: share.numpy() for name, share in shares.items()})
+    return {name: torch.from_numpy(np.concatenate([of_rank[name] for of_rank in found])) for name in shares}
 
 
 def policy_update(
@@ -262,11 +267,8 @@ def critic_update(world: World, kind: str, groups: int = 4) -> Found:
     appraised, metrics = critic.appraise([batches])
     metrics |= critic.learn(appraised, before=1, total=2)
     measured = partial(batch_loss, settings=Loss(), temperature=1.0, on_policy=False)
-    learned = {
-        f"critic {name}": torch.cat(world.gather(local(weight).detach().clone()))
-        for name, weight in critic.model.named_parameters()
-    }
-    return metrics | learned | find(world, policy, appraised[0], measured)
+    learned = {f"critic {name}": local(weight).detach() for name, weight in critic.model.named_parameters()}
+    return metrics | gather_whole(world, learned) | find(world, policy, appraised[0], measured)
 
 
 def scored(world: World) -> Found:

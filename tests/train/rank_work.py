@@ -222,10 +222,9 @@ def states(world: World, folder: Path) -> Found:
         ours, theirs = learner.optimizer.state(), again.optimizer.state()  # type: ignore[union-attr]
         assert ours.keys() == theirs.keys()
         assert all(torch.equal(ours[key], theirs[key]) for key in ours), name
-        found[name] = {key: world.gather(tensor) for key, tensor in ours.items()}
-        found[name] |= {
-            f"weight:{name}": world.gather(local(weight)) for name, weight in learner.model.named_parameters()
-        }
+        weights = {f"weight:{key}": local(weight) for key, weight in learner.model.named_parameters()}
+        gathered = world.gather(ours | weights)
+        found[name] = {key: [of_rank[key] for of_rank in gathered] for key in gathered[0]}
     return found
 
 
