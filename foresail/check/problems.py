@@ -8,12 +8,14 @@ from functools import partial
 from foresail.check.finding import Finding, may_open, note, refusal, warning
 from foresail.check.grading import look_at_grading
 from foresail.check.lengths import look_at_lengths
+from foresail.data.hints import check_hint
 from foresail.data.mixture import prompt_limit, tell_apart
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, check_ids
 from foresail.data.reader import Reader
 from foresail.data.selection.selection import check_supply
 from foresail.recipe.parts import Problems
+from foresail.recipe.rl import Rl
 from foresail.recipe.rollout_stage import RolloutStage
 from foresail.recipe.sources import as_graded, named, reward_for
 from foresail.records import Problem
@@ -51,9 +53,21 @@ def look_at_problems(
         yield from look_at_mixture(fitting, recipe)
     if reader is not None:
         yield from look_at_budget(recipe, reader)
+        yield from look_at_hint(recipe, [entry for key in learned for entry in prompts.get(key, ())], reader)
     for key, of_source in problems.items():
         reward = reward_for(sources[key], recipe.reward)
         yield from look_at_grading(key, of_source, reward, None if reader is None else reader.tokenizer)
+
+
+def look_at_hint(
+    recipe: RolloutStage, entries: Sequence[PromptedProblem], reader: Reader
+) -> Iterator[Finding]:
+    """By the first problem, as the run itself does."""
+    if isinstance(recipe, Rl) and entries:
+        try:
+            check_hint(recipe.credit, entries[0].problem, reader.tokenizer)
+        except ValueError as error:
+            yield refusal(str(error))
 
 
 def look_at_budget(recipe: RolloutStage, reader: Reader) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from foresail.data.hints import check_hint
 from foresail.data.reader import Reader
 from foresail.recipe.rl import Rl
 from foresail.rollout.collect import gradable, teaches
@@ -25,7 +26,6 @@ from foresail.train.rollout_run import open_run
 from foresail.train.session import Outcome
 from foresail.train.teacher import open_teacher
 from foresail.train.trainer import Trainer
-from foresail.train.turn_credit import check_hint
 
 
 def run_rl(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean, pstdev
 
 from torch import Tensor
@@ -19,8 +19,9 @@ from foresail.algorithms.credit import uniform_credit
 from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit
 from foresail.algorithms.turn_rewards import turn_reward_credit
+from foresail.data.hints import hint, tell
 from foresail.recipe.credit import Credit
-from foresail.records import Group, Message, Problem, Sample, TrainSequence
+from foresail.records import Group, Problem, Sample, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 
 Score = Callable[[Sequence[TrainSequence]], Sequence[Tensor]]  # log-probabilities, parallel to ids
@@ -148,22 +149,6 @@ def answers_of(problem: Problem) -> list[str]:
     return [*dict.fromkeys(answer for answer in known if answer)]
 
 
-def hint(settings: Credit, answer: str) -> str:
-    return settings.hint.replace("{answer}", answer)
-
-
-def check_hint(settings: Credit, problem: Problem, tokenizer: Tokenizer) -> None:
-    """Before the first step: whether the tokenizer can write what the teacher is told."""
-    if settings.kind != "pbsd":
-        return
-    try:
-        tokenizer.encode_prompt(tell(problem.prompt, hint(settings, problem.answer)))
-        if settings.student == "placebo":
-            tokenizer.encode_prompt(tell(problem.prompt, hint(settings, settings.withheld)))
-    except ValueError as error:
-        raise ValueError(f"credit.hint, which tells the teacher the answer: {error}") from error
-
-
 def student_hints(settings: Credit, group: Group, groups: Sequence[Group]) -> list[str]:
     """What the student of each sample is told: nothing (""), that there is an answer, or that of another problem
     of the step. A right sample says most beside what one would do who believes something else; a wrong one beside
@@ -186,14 +171,6 @@ def wrong_hint(settings: Credit, problem: Problem, groups: Sequence[Group]) -> s
     others = [group.problem.answer for group in groups if group.problem.answer != problem.answer]
     mine = [group.problem.id for group in groups].index(problem.id)
     return hint(settings, others[mine % len(others)]) if others else ""
-
-
-def tell(prompt: Sequence[Message], text: str) -> list[Message]:
-    """The prompt with the text behind what the user says last."""
-    users = [number for number, message in enumerate(prompt) if message.role == "user"]
-    place = users[-1] if users else len(prompt) - 1
-    told = replace(prompt[place], content=prompt[place].content + text)
-    return [*prompt[:place], told, *prompt[place + 1 :]]
 
 
 def after_prompt(sample: Sample, prompt: list[int] | None, name: str) -> TrainSequence:

@@ -239,6 +239,11 @@ BROKEN = {
         overrides=["sampling.thinking_budget=3"],
         said="sampling.thinking_end: the tokenizer has no token for",
     ),
+    "a hint without tokens": Broken(
+        make=write(GOOD),
+        overrides=["credit.kind=pbsd", "credit.hint= ☃ {answer}"],
+        said="credit.hint, which tells the teacher the answer: the tokenizer has no token for",
+    ),
     "problems where conversations should be": Broken(
         recipe=SFT, make=write(GOOD), said="data.jsonl:1: no conversation; needs messages, prompt and completion"
     ),

@@ -14,6 +14,7 @@ from small_runs import train, weights
 from test_agent_runs import WORLD
 from tiny_world import MAX_NEW, make_tokenizer, tiny_shape
 
+from foresail.data.hints import tell
 from foresail.model.hf import build_model
 from foresail.recipe.credit import Credit
 from foresail.recipe.environment import Environment
@@ -22,7 +23,7 @@ from foresail.records import Group, Message, Problem, Sample, TrainSequence, Ver
 from foresail.runlog.directory import RunDirectory
 from foresail.train.policy_update import add_logprobs
 from foresail.train.scoring import score_sequences
-from foresail.train.turn_credit import answers_of, final_answer, score_groups, tell
+from foresail.train.turn_credit import answers_of, final_answer, score_groups
 from foresail.train.updates import token_rewards
 
 if TYPE_CHECKING:
