@@ -231,6 +231,7 @@ def test_progress_is_plain_json(run: RunDirectory) -> None:
         "tokens": {},
         "rates": {},
         "ahead": 0,
+        "day": "",
         "data": "",
         "reference": "",
         "teacher": "",
