@@ -135,7 +135,8 @@ def check_save(
     if not sound:
         raise SelfTestFailed(
             f"a saved and reloaded checkpoint gives other logits (they differ by {difference:.2e}; {why}); "
-            "training would end in a file that is not the model. Please report the model's config.json"
+            "what it saves, or what it computes, could not be trusted. Please report it with the model's "
+            "config.json and the name of the device"
         )
     return difference
 
