@@ -44,7 +44,7 @@ class GivenFiles:
         elif isinstance(model, Result):
             table = {"path": str(model.checkpoint)}
         elif isinstance(model, str | Path):
-            run = RunDirectory(Path(model))  # of which the newest checkpoint is meant
+            run = RunDirectory(Path(model))  # of which the best checkpoint is meant, or the newest
             table = {"path": str(Result(model).checkpoint if run.recipe_path.is_file() else model)}
         elif hasattr(model, "save_pretrained"):
             if tokenizer is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foresail.recipe.checkpoint_path import trained_checkpoint
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.notebook import in_notebook, show_picture
 
@@ -39,11 +40,8 @@ class Result:
 
     @property
     def checkpoint(self) -> Path:
-        """The newest one, a Hugging Face directory."""
-        steps = self.directory.checkpoint_steps()
-        if not steps:
-            raise FileNotFoundError(f"{self.run} has no checkpoint yet; let it finish a step")
-        return self.directory.checkpoint_path(steps[-1])
+        """The best one where one is kept, else the newest: a Hugging Face directory."""
+        return trained_checkpoint(self.directory.path)
 
     @property
     def metrics(self) -> Records:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.recipe import parts
+from foresail.recipe.checkpoint_path import trained_checkpoint
 from foresail.recipe.environment import Environment
 from foresail.recipe.load import load_recipe
 from foresail.recipe.reward import Reward
@@ -109,7 +110,7 @@ def in_modes(sets: Sequence[parts.Problems], thinking: str | None) -> list[tuple
 
 
 def find_target(path: Path, overrides: Sequence[str] = ()) -> Target:
-    """A run's newest checkpoint with its recipe, overrides laid over it; a checkpoint is itself."""
+    """A run's best checkpoint, or its newest, with its recipe, overrides laid over it; a checkpoint is itself."""
     run = RunDirectory(path)
     if not run.recipe_path.is_file():
         if overrides:
@@ -118,9 +119,5 @@ def find_target(path: Path, overrides: Sequence[str] = ()) -> Target:
                 "--suffix and --max-new-tokens"
             )
         return Target(checkpoint=path)
-    recipe = load_recipe(run.recipe_path, overrides)
-    steps = run.checkpoint_steps()
-    if not steps:
-        raise FileNotFoundError(f"{path} has no checkpoint yet; let it finish a step")
-    checkpoint = run.checkpoint_path(steps[-1])
+    recipe, checkpoint = load_recipe(run.recipe_path, overrides), trained_checkpoint(path)
     return Target(checkpoint=checkpoint, recipe=recipe if isinstance(recipe, RolloutStage) else None)

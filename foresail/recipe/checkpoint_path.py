@@ -19,4 +19,11 @@ def checkpoint_of(path: str) -> str:
     return str(steps / f"step_{max(numbers)}") if numbers else path
 
 
+def trained_checkpoint(run: Path) -> Path:
+    """The same, of a run that must have one."""
+    if (found := Path(checkpoint_of(str(run)))) == run:
+        raise FileNotFoundError(f"{run} has no checkpoint yet; let it finish a step")
+    return found
+
+
 CheckpointPath = Annotated[str, AfterValidator(checkpoint_of)]

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from foresail.model.hf import load_model
-from foresail.recipe.checkpoint_path import checkpoint_of
+from foresail.recipe.checkpoint_path import trained_checkpoint
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.load import RecipeError, load_recipe
 from foresail.recipe.rl import Rl
@@ -49,10 +49,7 @@ def find_checkpoint(source: Path) -> Path:
     """A checkpoint itself; of a run the best step where one is kept, else the newest."""
     if (source / "config.json").is_file():
         return source.resolve() if source.is_symlink() else source
-    run = RunDirectory.open(source)
-    if (found := Path(checkpoint_of(str(run.path)))) == run.path:
-        raise ValueError(f"{source} has no checkpoint yet; train at least one step")
-    return found
+    return trained_checkpoint(RunDirectory.open(source).path)
 
 
 def model_card(checkpoint: Path, name: str, dtype: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
 from foresail.api.generate import generate
+from foresail.api.result import Result
 from foresail.evaluation.target import NUM_SAMPLES, find_target, in_modes
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Model
@@ -45,6 +47,15 @@ def test_what_the_recipe_says(run: Path) -> None:
     sampling = target.sampling({"top_p": None})
     assert (sampling.temperature, sampling.max_new_tokens) == (0.5, MAX_NEW)
     assert (target.suffix, target.template_options) == (" +1", {"deep": True})
+
+
+def test_the_best_step_is_taken_where_one_is_kept(run: Path) -> None:
+    (run / "checkpoints/step_1").mkdir()
+    (run / "checkpoints/best").symlink_to("step_1")
+    assert find_target(run).checkpoint == Result(run).checkpoint == run / "checkpoints/step_1"
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint yet; let it finish a step"):
+        find_target(run)
 
 
 def test_what_is_asked_counts_more(run: Path) -> None:
