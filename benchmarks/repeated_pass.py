@@ -33,6 +33,11 @@ VOCABULARY, PROMPTS, SAMPLES, ANSWER = 8192, 4, 2, 64
 
 def main() -> None:
     options = read_options()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit(
+            "this repeats CUDA kernels, and PyTorch sees no CUDA device: run it where there is one, or try it with "
+            "--device cpu"
+        )
     work = [(seed, options.seconds, options.device) for seed in range(options.processes)]
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
         found = list(pool.map(repeat, work))
