@@ -151,6 +151,7 @@ FOLDER = "a run lies in the folder run.root/run.name; set these two"
 PAIRS = 'low-rank pairs are trained where the recipe has a table [lora] ("lora.rank=16" as an override)'
 STD = 'advantages over the group\'s spread are advantage.kind = "grpo", without it advantage.kind = "dr_grpo"'
 
+NO_MTP = "all stages but reward-model take [mtp]; a reward model has no MTP layers: remove it"
 NO_BONUS = "there is no entropy bonus; loss.clip_high above loss.clip_low keeps entropy up (DAPO's way)"
 NOT_QUANTISED = (
     'weights are trained as they are, not quantised; [lora] and optimizer.states = "8bit" save memory'
@@ -260,6 +261,12 @@ KEYS = {
     "rollout_is": "loss.importance_cap = 2.0 or the like turns truncated importance sampling on",
     "shuffle": SHUFFLED,
     "val_batch_size": "evaluation takes as many samples at once as engine.max_running allows",
+    "mtp": NO_MTP,
+    "mtp.change_at": NO_MTP,
+    "mtp.detach": NO_MTP,
+    "mtp.final_weight": NO_MTP,
+    "mtp.train": NO_MTP,
+    "mtp.weight": NO_MTP,
     "val_kwargs.n": "samples_per_prompt counts responses in training; of held-out problems see [eval]",
 }
 

@@ -9,6 +9,7 @@ from foresail.recipe.dpo import Dpo
 from foresail.recipe.elsewhere import KEYS, NAMES, VALUES
 from foresail.recipe.keys import known_keys, nearest
 from foresail.recipe.load import RecipeError, load_recipe
+from foresail.recipe.parts import Mtp
 from foresail.recipe.reward_model import RewardModel
 from foresail.recipe.rl import Rl
 from foresail.recipe.sft import Sft
@@ -191,6 +192,13 @@ def test_names_from_elsewhere_lead_to_real_keys() -> None:
 def test_what_is_otherwise_here_gets_a_sentence(tmp_path: Path, override: str, told: str) -> None:
     message = refuse(tmp_path, RL, override)
     assert told in message and len(message.splitlines()) == 1
+
+
+def test_a_reward_model_says_that_it_takes_no_mtp(tmp_path: Path) -> None:
+    pairs = 'stage = "reward-model"\nsteps = 3\nmodel.path = "m"\ndata.source = "pairs.jsonl"\n'
+    for key in ("mtp", *(f"mtp.{name}" for name in Mtp.model_fields)):
+        told = refuse(tmp_path, pairs, f"{key}={{}}")
+        assert f"{key}: unknown key; all stages but reward-model take [mtp]" in told
 
 
 @pytest.mark.parametrize(
