@@ -112,7 +112,7 @@ class Dpo(Stage):
         return count_all(self.data)
 
     def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
-        held = shape.num_parameters * VALUE_BYTES[dtype] if self.holds_reference else 0
+        held = shape.without_mtp().num_parameters * VALUE_BYTES[dtype] if self.holds_reference else 0
         return ExtraMemory(reference=held)
 
     def refusals(self, num_records: int | None) -> Iterator[str]:

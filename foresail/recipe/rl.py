@@ -79,7 +79,7 @@ class Rl(RolloutStage):
             critic, learners = critic_memory(self.critic, shape, dtype, self.max_length)
         # beside low-rank pairs the frozen model itself is the reference, unless another is named
         pulled = self.loss.kl_weight > 0 and (self.lora is None or self.loss.reference is not None)
-        reference = shape.num_parameters * VALUE_BYTES[dtype] if pulled else 0
+        reference = shape.without_mtp().num_parameters * VALUE_BYTES[dtype] if pulled else 0
         more = super().extra_memory(shape, dtype)
         teacher = teacher_bytes(self.teacher, dtype, self.max_length)
         return replace(more, reference=reference, teacher=teacher, critic=critic, learners=learners)

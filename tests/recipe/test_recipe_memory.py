@@ -22,8 +22,10 @@ from foresail.model.shards import corrections_of
 from foresail.model.weights import init_weights
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster
+from foresail.recipe.dpo import Dpo
 from foresail.recipe.hf_config import SpecialIds, config_from_shape
 from foresail.recipe.memory import Device, Memory, kv_pages, pages_per_sample
+from foresail.recipe.preferences import Reference
 from foresail.recipe.rl import Rl
 from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape
@@ -274,6 +276,16 @@ def test_reference_costs_only_when_the_loss_pulls_towards_it() -> None:
     plain, pulled = rl(), rl(loss=parts.Loss(kl_weight=0.1))
     assert plain.estimate_memory(shape, "cpu").reference == 0
     assert pulled.estimate_memory(shape, "cpu").reference == plain.estimate_memory(shape, "cpu").weights
+
+
+def test_a_reference_has_no_mtp_layers() -> None:
+    shape = ModelShape(**SMALL)
+    dpo = Dpo(
+        model=parts.Model(path="m", dtype="float32"), data="d", steps=1, reference=Reference(kept=False)
+    )
+    for recipe in (rl(loss=parts.Loss(kl_weight=0.1)), dpo):
+        layers = recipe.estimate_memory(shape.model_copy(update={"mtp": 2}), "cpu")
+        assert layers.reference == recipe.estimate_memory(shape, "cpu").weights < layers.weights
 
 
 def test_sft_has_no_cache_and_auto_follows_the_device() -> None:
