@@ -31,23 +31,21 @@ if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
-# Collecting makes millions of objects that stay, and a quarter of its time went into searching them for garbage.
-gc.disable()
-
-
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Machine code for drafts is made once, while the workers collect; else each of them would make its own."""
     if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
+        # Collecting makes millions of objects that stay: a quarter of its time went into searching for garbage.
+        gc.disable()
         return
     module = "foresail.rollout.drafts.warm_up"
     assert find_spec(module) is not None
     process = subprocess.Popen([sys.executable, "-m", module], cwd=config.rootpath, stderr=subprocess.DEVNULL)
     config.add_cleanup(process.wait)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
