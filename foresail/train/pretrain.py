@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.corpus.batches import count_targets, fitting_rows, row_batches
@@ -55,35 +56,33 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
         check_needles(session)
         stages = [stage_supplies(recipe, session.sources, number) for number in range(len(recipe.stages))]
         memory = PeakMemory(session.device)
+        drawn = draw_update(recipe, stages, session.progress)
         for step in session.steps():
             watch = Stopwatch()
-            where = locate(recipe.stages, session.progress.position)
-            begin_stage(session, stages, where)
-            progress, stage = session.progress, recipe.stages[where.stage]
-            count = rows_per_update(stage, where.done)
-            with watch("rows"):
-                rows, places = draw_rows(
-                    stages[where.stage], read_places(progress), first=where.done // stage.length, count=count
-                )
-            if len(rows) < count:
+            tell_stage(session, drawn)
+            if not drawn.rows:
                 session.display.note(
                     f"the corpora's epochs leave less than step {step} needs: the run ends here"
                 )
                 session.finish()
                 continue
-            after = where.done + count * stage.length
+            where, rows, stage = drawn.where, drawn.rows, recipe.stages[drawn.where.stage]
+            tokens = len(rows) * stage.length
+            after = where.done + tokens
             rate = token_rate(recipe.stages, where, after, recipe.optimizer.lr)
             session.display.begin("update", span=(0.0, 1.0))
             with watch("update"):
                 found = session.everywhere(update, where, rows, rate)
                 memory.note()
-            progress = advance(progress, step, rows, places, count * stage.length)
+            progress = advance(session.progress, step, rows, drawn.places, tokens)
             metrics = {"train/loss": found.pop("loss"), **named("actor", found), "train/lr": rate}
             tflop, seconds = found["perf/update_tflop"] / world.size, watch.seconds["update"]
             metrics |= describe_pace(session.device, tflop, seconds) | memory.metrics()
             metrics |= describe_rows(rows, stage.length, where, seconds)
             metrics |= describe_corpora(stages[where.stage], progress)
-            last = step if is_last(recipe, stages, progress) else recipe.steps
+            with watch("rows"):  # of the next step; where there are none, this one is the last
+                drawn = draw_update(recipe, stages, progress)
+            last = recipe.steps if drawn.rows else step
             if is_measured(recipe, progress, last):
                 session.display.begin("held-out loss")
                 with watch("held_out"):
@@ -189,15 +188,36 @@ def same_corpora(session: Session[Pretrain]) -> Progress:
     return same_data(session.progress, f"data {' and '.join(session.corpora)}", "corpora", texts)
 
 
-def begin_stage(session: Session[Pretrain], stages: Sequence[Supplies], where: Where) -> None:
-    """At a stage's first update: windows that were packed for another length are left."""
-    if where.done:
-        return
-    session.display.note(f"{session.recipe.stage_label(where.stage)} begins")
-    places, left = enter_stage(stages, where, read_places(session.progress))
-    if left:
-        session.display.note(f"{left:,} tokens, packed for the stage before, wait for their next epoch")
-    session.progress = with_places(session.progress, places)
+class Drawn(NamedTuple):
+    """An update's rows, none where the run ends, and where its corpora go on.
+
+    `left` are tokens of windows that were packed for the stage before.
+    """
+
+    where: Where
+    rows: list[Row]
+    places: dict[str, Place]
+    left: int
+
+
+def draw_update(recipe: Pretrain, stages: Sequence[Supplies], progress: Progress) -> Drawn:
+    """What comes after this progress, until the run's tokens, or its corpora's epochs, end."""
+    where = locate(recipe.stages, progress.position)
+    if where.stage == len(stages):
+        return Drawn(where, [], {}, 0)
+    stage = recipe.stages[where.stage]
+    places, left = enter_stage(stages, where, read_places(progress))
+    count = rows_per_update(stage, where.done)
+    rows, places = draw_rows(stages[where.stage], places, first=where.done // stage.length, count=count)
+    return Drawn(where, rows if len(rows) == count else [], places, left)
+
+
+def tell_stage(session: Session[Pretrain], drawn: Drawn) -> None:
+    """At a stage's first update."""
+    if drawn.where.done == 0:
+        session.display.note(f"{session.recipe.stage_label(drawn.where.stage)} begins")
+    if drawn.left:
+        session.display.note(f"{drawn.left:,} tokens, packed for the stage before, wait for their next epoch")
 
 
 def enter_stage(
@@ -213,20 +233,6 @@ def enter_stage(
             after[supply.name], tokens = supply.leave_window(after[supply.name])
             left += tokens
     return after, left
-
-
-def is_last(recipe: Pretrain, stages: Sequence[Supplies], progress: Progress) -> bool:
-    """Whether the step that made this progress is the run's last: its tokens, or its corpora's epochs, end."""
-    where = locate(recipe.stages, progress.position)
-    if where.stage == len(stages):
-        return True
-    stage, supplies = recipe.stages[where.stage], stages[where.stage]
-    if any(supply.epochs is None for supply in supplies):
-        return False
-    places, _ = enter_stage(stages, where, read_places(progress))
-    count = rows_per_update(stage, where.done)
-    rows, _ = draw_rows(supplies, places, first=where.done // stage.length, count=count)
-    return len(rows) < count
 
 
 def read_places(progress: Progress) -> dict[str, Place]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from command_line import CommandLine
 from safetensors.torch import load_file
 from tiny_world import tiny_shape
 
+from foresail.data.corpus.draw import draw_rows
 from foresail.data.corpus.tokenize import tokenize
 from foresail.model.hf import load_model
 from foresail.recipe.cluster import Cluster
@@ -25,6 +27,7 @@ from foresail.recipe.load import build_recipe
 from foresail.recipe.pretrain import Pretrain, share_out
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
+from foresail.train import pretrain
 from foresail.train.checkpoint import read_progress
 from foresail.train.pretrain import run_pretrain
 from foresail.train.session import Outcome
@@ -235,7 +238,11 @@ def test_it_goes_on_from_a_checkpoint_with_a_longer_context(
     assert curve(outcome.run)[0]["train/loss"] < 2
 
 
-def test_it_ends_where_all_corpora_have_ended(recipe: Callable[..., Pretrain], world: Path) -> None:
+def test_it_ends_where_all_corpora_have_ended(
+    recipe: Callable[..., Pretrain], world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = Mock(wraps=draw_rows)
+    monkeypatch.setattr(pretrain, "draw_rows", draw)
     once = {"data": [{"source": str(world / "digits"), "epochs": 1}], "tokens": 10_000, "length": 32}
     given = recipe("ended", stages=[{**once, "batch_tokens": 256}], eval_every=0)
     [told] = given.supply_warnings()
@@ -244,6 +251,7 @@ def test_it_ends_where_all_corpora_have_ended(recipe: Callable[..., Pretrain], w
     assert ["val/loss/kept" in line for line in curve(outcome.run)][-2:] == [False, True]
     progress = read_progress(outcome.checkpoint)
     assert outcome.finished and progress.step < recipe("x").steps
+    assert draw.call_count == progress.step + 1, "an update's rows are drawn once"
     assert (
         progress.tokens["digits"] > 0.7 * json.loads((world / "digits/manifest.json").read_text())["tokens"]
     )
