@@ -35,7 +35,10 @@ SKEW = {"even": 0.0, "uneven": 0.7}  # standard deviation of the experts' logits
 def main() -> None:
     options = read_options()
     jobs = [
-        (kernel, tokens, tile) for kernel in KERNELS for tokens in options.tokens for tile in tiles(kernel)
+        (kernel, tokens, tile)
+        for kernel in KERNELS
+        for tokens in options.tokens
+        for tile in tiles(kernel, tokens)
     ]
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         possible = [job for job, works in zip(jobs, pool.map(compiles, jobs), strict=True) if works]
@@ -72,11 +75,14 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tiles(kernel: str) -> list[Tile]:
-    """All that fit the shared memory; the gated kernel has two tiles of weights."""
+def tiles(kernel: str, tokens: int) -> list[Tile]:
+    """All that fit the shared memory, with rows for about the tokens of an expert; the gated kernel has two tiles
+    of weights.
+    """
     weights = 2 if kernel == "gated" else 1
-    columns = (64, 128) if kernel == "gated" else (128, 256)
-    every = product((32, 64, 128), columns, (64,), (4, 8), (3, 4))
+    columns = (32, 64, 128) if kernel == "gated" else (64, 128, 256)
+    rows = [count for count in (16, 32, 64, 128) if 2 * count >= tokens * ACTIVE / EXPERTS][:3]
+    every = product(rows, columns, (64, 128), (4, 8), (3, 4, 5))
     return [
         Tile(rows=m, columns=n, depth=k, warps=w, stages=s)
         for m, n, k, w, s in every

@@ -84,7 +84,7 @@ class CudaRunner:
         self.multiprocessors = torch.cuda.get_device_properties(self.device).multi_processor_count
         self.graphs: dict[GraphKind, Graph] = {}
         self.graph_memory = torch.cuda.graph_pool_handle()
-        self.capturing = torch.cuda.Stream(self.device)
+        self.capturing = torch.cuda.Stream(self.device, priority=-1)  # before what `at_once` puts beside it
         self.readbacks = [Readback() for _ in range(READBACKS)]
         self.last_plan: Plan | None = None
         self.plan_steps = 0  # for which it served

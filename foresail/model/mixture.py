@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from foresail.model.experts import Experts, sort_by_expert
+from foresail.model.at_once import at_once
+from foresail.model.experts import ByExpert, Experts, sort_by_expert
 from foresail.model.mlp import MLP
 from foresail.model.output import Output
 from foresail.model.recomputed import Recompute
-from foresail.model.router import EXPERT_LOAD, Router
+from foresail.model.router import EXPERT_LOAD, Choice, Router
 from foresail.recipe.shape import Experts as ExpertShape
 
 
@@ -32,13 +34,22 @@ class MixtureOfExperts(nn.Module):
         recomputed: Recompute,
         route: Callable[[Tensor], Tensor] | None = None,
     ) -> Output[Tensor]:
-        choice = self.router(normed_TD, route)
-        by_expert = sort_by_expert(choice.experts_TA, self.experts.num_experts)
-        routed_TD = self.experts(normed_TD, choice.weights_TA, by_expert, recomputed)
-        if self.shared is not None:
-            x_TD = self.shared(x_TD, normed_TD, recomputed).value
+        routed = partial(self._route, normed_TD, recomputed, route)
+        if self.shared is None:
+            routed_TD, choice, by_expert = routed()
+        else:
+            (routed_TD, choice, by_expert), (x_TD, *_) = at_once(
+                routed, partial(self.shared, x_TD, normed_TD, recomputed)
+            )
         out_TD = x_TD + routed_TD
         if not torch.is_grad_enabled():  # nobody learns, nobody counts
             return Output(out_TD)
         counts_E = by_expert.counts_E
         return Output(out_TD, self.router.side_losses(choice, counts_E), counts={EXPERT_LOAD: counts_E})
+
+    def _route(
+        self, normed_TD: Tensor, recomputed: Recompute, route: Callable[[Tensor], Tensor] | None
+    ) -> tuple[Tensor, Choice, ByExpert]:
+        choice = self.router(normed_TD, route)
+        by_expert = sort_by_expert(choice.experts_TA, self.experts.num_experts)
+        return self.experts(normed_TD, choice.weights_TA, by_expert, recomputed), choice, by_expert

@@ -114,6 +114,13 @@ def test_each_row_meets_its_experts_matrix(counts, dtype):
         torch.testing.assert_close(out.double(), exact, atol=limit, rtol=0)
 
 
+def test_a_matrix_may_begin_anywhere_in_memory():
+    x, anywhere = noise(6, 72), noise(1 + 3 * 20 * 72, seed=1)
+    weight = anywhere[1:].unflatten(0, (3, 20, 72))
+    out = grouped.products(x, weight, torch.tensor([1, 1, 6], device=DEVICE).int())
+    torch.testing.assert_close(out.double(), grouped_exactly(x, weight, [1, 0, 5]), atol=1e-4, rtol=0)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_gate_and_up_meet_in_one_kernel(dtype):
     experts_TA, x = choices(19, 2, 4), noise(19, 70, dtype=dtype)

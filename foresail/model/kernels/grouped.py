@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from foresail.model.kernels.matmul import Tile
 from foresail.model.kernels.sizes import count_blocks, power_from
@@ -36,6 +38,7 @@ GATED_TILES = (
 )
 INVARIANT = Tile(rows=64, columns=64, depth=64, warps=4, stages=4)
 FLOAT32 = Tile(rows=32, columns=32, depth=32, warps=4, stages=2)
+LINE = 16  # bytes, at a multiple of which each row of a matrix must begin
 FILL = 0.75  # of a tile, by the mean: more, and too many experts need a second one
 
 
@@ -56,7 +59,7 @@ def gated_products(
     if pairs:
         gated_kernel[(row_tiles * count_blocks(inner, tile.columns),)](
             x_TK.contiguous(),
-            gate_up_ENK.contiguous(),
+            in_tiles(gate_up_ENK, tile),
             order_P,
             ends_E,
             out_PI,
@@ -79,7 +82,7 @@ def products(x_PK: Tensor, weight_ENK: Tensor, ends_E: Tensor, tile: Tile | None
     if pairs:
         product_kernel[(row_tiles * count_blocks(columns, tile.columns),)](
             x_PK.contiguous(),
-            weight_ENK.contiguous(),
+            in_tiles(weight_ENK, tile),
             ends_E,
             out_PN,
             columns,
@@ -120,6 +123,18 @@ def choose_tile(tiles: Sequence[Tile], pairs: int, experts: int, dtype: torch.dt
     if dtype == torch.float32:
         return FLOAT32
     return next((tile for tile in tiles if pairs / experts <= FILL * tile.rows), tiles[-1])
+
+
+def in_tiles(weight_ENK: Tensor, tile: Tile) -> TensorDescriptor:
+    """All experts' rows one below the other, for loads of a whole tile; past a row's end there are zeros.
+
+    Where the GPU can it loads a tile by one instruction, elsewhere Triton makes it the usual loads.
+    """
+    rows_MK = weight_ENK.contiguous().flatten(0, 1)
+    per_line = LINE // rows_MK.element_size()
+    if rows_MK.shape[1] % per_line or rows_MK.data_ptr() % LINE:
+        rows_MK = F.pad(rows_MK, (0, -rows_MK.shape[1] % per_line))
+    return TensorDescriptor.from_tensor(rows_MK, [tile.columns, tile.depth])
 
 
 def most_tiles(tile: Tile, pairs: int, experts: int) -> int:
@@ -166,21 +181,17 @@ def product_kernel(
     if expert >= num_experts:
         return
     rows = (first + tl.arange(0, TILE_M)).to(tl.int64)[:, None]
-    columns = (tile_n * TILE_N + tl.arange(0, TILE_N)).to(tl.int64)[None, :]
+    columns = tile_n * TILE_N + tl.arange(0, TILE_N)[None, :]
     depth = tl.arange(0, TILE_K)
     x_tile = x + rows * K + depth[None, :]
-    weight_tile = weight + expert.to(tl.int64) * N * K + columns * K + depth[:, None]
+    top = expert * N + tile_n * TILE_N
     sums = tl.full((TILE_M, TILE_N), 0.0, tl.float32)
     for start in range(0, K, TILE_K):
-        row_mask, column_mask = rows < last, columns < N
+        mask = rows < last
         if K % TILE_K != 0:
-            row_mask, column_mask = (
-                row_mask & (depth[None, :] < K - start),
-                column_mask & (depth[:, None] < K - start),
-            )
-        a = tl.load(x_tile + start, mask=row_mask, other=0.0)
-        b = tl.load(weight_tile + start, mask=column_mask, other=0.0)
-        sums = tl.dot(a, b, sums, input_precision="ieee")
+            mask = mask & (depth[None, :] < K - start)
+        a = tl.load(x_tile + start, mask=mask, other=0.0)
+        sums = tl.dot(a, weight.load([top, start]).T, sums, input_precision="ieee")
     tl.store(out + rows * N + columns, sums, mask=(rows < last) & (columns < N))
 
 
@@ -195,25 +206,19 @@ def gated_kernel(
         return
     rows = (first + tl.arange(0, TILE_M)).to(tl.int64)[:, None]
     tokens = tl.load(order + rows, mask=rows < last, other=0).to(tl.int64) // active
-    columns = (tile_n * TILE_N + tl.arange(0, TILE_N)).to(tl.int64)[None, :]
+    columns = tile_n * TILE_N + tl.arange(0, TILE_N)[None, :]
     depth = tl.arange(0, TILE_K)
     x_tile = x + tokens * K + depth[None, :]
-    gate_tile = weight + expert.to(tl.int64) * 2 * I * K + columns * K + depth[:, None]
-    up_tile = gate_tile + I * K
+    top = expert * 2 * I + tile_n * TILE_N
     gate = tl.full((TILE_M, TILE_N), 0.0, tl.float32)
     up = tl.full((TILE_M, TILE_N), 0.0, tl.float32)
     for start in range(0, K, TILE_K):
-        row_mask, column_mask = rows < last, columns < I
+        mask = rows < last
         if K % TILE_K != 0:
-            row_mask, column_mask = (
-                row_mask & (depth[None, :] < K - start),
-                column_mask & (depth[:, None] < K - start),
-            )
-        a = tl.load(x_tile + start, mask=row_mask, other=0.0)
-        gate = tl.dot(
-            a, tl.load(gate_tile + start, mask=column_mask, other=0.0), gate, input_precision="ieee"
-        )
-        up = tl.dot(a, tl.load(up_tile + start, mask=column_mask, other=0.0), up, input_precision="ieee")
+            mask = mask & (depth[None, :] < K - start)
+        a = tl.load(x_tile + start, mask=mask, other=0.0)
+        gate = tl.dot(a, weight.load([top, start]).T, gate, input_precision="ieee")
+        up = tl.dot(a, weight.load([top + I, start]).T, up, input_precision="ieee")
     gate = gate.to(out.dtype.element_ty).to(tl.float32)
     up = up.to(out.dtype.element_ty).to(tl.float32)
     tl.store(out + rows * I + columns, gate / (1 + tl.exp(-gate)) * up, mask=(rows < last) & (columns < I))

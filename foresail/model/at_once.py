@@ -1,0 +1,36 @@
+"""Two pieces of work of a decode step at the same time, neither of which fills the GPU.
+
+    routed_TD, shared_TD = at_once(lambda: experts(x_TD), lambda: shared(x_TD))
+
+Neither may change what the other reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
+import torch
+
+First = TypeVar("First")
+Second = TypeVar("Second")
+
+
+def at_once(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
+    """What both give: in a step that is being captured the second has a stream of its own, else it comes later."""
+    if not (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
+        return first(), second()
+    own = torch.cuda.current_stream()
+    other = stream_beside(own)
+    other.wait_stream(own)
+    with torch.cuda.stream(other):
+        from_second = second()
+    from_first = first()
+    own.wait_stream(other)
+    return from_first, from_second
+
+
+@cache
+def stream_beside(stream: torch.cuda.Stream) -> torch.cuda.Stream:
+    return torch.cuda.Stream(stream.device)
