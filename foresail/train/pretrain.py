@@ -51,6 +51,9 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
         session.display.begin("opening the corpora")
         session.everywhere(open_corpora)
         session.progress = same_corpora(session)
+        if done := session.progress.position:
+            # as the last update left it: there may be none before the model is saved again
+            session.everywhere(prepare, locate(recipe.stages, done - 1))
         held_out = plan_held_out(recipe, session.corpora)
         check_needles(session)
         stages = [stage_supplies(recipe, session.sources, number) for number in range(len(recipe.stages))]
@@ -143,12 +146,12 @@ def update(trainer: Trainer[Pretrain], where: Where, rows: Sequence[Row], rate: 
 
 def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
     """What the stage changes in the model itself, before its update."""
-    stages = trainer.recipe.stages
-    bases = [stage.rope_theta for stage in stages[: where.stage + 1] if stage.rope_theta is not None]
+    stages = trainer.recipe.stages[: where.stage + 1]
+    bases = [stage.rope_theta for stage in stages if stage.rope_theta is not None]
     set_rotary(
         trainer.policy.model,
         rope_theta=bases[-1] if bases else None,
-        context=stages[where.stage].length,
+        context=stages[-1].length,
     )
 
 

@@ -25,6 +25,7 @@ from foresail.recipe.load import build_recipe
 from foresail.recipe.pretrain import Pretrain, share_out
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
+from foresail.train import pretrain
 from foresail.train.checkpoint import read_progress
 from foresail.train.pretrain import run_pretrain
 from foresail.train.session import Outcome
@@ -289,3 +290,34 @@ def test_other_corpora_and_tokenizers_are_refused(
     moved = {**given.stages[1].model_dump(), "data": str(world / "digits")}
     with pytest.raises(ValueError, match="is not what the run began with"):
         run_pretrain(recipe("changed", stages=[moved], held_out=None, eval_every=0), resume=True)
+
+
+def test_a_run_that_ends_right_after_a_resume_keeps_its_context(
+    world: Path, recipe: Callable[..., Pretrain], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With low-rank pairs the model is opened as the recipe has it; corpora end before the next update."""
+    stage = {
+        "data": {"source": str(world / "letters"), "epochs": 1},
+        "tokens": 10_000,
+        "length": 64,
+        "batch_tokens": 25 * 64,
+        "rope_theta": 40_000.0,
+    }
+    given = recipe(
+        "ends", stages=[stage], lora={"rank": 2}, eval_every=0, held_out=[], micro_batch_tokens=3200
+    )
+    draw, drawn = pretrain.draw_rows, []
+
+    def fail_at_the_second_step(*arguments: Any, **options: Any) -> Any:
+        drawn.append(options)
+        if len(drawn) == 3:  # the second call looks whether the first step is the last
+            raise ValueError("stop")
+        return draw(*arguments, **options)
+
+    monkeypatch.setattr(pretrain, "draw_rows", fail_at_the_second_step)
+    with pytest.raises(ValueError, match="stop"):
+        run_pretrain(given)
+    outcome = run_pretrain(given, resume=True)
+    config = json.loads((outcome.checkpoint / "config.json").read_text())
+    assert outcome.finished and outcome.checkpoint.name == "step_1"
+    assert (config["max_position_embeddings"], config["rope_theta"]) == (64, 40_000.0)
