@@ -16,7 +16,8 @@ from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.corpus.batches import count_targets, fitting_rows, row_batches
 from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.draw import CorpusSupply, draw_rows
-from foresail.data.corpus.length_view import Source, split_by_length
+from foresail.data.corpus.length_view import Source
+from foresail.data.corpus.stage_sources import stage_sources
 from foresail.data.corpus.windows import Place, Row, Windows
 from foresail.evaluation.long_context import check_questions, long_context_metrics
 from foresail.model.determinism import deterministic
@@ -156,23 +157,6 @@ def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
 
 
 # Where the run stands.
-
-
-def stage_sources(recipe: Pretrain, corpora: Mapping[str, Corpus], number: int) -> list[Source]:
-    """What a stage draws from; with `long_share` every corpus as two, its short and its long documents."""
-    stage, boundary = recipe.stages[number], recipe.long_from(number)
-    found = [
-        Source(
-            label=corpus.label,
-            documents=corpora[corpus.source],
-            weight=corpora[corpus.source].num_tokens if corpus.weight is None else corpus.weight,
-            epochs=corpus.epochs,
-        )
-        for corpus in stage.data
-    ]
-    if stage.long_share is None or boundary is None:
-        return found
-    return split_by_length(found, boundary=boundary, long_share=stage.long_share)
 
 
 def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[Source]], number: int) -> Supplies:
