@@ -200,3 +200,10 @@ def test_stretched_wavelengths_need_two_bounds() -> None:
     shape = {**SHAPE, "rope_scaling": scaling}
     with pytest.raises(RecipeError, match="low_freq_factor 4 is not below high_freq_factor 4"):
         recipe(stage(), model={"shape": shape, "tokenizer": "tokenizer"})
+
+
+def test_a_corpus_is_not_named_as_the_long_documents_of_another() -> None:
+    first = stage(data=[{"source": "corpora/web", "name": "web-long"}])
+    with pytest.raises(RecipeError, match="stages#2: web and web-long are both counted as web-long"):
+        recipe(first, stage(long_share=0.5))
+    recipe(stage(), stage(long_share=0.5), stage(long_share=0.2, length=16))
