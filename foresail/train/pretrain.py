@@ -146,13 +146,13 @@ def update(trainer: Trainer[Pretrain], where: Where, rows: Sequence[Row], rate: 
 
 
 def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
-    """What the stage changes in the model itself, before its update."""
+    """What the stages so far change in the model itself, before an update of the last of them."""
     stages = trainer.recipe.stages[: where.stage + 1]
     bases = [stage.rope_theta for stage in stages if stage.rope_theta is not None]
     set_rotary(
         trainer.policy.model,
         rope_theta=bases[-1] if bases else None,
-        context=stages[-1].length,
+        context=max(stage.length for stage in stages),
     )
 
 

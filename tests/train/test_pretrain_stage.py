@@ -321,3 +321,25 @@ def test_a_run_that_ends_right_after_a_resume_keeps_its_context(
     config = json.loads((outcome.checkpoint / "config.json").read_text())
     assert outcome.finished and outcome.checkpoint.name == "step_1"
     assert (config["max_position_embeddings"], config["rope_theta"]) == (64, 40_000.0)
+
+
+def test_a_shorter_stage_leaves_the_context_as_it_is_after_a_resume_too(
+    world: Path, recipe: Callable[..., Pretrain], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = {"data": str(world / "letters"), "tokens": 128, "batch_tokens": 128}
+    stages = [stage | {"length": 64}, stage | {"length": 16, "tokens": 256}]
+    given = recipe("shorter", stages=stages, lora={"rank": 2}, eval_every=0, held_out=[])
+    draw, drawn = pretrain.draw_rows, []
+
+    def fail_at_the_third_step(*arguments: Any, **options: Any) -> Any:
+        drawn.append(options)
+        if len(drawn) == 3:
+            raise ValueError("stop")
+        return draw(*arguments, **options)
+
+    monkeypatch.setattr(pretrain, "draw_rows", fail_at_the_third_step)
+    with pytest.raises(ValueError, match="stop"):
+        run_pretrain(given)
+    outcome = run_pretrain(given, resume=True)
+    config = json.loads((outcome.checkpoint / "config.json").read_text())
+    assert outcome.checkpoint.name == "step_3" and config["max_position_embeddings"] == 64
