@@ -2,7 +2,8 @@
 
     look(recipe, max_context=2048) -> Look(refusals=("data: 3 of 900 prompts are longer than …",), …)
 
-`recipe/preflight.py` reckons and asks the file system, in a second; this opens the files. Neither imports torch.
+`recipe/preflight.py` reckons and asks the file system, in a second; this opens the files. Neither imports torch,
+unless long contexts are asked about.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.check.chats import look_at_chats
+from foresail.check.corpora import look_at_corpora
 from foresail.check.environment import look_at_environment
 from foresail.check.finding import Finding, note, refusal
 from foresail.check.pairs import look_at_pairs
@@ -34,6 +36,8 @@ LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {
     "dpo": look_at_pairs,
     "reward-model": look_at_pairs,
 }
+# Whose data are token shards, which need no reader.
+SHARDS: dict[str, Callable[..., Iterator[Finding]]] = {"pretrain": look_at_corpora}
 # Whose prompts tell of more than the data does.
 PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {
     "rl": look_at_environment,
@@ -60,6 +64,8 @@ def look(recipe: Stage, *, max_context: int | None = None, largest: int | None =
     if recipe.stage in PROMPTS:
         reader, told = PROMPTS[recipe.stage](recipe, reader)
         findings = [*findings, *told]
+    if recipe.stage in SHARDS:
+        findings = [*findings, *SHARDS[recipe.stage](recipe, tokenizer, max_context=max_context)]
     found = [*chain(findings, kind(recipe, reader, max_context=max_context, largest=largest))]
     return Look(
         refusals=tuple(finding.text for finding in found if finding.kind == "refusal"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
@@ -28,6 +28,7 @@ from foresail.recipe.validation_errors import explain_errors, show
 LATEX = "abla|cong|e|earrow|eg|eq|ewline|exists|geq|i|leq|mid|onumber|ot|otin|parallel|rightarrow|u|warrow"
 NEWLINE = re.compile(rf"\\\\n|\\n(?!(?:{LATEX})(?![A-Za-z]))")
 Table = TypeVar("Table", bound=Part)
+BEYOND = 2**63  # as TOML has it: whole numbers have 64 bits
 
 
 class RecipeError(ValueError):
@@ -72,6 +73,8 @@ def check_table(
             put(given, key, parse_value(text, known.get(re.sub(r"#\d+", "", key))), kind)
         except ValueError as error:
             mistakes.append(str(error))
+    if huge := [*huge_numbers(given)]:
+        raise complaint(path, [*mistakes, *huge])
     unknown = [key for key, _ in leaves(given) if key not in known]
     mistakes += [key_mistake(key, value, known) for key, value in leaves(given) if key not in known]
     try:
@@ -81,6 +84,18 @@ def check_table(
     if mistakes:
         raise complaint(path, mistakes)
     return table
+
+
+def huge_numbers(given: Any, key: str = "") -> Iterator[str]:
+    """Mistakes of whole numbers that no count comes near, and that neither torch nor a float could hold."""
+    if isinstance(given, dict):
+        for name, value in given.items():
+            yield from huge_numbers(value, f"{key}.{name}" if key else name)
+    elif isinstance(given, list | tuple):
+        for number, value in enumerate(given, start=1):
+            yield from huge_numbers(value, f"{key}#{number}")
+    elif isinstance(given, int) and not -BEYOND <= given < BEYOND:
+        yield f"{key} must fit 64 bits, which {show(given)} does not; set it lower"
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -31,8 +31,8 @@ class LongContext(CheckedPart):
         ("niah_single",),
         description="niah_single, niah_multikey, niah_multivalue, niah_multiquery, vt, cwe, fwe, line_retrieval",
     )
-    depths: int = Field(5, gt=0, description="places of the needle, from the beginning to the end")
-    per_cell: int = Field(2, gt=0, description="prompts for each task, length and depth")
+    depths: int = Field(5, gt=0, le=1000, description="places of the needle, from the beginning to the end")
+    per_cell: int = Field(2, gt=0, le=10_000, description="prompts for each task, length and depth")
     filler: str | None = Field(
         None, description="JSONL or text file that needles are hidden in; default: made sentences"
     )

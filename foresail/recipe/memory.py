@@ -163,9 +163,12 @@ def token_bytes(shape: ModelShape, value_bytes: int, device: Device, *, recomput
     """What the forward pass keeps of one token for the backward pass, logits aside."""
     last_norm = norm_bytes(shape.hidden_size, device) + shape.hidden_size * value_bytes
     rotary = 2 * shape.head_dim * value_bytes
-    blocks = [block_bytes(shape, layer, value_bytes, device) for layer in range(shape.cached_layers)]
+    mixed = shape.mixed_layers
+    kinds = [(shape.experts, mixed), (None, shape.cached_layers - mixed)]
+    blocks = [(block_bytes(shape, experts, value_bytes, device), count) for experts, count in kinds if count]
     entrances = shape.cached_layers * shape.hidden_size * FLOAT32
-    return (entrances + max(blocks) if recompute else sum(blocks)) + last_norm + rotary
+    kept = entrances + max(blocks)[0] if recompute else sum(size * count for size, count in blocks)
+    return kept + last_norm + rotary
 
 
 def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Device) -> int:
@@ -181,7 +184,7 @@ def logits_bytes(shape: ModelShape, tokens: int, value_bytes: int, device: Devic
     return states + max(forward, backward + head)
 
 
-def block_bytes(shape: ModelShape, layer: int, value_bytes: int, device: Device) -> int:
+def block_bytes(shape: ModelShape, experts: Experts | None, value_bytes: int, device: Device) -> int:
     """One block's share: inputs of its two norms, of its matrices, attention, and the MLP or experts."""
     queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
     norms = 2 * norm_bytes(shape.hidden_size, device)
@@ -191,7 +194,6 @@ def block_bytes(shape: ModelShape, layer: int, value_bytes: int, device: Device)
     if device == "cpu":
         attention += (queries + 2 * keys) + queries  # all three spread to a rectangle, and the output there
         attention += 2 * shape.hidden_size  # what CUDA computes anew: normed rows
-    experts = shape.experts_in(layer)
     if experts is None:
         mlp = value_bytes * mlp_values(shape.intermediate_size, device)
     else:

@@ -12,7 +12,7 @@ from foresail.recipe.cluster import Cluster, group_mistakes, head_mistakes
 from foresail.recipe.disk import CheckpointSize, peak_bytes
 from foresail.recipe.hf_config import read_shape
 from foresail.recipe.machine import device_memory, free_disk, guess_device
-from foresail.recipe.memory import Device, Memory, gigabytes
+from foresail.recipe.memory import FLOAT32, Device, Memory, gigabytes
 from foresail.recipe.projections import beside_experts, narrowest
 from foresail.recipe.run_folder import check_new_run
 from foresail.recipe.shape import ModelShape
@@ -55,6 +55,7 @@ def preflight(recipe: Stage) -> Preflight:
         *recipe.refusals(num_records),
         *disk_refusals(recipe, checkpoint, disk_free),
         *memory_refusals(recipe, memory, device),
+        *table_refusals(recipe, shape, memory, device),
     ]
     return Preflight(
         recipe=recipe,
@@ -142,6 +143,21 @@ def memory_refusals(recipe: Stage, memory: Memory | None, device: Device) -> Ite
         yield (
             f"weights, gradients, optimiser and KV cache take {gigabytes(memory.least)} and this {HOLDER[device]} "
             f"has {gigabytes(there)}; {smaller(recipe, memory, device, there)}"
+        )
+
+
+def table_refusals(
+    recipe: Stage, shape: ModelShape | None, memory: Memory | None, device: Device
+) -> Iterator[str]:
+    """The angles of every position that the model may ever see stand in memory, too; told where the rest fits."""
+    there = device_memory(device)
+    if shape is None or memory is None or there is None or memory.least > there:
+        return
+    context = max(shape.max_context, recipe.max_length)
+    if (tables := context * 2 * shape.head_dim * FLOAT32) > there:
+        yield (
+            f"positions of {context:,} tokens take {gigabytes(tables)} and this {HOLDER[device]} has "
+            f"{gigabytes(there)}; set a shorter context"
         )
 
 

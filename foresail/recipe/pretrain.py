@@ -118,10 +118,18 @@ class Pretrain(Stage):
         """What is counted under one name is one corpus, with one limit."""
         known: dict[str, Corpus] = {}
         split: dict[str, int | None] = {}
+        counted: dict[str, str] = {}
         for number, (place, stage) in enumerate(named("stages", self.stages)):
             boundary = None if stage.long_share is None else self.long_from(number)
             for corpus in stage.data:
                 first = known.setdefault(corpus.label, corpus)
+                kinds = ("",) if stage.long_share is None else ("-short", "-long")
+                for name in (f"{corpus.label}{kind}" for kind in kinds):
+                    if (other := counted.setdefault(name, corpus.label)) != corpus.label:
+                        yield (
+                            f"{place}: {corpus.label} and {other} are both counted as {name} with long_share; "
+                            "give one of them another name"
+                        )
                 if corpus.epochs is not None and split.setdefault(corpus.label, boundary) != boundary:
                     yield (
                         f"{place}: epochs of {corpus.label} count for the whole run, but by long_share its short "

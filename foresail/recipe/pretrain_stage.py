@@ -23,10 +23,11 @@ from foresail.recipe.values import SourceName
 
 def whole(given: Any) -> Any:
     """8e12 is a number of tokens as good as 8_000_000_000_000."""
-    return int(given) if isinstance(given, float) and given.is_integer() else given
+    return int(given) if isinstance(given, float) and given.is_integer() and abs(given) < 2**63 else given
 
 
 Tokens = Annotated[int, BeforeValidator(whole)]
+MOST_GROWING = 100_000  # updates of full size that a batch may take to grow: each is counted by itself
 
 
 class Corpus(Part):
@@ -124,6 +125,12 @@ class PretrainStage(Part):
                     f"batch_start_tokens {self.batch_start_tokens} exceeds batch_tokens {self.batch_tokens}; the "
                     "batch grows from the one to the other"
                 )
+        growing = min(self.tokens, self.batch_warmup_tokens)
+        if self.rows and growing > MOST_GROWING * self.rows * self.length:
+            yield (
+                f"batch_warmup_tokens {self.batch_warmup_tokens:,} are more than {MOST_GROWING:,} updates of "
+                f"{self.batch_tokens:,} tokens; lower it, or raise batch_tokens"
+            )
         if self.decay == "constant":
             if self.decay_tokens is not None or self.final_lr:
                 yield 'decay_tokens and final_lr are of a rate that falls; set decay = "cosine", say'

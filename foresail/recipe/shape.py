@@ -20,6 +20,15 @@ class RopeScaling(BaseModel):
     high_freq_factor: float = Field(description="above this many turns: kept")
     original_context: int = Field(gt=0, description="context before the stretching")
 
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.low_freq_factor >= self.high_freq_factor:
+            raise ValueError(
+                f"low_freq_factor {self.low_freq_factor:g} is not below high_freq_factor "
+                f"{self.high_freq_factor:g}; Llama 3 has 1 and 4"
+            )
+        return self
+
 
 class Experts(BaseModel):
     """A mixture of experts in the MLP's place: of many small MLPs, a router gives each token a few."""
@@ -120,15 +129,17 @@ class ModelShape(BaseModel):
         attention += qkv_width if self.qkv_bias else 0
         attention += 2 * self.head_dim if self.qk_norm else 0
         embeddings = (self.vocab_size + self.head_rows) * self.hidden_size
-        mlps = sum(self._count_mlp(layer, routed_per_layer) for layer in range(self.cached_layers))
+        mlps = self.mixed_layers * self._count_experts(routed_per_layer)
+        mlps += (self.cached_layers - self.mixed_layers) * 3 * self.hidden_size * self.intermediate_size
         blocks = self.cached_layers * (attention + 2 * self.hidden_size) + mlps
         # each joins two states in one, and has a norm for each of them and a last one
         joints = self.mtp * (2 * self.hidden_size + 3) * self.hidden_size
         return blocks + joints + embeddings + self.hidden_size
 
-    def _count_mlp(self, layer: int, routed: int) -> int:
-        if (experts := self.experts_in(layer)) is None:
-            return 3 * self.hidden_size * self.intermediate_size
+    def _count_experts(self, routed: int) -> int:
+        """Of one layer, with so many of its routed ones."""
+        if (experts := self.experts) is None:
+            return 0
         router = experts.routed * (self.hidden_size + (1 if experts.correction else 0))
         return router + 3 * self.hidden_size * experts.inner_size * (routed + experts.shared)
 
@@ -152,11 +163,14 @@ class ModelShape(BaseModel):
         return self.num_layers + self.mtp
 
     @property
+    def mixed_layers(self) -> int:
+        """Layers with experts."""
+        return 0 if self.experts is None else self.num_layers - self.experts.dense_layers
+
+    @property
     def num_choices(self) -> int:
         """Experts of one token in all layers."""
-        return (
-            0 if self.experts is None else (self.num_layers - self.experts.dense_layers) * self.experts.active
-        )
+        return 0 if self.experts is None else self.mixed_layers * self.experts.active
 
     @property
     def kv_values_per_token(self) -> int:

@@ -10,11 +10,14 @@ from pydantic import AfterValidator, BeforeValidator, Strict
 from foresail.recipe.projections import check_targets
 
 NUM_LEVELS = 5  # of difficulty, from easy to hard
+LONGEST_NAME = 255  # bytes, of a folder
 
 
 def check_name(name: str) -> str:
-    if not name.strip(".") or "/" in name:
-        raise ValueError(f'"{name}" is no name of a folder; write it like first-try, its place is run.root')
+    if not name.strip(".") or "/" in name or "\0" in name:
+        raise ValueError(f"{name!r} is no name of a folder; write it like first-try, its place is run.root")
+    if len(name.encode(errors="replace")) > LONGEST_NAME:
+        raise ValueError(f"it has more than {LONGEST_NAME} bytes, too many for a folder's name; shorten it")
     return name
 
 

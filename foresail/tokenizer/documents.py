@@ -7,7 +7,9 @@ encoder.begin, encoder.end                what stands before and after each docu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from foresail.tokenizer.tokenizer import Tokenizer, excerpt, leading_ids, parse_definition, unknown_id
 
@@ -19,15 +21,27 @@ class DocumentEncoder:
 
     def __init__(self, tokenizer: Tokenizer, *, special_tokens: bool = False) -> None:
         self._core = parse_definition(tokenizer.files.definition)
+        further = without_prefix(tokenizer.files.definition)
+        self._further = self._core if further is None else parse_definition(further)
         self._unknown_id = unknown_id(self._core)
         self.begin, self.end = leading_ids(self._core), tokenizer.eos_ids[0]
-        self._core.post_processor = None
-        self._core.encode_special_tokens = not special_tokens
+        for core in (self._core, self._further):
+            core.post_processor = None
+            core.encode_special_tokens = not special_tokens
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        found = [
-            encoding.ids for encoding in self._core.encode_batch_fast([*texts], add_special_tokens=False)
-        ]
+    def encode(self, texts: Sequence[str], begins: Sequence[bool] | None = None) -> list[list[int]]:
+        """`begins` tells which texts begin a document; the others go on with one. None: all begin one."""
+        begins = [True] * len(texts) if begins is None else begins
+        firsts, others = (
+            iter(
+                core.encode_batch_fast(
+                    [text for text, first in zip(texts, begins, strict=True) if first == wanted],
+                    add_special_tokens=False,
+                )
+            )
+            for core, wanted in ((self._core, True), (self._further, False))
+        )
+        found = [next(firsts if first else others).ids for first in begins]
         if self._unknown_id is not None:
             for text, ids in zip(texts, found, strict=True):
                 if self._unknown_id in ids:
@@ -42,6 +56,30 @@ class DocumentEncoder:
             f"the tokenizer has no token for {text[start:end]!r} in {excerpt(text, start)!r}; train it on texts "
             'that hold it, or with alphabet="bytes", which knows every character'
         )
+
+
+def without_prefix(definition: str) -> str | None:
+    """The same tokenizer, but one that puts no blank before a text, as Llama 2's does; None: it puts none."""
+    content = json.loads(definition)
+    steps = {name: content.get(name) for name in ("normalizer", "pre_tokenizer")}
+    left = {name: drop_prefix(step) for name, step in steps.items()}
+    return None if left == steps else json.dumps(content | left)
+
+
+def drop_prefix(step: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A step of a definition without what puts a blank before a text; None: nothing is left of it."""
+    if step is None or step["type"] == "Prepend":
+        return None
+    if step["type"] == "Metaspace":
+        return {**step, "prepend_scheme": "never", "add_prefix_space": False}
+    if step["type"] == "ByteLevel" and "add_prefix_space" in step:
+        return {**step, "add_prefix_space": False}
+    inner: dict[str, Any] = {
+        name: [left for inside in step[name] if (left := drop_prefix(inside)) is not None]
+        for name in ("normalizers", "pretokenizers")
+        if name in step
+    }
+    return {**step, **inner}
 
 
 def cut_parts(text: str) -> Iterator[str]:

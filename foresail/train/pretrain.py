@@ -17,7 +17,8 @@ from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.corpus.batches import count_targets, fitting_rows, row_batches
 from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.draw import CorpusSupply, draw_rows
-from foresail.data.corpus.length_view import Source, split_by_length
+from foresail.data.corpus.length_view import Source
+from foresail.data.corpus.stage_sources import stage_sources
 from foresail.data.corpus.windows import Place, Row, Windows
 from foresail.evaluation.long_context import check_questions, long_context_metrics
 from foresail.model.determinism import deterministic
@@ -52,6 +53,9 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
         session.display.begin("opening the corpora")
         session.everywhere(open_corpora)
         session.progress = same_corpora(session)
+        if done := session.progress.position:
+            # as the last update left it: there may be none before the model is saved again
+            session.everywhere(prepare, locate(recipe.stages, done - 1))
         held_out = plan_held_out(recipe, session.corpora)
         check_needles(session)
         stages = [stage_supplies(recipe, session.sources, number) for number in range(len(recipe.stages))]
@@ -141,34 +145,17 @@ def update(trainer: Trainer[Pretrain], where: Where, rows: Sequence[Row], rate: 
 
 
 def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
-    """What the stage changes in the model itself, before its update."""
-    stages = trainer.recipe.stages
-    bases = [stage.rope_theta for stage in stages[: where.stage + 1] if stage.rope_theta is not None]
+    """What the stages so far change in the model itself, before an update of the last of them."""
+    stages = trainer.recipe.stages[: where.stage + 1]
+    bases = [stage.rope_theta for stage in stages if stage.rope_theta is not None]
     set_rotary(
         trainer.policy.model,
         rope_theta=bases[-1] if bases else None,
-        context=stages[where.stage].length,
+        context=max(stage.length for stage in stages),
     )
 
 
 # Where the run stands.
-
-
-def stage_sources(recipe: Pretrain, corpora: Mapping[str, Corpus], number: int) -> list[Source]:
-    """What a stage draws from; with `long_share` every corpus as two, its short and its long documents."""
-    stage, boundary = recipe.stages[number], recipe.long_from(number)
-    found = [
-        Source(
-            label=corpus.label,
-            documents=corpora[corpus.source],
-            weight=corpora[corpus.source].num_tokens if corpus.weight is None else corpus.weight,
-            epochs=corpus.epochs,
-        )
-        for corpus in stage.data
-    ]
-    if stage.long_share is None or boundary is None:
-        return found
-    return split_by_length(found, boundary=boundary, long_share=stage.long_share)
 
 
 def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[Source]], number: int) -> Supplies:

@@ -26,25 +26,26 @@ SHAPE = ModelShape(
 )  # fmt: skip
 
 texts = st.text(max_size=20)  # quotes, newlines, control characters and emoji among them
-names = texts.filter(lambda text: bool(text.strip(".")) and "/" not in text)
+names = texts.filter(lambda text: bool(text.strip(".")) and not {"/", "\0"} & {*text})
+counts = st.integers(1, 2**63 - 1)  # as far as TOML has them
 floats = st.floats(min_value=1e-12, max_value=1e30)
 
 
 @st.composite
 def rl_recipes(draw: st.DrawFn) -> Rl:
     problems = st.builds(
-        parts.Problems, source=texts, suffix=texts, system=st.none() | texts, limit=st.none() | st.integers(1)
+        parts.Problems, source=texts, suffix=texts, system=st.none() | texts, limit=st.none() | counts
     )
     fresh = st.builds(parts.Model, shape=st.just(SHAPE), tokenizer=texts)
     loaded = st.builds(parts.Model, path=texts, dtype=st.sampled_from(["auto", "float32", "bfloat16"]))
     loss = st.builds(parts.Loss, clip_low=floats, kl_weight=floats, dual_clip=st.none() | st.floats(1.5, 9))
     return Rl(
-        run=draw(st.builds(parts.Run, name=names, seed=st.integers(0), wandb=st.none() | texts)),
+        run=draw(st.builds(parts.Run, name=names, seed=counts, wandb=st.none() | texts)),
         model=draw(fresh | loaded),
         data=draw(problems),
         eval=draw(st.none() | problems),
-        steps=draw(st.integers(1)),
-        prompts_per_step=draw(st.integers(1, 10**20)),
+        steps=draw(counts),
+        prompts_per_step=draw(counts),
         loss=draw(loss),
         reward=draw(st.builds(Reward, wrong=st.floats(-1e9, 0), correct=floats)),
         optimizer=draw(st.builds(parts.Optimizer, lr=floats, eps=floats)),

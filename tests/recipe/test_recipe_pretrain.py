@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 
 from foresail.recipe.dump import to_toml
 from foresail.recipe.load import RecipeError, build_recipe, load_recipe
+from foresail.recipe.preflight import preflight
 from foresail.recipe.pretrain import Pretrain
 from foresail.recipe.pretrain_stage import PretrainStage, locate, rows_per_update, span
 
@@ -144,3 +145,65 @@ def test_corpora_that_run_out_are_told_before(tmp_path: Path) -> None:
     assert warning.startswith("stages: code has 200 tokens left in its epochs, and its share is 250")
     refused = [*given.refusals(None)]
     assert len(refused) == 4 and all("shard-00000." in line and "is missing" in line for line in refused)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"tokens": 10**400}, "stages.* must fit 64 bits"),
+        ({"tokens": 1e30}, "tokens must be a whole number, not 1e.30"),
+        (
+            {"tokens": 10**15, "batch_warmup_tokens": 10**15},
+            "batch_warmup_tokens .* are more than 100,000 updates of 32 tokens",
+        ),
+    ],
+)
+def test_numbers_that_could_never_be_counted_are_refused(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(RecipeError, match=told):
+        recipe(stage(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"run": {"seed": 2**64}}, "run.seed must fit 64 bits"),
+        ({"run": {"name": "x" * 300}}, "run.name: it has more than 255 bytes"),
+        ({"run": {"name": "a\0b"}}, "is no name of a folder"),
+        ({"long_context": {"lengths": [8], "depths": 10**9}}, "long_context.depths must be at most 1000"),
+        (
+            {"long_context": {"lengths": [8], "per_cell": 10**9}},
+            "long_context.per_cell must be at most 10000",
+        ),
+    ],
+)
+def test_what_would_fail_at_the_start_is_refused_before(changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(RecipeError, match=told):
+        recipe(stage(), **changes)
+
+
+def test_as_many_layers_as_one_likes_are_counted_at_once() -> None:
+    shape = {**SHAPE, "num_layers": 10**12}
+    assert any("use a smaller model" in told for told in refusals(shape))
+
+
+def test_positions_that_no_memory_holds_are_refused() -> None:
+    assert any(told.startswith("positions of 1,000") for told in refusals({**SHAPE, "max_context": 10**15}))
+
+
+def refusals(shape: dict[str, Any]) -> tuple[str, ...]:
+    found = recipe(stage(), model={"shape": shape, "tokenizer": "tokenizer"}, run={"device": "cpu"})
+    return preflight(found).refusals
+
+
+def test_stretched_wavelengths_need_two_bounds() -> None:
+    scaling = {"factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 4.0, "original_context": 32}
+    shape = {**SHAPE, "rope_scaling": scaling}
+    with pytest.raises(RecipeError, match="low_freq_factor 4 is not below high_freq_factor 4"):
+        recipe(stage(), model={"shape": shape, "tokenizer": "tokenizer"})
+
+
+def test_a_corpus_is_not_named_as_the_long_documents_of_another() -> None:
+    first = stage(data=[{"source": "corpora/web", "name": "web-long"}])
+    with pytest.raises(RecipeError, match="stages#2: web and web-long are both counted as web-long"):
+        recipe(first, stage(long_share=0.5))
+    recipe(stage(), stage(long_share=0.5), stage(long_share=0.2, length=16))

@@ -297,3 +297,56 @@ def test_other_corpora_and_tokenizers_are_refused(
     moved = {**given.stages[1].model_dump(), "data": str(world / "digits")}
     with pytest.raises(ValueError, match="is not what the run began with"):
         run_pretrain(recipe("changed", stages=[moved], held_out=None, eval_every=0), resume=True)
+
+
+def test_a_run_that_ends_right_after_a_resume_keeps_its_context(
+    world: Path, recipe: Callable[..., Pretrain], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With low-rank pairs the model is opened as the recipe has it; corpora end before the next update."""
+    stage = {
+        "data": {"source": str(world / "letters"), "epochs": 1},
+        "tokens": 10_000,
+        "length": 64,
+        "batch_tokens": 25 * 64,
+        "rope_theta": 40_000.0,
+    }
+    given = recipe(
+        "ends", stages=[stage], lora={"rank": 2}, eval_every=0, held_out=[], micro_batch_tokens=3200
+    )
+    draw, drawn = pretrain.draw_rows, []
+
+    def fail_at_the_second_step(*arguments: Any, **options: Any) -> Any:
+        drawn.append(options)
+        if len(drawn) == 3:  # the second call looks whether the first step is the last
+            raise ValueError("stop")
+        return draw(*arguments, **options)
+
+    monkeypatch.setattr(pretrain, "draw_rows", fail_at_the_second_step)
+    with pytest.raises(ValueError, match="stop"):
+        run_pretrain(given)
+    outcome = run_pretrain(given, resume=True)
+    config = json.loads((outcome.checkpoint / "config.json").read_text())
+    assert outcome.finished and outcome.checkpoint.name == "step_1"
+    assert (config["max_position_embeddings"], config["rope_theta"]) == (64, 40_000.0)
+
+
+def test_a_shorter_stage_leaves_the_context_as_it_is_after_a_resume_too(
+    world: Path, recipe: Callable[..., Pretrain], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = {"data": str(world / "letters"), "tokens": 128, "batch_tokens": 128}
+    stages = [stage | {"length": 64}, stage | {"length": 16, "tokens": 256}]
+    given = recipe("shorter", stages=stages, lora={"rank": 2}, eval_every=0, held_out=[])
+    draw, drawn = pretrain.draw_rows, []
+
+    def fail_at_the_third_step(*arguments: Any, **options: Any) -> Any:
+        drawn.append(options)
+        if len(drawn) == 3:
+            raise ValueError("stop")
+        return draw(*arguments, **options)
+
+    monkeypatch.setattr(pretrain, "draw_rows", fail_at_the_third_step)
+    with pytest.raises(ValueError, match="stop"):
+        run_pretrain(given)
+    outcome = run_pretrain(given, resume=True)
+    config = json.loads((outcome.checkpoint / "config.json").read_text())
+    assert outcome.checkpoint.name == "step_3" and config["max_position_embeddings"] == 64

@@ -232,6 +232,10 @@ def read_groups(piece: Piece) -> Iterator[tuple[str, Any]]:
                 for row in batch.to_pylist():
                     number += 1
                     yield f"{path}, row {number} of groups {piece.start} to {piece.stop}", row
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path} holds what is not UTF-8 text ({error}); write it anew as UTF-8"
+            ) from error
         except pyarrow.ArrowException as error:
             raise ValueError(f"{path} is not a readable parquet file ({error}); fetch it again") from error
 
@@ -239,11 +243,12 @@ def read_groups(piece: Piece) -> Iterator[tuple[str, Any]]:
 def read_text(path: Path, separator: str | None) -> Iterator[Part]:
     """Without the separators; documents of white space alone are as empty as others without a word."""
     part: list[str] = []
-    size = 0
+    size, begins = 0, True  # a line: the rest of a long one is no separator
     with open_bytes(path) as binary, TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file:
         try:
             while chunk := file.readline(LONGEST_PART):
-                if separator is not None and chunk.strip() == separator:
+                whole, begins = begins, chunk.endswith(("\n", "\r"))
+                if separator is not None and whole and chunk.strip() == separator.strip():
                     yield Part("".join(part), True, str(path))
                     part, size = [], 0
                     continue

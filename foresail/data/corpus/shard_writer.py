@@ -109,8 +109,11 @@ def encode_documents(
 ) -> Iterator[list[int]]:
     """Ids of each document that has some, between those that begin and end it."""
     ids: list[int] = []
+    begins = True
     for some in in_batches(parts):
-        for part, found in zip(some, encode(some, encoder), strict=True):
+        firsts = [begins, *(part.last for part in some[:-1])]
+        begins = some[-1].last
+        for part, found in zip(some, encode(some, firsts, encoder), strict=True):
             ids += found
             if part.last:
                 if ids:
@@ -120,10 +123,10 @@ def encode_documents(
                 ids = []
 
 
-def encode(parts: list[Part], encoder: DocumentEncoder) -> list[list[int]]:
-    """One by one where all together fail, to tell which."""
+def encode(parts: list[Part], firsts: list[bool], encoder: DocumentEncoder) -> list[list[int]]:
+    """One by one where all together fail, to tell which. `firsts` are those that begin their document."""
     try:
-        return encoder.encode([part.text for part in parts])
+        return encoder.encode([part.text for part in parts], firsts)
     except ValueError:
         for part in parts:
             try:

@@ -74,7 +74,7 @@ def tokenize(
         "special_tokens": special_tokens,
         "piece_bytes": piece_bytes,
     }
-    check_folder(out)
+    check_folder(out, sources)
     with explained(out), lock_folder(out):
         if (done := made_before(out, request)) is not None:
             return done
@@ -87,8 +87,13 @@ def tokenize(
     return manifest
 
 
-def check_folder(out: Path) -> None:
-    """Nothing of somebody else's is written over."""
+def check_folder(out: Path, sources: list[str]) -> None:
+    """Nothing of somebody else's is written over, and the same call finds the same sources again."""
+    for source in map(Path, sources):
+        if source.is_dir() and source.resolve() in out.resolve().parents:
+            raise ValueError(
+                f"{out} lies in {source}, and its own files would count as texts; choose a folder outside"
+            )
     if not out.is_dir() or (out / PLAN).exists() or (out / MANIFEST).exists():
         return
     if foreign := sorted(path.name for path in out.iterdir() if not path.name.startswith(".")):
@@ -213,7 +218,7 @@ def conclude(job: Job, request: dict[str, Any], tokenizer: Tokenizer) -> Manifes
     every = receipts.values()
     empty = sum(receipt.empty for receipt in every)
     if not shards:
-        files = ", ".join(sorted({piece.file for piece in job.pieces}))
+        files = ", ".join(entry["path"] for entry in request["sources"])
         raise ValueError(
             f"the sources hold no text ({empty} empty documents): {files}; name files with documents in them"
         )

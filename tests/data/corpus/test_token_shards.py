@@ -351,3 +351,69 @@ def test_a_corpus_that_lost_a_shard_is_not_called_made(tokenizer: Path, tmp_path
     (out / "shard-00000.tokens").unlink()
     with pytest.raises(CorpusError, match=r"is missing; restore it, or remove the folder and make"):
         tokenize.tokenize([source], tokenizer=str(tokenizer), out=out, workers=1)
+
+
+@pytest.mark.parametrize("prefix", ["Prepend", "Metaspace", "ByteLevel"])
+def test_a_blank_before_a_text_is_put_before_whole_documents_only(
+    prefix: str, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = json.loads((tokenizer / "tokenizer.json").read_text())
+    byte_level = {"type": "ByteLevel", "add_prefix_space": prefix == "ByteLevel", "trim_offsets": True}
+    steps = {
+        "Prepend": [{"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}],
+        "Metaspace": [
+            {"type": "Metaspace", "replacement": " ", "prepend_scheme": "first", "split": False},
+            {**byte_level, "add_prefix_space": False},
+        ],
+        "ByteLevel": [byte_level],
+    }
+    definition["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps[prefix]}
+    definition["normalizer"] = {"type": "Prepend", "prepend": " "} if prefix == "Prepend" else None
+    shutil.copytree(tokenizer, tmp_path / "tokenizer")
+    (tmp_path / "tokenizer" / "tokenizer.json").write_text(json.dumps(definition))
+    monkeypatch.setattr(tokenizer_documents, "LONGEST_PART", 10)
+    texts = ["one two\nthree word", "word", "x" * 25 + " one"]
+    source = write_jsonl(tmp_path / "a.jsonl", texts)
+    tokenize.tokenize([source], tokenizer=str(tmp_path / "tokenizer"), out=tmp_path / "corpus", workers=1)
+    opened = Tokenizer.load(tmp_path / "tokenizer")
+    found = [opened.decode(ids[:-1]) for ids in read_all(Corpus(tmp_path / "corpus"))]
+    assert found == [f" {text}" for text in texts]
+
+
+def test_a_corpus_inside_its_sources_is_refused(tokenizer: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    write_jsonl(tmp_path / "texts" / "a.jsonl", ["one"])
+    with pytest.raises(ValueError, match=r"corpus lies in .*texts, .* choose a folder outside"):
+        tokenize.tokenize(
+            [str(tmp_path / "texts")], tokenizer=str(tokenizer), out=tmp_path / "texts" / "new" / "corpus"
+        )
+    assert [path.name for path in (tmp_path / "texts").iterdir()] == ["a.jsonl"]
+
+
+def test_parquet_without_rows_or_with_other_bytes_is_named(tokenizer: Path, tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.ParquetWriter(tmp_path / "none.parquet", pyarrow.schema([("text", pyarrow.string())])).close()
+    wrong = pyarrow.array([b"\xff\xfe"], pyarrow.binary()).view(pyarrow.string())
+    parquet.write_table(pyarrow.table({"text": wrong}), tmp_path / "bytes.parquet")
+    for name, told in (
+        ("none", "none.parquet; name files"),
+        ("bytes", "bytes.parquet holds what is not UTF"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            tokenize.tokenize(
+                [str(tmp_path / f"{name}.parquet")], tokenizer=str(tokenizer), out=tmp_path / name, workers=1
+            )
+
+
+def test_a_separator_is_a_whole_line_whatever_blanks_are_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "LONGEST_PART", 8)
+    (tmp_path / "a.txt").write_text("one\n  ---\ntwotwotw---\nthree\n")
+    for separator in ("---", " --- "):
+        texts, text = [], ""
+        for part in documents.read_text(tmp_path / "a.txt", separator):
+            text += part.text
+            if part.last:
+                texts, text = [*texts, text], ""
+        assert texts == ["one\n", "twotwotw---\nthree\n"]

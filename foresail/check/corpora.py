@@ -1,0 +1,44 @@
+"""A look at what pretraining draws from: documents as long as stages ask for, and questions that can be put."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from foresail.check.finding import Finding, refusal
+from foresail.data.corpus.corpus import Corpus
+from foresail.data.corpus.stage_sources import stage_sources
+from foresail.recipe.corpus import CorpusError
+from foresail.recipe.pretrain import Pretrain
+from foresail.recipe.sources import named
+from foresail.tokenizer.tokenizer import Tokenizer
+
+
+def look_at_corpora(
+    recipe: Pretrain, tokenizer: Tokenizer | None, *, max_context: int | None
+) -> Iterator[Finding]:
+    yield from look_at_lengths(recipe)
+    if tokenizer is not None:
+        yield from look_at_questions(recipe, tokenizer, max(recipe.max_length, max_context or 0))
+
+
+def look_at_lengths(recipe: Pretrain) -> Iterator[Finding]:
+    try:
+        corpora = {corpus.source: Corpus(corpus.source) for _, corpus in recipe.corpora()}
+    except (CorpusError, OSError):
+        return  # the preflight tells of it
+    for number, (place, _) in enumerate(named("stages", recipe.stages)):
+        try:
+            stage_sources(recipe, corpora, number)
+        except ValueError as error:
+            yield refusal(f"{place}: {error}")
+
+
+def look_at_questions(recipe: Pretrain, tokenizer: Tokenizer, context: int) -> Iterator[Finding]:
+    if (asked := recipe.long_context) is None:
+        return
+    from foresail.evaluation.long_context import check_questions  # with torch: only where it is needed
+
+    try:
+        check_questions(tokenizer, asked, context=context, seed=recipe.run.seed)
+    except (OSError, ValueError) as error:
+        yield refusal(str(error))

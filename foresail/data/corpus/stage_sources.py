@@ -1,0 +1,26 @@
+"""Corpora of a stage of pretraining, with their shares, as its recipe has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from foresail.data.corpus.corpus import Corpus
+from foresail.data.corpus.length_view import Source, split_by_length
+from foresail.recipe.pretrain import Pretrain
+
+
+def stage_sources(recipe: Pretrain, corpora: Mapping[str, Corpus], number: int) -> list[Source]:
+    """What a stage draws from; with `long_share` every corpus as two, its short and its long documents."""
+    stage, boundary = recipe.stages[number], recipe.long_from(number)
+    found = [
+        Source(
+            label=corpus.label,
+            documents=corpora[corpus.source],
+            weight=corpora[corpus.source].num_tokens if corpus.weight is None else corpus.weight,
+            epochs=corpus.epochs,
+        )
+        for corpus in stage.data
+    ]
+    if stage.long_share is None or boundary is None:
+        return found
+    return split_by_length(found, boundary=boundary, long_share=stage.long_share)
