@@ -7,7 +7,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -299,6 +299,16 @@ def test_other_corpora_and_tokenizers_are_refused(
         run_pretrain(recipe("changed", stages=[moved], held_out=None, eval_every=0), resume=True)
 
 
+def fail_at_step(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = count(1)
+
+    def begin(*_: Any) -> None:
+        if next(steps) == number:
+            raise ValueError("stop")
+
+    monkeypatch.setattr(pretrain, "tell_stage", begin)
+
+
 def test_a_run_that_ends_right_after_a_resume_keeps_its_context(
     world: Path, recipe: Callable[..., Pretrain], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,15 +323,7 @@ def test_a_run_that_ends_right_after_a_resume_keeps_its_context(
     given = recipe(
         "ends", stages=[stage], lora={"rank": 2}, eval_every=0, held_out=[], micro_batch_tokens=3200
     )
-    draw, drawn = pretrain.draw_rows, []
-
-    def fail_at_the_second_step(*arguments: Any, **options: Any) -> Any:
-        drawn.append(options)
-        if len(drawn) == 3:  # the second call looks whether the first step is the last
-            raise ValueError("stop")
-        return draw(*arguments, **options)
-
-    monkeypatch.setattr(pretrain, "draw_rows", fail_at_the_second_step)
+    fail_at_step(2, monkeypatch)
     with pytest.raises(ValueError, match="stop"):
         run_pretrain(given)
     outcome = run_pretrain(given, resume=True)
@@ -336,15 +338,7 @@ def test_a_shorter_stage_leaves_the_context_as_it_is_after_a_resume_too(
     stage = {"data": str(world / "letters"), "tokens": 128, "batch_tokens": 128}
     stages = [stage | {"length": 64}, stage | {"length": 16, "tokens": 256}]
     given = recipe("shorter", stages=stages, lora={"rank": 2}, eval_every=0, held_out=[])
-    draw, drawn = pretrain.draw_rows, []
-
-    def fail_at_the_third_step(*arguments: Any, **options: Any) -> Any:
-        drawn.append(options)
-        if len(drawn) == 3:
-            raise ValueError("stop")
-        return draw(*arguments, **options)
-
-    monkeypatch.setattr(pretrain, "draw_rows", fail_at_the_third_step)
+    fail_at_step(3, monkeypatch)
     with pytest.raises(ValueError, match="stop"):
         run_pretrain(given)
     outcome = run_pretrain(given, resume=True)
