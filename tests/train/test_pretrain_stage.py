@@ -7,7 +7,7 @@ import random
 import shutil
 import signal
 from collections.abc import Callable
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -300,7 +300,7 @@ def test_other_corpora_and_tokenizers_are_refused(
 
 
 def fail_at_step(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = count(1)
+    steps = iter(range(1, 1 + number))
 
     def begin(*_: Any) -> None:
         if next(steps) == number:
