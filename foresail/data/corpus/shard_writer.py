@@ -20,6 +20,7 @@ from foresail.data.corpus.documents import Part, Piece, TextForm, read_piece
 from foresail.runlog.atomic import hidden_sibling, sync, write_text
 from foresail.tokenizer.documents import DocumentEncoder
 
+RECEIPT = ".receipt.json"
 PARTS_AT_ONCE, CHARACTERS_AT_ONCE = 512, 2**20  # that are encoded in one go
 DOCUMENTS_AT_ONCE = 64  # that are written in one go
 
@@ -62,7 +63,7 @@ def shard_name(number: int) -> str:
 
 
 def receipt_file(folder: Path, number: int) -> Path:
-    return folder / f"{shard_name(number)}.receipt.json"
+    return folder / f"{shard_name(number)}{RECEIPT}"
 
 
 def write_shard(

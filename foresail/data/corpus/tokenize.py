@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.data.corpus.documents import Piece, TextForm, cut_pieces, describe_file, find_files
-from foresail.data.corpus.shard_writer import Receipt, receipt_file, shard_name, write_shard
+from foresail.data.corpus.shard_writer import RECEIPT, Receipt, receipt_file, shard_name, write_shard
 from foresail.recipe.corpus import (
     MANIFEST,
     CorpusError,
@@ -83,7 +83,7 @@ def tokenize(
         job = Job(folder=out, pieces=pieces, form=form, tokenizer=tokenizer, special_tokens=special_tokens)
         make_shards(job, workers or len(os.sched_getaffinity(0)), note)
         manifest = conclude(job, request, opened)
-        remove_receipts(out)
+        remove_plan(out)
     return manifest
 
 
@@ -101,7 +101,9 @@ def check_folder(out: Path, sources: list[str]) -> None:
 
 
 def made_before(out: Path, request: dict[str, Any]) -> Manifest | None:
-    """The corpus, where this call was made before; a plan that was left unfinished must be the same."""
+    """The corpus, where this call was made before. Of a plan that was left unfinished, what comes before the first
+    source with other contents is kept.
+    """
     if (out / MANIFEST).exists():
         manifest = read_manifest(out)
         if manifest.request != checksum(request):
@@ -111,25 +113,34 @@ def made_before(out: Path, request: dict[str, Any]) -> Manifest | None:
             )
         if mistake := next(size_mistakes(out, manifest), None):
             raise CorpusError(mistake)
-        remove_receipts(out)
+        remove_plan(out)
         return manifest
-    plan, text = out / PLAN, json.dumps(request, indent=1, ensure_ascii=False) + "\n"
-    if plan.exists() and (begun := plan.read_text(encoding="utf-8")) != text:
-        raise ValueError(
-            f"{out} was begun with {first_difference(json.loads(begun), request)}; give the same sources, "
-            "tokenizer and options as then to go on, or remove the folder"
-        )
-    if not plan.exists():
-        write_text(plan, text)
+    plan = out / PLAN
+    begun = json.loads(plan.read_text(encoding="utf-8")) if plan.exists() else None
+    if begun is not None and begun != request:
+        remove_shards(out, first=pieces_before(first_changed(out, begun, request), request))
+    if begun != request:
+        write_text(plan, json.dumps(request, indent=1, ensure_ascii=False) + "\n")
     return None
 
 
-def first_difference(begun: dict[str, Any], request: dict[str, Any]) -> str:
-    key = next(name for name in {**begun, **request} if begun.get(name) != request.get(name))
-    if key != "sources":
-        return f"another {key.replace('_', ' ')}"
+def first_changed(out: Path, begun: dict[str, Any], request: dict[str, Any]) -> int:
+    """Which source has other contents than when the plan was made; nothing else may have changed."""
+    keys = [name for name in {**begun, **request} if begun.get(name) != request.get(name)]
     paths = [[entry["path"] for entry in side["sources"]] for side in (begun, request)]
-    return "other sources" if paths[0] != paths[1] else "other contents of its sources"
+    if keys != ["sources"] or paths[0] != paths[1]:
+        changed = "other sources" if keys[0] == "sources" else f"another {keys[0].replace('_', ' ')}"
+        raise ValueError(
+            f"{out} was begun with {changed}; give the same sources, tokenizer and options as then to go on, or "
+            "remove the folder"
+        )
+    pairs = zip(begun["sources"], request["sources"], strict=True)
+    return next(number for number, (then, now) in enumerate(pairs) if then != now)
+
+
+def pieces_before(source: int, request: dict[str, Any]) -> int:
+    files = [Path(entry["path"]) for entry in request["sources"][:source]]
+    return sum(1 for file in files for _ in cut_pieces(file, request["piece_bytes"]))
 
 
 def make_shards(job: Job, workers: int, note: Callable[[int, int], None]) -> None:
@@ -240,8 +251,16 @@ def conclude(job: Job, request: dict[str, Any], tokenizer: Tokenizer) -> Manifes
     return manifest
 
 
-def remove_receipts(folder: Path) -> None:
-    for file in (*folder.glob("shard-*.receipt.json"), folder / PLAN):
+def remove_shards(folder: Path, first: int) -> None:
+    """Those from this piece on, receipts before what they are for."""
+    for file in sorted(folder.glob("shard-*"), key=lambda file: not file.name.endswith(RECEIPT)):
+        if int(file.name.removeprefix("shard-").partition(".")[0]) >= first:
+            file.unlink()
+
+
+def remove_plan(folder: Path) -> None:
+    """And receipts: the manifest has taken their place."""
+    for file in (*folder.glob(f"shard-*{RECEIPT}"), folder / PLAN):
         file.unlink(missing_ok=True)
 
 

@@ -273,6 +273,27 @@ def test_a_folder_goes_on_only_with_what_it_began_with(tokenizer: Path, tmp_path
         tokenize.tokenize([source], tokenizer=str(tokenizer), out=begun, workers=1)
 
 
+def test_a_mended_source_is_read_anew_and_what_was_done_before_it_is_kept(
+    tokenizer: Path, tmp_path: Path
+) -> None:
+    texts = {name: [f"{name} {number}" for number in range(20)] for name in ("one", "two", "three")}
+    sources = [write_jsonl(tmp_path / f"{name}.jsonl", lines) for name, lines in texts.items()]
+    whole = Path(sources[1]).read_text()
+    Path(sources[1]).write_text(whole * 3 + '{"text": 5}\n')
+    out = tmp_path / "corpus"
+    options = {"tokenizer": str(tokenizer), "workers": 1, "piece_bytes": 100}
+    with pytest.raises(ValueError, match=r"two\.jsonl"):
+        tokenize.tokenize(sources, out=out, **options)
+    begun = {file.name: file.stat().st_mtime_ns for file in out.glob("shard-*")}
+    Path(sources[1]).write_text(whole)
+    tokenize.tokenize(sources, out=out, **options)
+    tokenize.tokenize(sources, out=tmp_path / "fresh", **options)
+    assert contents(out) == contents(tmp_path / "fresh")
+    now = {file.name: file.stat().st_mtime_ns for file in out.glob("shard-*")}
+    kept = [name for name in now if now[name] == begun.get(name)]
+    assert kept and all(name < "shard-00010" for name in kept)
+
+
 def test_sources_without_any_text_are_an_error(tokenizer: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     empty = write_jsonl(tmp_path / "empty.jsonl", [])
