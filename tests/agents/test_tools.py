@@ -18,7 +18,7 @@ from foresail.records import Message, Problem
 PROBLEM = Problem(id="p", prompt=(Message(role="user", content="?"),), answer="!")
 
 
-def call(tool: Tool, seconds: float | None = None, **arguments: Any) -> Answer:
+def call(tool: Tool, seconds: float | None = None, /, **arguments: Any) -> Answer:
     return asyncio.run(tool.call(arguments, seconds))
 
 
