@@ -36,7 +36,7 @@ LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {
     "dpo": look_at_pairs,
     "reward-model": look_at_pairs,
 }
-# Whose data are token shards, which need no reader.
+# Whose data are token shards: the run is handed no reader, since there is nothing to read again.
 SHARDS: dict[str, Callable[..., Iterator[Finding]]] = {"pretrain": look_at_corpora}
 # Whose prompts tell of more than the data does.
 PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {

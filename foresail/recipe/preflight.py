@@ -55,7 +55,7 @@ def preflight(recipe: Stage) -> Preflight:
         *recipe.refusals(num_records),
         *disk_refusals(recipe, checkpoint, disk_free),
         *memory_refusals(recipe, memory, device),
-        *table_refusals(recipe, shape, memory, device),
+        *rotary_refusals(recipe, shape, memory, device),
     ]
     return Preflight(
         recipe=recipe,
@@ -146,10 +146,10 @@ def memory_refusals(recipe: Stage, memory: Memory | None, device: Device) -> Ite
         )
 
 
-def table_refusals(
+def rotary_refusals(
     recipe: Stage, shape: ModelShape | None, memory: Memory | None, device: Device
 ) -> Iterator[str]:
-    """The angles of every position that the model may ever see stand in memory, too; told where the rest fits."""
+    """Rotary tables, a row for every position the model may see, take memory too; told where the rest fits."""
     there = device_memory(device)
     if shape is None or memory is None or there is None or memory.least > there:
         return

@@ -78,6 +78,7 @@ def tokenize(
     with explained(out), lock_folder(out):
         if (done := made_before(out, request)) is not None:
             return done
+        begin_plan(out, request)
         clean_leftovers(out)
         pieces = tuple(piece for file in files for piece in cut_pieces(file, piece_bytes))
         job = Job(folder=out, pieces=pieces, form=form, tokenizer=tokenizer, special_tokens=special_tokens)
@@ -101,27 +102,29 @@ def check_folder(out: Path, sources: list[str]) -> None:
 
 
 def made_before(out: Path, request: dict[str, Any]) -> Manifest | None:
-    """The corpus, where this call was made before. Of a plan that was left unfinished, what comes before the first
-    source with other contents is kept.
-    """
-    if (out / MANIFEST).exists():
-        manifest = read_manifest(out)
-        if manifest.request != checksum(request):
-            raise FileExistsError(
-                f"{out} is a corpus already, of other sources, another tokenizer or other options; choose another "
-                "folder, or remove it"
-            )
-        if mistake := next(size_mistakes(out, manifest), None):
-            raise CorpusError(mistake)
-        remove_plan(out)
-        return manifest
+    """The corpus, where this call was made before."""
+    if not (out / MANIFEST).exists():
+        return None
+    manifest = read_manifest(out)
+    if manifest.request != checksum(request):
+        raise FileExistsError(
+            f"{out} is a corpus already, of other sources, another tokenizer or other options; choose another "
+            "folder, or remove it"
+        )
+    if mistake := next(size_mistakes(out, manifest), None):
+        raise CorpusError(mistake)
+    remove_plan(out)
+    return manifest
+
+
+def begin_plan(out: Path, request: dict[str, Any]) -> None:
+    """Of one that was begun before, shards are kept up to the first source that has other contents now."""
     plan = out / PLAN
     begun = json.loads(plan.read_text(encoding="utf-8")) if plan.exists() else None
     if begun is not None and begun != request:
         remove_shards(out, first=pieces_before(first_changed(out, begun, request), request))
     if begun != request:
         write_text(plan, json.dumps(request, indent=1, ensure_ascii=False) + "\n")
-    return None
 
 
 def first_changed(out: Path, begun: dict[str, Any], request: dict[str, Any]) -> int:
