@@ -31,6 +31,7 @@ from foresail.data.arithmetic import direct, make_problems, worked
 from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.evaluation.interval import confidence_interval
 from foresail.recipe import parts
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.rl import Rl
 from foresail.recipe.sft import Sft
 from foresail.recipe.shape import ModelShape
@@ -237,7 +238,7 @@ def rl_recipe(folder: Path, seed: int, arm: str, steps: int, checkpoint: Path) -
         max_prompt_tokens=32,
         sampling=parts.Sampling(max_new_tokens=88),
         curriculum=() if arm == "no-curriculum" else tuple(curriculum),
-        loss=parts.Loss(clip_high=0.2) if arm == "no-clip-higher" else parts.Loss(),
+        loss=Loss(clip_high=0.2) if arm == "no-clip-higher" else Loss(),
         dynamic_sampling=dynamic,
         engine=parts.Engine(page_size=8),
         optimizer=parts.Optimizer(lr=2e-4, warmup=4),

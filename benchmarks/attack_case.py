@@ -8,12 +8,15 @@ from typing import NamedTuple
 
 
 class Case(NamedTuple):
-    """`family` names what was tried; `right` is what the verdict should be, by construction or by the oracle."""
+    """`family` names what was tried; `right` is what the verdict should be, by construction or by the oracle.
+
+    None: nobody knows, and only a failure or a slow verdict counts.
+    """
 
     family: str
     response: str
     gold: str
-    right: bool = False
+    right: bool | None = False
 
 
 Maker = Callable[[random.Random], Case]

@@ -26,7 +26,8 @@ from train_gpu import random_model
 
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.recipe.credit import Credit
-from foresail.recipe.parts import Loss, Optimizer
+from foresail.recipe.parts import Optimizer
+from foresail.recipe.policy_loss import Loss
 from foresail.records import Group, Message, Problem, Sample, Verdict
 from foresail.tokenizer.train import train_bpe
 from foresail.train.learner import Learner

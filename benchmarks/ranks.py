@@ -37,7 +37,8 @@ from foresail.algorithms.batch_losses import policy_loss, sft_loss
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, empty_model
 from foresail.model.shards import gather_whole, local
-from foresail.recipe.parts import Loss, Optimizer
+from foresail.recipe.parts import Optimizer
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.shape import ModelShape
 from foresail.records import PackedBatch, TrainSequence
 from foresail.train.dealing import describe_shares, pack_share

@@ -81,11 +81,12 @@ def measure_step(words: Sequence[str], *, update: bool) -> dict[str, Any]:
     from foresail.rewards.by_source import RewardsBySource
     from foresail.runlog.directory import RunDirectory
     from foresail.train import rl, roll_out, start_check
+    from foresail.train.policy_update import PolicyUpdate
 
     taken = {"rollout": 0.0, "reward": 0.0}
     start_check.self_test = lambda *_: {}  # minutes on a CPU, and no part of a step
     if not update:
-        rl.update_policy = lambda *_, **__: ({}, ())
+        rl.update_policy = lambda *_, **__: PolicyUpdate(metrics={})
     roll_out.roll_out = timed(roll_out.roll_out, time.process_time, partial(add, taken, "rollout"))
     for name in ("judge", "judge_group", "reward"):
         spent = timed(getattr(RewardsBySource, name), time.thread_time, partial(add, taken, "reward"))

@@ -42,7 +42,7 @@ from foresail.rollout.groups import GroupSpec
 from foresail.train.flops import count_flops
 from foresail.train.learner import Learner
 from foresail.train.optimizer import AnyOptimizer, build_optimizer
-from foresail.train.policy_update import batch_loss
+from foresail.train.policy_update import PolicyTerms, batch_loss
 from foresail.train.step import train_step
 from foresail.train.turn_credit import uniform_advantages
 from foresail.train.updates import compute_advantages, pack_groups, split
@@ -175,7 +175,8 @@ def learn(model: Decoder, optimizer: AnyOptimizer, groups: Sequence[Group], reci
             device=device,
         )
         packing += time.perf_counter() - start
-        loss = partial(batch_loss, settings=recipe.loss, temperature=1.0, on_policy=number == 0)
+        terms = PolicyTerms(settings=recipe.loss, on_policy=number == 0)
+        loss = partial(batch_loss, terms=terms, temperature=1.0)
         results.append(train_step(learner, batches, loss, learning_rate=1e-6))
         flops += sum(count_flops(model.shape, batch) for batch in batches)
     names = [name for name in results[0] if name.startswith("rollout/")]

@@ -22,7 +22,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from foresail.recipe.parts import Checkpoints, Loss, Rollout, Run
+from foresail.recipe.parts import Checkpoints, Rollout, Run
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.rl import Rl
 from foresail.runlog.directory import RunDirectory
 from foresail.simulate.overlap import mean_step_seconds

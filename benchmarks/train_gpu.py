@@ -29,7 +29,8 @@ from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
 from foresail.model.lora import attach
-from foresail.recipe.parts import Lora, Loss, Optimizer
+from foresail.recipe.parts import Lora, Optimizer
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.rl import Rl
 from foresail.recipe.shape import ModelShape
 from foresail.records import PackedBatch, TrainSequence

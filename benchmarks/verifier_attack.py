@@ -11,7 +11,7 @@ numbers, functions equal nearly everywhere. A verifier that refuses everything w
     python benchmarks/verifier_attack.py --classes hedges words --seed 7
 
 It grades with the `foresail` that Python finds first. The last line is JSON; the exit status is 1 where a wrong
-answer was accepted.
+answer was accepted, or a verdict failed or took more than a second.
 """
 
 from __future__ import annotations
@@ -25,8 +25,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import attack_around
+import attack_boxes
+import attack_depth
+import attack_forms
 import attack_names
 import attack_relations
+import attack_spellings
 import attack_values
 import attack_words
 from attack_case import Case, Maker, boxed
@@ -39,10 +44,19 @@ from math_pairs import ROOT
 from foresail.maths.verdict import grade
 
 MAKERS: dict[str, tuple[Maker, ...]] = (
-    attack_relations.MAKERS | attack_values.MAKERS | attack_words.MAKERS | attack_names.MAKERS
+    attack_relations.MAKERS
+    | attack_values.MAKERS
+    | attack_words.MAKERS
+    | attack_names.MAKERS
+    | attack_boxes.MAKERS
+    | attack_forms.MAKERS
+    | attack_spellings.MAKERS
+    | attack_around.MAKERS
+    | attack_depth.MAKERS
 )
 CLASSES = ("edits", "wrapped", "respelled", "rewritten", *MAKERS)
 DEEPEST = 4  # edits on top of each other
+STATUSES = ("correct", "wrong", "unparsable")  # a response can bring about no other
 SLOW = 1.0  # CPU seconds that a verdict must not take
 WRAPPERS = (
     "The answer is ${}$.", "So the final answer is $\\boxed{{{}}}$.", "**Answer:** ${}$", "<answer>{}</answer>",
@@ -69,7 +83,14 @@ def main() -> None:
     started = time.process_time()
     rng = random.Random(options.seed)
     golds = sample_golds(read_golds(options.data), options.golds, rng)
-    figures: dict[str, Any] = {"golds": len(golds), "seed": options.seed, "wrong": {}, "right": {}}
+    figures: dict[str, Any] = {
+        "golds": len(golds),
+        "seed": options.seed,
+        "wrong": {},
+        "right": {},
+        "unknown": {},
+    }
+    figures |= {"crashed": 0, "slow": 0}
     for name in options.classes:
         cases = cases_of(name, golds, options.made, random.Random(f"{options.seed} {name}"))
         report(name, *judge(cases), figures, options.show)
@@ -79,7 +100,7 @@ def main() -> None:
     figures["rejected right"] = sum(entry["rejected"] for entry in figures["right"].values())
     figures["CPU seconds"] = round(time.process_time() - started, 1)
     print(json.dumps(figures, ensure_ascii=False))
-    sys.exit(1 if figures["accepted wrong"] else 0)
+    sys.exit(1 if figures["accepted wrong"] or figures["crashed"] or figures["slow"] else 0)
 
 
 def read_options() -> argparse.Namespace:
@@ -180,9 +201,9 @@ def respelled(golds: list[Gold], rng: random.Random) -> Iterator[Case]:
             yield Case(f"respelled: {name}", boxed(changed), gold.text, right=True)
 
 
-def judge(cases: Iterator[Case]) -> tuple[dict[str, tuple[bool, int]], list[Outcome], list[Outcome]]:
+def judge(cases: Iterator[Case]) -> tuple[dict[str, tuple[bool | None, int]], list[Outcome], list[Outcome]]:
     """How many of each family there were, the misjudged ones, and those that took too long or raised."""
-    tried: dict[str, tuple[bool, int]] = {}
+    tried: dict[str, tuple[bool | None, int]] = {}
     misjudged, troubles = [], []
     for case in cases:
         tried[case.family] = (case.right, tried.get(case.family, (case.right, 0))[1] + 1)
@@ -192,16 +213,18 @@ def judge(cases: Iterator[Case]) -> tuple[dict[str, tuple[bool, int]], list[Outc
         except Exception as error:  # a verdict must never raise: it is reported, not the end of the search
             status = f"raised {type(error).__name__}"
         outcome = Outcome(case, status, time.process_time() - started)
-        if (status == "correct") != case.right:
+        if case.right is not None and (status == "correct") != case.right:
             misjudged.append(outcome)
-        if outcome.seconds > SLOW or status not in ("correct", "wrong", "unparsable"):
+        if case.right is None and status == "ungradable":  # the right answer was made as deep as the response
+            continue
+        if outcome.seconds > SLOW or status not in STATUSES:
             troubles.append(outcome)
     return tried, misjudged, troubles
 
 
 def report(
     name: str,
-    tried: dict[str, tuple[bool, int]],
+    tried: dict[str, tuple[bool | None, int]],
     misjudged: list[Outcome],
     troubles: list[Outcome],
     figures: dict[str, Any],
@@ -214,10 +237,13 @@ def report(
         entry: dict[str, Any] = {"tried": count, verb: len(bad)}
         if bad:
             entry["examples"] = [[case.response, case.gold] for case in bad[:show]]
-        figures["right" if is_right else "wrong"][f"{name}: {family}"] = entry
+        side = "unknown" if is_right is None else "right" if is_right else "wrong"
+        figures[side][f"{name}: {family}"] = entry
         print(f"{name:18} {family:32} {count:6} tried {len(bad):6} {verb}", flush=True)
         for case in bad[:show]:
             print(f"    {case.response!r}  for  {case.gold!r}")
+    figures["slow"] += sum(outcome.seconds > SLOW for outcome in troubles)
+    figures["crashed"] += sum(outcome.status not in STATUSES for outcome in troubles)
     if troubles:
         figures.setdefault("troubles", []).extend(
             [outcome.status, round(outcome.seconds, 2), outcome.case.response[:200], outcome.case.gold[:200]]

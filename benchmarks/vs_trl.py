@@ -11,6 +11,7 @@ figures.json go to the output folder. The last line is JSON.
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts speed     # five minutes on an H200
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts race --model CHECKPOINT
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts dpo              # losses and steps of DPO
+    python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts kto              # losses of KTO
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts reward           # steps of a reward model
     python benchmarks/vs_trl.py --peer-python PATH/TO/python --parts sft --model CHECKPOINT
     python benchmarks/vs_trl.py --peer-python python3 --device cuda --parts sft --model CHECKPOINT
@@ -36,7 +37,7 @@ from typing import Any
 from beside_trl.process import SideFailed
 from beside_trl.turns import Turns
 
-PARTS = ("losses", "speed", "race", "scaling", "sft", "dpo", "reward")
+PARTS = ("losses", "speed", "race", "scaling", "sft", "dpo", "kto", "reward")
 IN_GROUPS = ("sft", "dpo", "reward")  # the parts that know --together and --float32
 
 
@@ -70,6 +71,7 @@ def measure(options: argparse.Namespace, figures: dict[str, Any]) -> None:
         "race": measure_race,
         "scaling": measure_scaling,
         "dpo": measure_dpo,
+        "kto": measure_kto,
         "reward": measure_reward,
         "sft": measure_sft,
     }
@@ -185,6 +187,13 @@ def measure_losses(options: argparse.Namespace) -> Figures:
 
     with tempfile.TemporaryDirectory() as folder:
         yield losses.measure_losses(Path(folder), options.peer_python)
+
+
+def measure_kto(options: argparse.Namespace) -> Figures:
+    from beside_trl import kto_losses
+
+    with tempfile.TemporaryDirectory() as folder:
+        yield kto_losses.measure_losses(Path(folder), options.peer_python)
 
 
 def measure_speed(options: argparse.Namespace) -> Figures:

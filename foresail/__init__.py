@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from foresail.api.result import Result as Result
     from foresail.api.stages import distill as distill
     from foresail.api.stages import dpo as dpo
+    from foresail.api.stages import kto as kto
     from foresail.api.stages import online_dpo as online_dpo
     from foresail.api.stages import pretrain as pretrain
     from foresail.api.stages import resume as resume
@@ -35,6 +36,7 @@ PLACES = {
     "evaluate": "foresail.api.evaluate",
     "generate": "foresail.api.generate",
     "grade": "foresail.maths.verdict",
+    "kto": "foresail.api.stages",
     "load_recipe": "foresail.api.recipe",
     "online_dpo": "foresail.api.stages",
     "pretrain": "foresail.api.stages",

@@ -26,8 +26,8 @@ from foresail.commands.merge import merge
 from foresail.commands.mtp import mtp_app
 from foresail.commands.options import Overrides, RecipeFile, RunFolder
 from foresail.commands.runs import runs, show
-from foresail.recipe.elsewhere import sentence_for_value
-from foresail.recipe.stages import STAGES, command_of, stage_function
+from foresail.recipe.elsewhere.values import other_stage
+from foresail.recipe.stages import STAGES
 from foresail.records import RunStopped
 
 if TYPE_CHECKING:
@@ -96,10 +96,11 @@ def check(
 ) -> None:
     """Preflight: batch arithmetic, memory, files, data and reward, and what is wrong, before a model is loaded."""
     from foresail.recipe.describe import describe
+    from foresail.recipe.hub import with_local_models
     from foresail.recipe.load import load_recipe
     from foresail.recipe.preflight import preflight
 
-    found, notes = preflight(load_recipe(recipe, overrides or [])), tuple[str, ...]()
+    found, notes = preflight(with_local_models(load_recipe(recipe, overrides or []))), tuple[str, ...]()
     if not quick:
         from foresail.check.look import look_closer
 
@@ -116,8 +117,8 @@ def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = Non
     from foresail.recipe.load import RecipeError, load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
-    if (command := command_of(loaded.stage)) != context.info_name:
-        raise RecipeError(f"{recipe} is a recipe for {loaded.stage}; run `foresail {command} {recipe}`")
+    if context.info_name not in (loaded.stage, STAGES[loaded.stage].also):
+        raise RecipeError(f"{recipe} is a recipe for {loaded.stage}; run `foresail {loaded.stage} {recipe}`")
     folder = loaded.run.folder
     with telling(how_to_resume(folder), begun=folder / "recipe.toml"):
         outcome = launch(loaded)
@@ -125,8 +126,7 @@ def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = Non
 
 
 for name, entry in STAGES.items():
-    if command_of(name) == name:
-        app.command(name, help=entry.help)(train)
+    app.command(name, help=entry.help)(train)
 
 
 @app.command()
@@ -139,23 +139,23 @@ def resume(
         int | None, typer.Option(min=0, help="go back to this checkpoint; later ones are set aside")
     ] = None,
     changed_reward: Annotated[
-        bool, typer.Option("--changed-reward", help="go on although a reward function's file has changed")
+        bool,
+        typer.Option("--changed-reward", help="go on although a file of rewards or environment has changed"),
     ] = False,
 ) -> None:
     """Go on with a run that was stopped or killed, exactly as if it had not been; or, with steps=…, longer."""
-    from foresail.api.stages import follow_if_started, relocate
-    from foresail.recipe.load import load_recipe
+    from foresail.api.stages import follow_if_started, relocate, run_stage
     from foresail.runlog.directory import RunDirectory
-    from foresail.train.resume import extend, finished_checkpoint, go_back
+    from foresail.train.resume import extend, finished_checkpoint, go_back, read_recipe
 
     directory = RunDirectory.open(run)
-    recipe = load_recipe(directory.recipe_path)
+    recipe = read_recipe(directory)
     follow_if_started(recipe)
     for path in go_back(directory, from_step) if from_step is not None else ():
         print(f"set aside: {path}; remove it when it is of no use")
     if overrides:
         recipe = extend(directory, overrides)
-    elif (ended := finished_checkpoint(directory)) is not None:
+    elif (ended := finished_checkpoint(directory, recipe)) is not None:
         print(describe_end(run, ended, recipe))
         return
     recipe = relocate(recipe, run)
@@ -165,13 +165,13 @@ def resume(
         )
     options = {"changed_reward": True} if changed_reward else {}
     with telling(how_to_resume(recipe.run.folder)):
-        outcome = stage_function(recipe.stage)(recipe, resume=True, **options)
+        outcome = run_stage(recipe, resume=True, **options)
     conclude(outcome)
 
 
 def describe_end(run: Path, ended: Path, recipe: Stage) -> str:
     """What to do with a run that is finished: more of it, or another run from its weights."""
-    words = [command_of(recipe.stage), f"{run}/recipe.toml", "run.name=further", f"model.path={ended}"]
+    words = [recipe.stage, f"{run}/recipe.toml", "run.name=further", f"model.path={ended}"]
     words += ["model.shape=none"] if recipe.model.shape is not None else []
     step = int(ended.name.removeprefix("step_"))
     more = f" at step {step}, and takes up no more of its recipe's" if recipe.steps > step else ""
@@ -293,11 +293,19 @@ def main() -> None:
             raise
         print(f"error: {in_words(error)}", file=sys.stderr)
         sys.exit(1)
+    except Exception as error:
+        from foresail.recipe.out_of_memory import OutOfMemory, in_short, is_out_of_memory
+
+        if not is_out_of_memory(error) or os.environ.get("FORESAIL_DEBUG"):
+            raise
+        told = f"no memory left ({in_short(error)}); use a smaller model or batch, or free memory"
+        print(f"error: {error if isinstance(error, OutOfMemory) else told}", file=sys.stderr)
+        sys.exit(1)
 
 
 def refuse_foreign_command(words: Sequence[str]) -> None:
     """`foresail grpo recipe.toml`, `foresail kto …`: what that is here."""
-    if words and words[0] not in STAGES and (told := sentence_for_value("stage", words[0])):
+    if words and words[0] not in STAGES and (told := other_stage(words[0])):
         commands = [command.name for command in app.registered_commands]
         if words[0] not in commands:
             raise ValueError(f"there is no command {words[0]}; {told}")

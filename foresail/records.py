@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,6 +64,18 @@ class PreferencePair:
     chosen: tuple[Message, ...]
     rejected: tuple[Message, ...]
     margin: float | None = None
+    tools: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedAnswer:
+    """An answer to a prompt that somebody found good (`desirable`) or bad, without another one beside it; its
+    messages as in `PreferencePair`.
+    """
+
+    prompt: tuple[Message, ...]
+    answer: tuple[Message, ...]
+    desirable: bool
     tools: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -181,7 +193,8 @@ class TrainSequence:
 
     Entries describe the token at their own index: `advantages[t]` belongs to `ids[t]`.
     SFT fills `ids` and `loss_mask` only, RL either `advantages` or, for a critic, `rewards`. `name` is for error
-    messages. `side` is named data for replay (router choices, say), as numbers or lists of numbers.
+    messages. `observed` is 1 for what an environment said, where that is to be predicted. `side` is named data for
+    replay (router choices, say), as numbers or lists of numbers.
     """
 
     name: str = ""
@@ -193,6 +206,7 @@ class TrainSequence:
     rollout_logprobs: list[float] | None = None
     ref_logprobs: list[float] | None = None
     fresh: list[int] | None = None
+    observed: list[int] | None = None
     side: Mapping[str, list[Any]] = field(default_factory=dict)
 
 
@@ -208,7 +222,17 @@ class TrainPair:
     chosen: TrainSequence
     rejected: TrainSequence
     margin: float | None = None
-    ref_logprobs: tuple[float, float] | None = None
+    ref_logprobs: tuple[float, ...] | None = None
+
+    @property
+    def answers(self) -> tuple[TrainSequence, ...]:
+        """What the loss is about."""
+        return (self.chosen, self.rejected)
+
+    @property
+    def compared(self) -> tuple[TrainSequence, ...]:
+        """What the reference is asked about."""
+        return self.answers
 
     @property
     def ids(self) -> list[int]:
@@ -217,18 +241,50 @@ class TrainPair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PackedPairs:
-    """Which segments of a micro-batch are whose answers.
+class TrainAnswer:
+    """An answer that was judged alone, as the trainer wants it: the prompt and the answer, which has the loss.
 
-    Legend: P pairs; 2: the chosen, then the rejected answer.
-    `weights_P` makes every loss of pairs a plain sum: it is the pair's share in the whole update. Margins are 0
-    where the data has none. `ref_logprobs_P2` are the reference's, summed over the tokens of each answer.
+    `mismatched`, for a loss that asks how far the policy is from the reference anyway: the prompt and an answer to
+    another one. `ref_logprobs`: the reference's log-probability of the answer, and then of the mismatched one.
     """
 
-    segments_P2: Tensor
+    name: str = ""
+    answer: TrainSequence
+    desirable: bool
+    mismatched: TrainSequence | None = None
+    ref_logprobs: tuple[float, ...] | None = None
+
+    @property
+    def answers(self) -> tuple[TrainSequence, ...]:
+        return (self.answer,)
+
+    @property
+    def compared(self) -> tuple[TrainSequence, ...]:
+        return self.answers if self.mismatched is None else (self.answer, self.mismatched)
+
+    @property
+    def ids(self) -> list[int]:
+        return self.answer.ids
+
+
+Preference: TypeAlias = TrainPair | TrainAnswer
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedAnswers:
+    """Which segments of a micro-batch are whose answers.
+
+    Legend: P pairs, or answers judged alone; K answers of each: of a pair the chosen, then the rejected one.
+    `weights_P` makes every loss of them a plain sum: it is their share in the whole update. Margins are 0 where the
+    data has none, `desirable_P` is of answers judged alone. `ref_logprobs_PK` are the reference's, summed over the
+    tokens of each answer.
+    """
+
+    segments_PK: Tensor
     weights_P: Tensor
     margins_P: Tensor
-    ref_logprobs_P2: Tensor | None = None
+    desirable_P: Tensor | None = None
+    ref_logprobs_PK: Tensor | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,6 +301,20 @@ class BatchSlice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PackedObserved:
+    """The O tokens of a micro-batch that an environment said: their places in T, those that predict them, and which
+    of them this rank reads where several share the batch. The whole update has `of_update` such tokens, and
+    `tokens_of_update` with a loss.
+    """
+
+    targets_O: Tensor
+    sources_O: Tensor
+    own_R: Tensor | None = None
+    of_update: int = 0
+    tokens_of_update: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class PackedBatch:
     """Segments packed end to end: a micro-batch without padding.
 
@@ -256,8 +326,11 @@ class PackedBatch:
     `weights_M` makes every loss a plain sum: it is this token's share in the whole update.
     With a critic a token has a reward (the last one its sample's, others none), the value that was expected
     before it, and the return it turned out to bring. `fresh_M`, where samples are carried over, is 0 for tokens
-    that older weights drew. `side` holds named data of all T tokens, along the first axis; -1 is unknown.
-    `pairs`, where the sequences are answers of preference pairs, tells which belong together.
+    that older weights drew. `entropy_M` is that of what the tokens were drawn from, by a pass before the update,
+    and `top_entropy_M` tells which tokens learn, where that goes by it. `side` holds named data of all T tokens,
+    along the first axis; -1 is unknown.
+    `observed` is what an environment said, where that is to be predicted as well.
+    `answers`, where the sequences are answers to learn preferences from, tells whose they are.
     Where ranks compute it together, `slice` is what this rank does. T is then a multiple of their number: padding
     stands behind the last segment, as a part of it.
     """
@@ -278,7 +351,10 @@ class PackedBatch:
     rollout_logprobs_M: Tensor | None = None
     ref_logprobs_M: Tensor | None = None
     fresh_M: Tensor | None = None
+    entropy_M: Tensor | None = None
+    top_entropy_M: Tensor | None = None
     side: Mapping[str, Tensor] = field(default_factory=dict)
     names: tuple[str, ...] = ()
-    pairs: PackedPairs | None = None
+    observed: PackedObserved | None = None
+    answers: PackedAnswers | None = None
     slice: BatchSlice | None = None

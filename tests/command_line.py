@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
@@ -98,7 +99,10 @@ class CommandLine:
         return self.start(*words, **options).wait()
 
 
+@cache
 def servers() -> multiprocessing.context.ForkServerContext:
+    """Made once, before there are other threads: one that starts a process while another changes the environment
+    may find it half changed."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     with patch.dict(os.environ, OMP_NUM_THREADS="1"):  # what the server inherits: it has no threads to fork

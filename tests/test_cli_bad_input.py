@@ -82,7 +82,7 @@ def test_an_unknown_stage_as_a_command(desk: Desk) -> None:
     assert finished.code == 2
     assert_all_in(finished.err, "No such command 'trian'", "foresail --help")
     assert_all_in(desk.refused("cpt", "rl.toml"), "there is no command cpt", 'stage = "pretrain"')
-    assert_all_in(desk.refused("kto", "rl.toml"), "there is no command kto", 'stage = "dpo"')
+    assert_all_in(desk.refused("cpo", "rl.toml"), "there is no command cpo", 'stage = "dpo"')
     assert_all_in(desk.refused("gkd", "rl.toml"), "there is no command gkd", 'stage = "distill"')
     assert desk.refused("dpo", "rl.toml") == "rl.toml is a recipe for rl; run `foresail rl rl.toml`"
 
@@ -97,6 +97,33 @@ def test_an_unknown_key_names_the_nearest(desk: Desk) -> None:
         desk.refused("rl", "rl.toml", "optimizer.lrr=1"), "optimizer.lrr: unknown key", "optimizer.lr"
     )
     assert_all_in(desk.refused("check", "rl.toml", "num_generations=4"), "samples_per_prompt")
+
+
+def test_keys_of_other_trainers_are_answered_in_our_words(desk: Desk) -> None:
+    said = {
+        "temperature=0.7": "the nearest is sampling.temperature",
+        "actor_rollout_ref.model.path=x": "it is model.path here",
+        "actor_rollout_ref.actor.optim.lr=1e-6": "it is optimizer.lr here",
+        "actor_rollout_ref.rollout.top_k=-1": "it is sampling.top_k here; 0 keeps all tokens",
+        "train_dataset=x": "training data is data",
+        "peft_config={}": "low-rank pairs are trained where the recipe has a table [lora]",
+        "dataset_text_field=text": "data.prompt_key names the column of the prompt",
+        "attn_implementation=sdpa": "leave it out",
+        "data.filter_overlong_prompts=true": 'filter_overlong_prompts = true is data.too_long = "drop"',
+        "trainer.logger=['console','wandb']": "run.wandb",
+        "trainer.prometheus.port=9090": "docs/recipe-keys.md lists all",
+    }
+    lines = desk.refused("check", "rl.toml", *said).splitlines()
+    assert lines[0] == f"rl.toml: {len(said)} mistakes"
+    for override, words in said.items():
+        key = override.partition("=")[0]
+        assert any(line.startswith(f"  {key}: unknown key; ") and words in line for line in lines), key
+
+
+def test_lists_and_none_on_the_command_line(desk: Desk) -> None:
+    program = 'environment.program=["python", "agent.py"]'
+    checked = desk.run("check", "--quick", "rl.toml", program, "data.suffix=none", "sampling.stop=none")
+    assert checked.code == 0 and "ready to run" in checked.out, checked
 
 
 def test_all_mistakes_are_told_at_once(desk: Desk) -> None:

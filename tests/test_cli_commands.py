@@ -167,12 +167,12 @@ def test_piped_output_of_a_stage_is_plain_lines(
 # Evaluation.
 
 
+@pytest.mark.parametrize(("options", "n"), [((), 8), (("--samples", 6), 6)])
 def test_eval_writes_records_and_summary_and_prints_the_table(
-    foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path
+    options: tuple[str | int, ...], n: int, foresail: CommandLine, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    finished = foresail.run(
-        *("eval", tiny_checkpoint, "--data", HELD_OUT, "--max-new-tokens", MAX_NEW, "--output", "found")
-    )
+    words = ("eval", tiny_checkpoint, "--data", HELD_OUT, "--max-new-tokens", MAX_NEW, "--output", "found")
+    finished = foresail.run(*words, *options)
     assert finished.code == 0 and finished.err == ""
     assert finished.out.splitlines()[-1] == "records: found/records.jsonl"
     records = [json.loads(line) for line in (tmp_path / "found" / "records.jsonl").read_text().splitlines()]
@@ -180,7 +180,7 @@ def test_eval_writes_records_and_summary_and_prints_the_table(
 
     assert len(records) == summary["problems"] == 20
     for record in records:
-        assert len(record["samples"]) == 8
+        assert len(record["samples"]) == n
         for attempt in (record["greedy"], *record["samples"]):
             assert (
                 attempt["status"] in ("correct", "wrong", "unparsable") and 0 < attempt["length"] <= MAX_NEW
@@ -188,13 +188,13 @@ def test_eval_writes_records_and_summary_and_prints_the_table(
     right = [sum(sample["status"] == "correct" for sample in record["samples"]) for record in records]
     expected = {
         "greedy": sum(record["greedy"]["status"] == "correct" for record in records) / 20,
-        "mean@8": sum(right) / 160,
-        **{f"pass@{k}": sum(pass_at_k(8, count, k) for count in right) / 20 for k in (1, 2, 4, 8)},
+        f"mean@{n}": sum(right) / (20 * n),
+        **{f"pass@{k}": sum(pass_at_k(n, count, k) for count in right) / 20 for k in (1, 2, 4, n)},
     }
     for name, value in expected.items():
         assert summary[name]["value"] == pytest.approx(value)
-    assert 0 <= summary["maj@8"]["value"] <= summary["pass@8"]["value"]
-    for name in (*expected, "maj@8"):
+    assert 0 <= summary[f"maj@{n}"]["value"] <= summary[f"pass@{n}"]["value"]
+    for name in (*expected, f"maj@{n}"):
         figure = summary[name]
         assert 0 <= figure["low"] <= figure["value"] <= figure["high"] <= 1
         row = next(line for line in finished.out.splitlines() if line.split()[:1] == [name])

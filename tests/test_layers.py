@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "foresail"
 ROWS = {
     "records": 1,
     "world": 1,
+    "signals": 1,
     "recipe": 1,
     "runlog": 1,
     "actors": 2,

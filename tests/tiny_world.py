@@ -81,5 +81,6 @@ def rl_recipe(checkpoint: Path, root: Path, **changes: Any) -> Rl:
         "micro_batch_tokens": 256,
         "sampling": Sampling(max_new_tokens=MAX_NEW),
         "optimizer": Optimizer(lr=1e-3),
+        "checkpoints": Checkpoints(every=1),
     }
     return Rl(**given | changes)

@@ -29,10 +29,10 @@ from foresail.model.hf import build_model, save_model
 from foresail.model.hf_names import weight_parts
 from foresail.recipe.preferences import PreferenceLoss
 from foresail.records import TrainPair, TrainSequence
+from foresail.train.answer_dealing import pack_answer_share
 from foresail.train.dpo import over_pairs
 from foresail.train.learner import Learner
-from foresail.train.pair_dealing import pack_pair_share
-from foresail.train.reference import score_pairs, with_reference
+from foresail.train.reference import score_compared, with_reference
 from foresail.train.step import token_loss, train_step
 from foresail.world import ONE_PROCESS
 
@@ -94,7 +94,7 @@ def measure_losses(folder: Path, peer_python: str) -> dict[str, Any]:
     """Figures by setting; `agrees` says whether all lie within the limit."""
     model, reference = make_model(folder / "model"), make_reference(folder / "reference", folder / "model")
     pairs = make_pairs()
-    logprobs = score_pairs(
+    logprobs = score_compared(
         reference, pairs, micro_batch_tokens=MICRO_BATCH_TOKENS, device=CPU, world=ONE_PROCESS
     )
     compared_pairs = with_reference(pairs, logprobs)
@@ -183,7 +183,7 @@ def compare(
 ) -> dict[str, float]:
     keeper = GradientKeeper(model)
     learner = Learner(name="policy", model=model, optimizer=keeper)
-    batches = [*pack_pair_share(pairs, ONE_PROCESS, max_tokens=MICRO_BATCH_TOKENS, device=CPU)]
+    batches = [*pack_answer_share(pairs, ONE_PROCESS, max_tokens=MICRO_BATCH_TOKENS, device=CPU)]
     loss = partial(token_loss, loss=partial(preference_loss, settings=setting.ours))
     ours = dict(over_pairs(train_step(learner, batches, loss, learning_rate=0.0), pairs))
     squares, square = 0.0, 0.0

@@ -21,6 +21,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model, save_model
 from foresail.recipe import parts
 from foresail.recipe.dump import to_toml
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.recipe.shape import ModelShape
@@ -170,7 +171,7 @@ def our_recipe(
         recompute=recompute,
         micro_batch_tokens=load.responses // (load.updates * load.micro_batches) * length,
         sampling=parts.Sampling(max_new_tokens=load.new_tokens),
-        loss=parts.Loss(clip_low=0.2, clip_high=0.2),
+        loss=Loss(clip_low=0.2, clip_high=0.2),
         reward=Reward(grader=f"{HERE / 'reward.py'}:parity", workers=0),
         dynamic_sampling=parts.DynamicSampling(enabled=False),
         engine=parts.Engine(page_size=load.page_size, max_running=load.responses),

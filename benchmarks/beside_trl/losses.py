@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,18 +22,21 @@ from torch import Tensor
 from beside_trl.process import ask_peer
 from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import token_weights
-from foresail.algorithms.batch_losses import policy_loss
+from foresail.algorithms.entropy import bonus_weight
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, save_model
 from foresail.model.hf_names import weight_parts
 from foresail.recipe import parts
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.shape import ModelShape
 from foresail.records import PackedBatch, TrainSequence
 from foresail.tokenizer.train import train_bpe
 from foresail.train.learner import Learner
 from foresail.train.optimizer import MasterAdamW
-from foresail.train.step import token_logprobs, token_loss, train_step
+from foresail.train.policy_update import PolicyTerms, batch_loss, choose_top_entropy
+from foresail.train.step import token_logprobs, train_step
+from foresail.world import ONE_PROCESS
 
 GROUPS, SAMPLES, MAX_NEW_TOKENS, TEMPERATURE = 4, 6, 40, 0.8
 PROMPT_LENGTHS, COMPLETION_LENGTHS = (3, 12), (1, MAX_NEW_TOKENS)
@@ -47,33 +50,34 @@ class Setting:
     """One algorithm as both name it."""
 
     name: str
-    ours: parts.Loss
+    ours: Loss
     advantage: str
     theirs: dict[str, Any]
 
 
+DAPO = {"loss_type": "dapo", "epsilon": 0.2, "epsilon_high": 0.28}
 SETTINGS = (
     Setting(
         name="GRPO",
-        ours=parts.Loss(clip_low=0.2, clip_high=0.2, aggregation="seq-mean-token-mean"),
+        ours=Loss(clip_low=0.2, clip_high=0.2, aggregation="seq-mean-token-mean"),
         advantage="grpo",
         theirs={"loss_type": "grpo", "epsilon": 0.2},
     ),
     Setting(
         name="DAPO",
-        ours=parts.Loss(clip_low=0.2, clip_high=0.28, aggregation="token-mean"),
+        ours=Loss(clip_low=0.2, clip_high=0.28, aggregation="token-mean"),
         advantage="grpo",
-        theirs={"loss_type": "dapo", "epsilon": 0.2, "epsilon_high": 0.28},
+        theirs=DAPO,
     ),
     Setting(
         name="Dr. GRPO",
-        ours=parts.Loss(clip_low=0.2, clip_high=0.2, aggregation="constant"),
+        ours=Loss(clip_low=0.2, clip_high=0.2, aggregation="constant"),
         advantage="dr_grpo",
         theirs={"loss_type": "dr_grpo", "epsilon": 0.2, "scale_rewards": "none"},
     ),
     Setting(
         name="GSPO",
-        ours=parts.Loss(kind="gspo", clip_low=3e-4, clip_high=4e-4, aggregation="seq-mean-token-mean"),
+        ours=Loss(kind="gspo", clip_low=3e-4, clip_high=4e-4, aggregation="seq-mean-token-mean"),
         advantage="grpo",
         theirs={
             "loss_type": "grpo",
@@ -84,21 +88,51 @@ SETTINGS = (
     ),
     Setting(
         name="CISPO",  # TRL's bound is the ratio itself, and there is none below
-        ours=parts.Loss(kind="cispo", clip_low=1.0, clip_high=0.3, aggregation="token-mean"),
+        ours=Loss(kind="cispo", clip_low=1.0, clip_high=0.3, aggregation="token-mean"),
         advantage="grpo",
         theirs={"loss_type": "cispo", "epsilon_high": 1.3},
     ),
     Setting(
         name="GRPO, KL term",
-        ours=parts.Loss(clip_low=0.2, clip_high=0.2, aggregation="seq-mean-token-mean", kl_weight=0.04),
+        ours=Loss(clip_low=0.2, clip_high=0.2, aggregation="seq-mean-token-mean", kl_weight=0.04),
         advantage="grpo",
         theirs={"loss_type": "grpo", "epsilon": 0.2, "beta": 0.04, "use_bias_correction_kl": False},
     ),
     Setting(
         name="DAPO, dual clip",
-        ours=parts.Loss(clip_low=0.2, clip_high=0.28, aggregation="token-mean", dual_clip=1.5),
+        ours=Loss(clip_low=0.2, clip_high=0.28, aggregation="token-mean", dual_clip=1.5),
         advantage="grpo",
-        theirs={"loss_type": "dapo", "epsilon": 0.2, "epsilon_high": 0.28, "delta": 1.5},
+        theirs={**DAPO, "delta": 1.5},
+    ),
+    Setting(
+        name="SAPO",
+        ours=Loss(kind="sapo", aggregation="seq-mean-token-mean"),
+        advantage="grpo",
+        theirs={"loss_type": "sapo"},
+    ),
+    Setting(
+        name="unbiased KL term",
+        ours=Loss(clip_low=0.2, clip_high=0.28, kl="k3_unbiased", kl_weight=0.04),
+        advantage="grpo",
+        theirs={**DAPO, "beta": 0.04, "use_bias_correction_kl": True},
+    ),
+    Setting(
+        name="off-policy mask",
+        ours=Loss(clip_low=0.2, clip_high=0.28, off_policy_mask_threshold=0.05),
+        advantage="grpo",
+        theirs={**DAPO, "off_policy_mask_threshold": 0.05},
+    ),
+    Setting(
+        name="top entropy",
+        ours=Loss(clip_low=0.2, clip_high=0.28, top_entropy_quantile=0.2, old_logprobs="trainer"),
+        advantage="grpo",
+        theirs={**DAPO, "top_entropy_quantile": 0.2},
+    ),
+    Setting(
+        name="entropy bonus",
+        ours=Loss(clip_low=0.2, clip_high=0.28, entropy_weight=0.1),
+        advantage="grpo",
+        theirs={**DAPO, "entropy_coef": 0.1},
     ),
 )
 
@@ -197,6 +231,7 @@ def give_advantages(sequences: list[TrainSequence], advantages_GN: Tensor) -> li
             loss_mask=sequence.loss_mask,
             advantages=[advantage] * len(sequence.ids),
             old_logprobs=sequence.old_logprobs,
+            rollout_logprobs=sequence.old_logprobs,
             ref_logprobs=sequence.ref_logprobs,
         )
         for sequence, advantage in zip(sequences, advantages_GN.flatten().tolist(), strict=True)
@@ -251,6 +286,15 @@ class GradientKeeper(MasterAdamW):
         self.zero_grad()
 
 
+@torch.no_grad()
+def with_entropies(model: Decoder, batches: list[PackedBatch], settings: Loss) -> list[PackedBatch]:
+    """With which tokens learn, where that goes by entropy: of the weights as they are, as in TRL."""
+    if not settings.ranks_entropy:
+        return batches
+    asked = [replace(batch, entropy_M=token_logprobs(model, batch, TEMPERATURE)[1]) for batch in batches]
+    return choose_top_entropy(asked, settings.top_entropy_quantile, ONE_PROCESS)
+
+
 def compare(
     model: Decoder,
     sequences: list[TrainSequence],
@@ -259,10 +303,13 @@ def compare(
     their_gradients: dict[str, Tensor],
 ) -> dict[str, float]:
     weights = token_weights([sum(s.loss_mask) for s in sequences], setting.ours.aggregation, MAX_NEW_TOKENS)
-    batches: list[PackedBatch] = pack(sequences, weights, max_tokens=MICRO_BATCH_TOKENS)
+    batches = with_entropies(model, pack(sequences, weights, max_tokens=MICRO_BATCH_TOKENS), setting.ours)
     keeper = GradientKeeper(model)
     learner = Learner(name="policy", model=model, optimizer=keeper)
-    loss = partial(token_loss, loss=partial(policy_loss, settings=setting.ours), temperature=TEMPERATURE)
+    terms = PolicyTerms(
+        settings=setting.ours, on_policy=False, entropy_weight=bonus_weight(None, setting.ours)
+    )
+    loss = partial(batch_loss, terms=terms, temperature=TEMPERATURE)
     ours = train_step(learner, batches, loss, learning_rate=0.0)
     squares, square = 0.0, 0.0
     for part in weight_parts(model.shape):

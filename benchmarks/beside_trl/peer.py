@@ -61,7 +61,7 @@ def answer_losses(folder: Path, request: dict[str, Any]) -> None:
         gradients = {name: weight.grad for name, weight in trainer.model.named_parameters()}
         save_file(gradients, folder / f"{number}.safetensors")
         metrics = trainer._metrics["train"]
-        clipped = metrics.get("clip_ratio/region_mean") or metrics.get("cispo_clip_ratio")
+        clipped = metrics.get("clip_ratio/region_mean") or metrics.get("cispo_clip_ratio") or [0.0]
         say(loss=loss.item(), advantages=own_advantages, clipped=clipped[-1])
     say(versions=VERSIONS)
 

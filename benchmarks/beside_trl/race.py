@@ -24,6 +24,7 @@ from beside_trl.track import Track
 from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.evaluation.results import summarise
 from foresail.recipe import parts
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 
@@ -111,7 +112,7 @@ def our_recipe(race: Race, here: Path, rate: float, seed: int) -> Rl:
             "steps": race.steps,
             "eval": None,
             "eval_every": 0,
-            "loss": parts.Loss(clip_low=CLIP_LOW, clip_high=CLIP_HIGH),
+            "loss": Loss(clip_low=CLIP_LOW, clip_high=CLIP_HIGH),
             "reward": Reward(grader=race.track.reward, workers=0),
             "optimizer": parts.Optimizer(lr=rate, warmup=WARMUP),
             "checkpoints": parts.Checkpoints(every=NEVER),

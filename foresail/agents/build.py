@@ -63,7 +63,12 @@ def open_episodes(settings: Settings | None) -> Iterator[Episodes | ProgramEpiso
         return
     if settings.program is not None:
         seconds = PATIENCE * settings.step_seconds
-        with open_programs(settings.program, max_turns=settings.max_turns, turn_seconds=seconds) as programs:
+        with open_programs(
+            settings.program,
+            max_turns=settings.max_turns,
+            turn_seconds=seconds,
+            columns=settings.columns,
+        ) as programs:
             yield programs
         return
     with open_factory(settings) as factory:

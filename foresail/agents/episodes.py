@@ -4,7 +4,8 @@ A turn that has ended is held by the fleet, without a slot, until the world has 
 its tokens, and it comes back as a chunk does. Nothing is tokenised again: a sample is the tokens that were drawn
 and those that were appended, with loss mask 0.
 
-An episode ends when the world says so or has broken, or when there is no room for another turn.
+An episode ends when the world says so or has broken, or when there is no room for another turn. Nothing that a
+model or a tool says breaks the world: text that cannot be written cuts the episode off, as a lack of room does.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from foresail.agents.environments import Environments
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Status, Verdict
+from foresail.rollout.controller import Closing
 from foresail.rollout.plan import SampleSpec
 from foresail.rollout.stream import Launched, Stream
+from foresail.tokenizer.foreign_text import UnwritableText
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
@@ -87,20 +90,29 @@ class EpisodeStream(Stream):
         last = episode.turns[-1]
         try:
             ids = self._encode(observation, ended=last.ids[-1] in last.request.stop_ids)
-        except ValueError as error:  # what the tokenizer cannot write, or the template refuses
+        except UnwritableText:  # which the model may have caused: no failure of the world's
+            self._cut(episode)
+            return
+        except ValueError as error:  # messages that the template never writes, or none
             self._end(episode, broken=to_verdict(error))
             return
         left = last.request.sampling.max_new_tokens - len(last.ids) - len(ids)
         if len(episode.turns) >= self.max_turns or left < 1:
-            episode.turns[-1] = replace(last, finish="length")  # cut off: it was not done
-            self._end(episode)
+            self._cut(episode)
         else:
             self.fleet.extend(episode.spec.id, ids)
+
+    def _cut(self, episode: Episode) -> None:
+        """It was not done: what it has is graded."""
+        episode.turns[-1] = replace(episode.turns[-1], finish="length")
+        self._end(episode)
 
     def _encode(self, observation: Observation, *, ended: bool) -> list[int]:
         ids = self.tokenizer.encode_text(observation.text) if observation.text else []
         if observation.messages:
             ids += self.tokenizer.encode_next_turn(observation.messages, ended=ended and not ids)
+        if not ids and observation.text:
+            raise UnwritableText("the tokenizer knows no character of what the environment said")
         if not ids:
             raise ValueError(
                 "the environment said nothing and is not done; give an Observation text or messages"
@@ -113,6 +125,7 @@ class EpisodeStream(Stream):
         self.fleet.release(spec.id)
         self.environments.end(spec.id)
         self.environments.figures.add(
+            spec,
             len(episode.turns),
             episode.observations,
             seconds=self.fleet.event_log.now() - episode.began,
@@ -123,6 +136,9 @@ class EpisodeStream(Stream):
             turn_rewards=tuple(observation.reward for observation in episode.observations),
         )
         self._hand_over(spec, sample, broken)
+
+    def _close(self, closing: Closing) -> None:
+        self.environments.figures.close(closing.prefix)
 
     def _give_up(self, number: int, launched: Launched) -> None:
         super()._give_up(number, launched)

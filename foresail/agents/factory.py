@@ -37,6 +37,9 @@ from foresail.tokenizer.tokenizer import Tokenizer
 BUILT_IN: dict[str, type] = {"multi-hop": MultiHop}
 TRIAL = Message(role="user", content="trial")
 METHODS = ("reset", "step", "close")
+TURN_CALLS = (
+    4  # of full length, one after the other, in a turn: the run takes a turn of ten for a broken world
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +169,7 @@ def make_tool_environment(
         call_format,
         max_turns=settings.max_turns,
         tool_seconds=settings.step_seconds,
+        turn_seconds=TURN_CALLS * settings.step_seconds,
         max_result_chars=settings.max_result_chars,
     )
 

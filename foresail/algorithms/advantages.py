@@ -53,6 +53,29 @@ def rloo(rewards_GN: Tensor) -> Tensor:
     return dr_grpo(rewards_GN) * num_samples / (num_samples - 1)
 
 
+def gdpo(rewards_KGN: Tensor, weights_K: Tensor) -> Tensor:
+    """Of several rewards: each as `grpo`, then their sum by weights, in units of its spread over the whole batch.
+
+    So a reward of a hundred points drowns no other. NaN: it does not apply to a sample, and counts nothing there.
+    """
+    known_KGN = ~rewards_KGN.isnan()
+    total_GN = (weights_K[:, None, None] * standardize(rewards_KGN, known_KGN, (2,))).sum(0)
+    return standardize(total_GN, known_KGN.any(0), (0, 1))
+
+
+def standardize(values: Tensor, known: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """Over some dimensions, zero mean and unit variance of what is known; 0 elsewhere, and where all are alike.
+
+    Values [1, 3, NaN] -> [-.71, .71, 0].
+    """
+    counts = known.sum(dims, keepdim=True)
+    means = values.masked_fill(~known, 0.0).sum(dims, keepdim=True) / counts.clamp(min=1)
+    centred = (values - means).masked_fill(~known, 0.0)
+    spread = ((centred**2).sum(dims, keepdim=True) / (counts - 1).clamp(min=1)).sqrt()
+    # differences that are rounding are not blown up into a signal
+    return (centred / (spread + 1e-6)).masked_fill(spread <= ROUNDING, 0.0)
+
+
 def reinforce_plus_plus(rewards_GN: Tensor, lengths_GN: Tensor) -> Tensor:
     """Whitened over the whole batch, groups ignored. The KL penalty of the paper's reward is left out."""
     return whiten(rewards_GN, lengths_GN)

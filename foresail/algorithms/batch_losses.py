@@ -1,4 +1,5 @@
-"""The loss of one micro-batch: of SFT, of the policy (the recipe's kind, mismatch weights, KL term), of the critic.
+"""The loss of one micro-batch: of SFT, of the policy (the recipe's kind, mismatch weights and masks, KL term,
+entropy bonus), of what an environment says, of the critic.
 
 Each is this micro-batch's part of the update's loss, with metrics as sums over its M tokens. Parts add up: sum the
 losses of all micro-batches for the update's loss, sum the metrics and divide by the update's number of loss tokens
@@ -9,15 +10,20 @@ Legend: M tokens with a loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
 from foresail.algorithms.kl import ESTIMATORS
-from foresail.algorithms.losses import TokenLosses, cispo, clipped, gspo
-from foresail.algorithms.mismatch import importance_ratios, truncated_weights
-from foresail.recipe.parts import Loss
+from foresail.algorithms.losses import TokenLosses, cispo, clipped, gspo, sapo
+from foresail.algorithms.mismatch import (
+    importance_ratios,
+    on_policy_enough,
+    sequence_ratios,
+    within,
+)
+from foresail.recipe.policy_loss import Loss
 from foresail.records import PackedBatch
 from foresail.world import ONE_PROCESS, World
 
@@ -41,21 +47,62 @@ def policy_loss(logprobs_M: Tensor, batch: PackedBatch, settings: Loss) -> tuple
     }
     if losses.dual_clipped_M is not None:
         metrics["actor/pg_clipfrac_lower"] = losses.dual_clipped_M
-    if settings.importance_cap is not None:
-        assert batch.rollout_logprobs_M is not None, "importance_cap needs the engine's log-probabilities"
-        importance_M = truncated_weights(old_M, batch.rollout_logprobs_M, settings.importance_cap)
-        loss_M = loss_M * importance_M
-        ratio_M = importance_ratios(old_M, batch.rollout_logprobs_M)
-        metrics["rollout/importance_weight"] = importance_M
-        metrics["rollout/importance_ratio"] = ratio_M
-        metrics["rollout/importance_capped"] = ratio_M > settings.importance_cap
+    for weight_M, found in corrections(logprobs_M, batch, settings):
+        loss_M, metrics = loss_M * weight_M, metrics | found
     if settings.kl_weight > 0:
         assert batch.ref_logprobs_M is not None, "kl_weight needs the reference's log-probabilities"
-        kl_M = ESTIMATORS[settings.kl](logprobs_M, batch.ref_logprobs_M)
+        kl_M = ESTIMATORS[settings.kl](logprobs_M, batch.ref_logprobs_M, old_M)
         loss_M = loss_M + settings.kl_weight * kl_M
         metrics["actor/kl"] = kl_M
     sums = {name: value_M.detach().sum(dtype=loss_M.dtype) for name, value_M in metrics.items()}
     return (batch.weights_M * loss_M).sum(), sums
+
+
+def corrections(
+    logprobs_M: Tensor, batch: PackedBatch, settings: Loss
+) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+    """What the loss of each token is multiplied by, and what to log of it. What is masked keeps its place in the
+    normaliser: an update with fewer tokens left is a smaller step.
+    """
+    old_M, engine_M, advantages_M = batch.old_logprobs_M, batch.rollout_logprobs_M, batch.advantages_M
+    assert old_M is not None and advantages_M is not None
+    num_sequences = batch.starts_S1.numel() - 1
+
+    def ratios(level: str) -> Tensor:
+        assert engine_M is not None, "importance ratios need the engine's log-probabilities"
+        if level == "token":
+            return importance_ratios(old_M, engine_M)
+        mean = level == "sequence_mean"
+        return sequence_ratios(old_M, engine_M, batch.sequence_M, num_sequences=num_sequences, mean=mean)
+
+    if (cap := settings.importance_cap) is not None:
+        ratio_M = ratios(settings.importance_level)
+        weight_M = ratio_M.clamp(max=cap)
+        yield (
+            weight_M,
+            {
+                "rollout/importance_weight": weight_M,
+                "rollout/importance_ratio": ratio_M,
+                "rollout/importance_capped": ratio_M > cap,
+            },
+        )
+    if settings.importance_mask is not None:
+        inside_M = within(ratios(settings.importance_mask), settings.importance_range)
+        yield inside_M, {"rollout_corr/rollout_rs_masked_fraction": ~inside_M}
+    if (threshold := settings.off_policy_mask_threshold) is not None:
+        assert engine_M is not None, "the off-policy mask needs the engine's log-probabilities"
+        near_M = on_policy_enough(
+            logprobs_M,
+            engine_M,
+            advantages_M,
+            batch.sequence_M,
+            num_sequences=num_sequences,
+            threshold=threshold,
+        )
+        yield near_M, {"actor/opsm_clipfrac": ~near_M}
+    if settings.ranks_entropy:
+        assert batch.top_entropy_M is not None, "which tokens have most entropy is found over the update"
+        yield batch.top_entropy_M, {"actor/top_entropy_share": batch.top_entropy_M}
 
 
 # One row per kind; each takes from the batch and the settings what it needs.
@@ -74,6 +121,13 @@ KINDS: dict[str, Callable[[Tensor, Tensor, Tensor, PackedBatch, Loss], TokenLoss
     ),
     "cispo": lambda new_M, old_M, advantages_M, batch, s: cispo(
         new_M, old_M, advantages_M, low=s.clip_low, high=s.clip_high
+    ),
+    "sapo": lambda new_M, old_M, advantages_M, batch, s: sapo(
+        new_M,
+        old_M,
+        advantages_M,
+        temperature_pos=s.sapo_temperature_pos,
+        temperature_neg=s.sapo_temperature_neg,
     ),
 }
 

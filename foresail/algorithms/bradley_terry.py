@@ -8,11 +8,11 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from foresail.records import PackedPairs
+from foresail.records import PackedAnswers
 
 
 def bradley_terry_loss(
-    scores_P2: Tensor, pairs: PackedPairs, *, margin: float = 1.0, center: float = 0.0
+    scores_P2: Tensor, pairs: PackedAnswers, *, margin: float = 1.0, center: float = 0.0
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """-log sigmoid(chosen - rejected - margin times the data's), a micro-batch's part of the update's loss.
 

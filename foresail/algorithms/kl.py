@@ -2,7 +2,8 @@
 
 Both have the mean KL(pi || ref) over tokens drawn from pi. As a *loss* they differ: the mean gradient of
 k1 is zero (it is the score function itself), so it only measures; that of k3 is the gradient of
-KL(ref || pi), which pulls the policy back. Hence k3 is the default.
+KL(ref || pi), which pulls the policy back. Hence k3 is the default. Times the ratio of pi to the policy that drew
+the tokens, k3 has the gradient of KL(pi || ref) itself, also once pi has moved away (DeepSeek-V3.2).
 
 Legend: M tokens with a loss.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from torch import Tensor
+
+from foresail.algorithms.losses import exponentiate
 
 
 def k1(logprobs_M: Tensor, ref_logprobs_M: Tensor) -> Tensor:
@@ -28,4 +31,14 @@ def k3(logprobs_M: Tensor, ref_logprobs_M: Tensor) -> Tensor:
     return (d_M.expm1() - d_M).clamp(max=10.0)
 
 
-ESTIMATORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"k1": k1, "k3": k3}
+def k3_unbiased(logprobs_M: Tensor, ref_logprobs_M: Tensor, old_logprobs_M: Tensor) -> Tensor:
+    """pi / pi_old k3, the ratio with its gradient. pi 1/2, ref 1/4, old 1/4 -> 2 (1/2 + log 2 - 1)."""
+    return exponentiate(logprobs_M - old_logprobs_M) * k3(logprobs_M, ref_logprobs_M)
+
+
+# Of the policy's, the reference's and the old policy's log-probabilities.
+ESTIMATORS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "k1": lambda logprobs_M, ref_logprobs_M, old_logprobs_M: k1(logprobs_M, ref_logprobs_M),
+    "k3": lambda logprobs_M, ref_logprobs_M, old_logprobs_M: k3(logprobs_M, ref_logprobs_M),
+    "k3_unbiased": k3_unbiased,
+}

@@ -4,8 +4,9 @@ With rho = pi / pi_old and A the advantage, to be minimised:
 clipped  -min(rho A, clip(rho) A)                     PPO, GRPO; DAPO with the upper bound further out
 gspo     the same, rho being the sequence's geometric mean
 cispo    -clip(rho) A log pi, the weight detached     no token loses its gradient, only its excess weight
+sapo     -4/t sigmoid(t (rho - 1)) A                  no bound: the gradient fades the further rho is from 1
 
-Where the policies agree (rho = 1) all three have REINFORCE's gradient, -A grad log pi.
+Where the policies agree (rho = 1) all have REINFORCE's gradient, -A grad log pi.
 
 Legend: M tokens with a loss, S sequences.
 """
@@ -16,6 +17,8 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+from foresail.algorithms.sequences import means_of_sequences
 
 # exp(20) is 5e8: far past any bound, and still far from float32's infinity when multiplied.
 LOG_RATIO_LIMIT = 20.0
@@ -79,9 +82,7 @@ def gspo(
     across micro-batches. Summed with "seq-mean-token-mean" the gradient is the paper's.
     """
     log_ratio_M = (logprobs_M - old_logprobs_M).detach()
-    sums_S = log_ratio_M.new_zeros(num_sequences).index_add(0, sequence_M, log_ratio_M)
-    counts_S = sums_S.new_zeros(num_sequences).index_add(0, sequence_M, torch.ones_like(log_ratio_M))
-    means_M = (sums_S / counts_S)[sequence_M]
+    means_M = means_of_sequences(log_ratio_M, sequence_M, num_sequences)
     # The value is the sequence's, the gradient the token's own: the difference is zero, its slope is not.
     ratio_M = exponentiate(means_M + logprobs_M - logprobs_M.detach())
     return clip_ratio(ratio_M, advantages_M, low=low, high=high)
@@ -96,6 +97,27 @@ def cispo(
     return TokenLosses(
         loss_M=-weight_M * advantages_M * logprobs_M, above_M=ratio_M > weight_M, below_M=ratio_M < weight_M
     )
+
+
+def sapo(
+    logprobs_M: Tensor,
+    old_logprobs_M: Tensor,
+    advantages_M: Tensor,
+    *,
+    temperature_pos: float,
+    temperature_neg: float,
+) -> TokenLosses:
+    """A soft gate in the place of bounds: rho 2, A 1, temperature 1 -> loss -4 sigmoid(1) = -2.92.
+
+    The gradient is that of rho A times 4 p (1 - p), p being the sigmoid: 1 at rho = 1, .79 at rho 2. A greater
+    temperature makes it fade sooner; tokens with A <= 0 have one of their own.
+    """
+    ratio_M = exponentiate(logprobs_M - old_logprobs_M)
+    positive = advantages_M > 0
+    steepness_M = torch.where(positive, torch.full_like(ratio_M, temperature_pos), temperature_neg)
+    gate_M = torch.sigmoid(steepness_M * (ratio_M - 1)) * 4 / steepness_M
+    never_M = torch.zeros_like(positive)
+    return TokenLosses(loss_M=-gate_M * advantages_M, above_M=never_M, below_M=never_M)
 
 
 def clip_ratio(ratio_M: Tensor, advantages_M: Tensor, *, low: float, high: float) -> TokenLosses:

@@ -8,13 +8,14 @@ Legend: M tokens with a loss.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from foresail.algorithms.kl import k3
 from foresail.algorithms.losses import exponentiate
+from foresail.algorithms.sequences import means_of_sequences, sums_of_sequences
 
 FRESH = ("rollout/logprob_abs_diff", "rollout/logprob_kl")
 STALE = ("rollout/stale_abs_diff", "rollout/stale_kl")
@@ -64,13 +65,43 @@ def split_by_age(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def importance_ratios(old_logprobs_M: Tensor, rollout_logprobs_M: Tensor) -> Tensor:
-    """pi_trainer / pi_rollout, detached: probabilities .6 and .2 -> 3. Their mean is about 1."""
+    """pi_trainer / pi_rollout, detached: probabilities .6 and .2 -> 3. Their mean is about 1.
+
+    As weights they are bounded from above: rare large ones would rule the update (truncated importance sampling).
+    """
     return exponentiate(old_logprobs_M - rollout_logprobs_M).detach()
 
 
-def truncated_weights(old_logprobs_M: Tensor, rollout_logprobs_M: Tensor, cap: float) -> Tensor:
-    """Truncated importance sampling: min(pi_trainer / pi_rollout, cap), detached.
+def sequence_ratios(
+    old_logprobs_M: Tensor, rollout_logprobs_M: Tensor, sequence_M: Tensor, *, num_sequences: int, mean: bool
+) -> Tensor:
+    """The product of a sequence's token ratios, or with `mean` their geometric mean, at each of its tokens.
 
-    Probabilities .6 and .2, cap 2 -> 2. The cap keeps rare large ratios from ruling the update.
+    Ratios [3, 1/2] of one sequence -> [1.5, 1.5], or [1.22, 1.22].
     """
-    return importance_ratios(old_logprobs_M, rollout_logprobs_M).clamp(max=cap)
+    gather = means_of_sequences if mean else sums_of_sequences
+    return exponentiate(gather(old_logprobs_M - rollout_logprobs_M, sequence_M, num_sequences).detach())
+
+
+def within(ratio_M: Tensor, bounds: Sequence[float]) -> Tensor:
+    """Which ratios lie between the bounds: ratios [.1, 1, 3] within (.5, 2) -> [False, True, False]."""
+    low, high = bounds
+    return (ratio_M >= low) & (ratio_M <= high)
+
+
+def on_policy_enough(
+    logprobs_M: Tensor,
+    rollout_logprobs_M: Tensor,
+    advantages_M: Tensor,
+    sequence_M: Tensor,
+    *,
+    num_sequences: int,
+    threshold: float,
+) -> Tensor:
+    """False at tokens with A < 0 of a sequence whose mean log(pi_rollout / pi) is above the threshold.
+
+    What the policy has come to write less often since is pushed down no further: of far-off policies it is the
+    mistakes that mislead (DeepSeek-V3.2). A sequence of log-ratios [.3, .1], A -1, threshold .1 -> [False, False].
+    """
+    apart_M = means_of_sequences((rollout_logprobs_M - logprobs_M).detach(), sequence_M, num_sequences)
+    return (advantages_M >= 0) | (apart_M <= threshold)

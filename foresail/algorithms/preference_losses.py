@@ -32,14 +32,14 @@ def preference_loss(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """This micro-batch's part of the update's loss; metrics are sums over its pairs.
 
-    `batch.pairs` weighs each pair by its share in the whole update, so parts add up over micro-batches and ranks.
+    `batch.answers` weighs each pair by its share in the whole update, so parts add up over micro-batches and ranks.
     """
-    pairs = batch.pairs
+    pairs = batch.answers
     assert pairs is not None, "a preference loss needs pairs"
     logprobs_P2, lengths_P2 = sum_answers(logprobs_M, batch)
     if settings.needs_reference:
-        assert pairs.ref_logprobs_P2 is not None, "this loss needs the reference's log-probabilities"
-        scores_P2 = logprobs_P2 - pairs.ref_logprobs_P2
+        assert pairs.ref_logprobs_PK is not None, "this loss needs the reference's log-probabilities"
+        scores_P2 = logprobs_P2 - pairs.ref_logprobs_PK
     else:
         scores_P2 = logprobs_P2
     loss_P = KINDS[settings.kind](scores_P2, lengths_P2, settings)
@@ -67,11 +67,11 @@ def sum_answers(logprobs_M: Tensor, batch: PackedBatch) -> tuple[Tensor, Tensor]
 
     Log-probabilities [-1, -2, -4] of segments [1, 1, 2], pair (1, 2): sums [[-3, -4]], lengths [[2, 1]].
     """
-    assert batch.pairs is not None
+    assert batch.answers is not None
     zeros_S = torch.zeros(batch.starts_S1.numel() - 1, device=logprobs_M.device)
     sums_S = zeros_S.index_add(0, batch.sequence_M, logprobs_M.float())
     lengths_S = zeros_S.index_add(0, batch.sequence_M, torch.ones_like(logprobs_M, dtype=torch.float32))
-    return sums_S[batch.pairs.segments_P2], lengths_S[batch.pairs.segments_P2]
+    return sums_S[batch.answers.segments_PK], lengths_S[batch.answers.segments_PK]
 
 
 def difference(scores_P2: Tensor) -> Tensor:

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from foresail.api.given import GivenFiles
+from foresail.api.keywords import Keywords, check_keywords, folder_of
 from foresail.api.result import Records, Result
+from foresail.api.rewards import Rewards, name_rewards
+from foresail.recipe.parts import Problems, Sampling
+from foresail.recipe.reward import Reward
+
+OWN = ("samples", "reward", "grader", "seed", "device", "output")
 
 
 class Evaluation:
@@ -39,6 +45,7 @@ def evaluate(
     data: Any = None,
     *,
     samples: int | None = None,
+    reward: Rewards | None = None,
     grader: str | None = None,
     seed: int = 0,
     device: str = "auto",
@@ -48,14 +55,23 @@ def evaluate(
 ) -> Evaluation:
     """evaluate("runs/rl", "test.jsonl", samples=4, suffix="\\nThink.", sampling={"max_new_tokens": 512}).
 
-    Of a run, its recipe says what is not given here; without data, all problems of its [eval] are measured. Other
+    Of a run, its recipe says what is not given here; without data, all problems of its [eval] are measured.
+    `reward` is what `rl` takes: a grader's name, a function, several of these, or the table [reward]. Other
     keywords are those of a recipe's [data]: suffix, system, prompt_key, limit, …
     """
+    problems, sampling, rewarded = check_keywords(
+        "evaluate",
+        Keywords(kind=Problems, table="data", values=problems, also={"source": "rows"}),
+        Keywords(kind=Sampling, table="sampling", values=sampling or {}, together=True),
+        Keywords(kind=Reward, table="reward", values=name_rewards(reward or {}), together=True),
+        others=OWN,
+    )
+    asked = grader if reward is None else Reward(**rewarded)
     from foresail.agents.build import open_episodes
     from foresail.evaluation.checkpoint import evaluate_checkpoint
     from foresail.evaluation.target import find_target
 
-    target = find_target(model.run if isinstance(model, Result) else Path(model))
+    target = find_target(folder_of(model))
     with (
         tempfile.TemporaryDirectory(prefix="foresail-eval-") as aside,
         open_episodes(target.environment) as episodes,
@@ -69,10 +85,10 @@ def evaluate(
             results += evaluate_checkpoint(
                 target.checkpoint,
                 entry,
-                target.sampling(sampling or {}),
+                target.sampling(sampling),
                 num_samples=target.num_samples(entry, samples),
                 output=Path(output or aside) / (str(number) if number else ""),
-                grader=target.reward(entry, grader),
+                grader=asked if isinstance(asked, Reward) else target.reward(entry, asked),
                 seed=seed,
                 device=device,
                 template_options=target.template_options,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
+from foresail.api.keywords import Keywords, check_keywords, folder_of
 from foresail.api.result import Result
+from foresail.recipe.load import RecipeError
+from foresail.recipe.parts import Sampling
 
 Prompt = str | Sequence[dict[str, Any]]  # what the user says, or a conversation
 
@@ -32,16 +35,38 @@ def generate(
     look, how long answers are and where they stop; else an answer is as long as the context allows, 512 tokens at
     most. Other keywords are those of a recipe's [sampling].
     """
+    words = {**sampling, "temperature": temperature, "max_new_tokens": max_new_tokens}
+    (settings,) = check_keywords(
+        "generate",
+        Keywords(kind=Sampling, table="sampling", values=words),
+        others=("system", "seed", "device"),
+    )
+    prompts = [prompt] if isinstance(prompt, str) else check_prompts(prompt)
     from foresail.evaluation.answers import AnsweringModel
     from foresail.evaluation.target import find_target
 
     loaded = AnsweringModel(
-        find_target(model.run if isinstance(model, Result) else Path(model)),
+        find_target(folder_of(model)),
         system=system,
-        max_new_tokens=max_new_tokens,
-        sampling={"temperature": temperature, **sampling},
+        max_new_tokens=settings.pop("max_new_tokens", None),
+        sampling=settings,
         seed=seed,
         device=device,
     )
-    answers = loaded.answer([prompt] if isinstance(prompt, str) else prompt)
+    answers = loaded.answer(prompts)
     return answers[0] if isinstance(prompt, str) else answers
+
+
+def check_prompts(prompts: Any) -> Sequence[Prompt]:
+    """Texts and conversations, looked at before a model is loaded for them."""
+    listed = [*prompts] if isinstance(prompts, Iterable) and not isinstance(prompts, Mapping) else [prompts]
+    for number, prompt in enumerate(listed, start=1):
+        told = isinstance(prompt, Sequence) and all(isinstance(message, Mapping) for message in prompt)
+        if not isinstance(prompt, str) and not (told and prompt):
+            raise RecipeError(
+                f"prompt {number} is a {type(prompt).__name__}; give text, or a conversation as a list of "
+                'messages: [{"role": "user", "content": "2+2?"}]'
+            )
+    if not listed:
+        raise RecipeError("there is no prompt; give a text, or a list with at least one")
+    return listed

@@ -33,6 +33,8 @@ class GivenFiles:
         """add_rows([{"prompt": "2+2?", "answer": "4"}], "data") -> "runs/rl/given/data.jsonl"."""
         if hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # a DataFrame iterates over its columns
             rows = rows.to_dict("records")
+        if not isinstance(rows, Iterable) or isinstance(rows, Mapping):
+            raise ValueError(f"{name} is a {type(rows).__name__}; give a file, or rows as dicts")
         path = self.folder / f"{name}.jsonl"
         self.writes.append(lambda: write_aside(path, lambda aside: write_rows(aside, rows)))
         return str(path)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from foresail.recipe.load import build_recipe, check_stage, put, read_toml
+from foresail.recipe.load import RecipeError, build_recipe, check_stage, read_toml
+from foresail.recipe.overrides import put
 from foresail.recipe.stage import Stage
 
 
@@ -14,7 +15,8 @@ def load_recipe(source: str | Path | Mapping[str, Any] | Stage | None = None, /,
     """load_recipe("recipes/rl-arithmetic.toml", steps=50, optimizer={"lr": 1e-5}).
 
     A keyword is a key of the recipe: a table as a dict, or one key of it with two underscores in the place of the
-    dot (`optimizer__lr=1e-5`). Keywords count more than the source, and leave the rest of its tables alone.
+    dot (`optimizer__lr=1e-5`). Keywords count more than the source, and leave the rest of its tables alone; None
+    unsets a key.
     """
     given, name = read_source(source)
     return finish_recipe(given, settings, name)
@@ -35,6 +37,8 @@ def read_source(source: str | Path | Mapping[str, Any] | Stage | None) -> tuple[
         return read_toml(Path(source)), str(source)
     if isinstance(source, Stage):
         return plain(source.model_dump()), f"{source.stage} recipe"
+    if source is not None and not isinstance(source, Mapping):
+        raise RecipeError(f"recipe is a {type(source).__name__}; give a TOML file, a dict, or a recipe")
     return plain(dict(source or {})), "recipe"
 
 

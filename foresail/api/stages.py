@@ -8,33 +8,39 @@ result = foresail.resume("runs/rl")
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from foresail.api.given import GivenFiles
+from foresail.api.keywords import folder_of
 from foresail.api.recipe import finish_recipe, load_recipe, plain, read_source
 from foresail.api.result import Result
+from foresail.api.rewards import Rewards, name_rewards
 from foresail.check.look import look_closer
 from foresail.recipe.cluster import torchrun_place
+from foresail.recipe.dump import toml_value
+from foresail.recipe.hub import with_local_models
 from foresail.recipe.load import RecipeError
+from foresail.recipe.out_of_files import explaining_files
+from foresail.recipe.out_of_memory import explaining_memory
 from foresail.recipe.preflight import preflight
 from foresail.recipe.run_folder import has_begun
 from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
 from foresail.recipe.stage import Stage
 from foresail.recipe.stages import recipe_type, stage_function
 from foresail.runlog.directory import RunDirectory
+from foresail.train.callbacks import Callbacks, calling
 
 LOOKED_AT = 20_000_000  # bytes of a file that is opened before a run; `foresail check` opens larger ones too
 Rows = Iterable[Mapping[str, Any]]
-Reward = str | Callable[..., Any]  # a grader's name, or a function in any of the shapes of docs/rewards.md
 Source = str | Path | Rows | Mapping[str, Any]  # a file, rows, or a table of the recipe
 
 
 def rl(
     model: Any = None,
     data: Source | None = None,
-    reward: Reward | Mapping[str, Any] | Sequence[Reward | Mapping[str, Any]] | None = None,
+    reward: Rewards | None = None,
     steps: int | None = None,
     *,
     eval: Source | None = None,
@@ -46,10 +52,11 @@ def rl(
     """Reinforcement learning with verifiable rewards; other keywords are the keys of docs/recipe-keys.md.
 
     Several rewards are added up; {"grader": score, "weight": 0.5} gives one of them a weight. Without a `run` of
-    its own name, the first free one of runs/rl, runs/rl-2, … is taken.
+    its own name, the first free one of runs/rl, runs/rl-2, … is taken. Every stage takes `on_step` and
+    `on_evaluation`, functions of a `StepReport`.
     """
     given = {"model": model, "data": data, "reward": reward, "steps": steps, "eval": eval, "run": run}
-    return train("rl", recipe, given | settings, tokenizer)
+    return train("rl", recipe, said(given) | settings, tokenizer)
 
 
 def sft(
@@ -64,7 +71,7 @@ def sft(
 ) -> Result:
     """Supervised fine-tuning on conversations; see `rl` for what each keyword takes."""
     given = {"model": model, "data": data, "steps": steps, "run": run}
-    return train("sft", recipe, given | settings, tokenizer)
+    return train("sft", recipe, said(given) | settings, tokenizer)
 
 
 def reward_model(
@@ -80,7 +87,7 @@ def reward_model(
 ) -> Result:
     """A reward model from preference pairs, rows with prompt, chosen and rejected; see `rl` for the keywords."""
     given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
-    return train("reward-model", recipe, given | settings, tokenizer)
+    return train("reward-model", recipe, said(given) | settings, tokenizer)
 
 
 def dpo(
@@ -96,13 +103,29 @@ def dpo(
 ) -> Result:
     """Preference optimisation on pairs, rows with prompt, chosen and rejected; see `rl` for the keywords."""
     given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
-    return train("dpo", recipe, given | settings, tokenizer)
+    return train("dpo", recipe, said(given) | settings, tokenizer)
+
+
+def kto(
+    model: Any = None,
+    data: Source | None = None,
+    steps: int | None = None,
+    *,
+    eval: Source | None = None,
+    recipe: str | Path | Mapping[str, Any] | Stage | None = None,
+    run: str | Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    **settings: Any,
+) -> Result:
+    """Preference optimisation on judged answers, rows with prompt, completion and label; see `rl` for keywords."""
+    given = {"model": model, "data": data, "steps": steps, "eval": eval, "run": run}
+    return train("kto", recipe, said(given) | settings, tokenizer)
 
 
 def online_dpo(
     model: Any = None,
     data: Source | None = None,
-    reward: Reward | Mapping[str, Any] | Sequence[Reward | Mapping[str, Any]] | None = None,
+    reward: Rewards | None = None,
     steps: int | None = None,
     *,
     eval: Source | None = None,
@@ -113,7 +136,7 @@ def online_dpo(
 ) -> Result:
     """Preference optimisation on pairs of the model's own samples; see `rl` for the keywords."""
     given = {"model": model, "data": data, "reward": reward, "steps": steps, "eval": eval, "run": run}
-    return train("online-dpo", recipe, given | settings, tokenizer)
+    return train("online-dpo", recipe, said(given) | settings, tokenizer)
 
 
 def distill(
@@ -122,7 +145,7 @@ def distill(
     data: Source | None = None,
     steps: int | None = None,
     *,
-    reward: Reward | Mapping[str, Any] | None = None,
+    reward: Rewards | None = None,
     eval: Source | None = None,
     recipe: str | Path | Mapping[str, Any] | Stage | None = None,
     run: str | Mapping[str, Any] | None = None,
@@ -132,7 +155,7 @@ def distill(
     """On-policy distillation from `teacher`, a checkpoint; see `rl` for the keywords. A reward only measures."""
     named = {"path": str(teacher)} if isinstance(teacher, str | Path) else teacher
     given = {"model": model, "teacher": named, "data": data, "steps": steps, "reward": reward}
-    return train("distill", recipe, {**given, "eval": eval, "run": run, **settings}, tokenizer)
+    return train("distill", recipe, said({**given, "eval": eval, "run": run}) | settings, tokenizer)
 
 
 def pretrain(
@@ -145,26 +168,51 @@ def pretrain(
     **settings: Any,
 ) -> Result:
     """Pretraining on token shards; `stages` are the recipe's tables: {"data": "corpora/web", "tokens": 1e9, …}."""
-    given = {"model": model, "stages": None if stages is None else [*as_list(stages)], "run": run}
-    return train("pretrain", recipe, given | settings, tokenizer)
+    listed = [stages] if isinstance(stages, Mapping) else stages
+    given = {"model": model, "stages": listed, "run": run}
+    return train("pretrain", recipe, said(given) | settings, tokenizer)
 
 
-def as_list(tables: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return [tables] if isinstance(tables, Mapping) else tables
+def said(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Keywords with names of their own, of which None says nothing; of any other key it unsets it."""
+    return {key: value for key, value in keywords.items() if value is not None}
 
 
-def resume(run: str | Path | Result, *, reward: Reward | Sequence[Reward] | None = None) -> Result:
-    """Go on with a run that was stopped or killed, exactly as if it had not been.
+def resume(
+    run: str | Path | Result,
+    *,
+    reward: Rewards | None = None,
+    changed_reward: bool = False,
+    **settings: Any,
+) -> Result:
+    """Go on with a run that was stopped or killed, exactly as if it had not been; or, with steps=…, longer.
 
-    Functions that a script had given as rewards are given again, as they were.
+    Functions that a script had given as rewards are given again. They are known by their source, and one that has
+    changed is refused, unless `changed_reward` accepts it.
     """
-    folder = run.run if isinstance(run, Result) else Path(run)
+    folder = folder_of(run, "run")
+    callbacks = take_callbacks(settings)
+    if settings:
+        from foresail.train.resume import extend
+
+        extend(RunDirectory.open(folder), [*to_overrides(settings)])
     recipe = read_run(folder)
     if reward is not None:
         recipe = load_recipe(recipe, reward=name_rewards(reward))
     follow_if_started(recipe)
-    stage_function(recipe.stage)(recipe, resume=True)
+    with calling(callbacks):
+        run_stage(recipe, resume=True, **({"changed_reward": True} if changed_reward else {}))
     return Result(folder)
+
+
+def to_overrides(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """to_overrides({"steps": 9, "checkpoints": {"keep": None}}) -> "steps=9", "checkpoints.keep=none"."""
+    for key, value in settings.items():
+        path = prefix + key.replace("__", ".")
+        if isinstance(value, Mapping):
+            yield from to_overrides(value, f"{path}.")
+        else:
+            yield f"{path}={'none' if value is None else toml_value(plain(value))}"
 
 
 def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> Result:
@@ -173,7 +221,8 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
     if given.setdefault("stage", stage) != stage:
         function = str(given["stage"]).replace("-", "_")
         raise RecipeError(f"{name} is a recipe for {given['stage']}; call foresail.{function}")
-    settings = {key.replace("__", "."): value for key, value in settings.items() if value is not None}
+    callbacks = take_callbacks(settings)
+    settings = {key.replace("__", "."): value for key, value in settings.items()}
     choose_run(given, settings, stage)
     files = GivenFiles(Path(given["run"]["root"]) / given["run"]["name"])
     if "model" in settings or tokenizer is not None:
@@ -185,8 +234,18 @@ def train(stage: str, source: Any, settings: dict[str, Any], tokenizer: Any) -> 
         settings["reward"] = name_rewards(settings["reward"])
     recipe = finish_recipe(given, settings, name)
     files.write()
-    launch(recipe)
+    with calling(callbacks):
+        launch(recipe)
     return Result(recipe.run.folder)
+
+
+def take_callbacks(settings: dict[str, Any]) -> Callbacks:
+    """`on_step` and `on_evaluation`, which every stage takes, out of the keywords."""
+    taken = {name: settings.pop(name, None) for name in ("on_step", "on_evaluation")}
+    for name, function in taken.items():
+        if function is not None and not callable(function):
+            raise RecipeError(f"{name} is a {type(function).__name__}; give a function of one report")
+    return Callbacks(**taken)
 
 
 def launch(recipe: Stage) -> Any:
@@ -195,6 +254,7 @@ def launch(recipe: Stage) -> Any:
     A rank that torchrun has started follows the first one, which does all this.
     """
     follow_if_started(recipe)
+    recipe = with_local_models(recipe)
     found, read = preflight(recipe), dict[str, Any]()
     if not found.refusals:
         found, seen = look_closer(found, largest=LOOKED_AT)
@@ -203,7 +263,13 @@ def launch(recipe: Stage) -> Any:
         print(f"warning: {warning}", file=sys.stderr)
     if found.refusals:
         raise RecipeError("\n".join(found.refusals))
-    return stage_function(recipe.stage)(recipe, **read)
+    return run_stage(recipe, **read)
+
+
+def run_stage(recipe: Stage, **options: Any) -> Any:
+    """Train, or go on; where memory or open files end, the error names what to change."""
+    with explaining_files(recipe), explaining_memory(recipe):
+        return stage_function(recipe.stage)(recipe, **options)
 
 
 def follow_if_started(recipe: Stage) -> None:
@@ -218,6 +284,8 @@ def follow_if_started(recipe: Stage) -> None:
 def choose_run(given: dict[str, Any], settings: dict[str, Any], stage: str) -> None:
     """The [run] with its root and name, taken out of the settings; without a name, the first that is free."""
     run = settings.pop("run", {})
+    if not isinstance(run, str | Mapping):
+        raise RecipeError(f'run is a {type(run).__name__}; give a name, or a table like {{"name": "first"}}')
     table = {**given.get("run", {}), **({"name": run} if isinstance(run, str) else run)}
     for key in [key for key in settings if key.startswith("run.")]:
         table[key.removeprefix("run.")] = settings.pop(key)
@@ -233,7 +301,7 @@ def choose_run(given: dict[str, Any], settings: dict[str, Any], stage: str) -> N
 
 def name_sources(data: Any, key: str, files: GivenFiles) -> Any:
     """The recipe's words for data: of rows the file they will be in; tables may hold rows in their `source`."""
-    if is_table(data):
+    if isinstance(data, Mapping):
         return name_source(data, key, files)
     if isinstance(data, list) and data and all(map(is_table, data)):
         return [name_source(table, f"{key}-{number}", files) for number, table in enumerate(data, start=1)]
@@ -247,21 +315,12 @@ def name_source(table: Mapping[str, Any], key: str, files: GivenFiles) -> dict[s
     return {**table, "source": files.add_rows(source, key)}
 
 
-def name_rewards(reward: Any) -> Mapping[str, Any]:
-    """The recipe's [reward] for one function or name, for a list of them as in TRL, or for the table itself."""
-    if isinstance(reward, Mapping):
-        return reward
-    if isinstance(reward, list | tuple):
-        terms = [dict(term) if isinstance(term, Mapping) else {"grader": term} for term in reward]
-        return {"grader": "none", "terms": terms}
-    return {"grader": reward}
-
-
 def is_table(data: Any) -> bool:
     """Whether it is a table of the recipe rather than a row of problems: {"source": …, "suffix": …}."""
     tables = (HeldOut, ProblemSource, Conversations)
     known = {name for table in tables for name in table.model_fields}
-    return isinstance(data, Mapping) and "source" in data and data.keys() <= known
+    rows_in_it = isinstance(data, Mapping) and not isinstance(data.get("source", ""), str | Path)
+    return isinstance(data, Mapping) and "source" in data and (rows_in_it or data.keys() <= known)
 
 
 def read_run(folder: Path) -> Stage:

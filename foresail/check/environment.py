@@ -1,11 +1,19 @@
-"""A look at the environment of an agent: opened as a run opens it, it says how prompts tell of its tools."""
+"""A look at the environment of an agent: opened as a run opens it, it says how prompts tell of its tools.
+
+Of a program: whether the data has the columns that it is shown, and whether they hold the answer.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from foresail.agents.factory import EnvironmentFactory, open_factory
-from foresail.check.finding import Finding, note, refusal
+from foresail.agents.programs.columns import holds, show
+from foresail.check.finding import Finding, note, refusal, warning
 from foresail.data.reader import Reader
+from foresail.recipe.environment import Environment
 from foresail.recipe.rollout_stage import RolloutStage
+from foresail.records import Problem
 
 
 def look_at_environment(recipe: RolloutStage, reader: Reader | None) -> tuple[Reader | None, list[Finding]]:
@@ -36,3 +44,32 @@ def describe(factory: EnvironmentFactory, told: Reader, plain: Reader) -> str:
     else:
         how = "prompts do not tell of them (environment.instructions = false)"
     return f"tools {', '.join(tool.name for tool in factory.tools)}; {how}"
+
+
+def look_at_columns(
+    key: str, problems: Sequence[Problem], environment: Environment | None
+) -> Iterator[Finding]:
+    """`key` is where the recipe has their source, such as "data"."""
+    for column in () if environment is None else environment.columns:
+        shown = [show(problem.extra, (column,)) for problem in problems]
+        if not any(map(is_there, shown)):
+            there = ", ".join(sorted({name for problem in problems for name in problem.extra}))
+            yield refusal(f"environment.columns: {key} has no column {column}; it has {there or 'no others'}")
+        told = sum(
+            bool(problem.answer) and holds(columns, problem.answer)
+            for problem, columns in zip(problems, shown, strict=True)
+        )
+        if 2 * told > len(problems):
+            yield warning(
+                f"environment.columns shows programs {column}, which holds the answer in {told} of {len(problems)} "
+                f"problems of {key}; remove it"
+            )
+
+
+def is_there(value: object) -> bool:
+    """Whether anything of a named column is shown: False for {"extra_info": {}} and what it comes to."""
+    if isinstance(value, dict):
+        return any(map(is_there, value.values()))
+    if isinstance(value, list):
+        return any(map(is_there, value))
+    return value is not None

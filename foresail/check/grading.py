@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from foresail.check.finding import Finding, note, refusal, warning
 from foresail.data.qa import accepted_answers
 from foresail.recipe.inputs import reach
-from foresail.recipe.reward import ENVIRONMENT, GRADERS, Reward
+from foresail.recipe.reward import ENVIRONMENT, GRADERS, NO_GRADER, Reward
 from foresail.recipe.reward_function import can_travel, name_of
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.columns import check_problem
-from foresail.rewards.grading import Grading
+from foresail.rewards.grading import NOTHING_YET, Grading, group_verdicts
 from foresail.rewards.tally import one_line
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -105,6 +105,8 @@ def look_at_grading(
         yield refusal(f"{key}: {error}")
         return
     name = name_of(settings.grader)
+    if settings.grader == NO_GRADER:
+        name = " + ".join(map(name_of, settings.functions.values())) or NO_GRADER
     gold_of, wrong_of = GOLD.get(name, any_form), WRONG.get(name, WRONG["math"])
     with grading:
         try:
@@ -114,7 +116,7 @@ def look_at_grading(
             return
         if settings.grader not in GRADERS:
             some = [with_prompt_ids(problem, tokenizer) for problem in some]
-            broken = first_failure(grading, some, gold_of, tokenizer)
+            broken = first_failure(grading, some, gold_of, wrong_of, tokenizer)
             if broken is not None:
                 yield refusal(f"{key}: {name} fails on {broken}")
                 return
@@ -131,16 +133,24 @@ def look_at_grading(
 
 
 def first_failure(
-    grading: Grading, problems: Sequence[Problem], gold_of: Forms, tokenizer: Tokenizer | None
+    grading: Grading,
+    problems: Sequence[Problem],
+    gold_of: Forms,
+    wrong_of: Callable[[Problem], str],
+    tokenizer: Tokenizer | None,
 ) -> str | None:
-    """Of one answer a problem, each after the other: a function that hangs costs its time limit once."""
+    """Of a right and a wrong answer a problem, as a group of two where functions want groups.
+
+    One problem after the other: a function that hangs costs its time limit once.
+    """
     for problem in problems:
-        response = gold_of(problem)[0]
-        (verdict,) = grade_all(grading, problem, [response], tokenizer)
-        if verdict.status in BROKEN:
-            return (
-                f"the answer {response!r} to {problem.id}: {verdict.status}: {one_line(verdict.detail)[:300]}"
-            )
+        responses = [gold_of(problem)[0], wrong_of(problem)]
+        for response, verdict in zip(
+            responses, grade_all(grading, problem, responses, tokenizer), strict=True
+        ):
+            if verdict.status in BROKEN:
+                told = f"{verdict.status}: {one_line(verdict.detail)[:300]}"
+                return f"the answer {response!r} to {problem.id}: {told}"
     return None
 
 
@@ -153,11 +163,13 @@ def spread(problems: Sequence[Problem]) -> list[Problem]:
 def grade_all(
     grading: Grading, problem: Problem, responses: Sequence[str], tokenizer: Tokenizer | None
 ) -> list[Verdict]:
-    pending = [
-        grading.submit(with_response_ids(problem, response, tokenizer), single_turn(response))
-        for response in responses
+    pairs = [
+        (with_response_ids(problem, response, tokenizer), single_turn(response)) for response in responses
     ]
-    return [future.result() for future in pending]
+    if not grading.duties.group:
+        return [future.result() for future in [grading.submit(*pair) for pair in pairs]]
+    early = [grading.submit_early(*pair) if grading.duties.early else NOTHING_YET for pair in pairs]
+    return [future.result() for future in group_verdicts(grading, pairs, early)]
 
 
 def with_prompt_ids(problem: Problem, tokenizer: Tokenizer | None) -> Problem:
@@ -214,6 +226,10 @@ def say(problem: Problem, verdict: Verdict) -> str:
     return f"{answer!r} of {problem.id} is {verdict.status} ({detail})"
 
 
+def total(verdict: Verdict) -> float:
+    return verdict.score + sum(verdict.terms.values())
+
+
 def own_findings(key: str, grader: str, trials: Sequence[Trial]) -> Iterator[Finding]:
     gold = [verdict for trial in trials for verdict in trial.gold]
     wrong = [verdict for trial in trials for verdict in trial.wrong]
@@ -224,12 +240,13 @@ def own_findings(key: str, grader: str, trials: Sequence[Trial]) -> Iterator[Fin
             f"{broken[0].status}: {one_line(broken[0].detail)[:300]}"
         )
         return
-    best = max((verdict.score for verdict in gold), default=0.0)
-    worst = max((verdict.score for verdict in wrong), default=0.0)
+    best, worst = (max(map(total, verdicts), default=0.0) for verdicts in (gold, wrong))
     if all(verdict.status == "ungradable" for verdict in every):
         yield warning(
             f"{key}: {grader} gave None to every answer made up for it: nothing would be learned from"
         )
+    elif any(verdict.status == "scored" for verdict in every):
+        yield note(f"{key}: {grader} gives scores up to {max(best, worst):g}, and nothing is right or wrong")
     elif best <= worst:
         yield warning(
             f"{key}: {grader} gives right answers no more than wrong ones ({best:g} and {worst:g}), in any of the "

@@ -18,7 +18,7 @@ from foresail.check.chats import look_at_chats
 from foresail.check.corpora import look_at_corpora
 from foresail.check.environment import look_at_environment
 from foresail.check.finding import Finding, note, refusal
-from foresail.check.pairs import look_at_pairs
+from foresail.check.pairs import look_at_answers, look_at_pairs
 from foresail.check.problems import look_at_problems
 from foresail.check.teacher import look_at_taught_problems
 from foresail.data.reader import Reader
@@ -34,6 +34,7 @@ LOOKS: dict[str, Callable[..., Iterator[Finding]]] = {
     "distill": look_at_taught_problems,
     "online-dpo": look_at_problems,
     "dpo": look_at_pairs,
+    "kto": look_at_answers,
     "reward-model": look_at_pairs,
 }
 # Whose data are token shards: the run is handed no reader, since there is nothing to read again.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from foresail.check.environment import look_at_columns
 from foresail.check.finding import Finding, may_open, note, refusal, warning
 from foresail.check.grading import look_at_grading
 from foresail.check.lengths import look_at_lengths
@@ -56,6 +57,7 @@ def look_at_problems(
         yield from look_at_hint(recipe, [entry for key in learned for entry in prompts.get(key, ())], reader)
     for key, of_source in problems.items():
         reward = reward_for(sources[key], recipe.reward)
+        yield from look_at_columns(key, of_source, recipe.environment)
         yield from look_at_grading(key, of_source, reward, None if reader is None else reader.tokenizer)
 
 

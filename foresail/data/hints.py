@@ -24,7 +24,7 @@ def tell(prompt: Sequence[Message], text: str) -> list[Message]:
 
 def check_hint(settings: Credit, problem: Problem, tokenizer: Tokenizer) -> None:
     """Before the first step: whether the tokenizer can write what the teacher is told."""
-    if settings.kind != "pbsd":
+    if settings.kind not in ("pbsd", "opsd"):
         return
     try:
         tokenizer.encode_prompt(tell(problem.prompt, hint(settings, problem.answer)))

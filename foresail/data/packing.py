@@ -20,10 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.records import BatchSlice, PackedBatch, TrainSequence
+from foresail.records import BatchSlice, PackedBatch, PackedObserved, TrainSequence
 from foresail.world import ContextGroup
 
 TOKEN_FIELDS = ("advantages", "rewards", "old_logprobs", "rollout_logprobs", "ref_logprobs", "fresh")
+MASKS = ("loss_mask", "observed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,10 +183,20 @@ def pack_batch(
         }
         return {name: place(fill_gaps(values_T)) for name, values_T in values.items()}
 
-    def place_field(name: str) -> Tensor | None:
+    def is_missing(name: str) -> bool:
         missing = {getattr(sequences[segment.number], name) is None for segment in segments}
         assert len(missing) == 1, f"only some sequences have {name}"
-        return None if missing.pop() else place(gather(name, np.float32)[targets_M])
+        return missing.pop()
+
+    def place_field(name: str) -> Tensor | None:
+        return None if is_missing(name) else place(gather(name, np.float32)[targets_M])
+
+    def place_observed() -> PackedObserved | None:
+        if is_missing("observed"):
+            return None
+        targets_O = np.flatnonzero(gather("observed", np.int64))  # never the first of a segment
+        own = None if context is None else cut_slice(len(ids_T), targets_O - 1, context, device).own_R
+        return PackedObserved(targets_O=place(targets_O), sources_O=place(targets_O - 1), own_R=own)
 
     return PackedBatch(
         ids_T=place(ids_T),
@@ -209,6 +220,7 @@ def pack_batch(
             for number, segment in enumerate(segments)
             if number not in parents_S
         ),
+        observed=place_observed(),
         slice=None if context is None else cut_slice(len(ids_T), sources_M, context, device),
     )
 
@@ -225,7 +237,7 @@ def cut_slice(
 
 def check(index: int, sequence: TrainSequence, max_tokens: int) -> None:
     length, who = len(sequence.ids), sequence.name or f"sequence {index}"
-    for name in ("loss_mask", *TOKEN_FIELDS):
+    for name in (*MASKS, *TOKEN_FIELDS):
         values = getattr(sequence, name)
         assert values is None or len(values) == length, f"{who}: {len(values)} {name} for {length} ids"
     for name, values in sequence.side.items():

@@ -67,12 +67,18 @@ def load_pairs(source: str | Path, limit: int | None = None) -> LoadedPairs:
 
 def why_unusable(pair: PreferencePair) -> str | None:
     """What makes a pair teach nothing; None where it does teach."""
-    answers = (pair.chosen, pair.rejected)
-    if not all(answer and answer[-1].role == "assistant" for answer in answers):
-        return "without an answer of the assistant"
-    if not all(answer[-1].content.strip() or answer[-1].extra.get("tool_calls") for answer in answers):
-        return "with an empty answer"
+    reason = why_no_answer(pair.chosen) or why_no_answer(pair.rejected)
+    if reason is not None:
+        return reason
     return "with equal answers" if pair.chosen == pair.rejected else None
+
+
+def why_no_answer(answer: Messages) -> str | None:
+    """What keeps an answer from being one; None where it is."""
+    if not answer or answer[-1].role != "assistant":
+        return "without an answer of the assistant"
+    last = answer[-1]
+    return None if last.content.strip() or last.extra.get("tool_calls") else "with an empty answer"
 
 
 def to_pair(row: Row) -> PreferencePair:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from foresail.data.chats import encode_chats, in_turns, load_source, split_conversations
-from foresail.data.pairs import EncodedPairs, encode_pairs
+from foresail.data.judged_answers import encode_judged
+from foresail.data.pairs import encode_pairs
+from foresail.data.preference_mixture import EncodedPreferences
 from foresail.data.problems import load_problems
 from foresail.data.prompts import PromptedProblem, add_ids, with_instructions
 from foresail.data.splitting import Split
 from foresail.recipe.parts import Problems
 from foresail.recipe.sources import Chatlog, HeldOutPreferences
-from foresail.records import Problem, TrainSequence
+from foresail.records import Problem, TrainAnswer, TrainPair, TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
@@ -27,7 +29,8 @@ class Reader:
     instructions: str = ""
     openings: Callable[[list[Problem]], list[Problem]] | None = None
     read_problems: dict[Problems, list[PromptedProblem]] = field(default_factory=dict)
-    read_pairs: dict[HeldOutPreferences, EncodedPairs] = field(default_factory=dict)
+    read_pairs: dict[HeldOutPreferences, EncodedPreferences[TrainPair]] = field(default_factory=dict)
+    read_answers: dict[HeldOutPreferences, EncodedPreferences[TrainAnswer]] = field(default_factory=dict)
     read_conversations: dict[tuple[object, ...], list[TrainSequence]] = field(default_factory=dict)
     read_rows: dict[tuple[object, ...], list[int]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)  # by source: what its window left out
@@ -55,7 +58,12 @@ class Reader:
         opened = (self.openings is None) == (other.openings is None)
         return same and opened and self.instructions == other.instructions
 
-    def pairs(self, source: HeldOutPreferences) -> EncodedPairs:
+    def answers(self, source: HeldOutPreferences) -> EncodedPreferences[TrainAnswer]:
+        if source not in self.read_answers:
+            self.read_answers[source] = encode_judged(source, self.tokenizer)
+        return self.read_answers[source]
+
+    def pairs(self, source: HeldOutPreferences) -> EncodedPreferences[TrainPair]:
         if source not in self.read_pairs:
             self.read_pairs[source] = encode_pairs(source, self.tokenizer)
         return self.read_pairs[source]

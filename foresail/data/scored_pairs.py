@@ -27,11 +27,11 @@ def end_with_answer(sequence: TrainSequence) -> TrainSequence:
 
 def read_at_ends(batch: PackedBatch) -> PackedBatch:
     """The same tokens, of which the last one of each answer counts, chosen and rejected in turn."""
-    assert batch.pairs is not None and batch.slice is None, "whole preference pairs are wanted"
-    segments_M = batch.pairs.segments_P2.flatten()
+    assert batch.answers is not None and batch.slice is None, "whole preference pairs are wanted"
+    segments_M = batch.answers.segments_PK.flatten()
     ends_S = batch.targets_M.new_zeros(len(batch.starts_S1) - 1)
     ends_S = ends_S.scatter_reduce(0, batch.sequence_M, batch.targets_M, "amax")
-    places_M, weights_P = ends_S[segments_M], batch.pairs.weights_P
+    places_M, weights_P = ends_S[segments_M], batch.answers.weights_P
     return replace(
         batch,
         targets_M=places_M,

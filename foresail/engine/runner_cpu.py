@@ -50,7 +50,7 @@ class CpuRunner:
     ) -> None:
         self.model, self.table, self.page_size = model, table, page_size
         self.batch_invariant = batch_invariant
-        self.products = partial(linear.batch_invariant, batch_invariant)
+        self.products = partial(linear.thread_batch_invariant, batch_invariant)
         self.mtp = MtpDrafter(model, len(table.lengths_S)) if mtp else None
         self.propose = False
         shape = model.shape if mtp else model.shape.without_mtp()

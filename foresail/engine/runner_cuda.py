@@ -80,7 +80,7 @@ class CudaRunner:
         self.give_back_memory, self.take_memory = self.cache.give_back_memory, self.cache.take_memory
         self.cache_bytes = self.cache.memory.reserved_bytes
         self.batch_invariant = batch_invariant
-        self.products = partial(linear.batch_invariant, batch_invariant)
+        self.products = partial(linear.thread_batch_invariant, batch_invariant)
         self.multiprocessors = torch.cuda.get_device_properties(self.device).multi_processor_count
         self.graphs: dict[GraphKind, Graph] = {}
         self.graph_memory = torch.cuda.graph_pool_handle()

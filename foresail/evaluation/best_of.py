@@ -17,7 +17,7 @@ from statistics import fmean
 import numpy as np
 
 from foresail.evaluation.metrics import majority_at_k, pass_at_k
-from foresail.evaluation.results import figure, powers_of_two
+from foresail.evaluation.results import figure, subset_sizes
 
 SUBSETS = 100  # of a problem's samples, for the majority of fewer than all
 Z = 1.959963984540054  # the normal distribution's 97.5 % point
@@ -86,7 +86,7 @@ def best_of_figures(
             f"none of {sum(problem.unjudged for problem in problems):,} samples could be judged by both the grader "
             "and the reward model, so there is nothing to rank; look at its weights and the problems' answers"
         )
-    for k in powers_of_two(most):
+    for k in subset_sizes(most):
         rows = [score_problem(problem, k, seed + number) for number, problem in enumerate(problems)
                 if len(problem.samples) >= k]  # fmt: skip
         by_name = {name: [row[name] for row in rows] for name in rows[0]}

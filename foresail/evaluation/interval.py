@@ -1,4 +1,4 @@
-"""95 % intervals for a mean over problems, whose scores lie in [0, 1].
+"""95 % intervals for a mean over problems, whose scores lie in [0, 1] unless they are rewards.
 
 Problems are what was chosen at random; the samples of one problem are not independent of each other. So the
 problem is the unit: each gives one score, and only the number of problems makes an interval narrow.
@@ -40,15 +40,20 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
 
 
 def bootstrap_interval(scores: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
-    """The middle 95 % of the means of resampled problems, widened by sqrt(n / (n - 1)).
+    """For scores in [0, 1]. One problem says nothing about others: (0.0, 1.0)."""
+    if len(scores) == 1:
+        return 0.0, 1.0
+    low, high = unbounded_interval(scores, seed=seed)
+    return max(0.0, low), min(1.0, high)
 
-    The widening makes up for a resample's variance, which is (n - 1) / n of the honest one. One problem
-    says nothing about others: (0.0, 1.0).
+
+def unbounded_interval(scores: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
+    """The middle 95 % of the means of resampled problems, two at least, widened by sqrt(n / (n - 1)).
+
+    The widening makes up for a resample's variance, which is (n - 1) / n of the honest one.
     """
     scores_N = np.asarray(scores, dtype=np.float64)
     n = len(scores_N)
-    if n == 1:
-        return 0.0, 1.0
     rng = np.random.default_rng(seed)
     rows = max(1, BLOCK // n)
     means_R = np.concatenate(
@@ -59,4 +64,4 @@ def bootstrap_interval(scores: Sequence[float], *, seed: int = 0) -> tuple[float
     )
     mean = scores_N.mean()
     low, high = mean + sqrt(n / (n - 1)) * (np.quantile(means_R, [0.025, 0.975]) - mean)
-    return max(0.0, float(low)), min(1.0, float(high))
+    return float(low), float(high)

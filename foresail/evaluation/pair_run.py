@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foresail.data.pairs import encode_pairs, pair_limit
+from foresail.data.pairs import encode_pairs
+from foresail.data.preference_mixture import pair_limit
 from foresail.data.scored_pairs import end_with_answers
 from foresail.recipe.reward import LearnedReward
 from foresail.recipe.sources import HeldOutPreferences

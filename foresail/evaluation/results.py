@@ -7,14 +7,14 @@ counted beside them. An unparsable answer is the model's own doing and counts as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from rich.table import Table
 
-from foresail.evaluation.interval import confidence_interval
+from foresail.evaluation.interval import confidence_interval, unbounded_interval
 from foresail.evaluation.metrics import majority_at_k, pass_at_k
 from foresail.records import FAILURES, Status
 
@@ -23,9 +23,9 @@ from foresail.records import FAILURES, Status
 class Attempt:
     """One judged response. `answer` is what it votes for in maj@k; `length` is in tokens.
 
-    `reward` is kept where a recipe's reward has terms, without what length and format cost. `shares`, from 0
-    to 1, is what the grader says besides of how near the answer is: F1, say. `thinking` is in tokens, where the
-    chat template knows thinking, and `forced` says that the budget closed it.
+    `reward` is kept where a recipe's reward has terms or is a function, without what length and format cost.
+    `shares`, from 0 to 1, is what the grader says besides of how near the answer is: F1, say. `thinking` is in
+    tokens, where the chat template knows thinking, and `forced` says that the budget closed it.
     """
 
     status: Status
@@ -79,11 +79,16 @@ def summarise(results: Sequence[ProblemResult]) -> dict[str, Any]:
     """
     greedy = [result.greedy for result in results if result.greedy is not None]
     samples = [sample for result in results for sample in result.samples]
-    scores = {"greedy": [float(attempt.correct) for attempt in greedy if not attempt.failed]}
-    scores |= score_samples(results) | score_shares(results)
+    scores: dict[str, list[float]] = {}
+    if not any(attempt.status == "scored" for attempt in (*greedy, *samples)):
+        scores["greedy"] = [float(attempt.correct) for attempt in greedy if not attempt.failed]
+        scores |= score_samples(results)
+    scores |= score_shares(results)
+    rewards = score_rewards(results)
     return {
         "problems": len(results),
         **{name: figure(values) for name, values in scores.items() if values},
+        **{name: reward_figure(values) for name, values in rewards.items() if len(values) > 1},
         "greedy_attempts": describe(greedy),
         "samples": describe(samples),
     }
@@ -97,7 +102,7 @@ def score_samples(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
     n = max((len(result.samples) for result in results), default=0)
     judged = [result.judged for result in results if result.judged]
     scores = {f"mean@{n}": [fmean(sample.correct for sample in samples) for samples in judged]}
-    for k in powers_of_two(n):
+    for k in subset_sizes(n):
         scores[f"pass@{k}"] = [
             pass_at_k(len(samples), sum(sample.correct for sample in samples), k)
             for samples in judged
@@ -108,6 +113,18 @@ def score_samples(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
         for samples in judged
     ]
     return scores
+
+
+def score_rewards(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
+    """Per-problem means of rewards, where they are more than right or wrong: {"greedy reward": [2.0, …]}."""
+    n = max((len(result.samples) for result in results), default=0)
+    found: dict[str, list[float]] = {}
+    for result in results:
+        greedy = [] if result.greedy is None else [result.greedy]
+        for way, attempts in (("greedy", greedy), (f"mean@{n}", result.samples)):
+            if rewards := [attempt.reward for attempt in attempts if attempt.reward is not None]:
+                found.setdefault(f"{way} reward", []).append(fmean(rewards))
+    return found
 
 
 def score_shares(results: Sequence[ProblemResult]) -> dict[str, list[float]]:
@@ -129,11 +146,17 @@ def figure(scores: Sequence[float]) -> dict[str, float]:
     return {"value": fmean(scores), "low": low, "high": high, "problems": len(scores)}
 
 
+def reward_figure(rewards: Sequence[float]) -> dict[str, float]:
+    """The same of rewards, which may be any numbers; one problem has no interval, and no figure."""
+    low, high = unbounded_interval(rewards)
+    return {"value": fmean(rewards), "low": low, "high": high, "problems": len(rewards)}
+
+
 def describe(attempts: Sequence[Attempt]) -> dict[str, Any]:
     """How many there are, how many failed, how each was judged, and the mean length in tokens."""
     return {
         "count": len(attempts),
-        "failures": sum(attempt.failed for attempt in attempts),
+        "failures": sum(attempt.status in FAILURES for attempt in attempts),
         "statuses": dict(Counter(attempt.status for attempt in attempts)),
         "mean_length": fmean(attempt.length for attempt in attempts) if attempts else None,
         **describe_thoughts(attempts),
@@ -151,21 +174,25 @@ def describe_thoughts(attempts: Sequence[Attempt]) -> dict[str, float]:
     }
 
 
-def powers_of_two(limit: int) -> Iterable[int]:
-    """powers_of_two(10) -> 1, 2, 4, 8."""
-    return (1 << exponent for exponent in range(limit.bit_length()))
+def subset_sizes(samples: int) -> list[int]:
+    """The k of pass@k, by doubling up to all of them: subset_sizes(6) -> [1, 2, 4, 6]."""
+    doubled = [1 << exponent for exponent in range(samples.bit_length())]
+    return doubled if samples in (0, *doubled) else [*doubled, samples]
 
 
 def figures_table(results: Sequence[ProblemResult], mode: str = "") -> Table:
     """For the terminal; `mode` names how the problems were asked, such as "thinking on"."""
     figures = summarise(results)
     table = Table(title=f"{figures['problems']} problems" + (f", {mode}" if mode else ""), box=None)
-    for column in ("", "accuracy", "95 % interval", "problems"):
+    for column in ("", "figure", "95 % interval", "problems"):
         table.add_column(column, justify="left" if not column else "right")
     for name, figure in figures.items():
         if isinstance(figure, dict) and "value" in figure:
-            low, high = figure["low"], figure["high"]
-            table.add_row(name, f"{figure['value']:.1%}", f"{low:.1%} to {high:.1%}", str(figure["problems"]))
+            value, low, high = (
+                f"{figure[key]:.3g}" if name.endswith(" reward") else f"{figure[key]:.1%}"
+                for key in ("value", "low", "high")
+            )
+            table.add_row(name, value, f"{low} to {high}", str(figure["problems"]))
     for name in ("greedy_attempts", "samples"):
         if figures[name]["failures"]:
             table.add_row(f"failures in {name}", str(figures[name]["failures"]), "not counted above", "")

@@ -60,7 +60,7 @@ class Examiner:
                 answer=votes[text],
                 length=sample.num_response_tokens,
                 text=text,
-                reward=pay(verdict, self.reward) if self.reward.terms else None,
+                reward=pay(verdict, self.reward) if self.reward.has_scores else None,
                 shares={name: score for name, score in verdict.terms.items() if name not in paid},
                 thinking=None if counter is None else read_thought(counter, sample).tokens,
                 forced=bool(sample.forced),

@@ -14,6 +14,7 @@ from typing import Any
 from foresail.recipe import parts
 from foresail.recipe.checkpoint_path import trained_checkpoint
 from foresail.recipe.environment import Environment
+from foresail.recipe.hub import fetch
 from foresail.recipe.load import load_recipe
 from foresail.recipe.reward import Reward
 from foresail.recipe.rollout_stage import RolloutStage
@@ -111,6 +112,7 @@ def in_modes(sets: Sequence[parts.Problems], thinking: str | None) -> list[tuple
 
 def find_target(path: Path, overrides: Sequence[str] = ()) -> Target:
     """A run's best checkpoint, or its newest, with its recipe, overrides laid over it; a checkpoint is itself."""
+    path = Path(fetch(str(path)))
     run = RunDirectory(path)
     if not run.recipe_path.is_file():
         if overrides:

@@ -74,9 +74,9 @@ def add_prelude(program: Program, prelude: str) -> Program:
     """Put the problem's imports and helpers before a Python program, but after its `from __future__` lines."""
     if not prelude or program.language != "python":
         return program
-    lines = program.source.split("\n")
-    future = [line for line in lines if line.startswith("from __future__ import")]
-    rest = [line for line in lines if line not in future]
+    future, rest = list[str](), list[str]()
+    for line in program.source.split("\n"):
+        (future if line.startswith("from __future__ import") else rest).append(line)
     return replace(program, source="\n".join([*future, prelude, "", *rest]))
 
 
@@ -101,7 +101,8 @@ def defined_names(program: Program) -> tuple[set[str], set[str]]:
     except ValueError:
         return set(), set()  # the judge will say so
     blocks = [s for s in body if isinstance(s, ast.FunctionDef | ast.ClassDef)]
-    top = {block.name for block in blocks} | bound_names([s for s in body if s not in blocks])
+    others = [s for s in body if not isinstance(s, ast.FunctionDef | ast.ClassDef)]
+    top = {block.name for block in blocks} | bound_names(others)
     methods = {
         part.name
         for block in blocks

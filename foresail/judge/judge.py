@@ -13,6 +13,7 @@ import atexit
 import importlib.util
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -31,6 +32,7 @@ Result = TypeVar("Result")
 DEFAULT_LIMITS = Limits()
 FEW = 3  # tests for which a process that compiles beforehand costs more than it saves
 LANGUAGES = get_args(Language)
+PAUSES = (0.0, 0.1, 0.5)  # seconds after each start that failed
 
 
 class Judge:
@@ -92,11 +94,16 @@ class Judge:
     # Workers.
 
     def attempt(self, task: Callable[[Worker], Result]) -> Result:
-        """Once more with a fresh worker if the first one dies."""
-        try:
-            return self.with_worker(task)
-        except WorkerDied:
-            return self.with_worker(task)
+        """Again with a fresh worker if the first one dies, or if for a moment there are no descriptors or no memory
+        to start one: that says nothing of the program."""
+        for pause in PAUSES:
+            try:
+                return self.with_worker(task)
+            except WorkerDied:
+                break
+            except OSError:
+                time.sleep(pause)
+        return self.with_worker(task)
 
     def with_worker(self, task: Callable[[Worker], Result]) -> Result:
         worker = self.lend()

@@ -12,13 +12,15 @@ import re
 from typing import Literal, NamedTuple
 
 from foresail.maths.finding.after import offered_after
+from foresail.maths.finding.after_box import equal_after
 from foresail.maths.finding.before import said_before
+from foresail.maths.finding.before_box import is_free_before
 from foresail.maths.finding.boxes import (
     NEAR,
     Box,
     bare_box,
     find_boxes,
-    is_part_of_formula,
+    is_redefined,
     last_command,
     offered_together,
 )
@@ -31,19 +33,23 @@ Rule = Literal["boxed", "stated", "last value"]
 
 AROUND = 300  # characters before the last box in which something may hide it
 
+_CLOSING = " \t\n$.,)]}\\*"  # all that follows most boxes
+_ITEMS = re.compile(r"[^\s,;$]+")
+_BEGINNING = re.compile(r"\A\s*<s>(?!.*</s>\s*\S)", re.DOTALL)  # a token, and no struck-out text: <s>7</s> 8
 _SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
 
 
 class Extracted(NamedTuple):
     """What a response gives as its answer and the rule that found it.
 
-    `offered` are the values that stand side by side as this answer, `boxes` all distinct ones of the final text.
+    `offered` are the values that stand side by side as this answer. They are one list where the text gives them as
+    one; else each of them must be right.
     """
 
     text: str
     rule: Rule
     offered: tuple[str, ...] = ()
-    boxes: tuple[str, ...] = ()
+    is_list: bool = True
 
 
 def extract(response: str, accept: Accept = "any") -> Extracted | None:
@@ -54,9 +60,10 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
     final = final_text(response)
     if final is None:
         return None
-    if "<" in final and ("<|" in final or "</s>" in final):
-        final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
     final = visible(final)
+    if "<" in final and ("<|" in final or "s>" in final):
+        final = _BEGINNING.sub("", final)
+        final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
     if (last := last_command(final)) >= 0:
         start = max(0, last - AROUND)
         around = final[start:]
@@ -70,10 +77,10 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
     stated = stated_answers(final)
     if stated is None:
         return None
-    if stated:
-        return _together(stated, "stated", stated)
-    if accept == "any" and (values := last_values(final)):
-        return _together(values, "last value", values)
+    if stated.values:
+        return _together(stated.values, "stated", stated.is_list)
+    if accept == "any" and (last_stated := last_values(final)).values:
+        return _together(last_stated.values, "last value", last_stated.is_list)
     return None
 
 
@@ -94,16 +101,14 @@ def _from(text: str, boxes: list[Box]) -> Extracted | None:
         return Extracted(bare.text, "boxed") if bare else None
     if len(boxes) == 1:
         only = boxes[0].text
-        return Extracted(only, "boxed", (only,), (only,)) if only else None
-    run = offered_together(text, boxes, lambda box: said_before(text, box.start, box.end) is not None)
-    answers = tuple(dict.fromkeys(box.text for box in run))
-    if not answers[-1]:
-        return None
-    return _together(answers, "boxed", tuple(dict.fromkeys(box.text for box in boxes if box.text)))
+        return Extracted(only, "boxed", (only,)) if only else None
+    offer = offered_together(text, boxes, lambda box: said_before(text, box.start, box.end) is not None)
+    answers = tuple(dict.fromkeys(box.text for box in offer.boxes))
+    return _together(answers, "boxed", offer.is_list) if answers[-1] else None
 
 
-def _together(answers: tuple[str, ...], rule: Rule, boxes: tuple[str, ...]) -> Extracted:
-    return Extracted(", ".join(map(str.strip, answers)), rule, answers, boxes)
+def _together(answers: tuple[str, ...], rule: Rule, is_list: bool = True) -> Extracted:
+    return Extracted(", ".join(map(str.strip, answers)), rule, answers, is_list or len(answers) == 1)
 
 
 def _standing_box(text: str, boxes: list[Box], command: int) -> Extracted | None:
@@ -116,16 +121,43 @@ def _standing_box(text: str, boxes: list[Box], command: int) -> Extracted | None
     last = boxes[-1] if boxes else bare_box(text)
     if last is None or last.start > command or last.end <= command:
         return None
-    before = said_before(text, last.start, last.end)
+    before = said_before(text, last.start, last.end, _floor(boxes))
     while before is None and len(boxes) > 1 and last.start - boxes[-2].end <= NEAR:
         boxes.pop()  # \boxed{7}, not \boxed{8}
         last = boxes[-1]
-        before = said_before(text, last.start, last.end)
-    others = offered_after(text[last.end :], last.text)
-    if before is None or others is None or is_part_of_formula(text, last.start, last.end):
+        before = said_before(text, last.start, last.end, _floor(boxes))
+    if (
+        before is None
+        or not is_free_before(text, last.start, last.end, _floor(boxes))
+        or is_redefined(text, last)
+    ):
         return None
-    extracted = _from(text, boxes)
-    if extracted is None or not before + others:
+    others = _said_after(text, last)
+    extracted = _from(text, boxes) if others is not None else None
+    if extracted is None or others is None:
+        return None
+    others += before
+    if not others or _are_items(others, extracted.text):
         return extracted
-    answers = tuple(dict.fromkeys((*(extracted.offered or (extracted.text,)), *before, *others)))
-    return _together(answers, "boxed", answers)
+    answers = tuple(dict.fromkeys((*(extracted.offered or (extracted.text,)), *others)))
+    return _together(answers, "boxed", is_list=False)
+
+
+def _said_after(text: str, box: Box) -> tuple[str, ...] | None:
+    """The values that what follows a box offers beside it; None where it takes the box back or changes it."""
+    rest = text[box.end :]
+    if not rest.strip(_CLOSING):
+        return ()
+    equal = equal_after(text, box.start, box.end, box.text)
+    others = offered_after(rest, box.text) if equal is not None else None
+    return None if equal is None or others is None else others + equal
+
+
+def _are_items(values: tuple[str, ...], answer: str) -> bool:
+    """Whether the values are what the answer lists: 12 and 13 of "12, 13"."""
+    return sorted(values) == sorted(item for item in _ITEMS.findall(answer) if item[-1].isdigit())
+
+
+def _floor(boxes: list[Box]) -> int:
+    """Where the box before the last one ends."""
+    return boxes[-2].end if len(boxes) > 1 else 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from foresail.maths.finding.choices import chosen_letter
 from foresail.maths.notation.answer import in_words
 from foresail.maths.notation.tree import Node
 
 LONGEST = 600  # characters of an answer in which an option's letter is looked for
 
 _TYPEFACE = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*+\{([^{}]*)\}")
+_NAMED = re.compile(r"\(([A-HJ])\)\s+[^\W_]")
 _CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[.:)]|\Z)")
 _OTHER_OPTION = re.compile(
     r"\A(?:\s*(?:or\b|and\b|[,;&])|[+/*^=-])"  # (C) or 17
@@ -23,10 +25,13 @@ _WORD = re.compile(r"[a-z']+")
 _OPTION = re.compile(r"(?:option|choice|answer)\s+\(?([a-z])\)?\Z")
 
 
-def option_asked(gold: Node) -> str | None:
-    """The letter of a multiple-choice answer."""
+def option_asked(gold: Node, text: str = "") -> str | None:
+    """The letter of a multiple-choice answer, C or `(C) 42`."""
     name = gold.args[0] if gold.head == "symbol" else ""
-    return name if len(name) == 1 and name.isupper() else None
+    if len(name) == 1 and name.isupper():
+        return str(name)
+    named = _NAMED.match(text)
+    return named[1] if named else None
 
 
 def option_chosen(text: str) -> str | None:
@@ -34,8 +39,10 @@ def option_chosen(text: str) -> str | None:
     bare = without_typeface(text).strip().lstrip("选")
     if match := _CHOICE.match(bare):
         rest = bare[match.end() :]
-        taken_back = _OTHER_OPTION.search(rest) or not _TAKEN_BACK.isdisjoint(_WORD.findall(rest.lower()))
-        return None if taken_back else match[1]
+        if not _OTHER_OPTION.search(rest) and _TAKEN_BACK.isdisjoint(_WORD.findall(rest.lower())):
+            return match[1]
+    if len(bare) <= LONGEST and (letter := chosen_letter(bare)):
+        return letter
     if match := _OPTION.match(in_words(text)):
         return match[1].upper()
     return None

@@ -16,6 +16,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
+from foresail.maths.finding.answer_tags import TAG, tagged_answers
 from foresail.maths.finding.boxes import find_boxes
 from foresail.maths.options import without_typeface
 from foresail.records import Verdict, final_text
@@ -23,18 +24,17 @@ from foresail.records import Verdict, final_text
 SHOWN = 60  # characters of each side that `detail` keeps
 
 _SPECIAL_TOKEN = re.compile(r"<\|[a-z_]{2,20}\|>|</s>")
-_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(r"</?answer>", re.IGNORECASE)
 _STATED = re.compile(
-    r"\W*(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:final\s+|correct\s+)?answer\s*(?:is\b|:)[\s:]*",
+    r"(?:(?:so|thus|hence|therefore),?\s++)?(?:the\s++)?(?:final\s++|correct\s++)?answer\s*+(?:is\b|:)[\s:]*+",
     re.IGNORECASE,
 )
+_TO_LAST_LETTER = re.compile(r".*\w", re.DOTALL)
 
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _DASH = re.compile("[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]")
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b(?=\s+\S)")
-# a decimal point, a sign before a number, the signs of C++ and C#
-_KEPT = re.compile(r"(?<=\d)\.(?=\d)|(?<!\w)-(?=\d)|(?<=\w)[+#]+")
+# A decimal point, a sign before a number, the signs of C++ and C# are kept.
+_SIGN = re.compile(r"((?<=\d)\.(?=\d)|(?<!\w)-(?=\d)|(?<=\w)[+#]+)|[^\w\s]|_")
 _YES_NO = frozenset({"yes", "no", "noanswer"})
 
 
@@ -82,16 +82,30 @@ def find_answers(response: str) -> list[str]:
     if final is None:
         return []
     final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0]
-    spans = [part for span in _TAGGED.findall(final) for part in _TAG.split(span)]
-    rest = _TAGGED.sub("\n", final)
-    if _TAG.search(rest):
+    spans: list[str] = []
+    outside, end = [], 0
+    for start, begin, close, after in tagged_answers(final):
+        spans += TAG.split(final[begin:close])
+        outside.append(final[end:start])
+        end = after
+    rest = "\n".join([*outside, final[end:]])
+    if TAG.search(rest):
         return []
     spans = [unboxed(span) for span in spans] + [without_typeface(box.text) for box in find_boxes(rest)]
     if not spans:
         lines = [line for line in rest.splitlines() if line.strip()]
-        spans = [_STATED.sub("", lines[-1], count=1)] if lines else []
+        spans = [without_lead(lines[-1])] if lines else []
     stripped = [span.strip() for span in spans]
     return stripped if all(stripped) else []
+
+
+def without_lead(line: str) -> str:
+    """without_lead("So the answer is: Paris") -> "Paris"; signs that stand before it go with it."""
+    lead = _STATED.search(line)
+    if lead is None:
+        return line
+    before = _TO_LAST_LETTER.match(line, 0, lead.start())
+    return (before[0] if before else "") + line[lead.end() :]
 
 
 def unboxed(span: str) -> str:
@@ -103,7 +117,8 @@ def unboxed(span: str) -> str:
 
 def normalise(text: str) -> str:
     """normalise("The U.S., 1939–45") -> "us 1939 45"; what would be empty so stays as it is, in lower case."""
-    text = _DASH.sub("-", "".join(map(expand, text)).casefold())
+    text = text if text.isascii() else "".join(map(expand, text))
+    text = _DASH.sub("-", text.casefold())
     text = " ".join(text.split())
     plain = _ARTICLE.sub(" ", without_punctuation(_THOUSANDS.sub("", text)))
     return " ".join(plain.split()) or text
@@ -122,14 +137,14 @@ def expand(character: str) -> str:
 
 def without_punctuation(text: str) -> str:
     """Deleted, but a space between two digits: 10:30 is not 1030."""
-    kept = {place for match in _KEPT.finditer(text) for place in range(*match.span())}
-    found = []
-    for place, character in enumerate(text):
-        if place in kept or not is_punctuation(character):
-            found.append(character)
-        elif text[place - 1 : place].isdigit() and text[place + 1 : place + 2].isdigit():
-            found.append(" ")
-    return "".join(found)
+    return _SIGN.sub(without_sign, text)
+
+
+def without_sign(sign: re.Match[str]) -> str:
+    if sign[1] or not is_punctuation(sign[0]):
+        return sign[0]
+    text, place = sign.string, sign.start()
+    return " " if text[place - 1 : place].isdigit() and text[place + 1 : place + 2].isdigit() else ""
 
 
 def is_punctuation(character: str) -> bool:

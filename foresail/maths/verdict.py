@@ -1,26 +1,34 @@
 r"""The maths verifier: whether a response's final answer means what the right answer means.
 
 Exact arithmetic first, then many digits at random points with relative error bounds. Limits stand before
-every step, so any text gets its verdict quickly, from any thread and without signals. Nothing in a response
-makes it raise, and no text is ever evaluated as a program.
+every step and one budget before all of them, so any text gets its verdict quickly, from any thread and without
+signals. Nothing in a response makes it raise or fail: what is too deep or too much work is wrong. No text is ever
+evaluated as a program.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 
 from foresail.maths.extract import Accept, Extracted, extract, from_boxes
 from foresail.maths.finding.statements import last_statement
-from foresail.maths.meaning.budget import Exhausted
+from foresail.maths.meaning.budget import MAX_WORK, Budget, Exhausted
 from foresail.maths.meaning.compare import new_work, same_answer
 from foresail.maths.meaning.sympy_process import Undecided
-from foresail.maths.notation.answer import in_words, read, same_words, trim
-from foresail.maths.notation.tree import CONTAINERS, Node
+from foresail.maths.notation.answer import in_words, is_split, read, same_words, trim
+from foresail.maths.notation.tree import Node
 from foresail.maths.options import option_asked, option_chosen, value_of_option, without_typeface
+from foresail.maths.stack import with_room
 from foresail.records import Verdict
 
+SHORT = 300  # characters of two answers whose comparison is remembered
+VALUE_COST = 50  # work to look at one of several values, beside one for each character
 SHOWN = 60  # characters of each side that `detail` keeps
 
+_LISTS = frozenset(["list", "{}", "braces"])
+_JOINED = re.compile("and|or|[;和与或且]")
 _STATED = re.compile(r"^\s*(?:####|(?:the |final |the final )?answer\b)", re.IGNORECASE | re.MULTILINE)
 _INTEGER = re.compile(r"[+-]?\d{1,4000}\Z", re.ASCII)
 
@@ -39,41 +47,57 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
         why = f"no {_WANTED[accept]} that stands after the thinking"
         return Verdict(status="unparsable", score=0.0, detail=why)
     try:
-        same, rule, extracted = _decide(extracted, gold, readings)
-    except Exhausted:
+        same, rule = _decide(extracted, gold)
+    except (Exhausted, RecursionError):  # the stack: where Python was allowed less than `stack.py` counts on
         if _is_too_much(readings[0]):
             return Verdict(status="ungradable", score=0.0, detail="the problem's answer takes too much work")
         same, rule = False, "nothing, for that would be too much work"
     except Undecided as error:
         return Verdict(status=error.status, score=0.0, detail=str(error))
-    except RecursionError:  # depths are bounded here, but the caller's own stack may be deep already
-        return Verdict(status="crashed", score=0.0, detail="called from too deep a stack")
     if rule == "empty":
         return Verdict(status="unparsable", score=0.0, detail=f"{extracted.rule} answer is empty")
     detail = f"{extracted.rule} {shorten(extracted.text)} against {shorten(gold)}, compared by {rule}"
     return Verdict(status="correct" if same else "wrong", score=float(same), detail=detail)
 
 
-def _decide(extracted: Extracted, gold: str, readings: tuple[Node, ...]) -> tuple[bool, str, Extracted]:
-    """Compares the last box, or where that fails what several boxes say together."""
-    same, rule = _compare(extracted.text, gold, readings)
-    if not same and len(extracted.boxes) > 1:
-        if readings[0].head in CONTAINERS:  # each box may hold a part of it
-            extracted = extracted._replace(text=", ".join(extracted.boxes))
-            same, rule = _compare(extracted.text, gold, readings)
-        if not same and len(extracted.offered) > 1:  # several values that all say the same are one answer
-            same = all(_compare(answer, gold, readings)[0] for answer in extracted.offered)
-            rule = "alternatives"
-    return same, rule, extracted
+def _decide(extracted: Extracted, gold: str) -> tuple[bool, str]:
+    """Compares a list as a whole, or where that fails each of the values: all may say the same."""
+    budget = Budget()  # of them all
+    if extracted.is_list:
+        same, rule = _compare(extracted.text, gold, budget, len(extracted.offered) < 2)
+        if same or len(extracted.offered) < 2:
+            return same, rule
+    for value in extracted.offered:
+        budget.spend(VALUE_COST + len(value) + len(gold))
+        if not _compare(value, gold, budget)[0]:
+            return False, "alternatives"
+    return True, "alternatives"
 
 
+def _compare(given: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
+    """Whether they mean the same, and by which rule. Short ones come again and are remembered with their cost."""
+    if len(given) + len(gold) > SHORT:
+        return _compare_texts(given, gold, budget, is_one)
+    same, rule, work = _compare_short(given, gold, is_one)
+    budget.spend(work)
+    return same, rule
+
+
+@lru_cache(maxsize=4096)  # responses to one problem give the same few answers
+def _compare_short(given: str, gold: str, is_one: bool) -> tuple[bool, str, int]:
+    budget = Budget()
+    same, rule = _compare_texts(given, gold, budget, is_one)
+    return same, rule, MAX_WORK - budget.left
+
+
+@with_room
 def ballot(response: str, *, accept: Accept = "any") -> str | None:
     r"""What a response votes for, equal where `grade` sees equal numbers: ballot(r"\boxed{0.5}") -> "1/2"."""
     extracted = extract(response, accept)
     readings = read(extracted.text) if extracted else ()
     if not extracted or not readings:
         return None
-    facts = new_work("ballot").facts(readings[0])
+    facts = new_work("ballot", Budget()).facts(readings[0])
     try:
         if facts.exact is not None:
             return str(facts.exact)
@@ -97,41 +121,69 @@ def right_answer(answer: str) -> str:
     return answer
 
 
-def _compare(given: str, gold: str, gold_readings: tuple[Node, ...]) -> tuple[bool, str]:
-    """Whether they mean the same, and by which rule."""
+def _compare_texts(given: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
+    """Whether they mean the same, and by which rule. `is_one`: the response gives it in one piece."""
     if _INTEGER.match(given) and _INTEGER.match(gold):
         return int(given) == int(gold), "integer"
     one, other = trim(given), trim(gold)
     if _INTEGER.match(one) and _INTEGER.match(other):
         return int(one) == int(other), "integer"
+    return _compare_readings(given, gold, budget, is_one)
+
+
+@with_room
+def _compare_readings(given: str, gold: str, budget: Budget, is_one: bool) -> tuple[bool, str]:
+    one, other = trim(given), trim(gold)
     readings = read(given)
     if not readings:
         return False, "empty"
-    choice = option_asked(gold_readings[0])
+    gold_readings = read(gold)
+    choice = option_asked(gold_readings[0], other)
     if choice is not None and (chosen := option_chosen(one)) is not None:
         return chosen == choice, "choice"
-    work = new_work(other)
+    work = new_work(other, budget)
     if readings[0] == gold_readings[0] and not work.facts(readings[0]).is_undefined:
         return True, "the same"
-    for gold_place, gold_reading in enumerate(gold_readings):
-        # 1,000 and 1,000,000 would be the same lists: one side must mean what it says first
-        for reading in readings if gold_place == 0 else readings[:1]:
-            if same_answer(work, reading, gold_reading):
-                return True, work.rule
+    is_list = is_one and len(gold_readings) > 1 and _JOINED.search(one) is None
+    if any(same_answer(work, *pair) for pair in _meant(readings, gold_readings, is_list)):
+        return True, work.rule
     if choice is None and (value := value_of_option(one)):
-        return _compare(value, gold, gold_readings)
+        return _compare_texts(value, gold, budget)
+    if choice is not None and (value := value_of_option(other)):
+        return _compare_texts(given, value, budget)
     if "word" in (readings[0].head, gold_readings[0].head) and same_words(one, other):
         return True, "words"
     if readings[0].head == "word" and (stated := _stated_inside(one)) is not None:
-        return _compare(stated, gold, gold_readings)
+        return _compare_texts(stated, gold, budget)
     return False, work.rule
 
 
+def _meant(
+    readings: tuple[Node, ...], gold_readings: tuple[Node, ...], is_list: bool
+) -> Iterator[tuple[Node, Node]]:
+    """The pairs of readings of a response and of a right answer that may be meant together.
+
+    One side means what it says first. `1,200` is also 1 and 200 where the right answer is a list. Where it is the
+    right answer itself it may be one only for `1, 200`, in this order: not for (1, 200), or 1 or 200. `is_list`:
+    commas alone join what the response gives.
+    """
+    given, gold = readings[0], gold_readings[0]
+    for reading in readings:
+        if gold.head in _LISTS or not is_split(reading, given):
+            yield reading, gold
+    for other in gold_readings[1:]:
+        if not is_split(other, gold):
+            yield given, other
+        elif is_list and given.head == "list" and all(item.head != "chain" for item in given.args):
+            yield given, Node("()", other.args)
+
+
+@with_room
 def _is_too_much(gold: Node) -> bool:
     """Whether the right answer alone exhausts a budget, so that no response is to blame."""
     try:
-        new_work("alone").same(gold, gold)
-    except Exhausted:
+        new_work("alone", Budget()).same(gold, gold)
+    except (Exhausted, RecursionError):
         return True
     except Undecided:
         pass

@@ -34,6 +34,7 @@ from foresail.model.readouts import Readout
 from foresail.model.recomputed import Recompute, kept, recomputed
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
 from foresail.model.router import Route
+from foresail.recipe.hf_unused import NOTHING_UNUSED
 from foresail.recipe.shape import ModelShape
 
 R = TypeVar("R")
@@ -141,6 +142,7 @@ class Decoder(nn.Module):
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.shape, self.recompute = shape, False
+        self.unused = NOTHING_UNUSED  # of the checkpoint it is from
         self.embed = nn.Embedding(shape.vocab_size, shape.hidden_size)
         self.blocks = nn.ModuleList(Block(shape, layer) for layer in range(shape.num_layers))
         self.norm = RMSNorm(shape.hidden_size, shape.norm_eps)

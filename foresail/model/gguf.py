@@ -22,8 +22,9 @@ from foresail.model.decoder import Decoder
 from foresail.model.gguf_tokenizer import save_tokenizer, special_ids
 from foresail.model.hf import check_names, empty_model, fill, save_model
 from foresail.model.hf_names import weight_parts
-from foresail.model.rotary import scale_frequencies
-from foresail.recipe.shape import Experts, Family, ModelShape, RopeScaling
+from foresail.model.rotary import rotary_frequencies
+from foresail.recipe.rope import RopeScaling
+from foresail.recipe.shape import Experts, Family, ModelShape
 
 FAMILIES: dict[str, Family] = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe"}
 # GGUF stores Llama 3's scaling as one factor per frequency; all published models share these three.
@@ -172,8 +173,8 @@ def recover_scaling(factors: Tensor, theta: float, file: Path) -> RopeScaling:
         original_context=LLAMA3_CONTEXT,
     )
     size = 2 * factors.numel()
-    frequencies = 1.0 / theta ** (torch.arange(0, size, 2, dtype=torch.float32) / size)
-    if not torch.allclose(frequencies / scale_frequencies(frequencies, scaling), factors, rtol=1e-4):
+    stretched = rotary_frequencies(theta, size) / rotary_frequencies(theta, size, scaling)
+    if not torch.allclose(stretched, factors, rtol=1e-4):
         raise ValueError(f"{file}: rope_freqs.weight is not Llama 3's scaling; start from the HF checkpoint")
     return scaling
 

@@ -37,6 +37,7 @@ from foresail.recipe.hf_config import (
     read_shape,
 )
 from foresail.recipe.hf_files import WeightIndex, read_typed
+from foresail.recipe.hf_unused import read_unused
 from foresail.recipe.shape import ModelShape
 from foresail.world import ONE_PROCESS, World
 
@@ -75,10 +76,10 @@ def load_model(
 ) -> Decoder:
     """The checkpoint in `directory`, read tensor by tensor, so memory peaks at the model plus one tensor.
 
-    `context`, the longest sequence you will run, matters only to models with a sliding window. `arrange` changes
-    the model before it has memory: where that shards it, a rank reads the rows that it has. Of its MTP layers the
-    first `mtp_layers` are loaded; None: all. With `scores` it is a reward model; a language model becomes one, with
-    a fresh head.
+    `context`, the longest sequence you will run, matters to sliding windows and to dynamic positions. `arrange`
+    changes the model before it has memory: where that shards it, a rank reads the rows that it has. Of its MTP
+    layers the first `mtp_layers` are loaded; None: all. With `scores` it is a reward model; a language model
+    becomes one, with a fresh head.
     """
     directory = Path(directory)
     saved = read_shape(directory, context=context, mtp_layers=mtp_layers)
@@ -98,6 +99,7 @@ def load_model(
             for name in (name for name in parts if files[name] == file):
                 check_sizes(parts[name], weights.get_slice(name).get_shape(), file)
     model = empty_model(shape, dtype=dtype, device=device, arrange=arrange)
+    model.unused = read_unused(directory)
     for file in sorted(set(files.values())):
         with open_weights(file) as weights:
             for name in (name for name in parts if files[name] == file):
@@ -241,7 +243,9 @@ def save_model(
     All ranks call it, and each writes some of the files: none of them ever holds more than one file of weights.
     """
     directory, dtype = Path(directory), dtype or model.dtype
-    config = config_from_shape(model.shape, dtype=str(dtype).removeprefix("torch."), special=special)
+    config = config_from_shape(
+        model.shape, dtype=str(dtype).removeprefix("torch."), special=special, unused=model.unused
+    )
     if world.rank == 0:
         directory.mkdir(parents=True, exist_ok=True)
         if old := [file.name for file in directory.glob("*.safetensors*")]:
@@ -249,6 +253,8 @@ def save_model(
             raise ValueError(f"{directory} already holds weights ({some(old)}); save into an empty folder")
         write_json(config, directory / "config.json")
         write_json(generation_config(special), directory / "generation_config.json")
+        for name, code in model.unused.code_for(config).items():
+            (directory / name).write_bytes(code)
     world.gather(None)  # the folder is there
     save_tensors(model, directory, dtype, max_shard_bytes, world)
 

@@ -12,7 +12,7 @@ Legend: M tokens, C of one chunk, D hidden size, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from foresail.recipe.memory import MOST_LOGITS
 def token_likelihood(
     hidden_MD: Tensor, weight_VD: Tensor, ids_M: Tensor, temperature: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """Log-probability of each token, and the entropy (no gradient) of what it was drawn from."""
+    """Log-probability of each token, and the entropy of what it was drawn from."""
     return TokenLikelihood.apply(hidden_MD, weight_VD, ids_M, temperature)
 
 
@@ -39,14 +39,17 @@ class TokenLikelihood(torch.autograd.Function):
             logits_CV = wide_linear(hidden_MD[part], weight_VD)
             scores_3M[:, part] = score(logits_CV, ids_M[part], temperature)
         logprobs_M, entropy_M, log_sums_M = scores_3M
-        ctx.save_for_backward(hidden_MD, weight_VD, ids_M, log_sums_M)
+        ctx.save_for_backward(hidden_MD, weight_VD, ids_M, log_sums_M, entropy_M)
         ctx.temperature = temperature
-        ctx.mark_non_differentiable(entropy_M)
+        ctx.set_materialize_grads(False)  # most losses have none by the entropy
         return logprobs_M, entropy_M
 
     @staticmethod
-    def backward(ctx: Any, grad_M: Tensor, _: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        hidden_MD, weight_VD, ids_M, log_sums_M = ctx.saved_tensors
+    def backward(
+        ctx: Any, grad_M: Tensor | None, entropy_grad_M: Tensor | None
+    ) -> tuple[Tensor | None, Tensor | None, None, None]:
+        hidden_MD, weight_VD, ids_M, log_sums_M, entropy_M = ctx.saved_tensors
+        grad_M = torch.zeros_like(log_sums_M) if grad_M is None else grad_M
         for_hidden, for_weight, *_ = ctx.needs_input_grad
         hidden_grad_MD = torch.empty_like(hidden_MD) if for_hidden else None
         weight_grad_VD = torch.zeros_like(weight_VD) if for_weight else None
@@ -59,6 +62,9 @@ class TokenLikelihood(torch.autograd.Function):
                 grad_M[part] / ctx.temperature,
                 ctx.temperature,
                 hidden_MD.dtype,
+                None
+                if entropy_grad_M is None
+                else EntropyGradient(entropy_M[part], entropy_grad_M[part] / ctx.temperature),
             )
             if hidden_grad_MD is not None:
                 torch.mm(gradients_CV, weight_VD, out=hidden_grad_MD[part])
@@ -89,6 +95,13 @@ def score(logits_CV: Tensor, ids_C: Tensor, temperature: float) -> Tensor:
     return torch.stack((chosen_C - sums_C.log(), entropy_C, top_C1.squeeze(1) + sums_C.log()))
 
 
+class EntropyGradient(NamedTuple):
+    """The entropy of each token, and what the loss gains by it."""
+
+    entropy_C: Tensor
+    scale_C: Tensor
+
+
 def logit_gradients(
     logits_CV: Tensor,
     ids_C: Tensor,
@@ -96,12 +109,24 @@ def logit_gradients(
     scale_C: Tensor,
     temperature: float,
     dtype: torch.dtype,
+    by_entropy: EntropyGradient | None = None,
 ) -> Tensor:
-    """What the loss gains by each logit: scale x (1 at the token - probability). The logits may be overwritten."""
+    """What the loss gains by each logit: scale x (1 at the token - probability), and by the entropy H
+    - its scale x probability x (log probability + H). The logits may be overwritten.
+    """
     if available.can_fuse(logits_CV):
         from foresail.model.kernels import likelihood
 
-        return likelihood.logit_gradients(logits_CV, ids_C, log_sums_C, scale_C, temperature, dtype)
+        return likelihood.logit_gradients(
+            logits_CV, ids_C, log_sums_C, scale_C, temperature, dtype, by_entropy
+        )
     logits_CV = logits_CV.div_(temperature) if temperature != 1.0 else logits_CV
-    gradients_CV = logits_CV.sub_(log_sums_C[:, None]).exp_().mul_(-scale_C[:, None])
+    logprobs_CV = logits_CV.sub_(log_sums_C[:, None])
+    if by_entropy is None:
+        gradients_CV = logprobs_CV.exp_().mul_(-scale_C[:, None])
+    else:
+        entropy_C, entropy_scale_C = by_entropy
+        # -(scale + its scale (log probability + H)): what a probability is multiplied by
+        slopes_CV = (logprobs_CV + entropy_C[:, None]).mul_(-entropy_scale_C[:, None]).sub_(scale_C[:, None])
+        gradients_CV = logprobs_CV.exp_().mul_(slopes_CV)
     return gradients_CV.scatter_add_(1, ids_C[:, None], scale_C[:, None]).to(dtype)

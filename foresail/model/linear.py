@@ -8,6 +8,7 @@ Legend: M rows, N outputs, K inputs.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,30 +19,52 @@ from torch import Tensor, nn
 
 from foresail.model.kernels import available
 
-_invariant = False
+_process_invariant = False
+
+
+class ThreadMode(threading.local):
+    """Each thread has its own."""
+
+    invariant = False
+
+
+_thread = ThreadMode()
 
 
 @contextmanager
 def batch_invariant(wanted: bool = True) -> Iterator[None]:
     """Inside, a row's product does not depend on the rows beside it; a CUDA graph keeps what it was captured in.
 
-    It holds for the whole process, all threads of it.
+    It holds for the whole process, all threads of it, those of the backward pass among them.
     """
-    global _invariant
-    before, _invariant = _invariant, _invariant or wanted
+    global _process_invariant
+    before, _process_invariant = _process_invariant, _process_invariant or wanted
     try:
         yield
     finally:
-        _invariant = before
+        _process_invariant = before
+
+
+@contextmanager
+def thread_batch_invariant(wanted: bool = True) -> Iterator[None]:
+    """The same for this thread alone, as an engine wants it for each of its steps.
+
+    A reward model may score in another thread meanwhile: its sums must not depend on when the engine is at work.
+    """
+    before, _thread.invariant = _thread.invariant, _thread.invariant or wanted
+    try:
+        yield
+    finally:
+        _thread.invariant = before
 
 
 def is_batch_invariant() -> bool:
-    return _invariant
+    return _process_invariant or _thread.invariant
 
 
 def linear(x_MK: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None) -> Tensor:
     """x W^T + bias."""
-    if _invariant:
+    if is_batch_invariant():
         return row_by_row(x_MK, weight_NK, bias_N)
     return F.linear(x_MK, weight_NK, bias_N)
 
@@ -52,7 +75,7 @@ def add_linear(stream_MN: Tensor, x_MK: Tensor, weight_NK: Tensor) -> Tensor:
     The library adds where it writes the product: on a GPU that costs nothing in place, and it rounds once. A
     float32 stream takes in the sum of 16-bit numbers as it is.
     """
-    if _invariant:
+    if is_batch_invariant():
         return row_by_row(x_MK, weight_NK, residual_MN=stream_MN, out_dtype=stream_MN.dtype)
     if stream_MN.dtype == x_MK.dtype:
         if torch.is_grad_enabled():
@@ -88,7 +111,7 @@ def wide_linear(x_MK: Tensor, weight_NK: Tensor) -> Tensor:
     """
     if x_MK.dtype == torch.float32 or not x_MK.is_cuda:
         return linear(x_MK, weight_NK).float()
-    if _invariant:
+    if is_batch_invariant():
         return row_by_row(x_MK, weight_NK, out_dtype=torch.float32)
     return WideLinear.apply(x_MK, weight_NK)
 

@@ -192,5 +192,5 @@ def num_bytes(dtype: str) -> int:
 
 
 def plain_files(folder: Path) -> list[Path]:
-    """Config, tokenizer and the index of shards; what a run needs to go on lies in a folder of its own."""
-    return [file for kind in ("json", "jinja", "model", "txt") for file in folder.glob(f"*.{kind}")]
+    """Config, tokenizer, code and the index of shards; what a run needs to go on lies in a folder of its own."""
+    return [file for kind in ("json", "jinja", "model", "txt", "py") for file in folder.glob(f"*.{kind}")]

@@ -44,7 +44,7 @@ def scores_at(places_M: Tensor) -> Readout[Tensor]:
 def likelihood_at(
     places_M: Tensor, ids_M: Tensor, temperature: float = 1.0
 ) -> Readout[tuple[Tensor, Tensor]]:
-    """Log-probability of each id after the token at its place, and the entropy (no gradient) there."""
+    """Log-probability of each id after the token at its place, and the entropy there."""
     return lambda hidden_TD, head_VD: token_likelihood(hidden_TD[places_M], head_VD, ids_M, temperature)
 
 

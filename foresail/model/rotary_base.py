@@ -11,14 +11,9 @@ from foresail.model.rotary import rotary_table
 
 def set_rotary(model: Decoder, *, rope_theta: float | None = None, context: int = 0) -> None:
     """The context only grows. Where nothing is other than it was, nothing is done."""
-    shape = model.shape
-    changes = {
-        "rope_theta": shape.rope_theta if rope_theta is None else rope_theta,
-        "max_context": max(shape.max_context, context),
-    }
-    if all(getattr(shape, name) == value for name, value in changes.items()):
+    if (shape := model.shape.lengthened(context, rope_theta)) == model.shape:
         return
-    model.shape = shape.model_copy(update=changes)
+    model.shape = shape
     device = model.cos.device
-    cos, sin = rotary_table(model.shape)
+    cos, sin = rotary_table(shape)
     model.cos, model.sin = cos.to(device), sin.to(device)

@@ -15,10 +15,12 @@ NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
         "kind",
         ("pbsd",),
         (
-            "level", "form", "student", "strength", "warmup_steps", "low", "high", "temperature", "clamp",
-            "fade", "answer", "min_snr", "min_tokens", "conserve", "additive_weight", "hint",
+            "level", "form", "student", "strength", "warmup_steps", "low", "high", "temperature",
+            "fade", "answer", "min_snr", "min_tokens", "conserve", "additive_weight",
         ),
     ),
+    ("kind", ("pbsd", "opsd"), ("hint", "clamp")),
+    ("kind", ("opsd",), ("distill_weight",)),
     ("kind", ("turn_rewards",), ("turn_weight",)),
     ("student", ("placebo",), ("withheld",)),
     ("level", ("turn",), ("min_snr", "min_tokens")),
@@ -30,9 +32,10 @@ NEEDS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 class Credit(CheckedPart):
     """From a sample's advantage to one for each of its tokens."""
 
-    kind: Literal["uniform", "pbsd", "turn_rewards", "turn_gae"] = Field(
+    kind: Literal["uniform", "pbsd", "opsd", "turn_rewards", "turn_gae"] = Field(
         "uniform",
-        description="uniform: all tokens alike; pbsd: turns by their evidence for the answer; turn_rewards: with "
+        description="uniform: all tokens alike; pbsd: turns by their evidence for the answer; opsd: "
+        "self-distillation, with what the model says of each token once it is told the answer; turn_rewards: with "
         "rewards of single turns; turn_gae: a critic's estimate for each turn",
     )
     level: Literal["turn", "token"] = Field("turn", description="pbsd: what evidence is gathered over")
@@ -48,7 +51,7 @@ class Credit(CheckedPart):
     )
     hint: str = Field(
         "\n\n(The correct answer is {answer}.)",
-        description="pbsd: what the teacher is told behind the prompt; {answer} is the answer",
+        description="pbsd, opsd: what the teacher is told behind the prompt; {answer} is the answer",
     )
     withheld: str = Field("not shown here", description="student placebo: what stands in the answer's place")
     strength: float = Field(
@@ -58,7 +61,7 @@ class Credit(CheckedPart):
     low: float = Field(0.25, ge=0.001, le=1, description="pbsd: least weight, before credit is conserved")
     high: float = Field(4.0, ge=1, le=1000, description="pbsd: greatest weight, before credit is conserved")
     temperature: float = Field(1.0, gt=0, description="pbsd: above 1, evidence makes less of a difference")
-    clamp: float = Field(5.0, gt=0, le=1000, description="pbsd: most that one token counts, in nats")
+    clamp: float = Field(5.0, gt=0, le=1000, description="pbsd, opsd: most that one token counts, in nats")
     fade: bool = Field(
         False, description="pbsd: evidence counts less behind turns that speak against the answer"
     )
@@ -76,6 +79,9 @@ class Credit(CheckedPart):
     )
     additive_weight: float = Field(
         0.1, gt=0, le=1, description="form additive: what a standard deviation of evidence adds"
+    )
+    distill_weight: float = Field(
+        1.0, gt=0, description="opsd: weight of log teacher - log student beside the advantage"
     )
     turn_weight: float = Field(
         1.0, gt=0, description="turn_rewards: weight of a turn's own advantage beside the outcome's"
@@ -114,7 +120,7 @@ def credit_mistakes(credit: Credit, advantage: str, steps: int) -> Iterator[str]
             f'credit.kind = "turn_gae" is a critic\'s, and advantage.kind is "{advantage}"; '
             'set advantage.kind = "gae" and add a table [critic]'
         )
-    if credit.kind in ("pbsd", "turn_rewards") and advantage == "gae":
+    if credit.kind in ("pbsd", "opsd", "turn_rewards") and advantage == "gae":
         yield (
             f'credit.kind "{credit.kind}" shares out the advantage of a whole sample, and a critic gives every '
             'token its own; set advantage.kind = "grpo", or credit.kind = "uniform" or "turn_gae"'

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from foresail.recipe.batches import Batch, grouped
 from foresail.recipe.memory import dtype_of, gigabytes
+from foresail.recipe.parts import Checkpoints
 from foresail.recipe.preflight import Preflight
 from foresail.recipe.projections import count_adapters, projections_of
 
@@ -71,19 +72,26 @@ def memory_lines(found: Preflight) -> Iterator[str]:
 
 
 def file_lines(found: Preflight) -> Iterator[str]:
-    recipe, every = found.recipe, found.recipe.checkpoints.every
+    recipe = found.recipe
     yield f"Written to {recipe.run.folder}/ ({gigabytes(found.disk_free)} free)"
     yield "  recipe.toml         every value used"
     yield "  metrics.jsonl       a record every step; tensorboard/ the same"
     yield "  timeline.jsonl      what ran when"
     yield from (f"  {name:<19} {content}" for name, content in recipe.files().items())
     each = gigabytes(found.checkpoint.whole) if found.checkpoint is not None else "unknown size"
-    often = "every step" if every == 1 else f"every {every} steps"
+    often = how_often(recipe.checkpoints)
     keep, resumable = recipe.checkpoints.keep, recipe.checkpoints.resumable
     kept = f"the newest {keep} kept"
     if found.checkpoint is not None and keep > resumable:
         kept += f", but for {resumable} without the trainer's state: {gigabytes(found.checkpoint.weights)}"
     yield f"  checkpoints/step_N  {each} {often}, {kept}"
+
+
+def how_often(settings: Checkpoints) -> str:
+    """how_often(Checkpoints(every=20, minutes=10)) -> "every 20 steps or 10 minutes"."""
+    steps = {None: "", 1: "step"}.get(settings.every, f"{settings.every} steps")
+    minutes = f"{settings.minutes:g} minutes" if settings.minutes is not None and settings.every != 1 else ""
+    return "every " + " or ".join(filter(None, (steps, minutes))) if steps or minutes else "at the end"
 
 
 def verdict_lines(found: Preflight) -> Iterator[str]:

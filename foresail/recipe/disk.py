@@ -19,13 +19,14 @@ class CheckpointSize:
         return self.weights + self.state
 
 
-def peak_bytes(size: CheckpointSize, settings: Checkpoints, steps: int) -> int:
+def peak_bytes(size: CheckpointSize, settings: Checkpoints, steps: int, *, keeps_best: bool = False) -> int:
     """While the last one is written: nothing of the older ones goes before it is whole.
 
     peak_bytes(CheckpointSize(weights=1, state=10), Checkpoints(keep=5, resumable=2), steps=20) -> 3 * 11 + 3 * 1
     """
-    written = steps if settings.best is not None else -(-steps // settings.every)
+    by_steps = settings.every is not None and settings.minutes is None and not keeps_best
+    written = -(-steps // (settings.every or 1)) if by_steps else steps
     older = min(settings.keep, written - 1)
     resumable = min(settings.resumable, older)
-    best = settings.best is not None and written - 1 > settings.keep
+    best = keeps_best and written - 1 > settings.keep
     return (resumable + 1) * size.whole + (older - resumable + best) * size.weights

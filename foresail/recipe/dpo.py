@@ -9,90 +9,34 @@ from pydantic import Field
 
 from foresail.recipe import parts
 from foresail.recipe.batches import Batches, count_batches
-from foresail.recipe.cluster import Cluster, rank_mistakes, training_mistakes
-from foresail.recipe.critic import second_model_refusals
-from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory
-from foresail.recipe.preferences import PreferenceLoss, Reference
-from foresail.recipe.router import OptionalRouter
-from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import (
-    HeldOutPairs,
-    PairLength,
-    PairSources,
-    count_all,
-    name_mistakes,
-    pair_paths,
-    supply_warnings,
-    weight_mistakes,
-)
-from foresail.recipe.stage import Stage
+from foresail.recipe.preference_stage import PreferenceStage
+from foresail.recipe.preferences import PreferenceLoss
+from foresail.recipe.sources import HeldOutPairs, PairSources
 
 
-class Dpo(Stage):
+class Dpo(PreferenceStage):
     """Preference optimisation (DPO) on pairs of a better and a worse answer."""
 
-    unit: ClassVar[str] = "answers"
+    entries: ClassVar[str] = "pairs"
 
     stage: Literal["dpo"] = Field("dpo", description="preference optimisation on given pairs")
     run: parts.Run = parts.Run(name="dpo")
-    model: parts.Model
-    lora: parts.OptionalLora = None
-    router: OptionalRouter = None
-    mtp: parts.OptionalMtp = None
     data: PairSources
     eval: HeldOutPairs = ()
-    eval_every: int = Field(50, ge=0, description="steps between measurements on [eval]; 0: never")
-    steps: int = Field(gt=0, description="optimiser updates")
     batch_size: int = Field(32, gt=0, description="pairs per update")
-    max_length: PairLength = 2048
     loss: PreferenceLoss = PreferenceLoss()
-    reference: Reference = Reference()
-    micro_batch_tokens: parts.MicroBatchTokens = 8192
-    recompute: parts.Recompute = False
-    optimizer: parts.Optimizer = parts.Optimizer(lr=1e-6)
-    checkpoints: parts.Checkpoints = parts.Checkpoints(every=50)
-    cluster: Cluster = Cluster()
-
-    @property
-    def mtp_settings(self) -> parts.Mtp | None:
-        return self.mtp
 
     @property
     def samples_per_step(self) -> int:
         return 2 * self.batch_size
 
-    @property
-    def holds_reference(self) -> bool:
-        """Whether another model stays in memory beside the one that learns."""
-        own = self.lora is None or self.reference.path is not None
-        return self.loss.needs_reference and not self.reference.kept and own
-
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
-        if not self.data:
-            yield "data names no pairs; set data to a file, or add a table [[data]]"
         if self.max_length <= self.packed_tokens < 2 * self.max_length:
             yield (
                 f"both answers of a pair are computed together: 2 x max_length {self.max_length} do not fit a "
                 f"micro-batch of {self.packed_tokens} tokens; set micro_batch_tokens = "
                 f"{-(-2 * self.max_length // self.cluster.context)} or more, or lower max_length"
-            )
-        yield from self.loss.mistakes()
-        yield from self.reference_mistakes()
-        yield from rank_mistakes(self.cluster, self.batch_size, "batch_size")
-        yield from training_mistakes(self.cluster, "dpo")
-        yield from name_mistakes("data", self.data)
-        yield from name_mistakes("eval", self.eval)
-        yield from weight_mistakes(self.data)
-
-    def reference_mistakes(self) -> Iterator[str]:
-        if self.reference.path is not None and not self.loss.needs_reference:
-            yield f'loss.kind = "{self.loss.kind}" compares with no reference; remove reference.path'
-        below_pairs = self.lora is not None and self.reference.path is None and not self.reference.kept
-        if self.cluster.ranks > 1 and below_pairs and self.loss.needs_reference:
-            yield (
-                "on several ranks the model below low-rank pairs cannot be computed beside them; set "
-                "reference.kept = true, or reference.path, or cluster.ranks = 1"
             )
 
     def count_batches(self) -> Batches:
@@ -104,27 +48,3 @@ class Dpo(Stage):
             max_length=self.max_length,
             micro_batch_tokens=self.packed_tokens,
         )
-
-    def sources(self) -> dict[str, str]:
-        return pair_paths(self.data, self.eval)
-
-    def count_records(self) -> int | None:
-        return count_all(self.data)
-
-    def extra_memory(self, shape: ModelShape, dtype: Dtype) -> ExtraMemory:
-        held = shape.without_mtp().num_parameters * VALUE_BYTES[dtype] if self.holds_reference else 0
-        return ExtraMemory(reference=held)
-
-    def refusals(self, num_records: int | None) -> Iterator[str]:
-        yield from super().refusals(num_records)
-        yield from second_model_refusals("reference.path", self.reference.path, self.max_length)
-
-    def warnings(self) -> Iterator[str]:
-        yield from super().warnings()
-        yield from self.loss.warnings()
-        yield from supply_warnings(self.data, self.steps * self.batch_size, "pairs")
-
-    def files(self) -> dict[str, str]:
-        if not (self.loss.needs_reference and self.reference.kept):
-            return {}
-        return {"reference.safetensors": "the reference's log-probabilities of both answers of every pair"}

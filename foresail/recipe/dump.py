@@ -1,6 +1,7 @@
 """A recipe as TOML that documents itself: every value used, its meaning beside it.
 
-`load_recipe` of the text gives an equal recipe. TOML has no null, so unset keys stand as comments.
+`load_recipe` of the text gives an equal recipe. TOML has no null, so unset keys stand as comments; a key that
+is none although its default is not is "none" (`overrides.with_nones`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
-from foresail.recipe.keys import one_or_more
+from foresail.recipe.keys import default_at, one_or_more
 from foresail.recipe.reward_function import name_of
 from foresail.recipe.stage import Stage
 
@@ -24,22 +25,24 @@ LAST = ("rollout", "engine", "optimizer", "checkpoints", "cluster")
 
 def to_toml(recipe: Stage) -> str:
     """Plain keys first, then one table each: `steps = 20  # rollout-and-update rounds`."""
-    return "\n".join(table_lines(recipe, path="")) + "\n"
+    return "\n".join(table_lines(recipe, type(recipe))) + "\n"
 
 
-def table_lines(table: BaseModel, path: str) -> Iterator[str]:
+def table_lines(table: BaseModel, kind: type[BaseModel], above: Sequence[str] = ()) -> Iterator[str]:
+    """Of a table below others, in a recipe of that kind."""
     fields = type(table).model_fields
     values = {name: getattr(table, name) for name in fields}
     values = {name: in_short(value, fields[name]) for name, value in values.items()}
     for name, value in values.items():
         if not tables_of(value):
-            yield key_line(name, value, fields[name])
+            yield key_line(name, value, fields[name], default_at([*above, name], kind))
     for name, value in sorted(values.items(), key=lambda item: item[0] in LAST):
+        path = ".".join([*above, name])
         for inner in tables_of(value):
-            head = f"[{path}{name}]" if inner is value else f"[[{path}{name}]]"
+            head = f"[{path}]" if inner is value else f"[[{path}]]"
             yield ""
             yield f"{head}  # {(type(inner).__doc__ or '').strip().splitlines()[0]}"
-            yield from table_lines(inner, path=f"{path}{name}.")
+            yield from table_lines(inner, kind, [*above, name])
 
 
 def in_short(value: Any, field: FieldInfo) -> Any:
@@ -60,8 +63,10 @@ def tables_of(value: Any) -> Sequence[BaseModel]:
     return [entry for entry in value if isinstance(entry, BaseModel)] if isinstance(value, tuple) else []
 
 
-def key_line(name: str, value: Any, field: FieldInfo) -> str:
-    set_or_not = f"# {name} = none" if value is None else f"{name} = {toml_value(value)}"
+def key_line(name: str, value: Any, field: FieldInfo, default: Any) -> str:
+    """What is none stands as a comment, unless it would be something else if nothing were said."""
+    said = "none" if value is None and default not in (None, ()) else value
+    set_or_not = f"# {name} = none" if said is None else f"{name} = {toml_value(said)}"
     return f"{set_or_not}  # {meaning(field)}"
 
 
@@ -79,6 +84,6 @@ def toml_value(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if callable(value):  # a reward function that a Python program gave
         return toml_value(name_of(value))
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return f"[{', '.join(map(toml_value, value))}]"
     return repr(value)

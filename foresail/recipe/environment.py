@@ -22,12 +22,12 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from foresail.recipe.parts import Part
-from foresail.recipe.reward_function import split_name
+from foresail.recipe.reward_function import file_of, split_name
 from foresail.recipe.tools import McpServer, PythonTool, SearchTool, ToolOptions, read_tool_options
 
 BUILT_IN = ("calculator", "python", "search")
 WORLDS = ("multi-hop",)
-PROGRAM_KEYS = ("program", "max_turns", "step_seconds")  # that go with one
+PROGRAM_KEYS = ("program", "columns", "max_turns", "step_seconds")  # that go with one
 PROGRAM = re.compile(r"[^\s:][^:]*:[A-Za-z_]\w*")
 OPENENV = "openenv:"  # and the address of a server
 Names = Annotated[tuple[str, ...], Strict(False)]
@@ -44,6 +44,10 @@ class Environment(Part):
     program: str | Names | None = Field(
         None,
         description="an agent that owns its loop, in the place of both: file.py:function, or a command as a list",
+    )
+    columns: Names = Field(
+        (),
+        description="program: columns that it is shown beside the prompt, like repo or extra_info.index",
     )
     tools: Names = Field(
         (), description="calculator, python, search, or functions of one's own, file.py:function"
@@ -93,10 +97,25 @@ class Environment(Part):
         """("search", "my_tools.py:weather") -> ("search", "weather")."""
         return tuple(split_name(tool)[1] for tool in self.tools)
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What its answers follow from: code that is named here, files among a command's words, and the corpus."""
+        program = (self.program,) if isinstance(self.program, str) else ()
+        code = (file_of(name) for name in (self.name, *program, *self.tools) if name and ":" in name)
+        commands = (() if program else self.program or (), *(server.command for server in self.mcp))
+        words = (word for command in commands for word in command)
+        others = (Path(place) for place in (*words, self.corpus) if place)
+        return tuple(file for file in (*code, *others) if file is not None and file.is_file())
+
     def mistakes(self) -> Iterator[str]:
         if self.program is not None:
             yield from self.program_mistakes(self.program)
             return
+        if self.columns:
+            yield (
+                "environment.columns is what environment.program is shown, and an environment has the whole row; "
+                "remove it"
+            )
         if (self.name is None) == (not self.tools and not self.mcp):
             yield (
                 "[environment] names neither tools nor an environment of one's own; set environment.tools or "
@@ -160,6 +179,8 @@ class Environment(Part):
                 f"environment.program {program} is no function; one is file.py:function, and a command is a list: "
                 '["python", "agent.py"]'
             )
+        if not all(self.columns):
+            yield "environment.columns has a name that is empty; remove it"
         if not program or not all(program):
             yield 'environment.program has no command; name one: ["python", "agent.py"]'
 

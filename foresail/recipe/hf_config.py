@@ -3,8 +3,8 @@
 Covers dense Llama, Mistral, Qwen2/2.5 and Qwen3, MiMo, and with experts Qwen3-MoE, Mixtral and ERNIE 4.5
 (`hf_experts`). MiMo is Qwen2 with MTP layers, and written so; other families may have them, too, in tensors with
 MiMo's names, which `transformers` passes over. What these families can say but
-the decoder cannot do (biases elsewhere, sliding windows, other rotary scalings, quantised weights) is refused,
-never ignored.
+the decoder cannot do (biases elsewhere, sliding windows, rotary scalings that `hf_rope` does not know, quantised
+weights) is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from foresail.recipe.hf_experts import check_experts, expert_keys, read_experts
-from foresail.recipe.hf_files import GenerationConfig, ModelConfig, Rope, parse, read_typed, required
-from foresail.recipe.shape import Family, ModelShape, RopeScaling
+from foresail.recipe.hf_files import GenerationConfig, ModelConfig, parse, read_typed, required
+from foresail.recipe.hf_rope import position_count, read_rotary, rope_keys
+from foresail.recipe.hf_unused import NOTHING_UNUSED, Unused
+from foresail.recipe.shape import Family, ModelShape
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
 ARCHITECTURES: dict[Family, str] = {
@@ -102,8 +104,9 @@ def read_config(directory: str | Path) -> ModelConfig:
 def shape_from_config(config: Mapping[str, Any], *, context: int | None = None) -> ModelShape:
     """The shape a `config.json` describes, as written by transformers 4 or 5.
 
-    `context` is the longest sequence that will be run. It matters only to models with a sliding window:
-    one no longer than the window never notices it, and the shape's `max_context` becomes the window.
+    `context` is the longest sequence that will be run. It matters to models with a sliding window: one no longer
+    than the window never notices it, and the shape's `max_context` becomes the window. And to dynamic positions,
+    which have another base where it is longer than the model's own context; see `rope`.
     """
     return build_shape(parse(config, ModelConfig), context=context)
 
@@ -111,7 +114,7 @@ def shape_from_config(config: Mapping[str, Any], *, context: int | None = None) 
 def build_shape(config: ModelConfig, *, context: int | None) -> ModelShape:
     family = read_family(config.model_type)
     refuse_unsupported(config, family)
-    theta, scaling = read_rope(config)
+    rotary = read_rotary(config)
     heads = required("num_attention_heads", config.num_attention_heads)
     hidden = required("hidden_size", config.hidden_size)
     head_dim = config.head_dim or (DEFAULT_QWEN3_HEAD_DIM if family == "qwen3" else hidden // heads)
@@ -122,7 +125,7 @@ def build_shape(config: ModelConfig, *, context: int | None) -> ModelShape:
         raise ValueError(f"num_attention_heads {heads} is not a multiple of num_key_value_heads {kv_heads}")
     if head_dim % 2:
         raise ValueError(f"heads are {head_dim} wide, but rotary positions need an even width; see head_dim")
-    return ModelShape(
+    shape = ModelShape(
         family=family,
         vocab_size=required("vocab_size", config.vocab_size),
         hidden_size=hidden,
@@ -131,16 +134,18 @@ def build_shape(config: ModelConfig, *, context: int | None) -> ModelShape:
         num_heads=heads,
         num_kv_heads=kv_heads,
         head_dim=head_dim,
-        max_context=usable_context(config, family, context),
+        max_context=usable_context(config, family, rotary.context, context),
         norm_eps=config.rms_norm_eps,
-        rope_theta=theta,
-        rope_scaling=scaling,
+        rope_theta=rotary.theta,
+        rope_scaling=rotary.scaling,
         qkv_bias=family == "qwen2",
         qk_norm=family in QK_NORM,
         tied=family == "ernie4_5_moe" if config.tie_word_embeddings is None else config.tie_word_embeddings,
         experts=read_experts(config, family),
         mtp=config.num_nextn_predict_layers if config.model_type == "mimo" else config.foresail_mtp_layers,
     )
+    dynamic = rotary.scaling is not None and rotary.scaling.type == "dynamic"
+    return shape.lengthened(context) if dynamic and context is not None else shape
 
 
 def is_scoring(config: ModelConfig) -> bool:
@@ -175,41 +180,8 @@ def refuse_unsupported(config: ModelConfig, family: Family) -> None:
         raise ValueError(f"hidden_act {config.hidden_act!r} is not supported; choose a model with silu")
 
 
-def read_rope(config: ModelConfig) -> tuple[float, RopeScaling | None]:
-    """theta and scaling: transformers 5 keeps both in `rope_parameters`, 4 in two keys of their own.
-
-    Where a file has both, `rope_scaling` wins, as it does in transformers 5.
-    """
-    rope = filled(config.rope_scaling) or filled(config.rope_parameters) or Rope()
-    theta = rope.rope_theta or config.rope_theta or 10_000.0
-    turned = rope.partial_rotary_factor or config.partial_rotary_factor or 1.0
-    if turned != 1.0:
-        raise ValueError(f"partial_rotary_factor {turned} is not supported; choose a model that turns all")
-    kind = rope.rope_type or rope.type or "default"
-    if kind == "default":
-        return theta, None
-    if kind != "llama3":
-        raise ValueError(
-            f"rope type {kind!r} is not supported, only default and llama3; if your sequences fit the "
-            "original context, remove rope_scaling (or set its rope_type to default) in config.json"
-        )
-    keys = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
-    factor, low, high, original = (required(key, getattr(rope, key)) for key in keys)
-    if high <= low:
-        raise ValueError(f"high_freq_factor {high:g} is not above low_freq_factor {low:g}; one is mistaken")
-    return theta, RopeScaling(
-        factor=factor, low_freq_factor=low, high_freq_factor=high, original_context=original
-    )
-
-
-def filled(rope: Rope | None) -> Rope | None:
-    """`"rope_scaling": {}` says as little as null."""
-    return rope if rope is not None and rope.model_fields_set else None
-
-
-def usable_context(config: ModelConfig, family: Family, context: int | None) -> int:
+def usable_context(config: ModelConfig, family: Family, longest: int, context: int | None) -> int:
     """Positions the decoder may use: all of the model's, or its window if nothing longer is run."""
-    longest = required("max_position_embeddings", config.max_position_embeddings)
     window = sliding_window(config, family)
     if window is None or window >= longest:
         return longest
@@ -239,19 +211,15 @@ def sliding_window(config: ModelConfig, family: Family) -> int | None:
 
 
 def config_from_shape(
-    shape: ModelShape, *, dtype: str, special: SpecialIds = NO_SPECIAL_IDS
+    shape: ModelShape,
+    *,
+    dtype: str,
+    special: SpecialIds = NO_SPECIAL_IDS,
+    unused: Unused = NOTHING_UNUSED,
 ) -> dict[str, Any]:
     """The `config.json` of a shape, for transformers 4 and 5 alike; `dtype` is a name, "bfloat16"."""
     check_family(shape)
-    rope: dict[str, Any] = {"rope_type": "default"}
-    if (scaling := shape.rope_scaling) is not None:
-        rope = {
-            "rope_type": "llama3",
-            "factor": scaling.factor,
-            "low_freq_factor": scaling.low_freq_factor,
-            "high_freq_factor": scaling.high_freq_factor,
-            "original_max_position_embeddings": scaling.original_context,
-        }
+    rope = unused.complete_rope(rope_keys(shape))
     config: dict[str, Any] = {
         "architectures": [(SCORING if shape.scores else ARCHITECTURES)[shape.family]],
         "model_type": shape.family,
@@ -262,11 +230,11 @@ def config_from_shape(
         "num_attention_heads": shape.num_heads,
         "num_key_value_heads": shape.num_kv_heads,
         "head_dim": shape.head_dim,
-        "max_position_embeddings": shape.max_context,
+        "max_position_embeddings": position_count(shape, unused.positions),
         "hidden_act": "silu",
         "rms_norm_eps": shape.norm_eps,
         "rope_theta": shape.rope_theta,  # transformers 4 reads this and the next,
-        "rope_scaling": None if scaling is None else rope,
+        "rope_scaling": None if shape.rope_scaling is None else rope,
         "rope_parameters": {"rope_theta": shape.rope_theta, **rope},  # and transformers 5 this
         "tie_word_embeddings": shape.tied,
         "torch_dtype": dtype,  # both read the old name, only 5 the new one
@@ -281,7 +249,8 @@ def config_from_shape(
         config["use_sliding_window"] = False
     if shape.scores:
         config |= {"num_labels": 1, "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
-    return config | expert_keys(shape) | mtp_keys(shape) | special_keys(special)
+    config |= expert_keys(shape) | mtp_keys(shape) | special_keys(special)
+    return unused.complete(config)
 
 
 def mtp_keys(shape: ModelShape) -> dict[str, Any]:

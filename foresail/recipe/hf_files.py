@@ -75,9 +75,17 @@ class Rope(HfFile):
     rope_theta: float | None = Field(None, gt=0)
     partial_rotary_factor: float | None = None
     factor: float | None = Field(None, gt=0)
+    original_max_position_embeddings: int | None = Field(None, gt=0, le=LONGEST)
     low_freq_factor: float | None = Field(None, gt=0)
     high_freq_factor: float | None = Field(None, gt=0)
-    original_max_position_embeddings: int | None = Field(None, gt=0, le=LONGEST)
+    attention_factor: float | None = Field(None, ge=0)
+    mscale: float | None = None
+    mscale_all_dim: float | None = None
+    beta_fast: float | None = Field(None, ge=0)
+    beta_slow: float | None = Field(None, ge=0)
+    truncate: bool = True
+    full_attention: Any = None  # where kinds of layers have positions of their own, and the next one
+    sliding_attention: Any = None
 
 
 class ModelConfig(HfFile):
@@ -92,6 +100,7 @@ class ModelConfig(HfFile):
     num_key_value_heads: int | None = Field(None, ge=0, le=WIDEST)  # 0, as null: as many as query heads
     head_dim: int | None = Field(None, ge=0, le=WIDEST)
     max_position_embeddings: int | None = Field(None, gt=0, le=LONGEST)
+    original_max_position_embeddings: int | None = Field(None, gt=0, le=LONGEST)
     rms_norm_eps: float = Field(1e-6, gt=0)
     tie_word_embeddings: bool | None = None
     hidden_act: str = "silu"
@@ -177,7 +186,7 @@ def parse(content: Mapping[str, Any], kind: type[Kind]) -> Kind:
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        wrong = "; ".join(explain_errors(error, kind, content, told=()))
+        wrong = "; ".join(explain_errors(error, kind, content))
         raise ValueError(f"{wrong}. Restore the file or download it again") from None
 
 

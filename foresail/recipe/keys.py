@@ -1,22 +1,18 @@
-"""The keys a stage knows, and the one a mistaken key was meant to be."""
+"""The keys that a table has: their paths, their types, and what may be written for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
-
-from foresail.recipe.elsewhere import name_for_key, sentence_for_key, sentence_for_value
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-LEAST_LIKENESS = 0.7  # of the name of a key that may have been meant, in the same table
-LEAST_ELSEWHERE = 0.85  # in another one
+Kind = Literal["text", "choice", "number", "bool", "list", "table", "nothing", "none"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,11 @@ class OneOrMore:
         return [
             entry.model_dump(exclude_unset=True) if isinstance(entry, BaseModel) else entry for entry in given
         ]
+
+
+@dataclass(frozen=True)
+class NamesNone:
+    """Marks a key of text that has a value named "none", which does not unset it."""
 
 
 def table_type(annotation: Any) -> type[BaseModel] | None:
@@ -65,6 +66,72 @@ def key_type(field: FieldInfo) -> Any:
     return table if several.short is None else Union[str, table]  # noqa: UP007, for it is made at run time
 
 
+def kinds(field: FieldInfo) -> frozenset[Kind]:
+    """What a key takes; "nothing" is none as TOML has it not, "none" a value of that name.
+
+    Of `str | tuple[str, ...] | None`: text, list, nothing; of `Literal["none", "ngram"]`: choice, none.
+    """
+    if (several := one_or_more(field)) is not None:
+        text: list[Kind] = ["text"] if several.short else []
+        return frozenset({"table", "list", *text})
+    named: list[Kind] = ["none"] if any(isinstance(entry, NamesNone) for entry in field.metadata) else []
+    return frozenset({*kinds_of(field.annotation), *named})
+
+
+def kinds_of(annotation: Any) -> Iterator[Kind]:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        yield from kinds_of(inner[0])
+    elif origin in (Union, UnionType):
+        for option in inner:
+            yield from kinds_of(option)
+    elif origin is Literal:
+        yield "choice"
+        if "none" in inner:
+            yield "none"
+    elif origin in (tuple, list):
+        yield "list"
+    elif annotation is type(None):
+        yield "nothing"
+    elif isinstance(annotation, type):
+        names: dict[type, Kind] = {
+            BaseModel: "table",
+            bool: "bool",
+            str: "text",
+            int: "number",
+            float: "number",
+        }
+        yield from [name for kind, name in names.items() if issubclass(annotation, kind)][:1]
+
+
+def find_field(location: Sequence[int | str], table: type[BaseModel]) -> FieldInfo | None:
+    """find_field(("data", 0, "limit"), Rl), or ("data", "limit"): the field of data.limit."""
+    inner: type[BaseModel] | None = table
+    field = None
+    for name in location:
+        if isinstance(name, int):  # an entry of the list before
+            continue
+        if inner is None or name not in inner.model_fields:
+            return None
+        field = inner.model_fields[name]
+        inner = table_type(field.annotation) or item_type(field.annotation)
+    return field
+
+
+def default_at(names: Sequence[str], table: type[BaseModel]) -> Any:
+    """What a key is where nothing is said: of checkpoints.every 50 in sft, whatever other stages have."""
+    *tables, last = names
+    given: Any = None
+    for number, name in enumerate(tables):
+        field = find_field(names[: number + 1], table)
+        given = (
+            getattr(given, name, None) if given is not None else field.default if field is not None else None
+        )
+        given = given if isinstance(given, BaseModel) else None
+    field = find_field(names, table)
+    return getattr(given, last) if given is not None else None if field is None else field.default
+
+
 def known_keys(table: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted paths and types of all keys below a table, tables themselves included."""
     for name, field in table.model_fields.items():
@@ -74,6 +141,21 @@ def known_keys(table: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, 
             yield from known_keys(inner, f"{prefix}{name}.")
 
 
+def all_keys(table: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """The same, without types, and with the keys of each of several tables: "curriculum.steps"."""
+    for name, field in table.model_fields.items():
+        yield prefix + name
+        inner = table_type(key_type(field)) or item_type(field.annotation)
+        if inner is not None:
+            yield from all_keys(inner, f"{prefix}{name}.")
+
+
+def stage_of(table: type[BaseModel]) -> str:
+    """stage_of(Rl) -> "rl"; nothing of a table that is no recipe."""
+    field = table.model_fields.get("stage")
+    return str(field.default) if field is not None and isinstance(field.default, str) else ""
+
+
 def leaves(given: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """leaves({"run": {"seed": 1}, "steps": 2}) -> ("run.seed", 1), ("steps", 2)."""
     for name, value in given.items():
@@ -81,35 +163,3 @@ def leaves(given: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
             yield from leaves(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
-
-
-def hint(path: str, known: list[str], value: Any = None) -> str:
-    """What to say of an unknown key: which one was meant, and what its value is there, where that can be told."""
-    of_recipe = "stage" in known  # a simulation's file has other keys, of which none comes from elsewhere
-    if of_recipe and (told := sentence_for_value("engine", value) or sentence_for_key(path)):
-        return told
-    meant = nearest(path, known)
-    if meant is None:
-        return "docs/recipe-keys.md lists all"
-    further = sentence_for_value(meant, value)
-    return f"the nearest is {meant}" + (f"; {further}" if further else "")
-
-
-def nearest(path: str, known: list[str]) -> str | None:
-    """nearest("optimiser.lr", …) -> "optimizer.lr"; nearest("num_generations", …) -> "samples_per_prompt"."""
-    if (ours := name_for_key(path)) in known:
-        return ours
-
-    table, _, last = path.rpartition(".")
-
-    def likeness(candidate: str) -> float:
-        """By the last name: `lr` at the top was meant to be `optimizer.lr`. 0 where it may as well mean another."""
-        its_table, _, name = candidate.rpartition(".")
-        same = SequenceMatcher(None, last, name).ratio()
-        within = "_" in last and set(last.split("_")) <= set(name.split("_"))  # max_tokens: max_new_tokens
-        least = LEAST_LIKENESS if table == its_table else LEAST_ELSEWHERE
-        whole = SequenceMatcher(None, path, candidate).ratio()
-        return same + 0.1 * whole if same >= least or within else 0.0
-
-    best = max(known, key=likeness)
-    return best if likeness(best) else None

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import ValidationError
 
-from foresail.recipe.elsewhere import sentence_for_value
-from foresail.recipe.keys import hint, key_type, known_keys, leaves, one_or_more, table_type
+from foresail.recipe.elsewhere.values import other_stage
+from foresail.recipe.hints import hint
+from foresail.recipe.keys import all_keys, find_field, known_keys, leaves, stage_of, table_type
+from foresail.recipe.overrides import parse_value, put, split_overrides, with_nones
 from foresail.recipe.parts import Part
 from foresail.recipe.stage import Stage
 from foresail.recipe.stages import STAGES, recipe_type
 from foresail.recipe.validation_errors import explain_errors, show
 
-# LaTeX commands that begin with n, without it
-LATEX = "abla|cong|e|earrow|eg|eq|ewline|exists|geq|i|leq|mid|onumber|ot|otin|parallel|rightarrow|u|warrow"
-NEWLINE = re.compile(rf"\\\\n|\\n(?!(?:{LATEX})(?![A-Za-z]))")
 Table = TypeVar("Table", bound=Part)
 BEYOND = 2**63  # as TOML has it: whole numbers have 64 bits
 
@@ -70,17 +68,23 @@ def check_table(
     known = dict(known_keys(kind))
     for key, text in settings.items():
         try:
-            put(given, key, parse_value(text, known.get(re.sub(r"#\d+", "", key))), kind)
+            put(given, key, parse_value(text, find_field(re.sub(r"#\d+", "", key).split("."), kind)), kind)
         except ValueError as error:
             mistakes.append(str(error))
+    given = with_nones(given, kind)
     if huge := [*huge_numbers(given)]:
         raise complaint(path, [*mistakes, *huge])
-    unknown = [key for key, _ in leaves(given) if key not in known]
-    mistakes += [key_mistake(key, value, known) for key, value in leaves(given) if key not in known]
+    unknown = {key: value for key, value in leaves(given) if key not in known}
+    keys, stage = [*all_keys(kind)], stage_of(kind)
+    mistakes += [
+        misplaced(key, known) or f"{key}: unknown key; {hint(key, keys, stage, value)}"
+        for key, value in unknown.items()
+    ]
     try:
-        table = kind.model_validate(without(given, unknown))
+        table = kind.model_validate(without(given, [*unknown]))
     except ValidationError as error:
-        raise complaint(path, [*mistakes, *explain_errors(error, kind, given, told=unknown)]) from None
+        told = explain_errors(error, kind, given, told=[*unknown], hint=lambda key: hint(key, keys, stage))
+        raise complaint(path, [*mistakes, *told]) from None
     if mistakes:
         raise complaint(path, mistakes)
     return table
@@ -117,77 +121,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise RecipeError(f"{path} cannot be read: {error}") from None
 
 
-def split_overrides(overrides: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """["a.b=c", "d"] -> {"a.b": "c"} and a mistake about "d"."""
-    settings, mistakes = {}, []
-    for override in overrides:
-        key, equals, text = (part.strip() for part in override.partition("="))
-        if equals and all(key.split(".")):
-            settings[key] = text
-        else:
-            mistakes.append(f"override {override!r} is not of the form key=value, like optimizer.lr=1e-5")
-    return settings, mistakes
-
-
-def parse_value(text: str, wanted: Any) -> Any:
-    """A TOML value, `none`, or else plain text: "1e-5" -> 1e-5, "none" -> None, "demo" -> "demo".
-
-    Where the key takes text, `run.name=2024` is the name "2024": a shell eats the quotes TOML would need.
-    """
-    if text == "none":
-        return None
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):  # no TOML, or nothing that it could hold
-        return with_newlines(text)
-    value = parsed["value"] if len(parsed) == 1 else text
-    takes_text = wanted is str or (str in get_args(wanted) and get_origin(wanted) is not tuple)
-    return with_newlines(text) if takes_text and not isinstance(value, str | dict) else value
-
-
-def with_newlines(text: str) -> str:
-    r"""A shell passes on \n as two characters: r"\nThink." -> a new line and "Think.".
-
-    LaTeX commands that begin so (\neq, \nu, …) stay, and \\n is a backslash and an n.
-    """
-    return NEWLINE.sub(lambda found: "\n" if found[0] == r"\n" else r"\n", text)
-
-
-def put(given: dict[str, Any], key: str, value: Any, kind: type[Part]) -> None:
-    """put({}, "run.seed", 1, Rl) makes {"run": {"seed": 1}}; "data#2.weight" means the second [[data]]."""
-    *tables, last = key.split(".")
-    inner: type[BaseModel] | None = kind
-    for table in tables:
-        name, number, place = table.partition("#")
-        field = inner.model_fields.get(name) if inner is not None else None
-        given = open_table(given, name, int(place) if number and place.isdigit() else None, field)
-        inner = table_type(key_type(field)) if field is not None else None
-    given[last] = value
-
-
-def open_table(
-    given: dict[str, Any], name: str, number: int | None, field: FieldInfo | None
-) -> dict[str, Any]:
-    """The table to put into, made where there is none; of several under one name, that number."""
-    there = given.get(name)
-    if isinstance(there, list) and there and all(isinstance(entry, dict) for entry in there):
-        if number is None and len(there) > 1:
-            raise ValueError(
-                f"there are {len(there)} tables [[{name}]]; say which: {name}#1 to {name}#{len(there)}"
-            )
-        if not 1 <= (number or 1) <= len(there):
-            raise ValueError(f"{name}#{number}: there are {len(there)} tables [[{name}]]")
-        found: dict[str, Any] = there[(number or 1) - 1]
-        return found
-    several = one_or_more(field) if field is not None else None
-    if isinstance(there, str) and several is not None and several.short is not None:
-        given[name] = {several.short: there}
-    elif not isinstance(there, dict):
-        given[name] = {}
-    table: dict[str, Any] = given[name]
-    return table
-
-
 def without(given: dict[str, Any], unknown: Sequence[str], prefix: str = "") -> dict[str, Any]:
     """What is left, to be checked as well, when unknown keys and tables they leave empty are taken out."""
     left = {}
@@ -201,13 +134,14 @@ def without(given: dict[str, Any], unknown: Sequence[str], prefix: str = "") -> 
     return left
 
 
-def key_mistake(key: str, value: Any, known: dict[str, Any]) -> str:
+def misplaced(key: str, known: Mapping[str, Any]) -> str | None:
+    """What is wrong with a key below one that takes a value."""
     names = key.split(".")
-    for depth in range(1, len(names)):
-        above = ".".join(names[:depth])
-        if above in known and table_type(known[above]) is None:
-            return f"{key}: {above} takes a single value in this stage, not a table; write {above} = …"
-    return f"{key}: unknown key; {hint(key, list(known), value)}"
+    above = (".".join(names[:depth]) for depth in range(1, len(names)))
+    found = next((name for name in above if name in known and table_type(known[name]) is None), None)
+    if found is None:
+        return None
+    return f"{key}: {found} takes a single value in this stage, not a table; write {found} = …"
 
 
 def stage_mistake(stage: Any) -> str:
@@ -218,7 +152,7 @@ def stage_mistake(stage: Any) -> str:
             f"stage is missing; put stage = {stages} at the top of the file (`foresail simulate` needs none)"
         )
     near = get_close_matches(str(stage), STAGES, n=1)
-    meant = sentence_for_value("stage", stage) or (f'did you mean "{near[0]}"?' if near else "choose one")
+    meant = other_stage(stage) or (f'did you mean "{near[0]}"?' if near else "choose one")
     return f"stage: there is no stage {show(stage)}; the stages are {stages}; {meant}"
 
 

@@ -82,7 +82,8 @@ class Model(Part):
 
     path: CheckpointPath | None = Field(
         None,
-        description="Hugging Face directory to start from, or a run's folder: its best or newest checkpoint",
+        description="Hugging Face directory to start from, a run's folder: its best or newest checkpoint, or "
+        "OWNER/NAME on the hub",
     )
     shape: ModelShape | None = Field(None, description="train from fresh weights of this shape")
     tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
@@ -268,10 +269,22 @@ class Optimizer(Part):
     )
 
 
+HELD_OUT_MEAN = "held-out"  # in the place of a metric: the mean over all held-out sets
+
+
 class Checkpoints(Part):
     """What survives a kill."""
 
-    every: int = Field(1, gt=0, description="steps between checkpoints; 1 loses at most the current step")
+    every: int | None = Field(
+        None,
+        gt=0,
+        description="steps between checkpoints; 1 loses at most the current step; none: by the clock",
+    )
+    minutes: float | None = Field(
+        10.0,
+        gt=0,
+        description="minutes between checkpoints, if `every` comes no earlier; none: by steps alone",
+    )
     keep: int = Field(2, gt=0, description="checkpoints kept, the best one not counted; the newest always is")
     resumable: int = Field(
         2, gt=0, description="newest of them that keep the optimiser's state; older ones hold weights only"
@@ -281,7 +294,9 @@ class Checkpoints(Part):
         description="of the weights others load; auto: the model's; what going on needs is kept exactly",
     )
     best: str | None = Field(
-        None, description="metric whose best step is kept as checkpoints/best; the end of its name is enough"
+        None,
+        description="metric whose best step is kept as checkpoints/best, the end of its name is enough; held-out: "
+        "the mean over all [eval]",
     )
     best_is: Literal["max", "min"] = Field("max", description="which value of it is best")
     patience: int | None = Field(
@@ -355,8 +370,10 @@ class Rollout(Part):
 class Advantage(Part):
     """From rewards to advantages."""
 
-    kind: Literal["grpo", "dr_grpo", "rloo", "reinforce++", "reinforce++_baseline", "gae"] = Field(
-        "grpo", description="estimator; gae: PPO's, with a [critic]"
+    kind: Literal["grpo", "dr_grpo", "rloo", "reinforce++", "reinforce++_baseline", "gdpo", "gae"] = Field(
+        "grpo",
+        description="estimator; gdpo: each of several rewards over its own spread in the group; gae: PPO's, with a "
+        "[critic]",
     )
 
 
@@ -376,29 +393,6 @@ class Critic(Part):
         0, ge=0, description="first steps, in which the critic learns and the policy waits"
     )
     optimizer: Optimizer = Optimizer(lr=1e-5)
-
-
-class Loss(Part):
-    """The policy loss."""
-
-    kind: Literal["clip", "gspo", "cispo"] = Field("clip", description="how the ratio is bounded")
-    clip_low: float = Field(0.2, gt=0, description="lower bound is 1 - clip_low")
-    clip_high: float = Field(0.28, gt=0, description="upper bound is 1 + clip_high")
-    dual_clip: float | None = Field(None, gt=1, description="bound on the ratio where the advantage is < 0")
-    aggregation: Literal["token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "constant"] = Field(
-        "token-mean", description="from token losses to one; constant: Dr. GRPO's"
-    )
-    kl: Literal["k1", "k3"] = Field("k3", description="estimator, when kl_weight > 0")
-    kl_weight: float = Field(0.0, ge=0, description="pull towards the reference model; off by default")
-    reference: CheckpointPath | None = Field(
-        None, description="checkpoint that the KL term pulls towards; default: the starting model"
-    )
-    old_logprobs: Literal["engine", "trainer"] = Field(
-        "engine", description="engine: as sampled, free; trainer: one more forward pass"
-    )
-    importance_cap: float | None = Field(
-        None, gt=0, description="cap of the trainer/engine ratio (truncated importance sampling)"
-    )
 
 
 class DynamicSampling(Part):

@@ -55,6 +55,50 @@ class PreferenceLoss(Part):
             )
 
 
+class UnpairedLoss(Part):
+    """The loss of answers that were each judged good or bad."""
+
+    kind: Literal["kto", "apo_zero_unpaired"] = Field(
+        "kto",
+        description="kto: against how far the policy is from the reference anyway; apo_zero_unpaired: against the "
+        "reference itself",
+    )
+    beta: float = Field(0.1, gt=0, description="how strongly the model is held near the reference")
+    desirable_weight: float = Field(1.0, ge=0, description="weight of the losses of good answers")
+    undesirable_weight: float = Field(1.0, ge=0, description="weight of the losses of bad answers")
+
+    @property
+    def needs_reference(self) -> bool:
+        return True
+
+    @property
+    def estimates_kl(self) -> bool:
+        return self.kind == "kto"
+
+    def mistakes(self) -> Iterator[str]:
+        if not self.desirable_weight and not self.undesirable_weight:
+            yield "loss.desirable_weight and loss.undesirable_weight are both 0, so nothing is learned; raise one"
+
+    def warnings(self) -> Iterator[str]:
+        yield from ()
+
+    def imbalance(self, desirable: int, undesirable: int) -> str | None:
+        """What to set where good answers, by number times weight, are not 1 to 4/3 times the bad ones, which is the
+        paper's equation 8; a tenth beyond that is passed over. None where nothing is to be set.
+
+        Of 100 good and 300 bad ones desirable_weight should be 3 to 4, or undesirable_weight .25 to .33.
+        """
+        good, bad = self.desirable_weight * desirable, self.undesirable_weight * undesirable
+        if 0.9 * bad <= good <= 1.1 * 1.33 * bad:
+            return None
+        low, high = bad / desirable, good / undesirable
+        return (
+            f"{desirable:,} answers are good and {undesirable:,} bad, so that one side outweighs the other; set "
+            f"loss.desirable_weight between {low:.3g} and {1.33 * low:.3g}, or loss.undesirable_weight between "
+            f"{high / 1.33:.3g} and {high:.3g}"
+        )
+
+
 class Reference(Part):
     """The model that preference losses compare with."""
 

@@ -191,7 +191,7 @@ def setting_warnings(recipe: Stage) -> Iterator[str]:
 def disk_warnings(recipe: Stage, checkpoint: CheckpointSize | None, disk_free: int) -> Iterator[str]:
     if checkpoint is None:
         return
-    peak = peak_bytes(checkpoint, recipe.checkpoints, recipe.steps)
+    peak = peak_bytes(checkpoint, recipe.checkpoints, recipe.steps, keeps_best=recipe.keeps_best)
     if checkpoint.whole <= disk_free < peak:
         yield (
             f"checkpoints may take {gigabytes(peak)} and {recipe.run.folder} has "

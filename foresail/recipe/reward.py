@@ -10,6 +10,7 @@ from pydantic import Field, PlainValidator, model_validator
 from pydantic_core import PydanticCustomError
 
 from foresail.recipe.checkpoint_path import CheckpointPath
+from foresail.recipe.keys import NamesNone
 from foresail.recipe.parts import Part
 from foresail.recipe.reward_function import Function, name_of, split_name
 
@@ -25,14 +26,12 @@ QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT, MODEL)
 
 def check_function_name(grader: Any) -> Function:
     """Text as a recipe has it, or the function itself, as a Python program may give it."""
-    if grader is None:  # what the override reward.grader=none comes to
-        return NO_GRADER
     if not isinstance(grader, str) and not callable(grader):
         raise PydanticCustomError("string_type", "text is wanted")
     return grader
 
 
-GraderName = Annotated[Function, PlainValidator(check_function_name)]
+GraderName = Annotated[Function, PlainValidator(check_function_name), NamesNone()]
 
 
 class Code(Part):
@@ -112,8 +111,10 @@ class Reward(Part):
         "stated",
         description="math: answers in a box only; or also stated in words or ####; or any last expression",
     )
-    threshold: float = Field(
-        1.0, description="a function of one's own, environment: the score from which a response is right"
+    threshold: float | None = Field(
+        None,
+        description="a function of one's own, environment: the score from which a response is right; default: 1, "
+        "and scores outside of -1 to 1 say nothing of right and wrong",
     )
     workers: int | None = Field(
         None,
@@ -143,9 +144,24 @@ class Reward(Part):
         return self.grader not in (*NAMED, NO_GRADER)
 
     @property
+    def has_scores(self) -> bool:
+        """Whether rewards may say more than right or wrong."""
+        return bool(self.terms) or self.own_function
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is graded, so that every response has the same reward."""
         return self.grader == NO_GRADER and not self.terms
+
+    @property
+    def shapes(self) -> bool:
+        """Whether length, format or language take something off."""
+        return bool(self.overlong_buffer or self.format_weight or self.language_weight)
+
+    @property
+    def num_parts(self) -> int:
+        """How many rewards are added up."""
+        return (self.grader != NO_GRADER) + len(self.terms) + self.shapes
 
     @property
     def asks_environment(self) -> bool:

@@ -8,8 +8,11 @@ names of their parameters. Here they are looked at without running them, for the
 from __future__ import annotations
 
 import ast
+import hashlib
+import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Collection, Iterator
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -64,7 +67,7 @@ def name_of(function: Function) -> str:
 
 def can_travel(function: Function) -> bool:
     """Whether a process of its own can load it."""
-    return not name_of(function).startswith(f"{IN_PROGRAM}:")
+    return not given_by_program(function)
 
 
 def file_of(function: Function) -> Path | None:
@@ -74,6 +77,56 @@ def file_of(function: Function) -> Path | None:
         return None
     file = Path(place) if is_file(place) else find_module(place)
     return file if file is not None and file.is_file() else None
+
+
+def given_by_program(function: Function) -> bool:
+    """Whether no file or module has it: a script's own, a notebook's, a lambda, a method."""
+    return name_of(function).startswith(f"{IN_PROGRAM}:")
+
+
+def fingerprint(function: Callable[..., Any]) -> str:
+    """Of a function's source, so that the same cell run again gives the same: 16 hexadecimal digits.
+
+    Comments, blank lines and indentation do not count, nor do the values of names outside of it.
+    """
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    if not hasattr(function, "__code__"):  # an object with __call__
+        function = type(function).__call__
+    try:
+        source = ast.dump(ast.parse(textwrap.dedent(inspect.getsource(function))))
+    except (OSError, TypeError, SyntaxError):  # typed at a prompt, or in the middle of an expression
+        code = function.__code__
+        source = repr((code.co_code, code.co_names, code.co_varnames, [*map(str_constant, code.co_consts)]))
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def str_constant(value: Any) -> str:
+    """Code inside code has an address in its repr."""
+    return value.co_code.hex() if hasattr(value, "co_code") else repr(value)
+
+
+def fingerprint_in_file(grader: str) -> str | None:
+    """The same of a function at the top of a file, `rewards.py:score`, which is not run; None if it has none."""
+    place, function = split_name(grader)
+    file = Path(place) if is_file(place) else find_module(place)
+    try:
+        body = ast.parse(file.read_bytes()).body if file is not None else []
+    except (OSError, SyntaxError, ValueError):
+        return None
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function:
+            module = ast.Module(body=[node], type_ignores=[])
+            return hashlib.sha256(ast.dump(module).encode()).hexdigest()[:16]
+    return None
+
+
+def how_to_give(function: str) -> str:
+    """What to do where a function is needed that a program gave: how_to_give("python:score") -> a sentence."""
+    _, name = split_name(function)
+    return (
+        f"the reward {name} was given by a Python program; in Python pass it again, as reward={name}; on the "
+        f"command line put it into a file and say reward.grader=FILE.py:{name}"
+    )
 
 
 def explain_shapes(name: str, names: Collection[str]) -> str:
@@ -98,9 +151,7 @@ def check_function(key: str, grader: str) -> Iterator[str]:
     """Refusals: no such file, module or function, text that is not Python, or an unknown shape."""
     place, function = split_name(grader)
     if place == IN_PROGRAM:
-        yield (
-            f"{key} {grader} was given by a Python program; go on from there, or name a file: a.py:{function}"
-        )
+        yield f"{key}: {how_to_give(grader)}"
         return
     file = Path(place) if is_file(place) else find_module(place)
     if file is None:

@@ -12,15 +12,16 @@ from foresail.recipe import parts
 from foresail.recipe.credit import Credit, credit_mistakes
 from foresail.recipe.critic import critic_memory, critic_mistakes, critic_warnings, second_model_refusals
 from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory
-from foresail.recipe.rl_checks import (
-    group_mistakes,
+from foresail.recipe.policy_loss import (
+    Loss,
+    echo_mistakes,
     loss_mistakes,
     loss_warnings,
     old_logprob_mistakes,
     reference_mistakes,
-    reward_mistakes,
     stale_loss_mistakes,
 )
+from foresail.recipe.rl_checks import group_mistakes, part_mistakes, reward_mistakes
 from foresail.recipe.rollout_stage import RolloutStage
 from foresail.recipe.shape import ModelShape
 from foresail.recipe.stage import optimizer_mistakes
@@ -36,7 +37,7 @@ class Rl(RolloutStage):
     advantage: parts.Advantage = parts.Advantage()
     credit: Credit = Credit()
     critic: parts.Critic | None = Field(None, description="for advantage.kind = gae")
-    loss: parts.Loss = parts.Loss()
+    loss: Loss = Loss()
     teacher: WeighedTeacher | None = Field(
         None, description="a model to come close to beside the rewards; none: rewards alone"
     )
@@ -55,7 +56,9 @@ class Rl(RolloutStage):
         if self.critic is not None:
             yield from optimizer_mistakes(self.model, self.critic.optimizer, "critic.optimizer")
         yield from reward_mistakes(self.reward, [source.grader for source in self.data])
+        yield from part_mistakes(advantage, self.reward)
         yield from loss_mistakes(self.loss)
+        yield from echo_mistakes(self.loss, has_environment=self.environment is not None)
         if self.teacher is not None:
             yield from teacher_mistakes(self.teacher)
         yield from critic_mistakes(self.critic, advantage, self.steps)

@@ -11,19 +11,12 @@ from foresail.recipe.reward_function import Function
 from foresail.recipe.sources import named
 from foresail.recipe.values import Mix
 
-WIDEST_GSPO_CLIP = 0.01
 
-
-def loss_mistakes(loss: parts.Loss) -> Iterator[str]:
-    if loss.dual_clip is not None and loss.kind != "clip":
+def part_mistakes(advantage: str, reward: Reward) -> Iterator[str]:
+    if advantage == "gdpo" and reward.num_parts < 2:
         yield (
-            f'loss.dual_clip bounds the loss of kind "clip" only, and loss.kind is "{loss.kind}"; '
-            "remove loss.dual_clip"
-        )
-    if loss.kind == "gspo" and loss.aggregation != "seq-mean-token-mean":
-        yield (
-            f'with loss.aggregation "{loss.aggregation}" the gradient is not GSPO\'s; '
-            'set loss.aggregation = "seq-mean-token-mean"'
+            'advantage.kind "gdpo" compares each of several rewards by itself, and there is one; add '
+            '[[reward.terms]], or set advantage.kind = "grpo"'
         )
 
 
@@ -105,38 +98,6 @@ def sampling_mistakes(sampling: parts.Sampling, reward: Reward) -> Iterator[str]
     yield from budget_mistakes(sampling)
 
 
-def old_logprob_mistakes(sampling: parts.Sampling, loss: parts.Loss) -> Iterator[str]:
-    if loss.old_logprobs == "engine" and sampling.truncates:
-        yield (
-            "with top_p, top_k or min_p the engine samples from a cut distribution that the loss does "
-            'not see; set loss.old_logprobs = "trainer"'
-        )
-    if loss.importance_cap is not None and loss.old_logprobs == "engine":
-        yield (
-            "loss.importance_cap weighs the trainer's log-probabilities against the engine's, so it "
-            'needs both; set loss.old_logprobs = "trainer"'
-        )
-
-
-def stale_loss_mistakes(rollout: parts.Rollout, loss: parts.Loss) -> Iterator[str]:
-    if rollout.staleness and loss.importance_cap is None:
-        yield (
-            "samples of rollout.staleness = 1 are of older weights, which the loss must make up for; set "
-            'loss.importance_cap = 2 and loss.old_logprobs = "trainer"'
-        )
-
-
-def reference_mistakes(
-    loss: parts.Loss, model: parts.Model, lora: parts.Lora | None, cluster: Cluster
-) -> Iterator[str]:
-    if cluster.ranks > 1 and loss.kl_weight > 0 and lora is not None and loss.reference is None:
-        where = model.path or "a checkpoint of the starting model"
-        yield (
-            "on several ranks the model below low-rank pairs cannot be the reference as well; set "
-            f'loss.reference = "{where}", or cluster.ranks = 1'
-        )
-
-
 def reward_mistakes(reward: Reward, graders: Sequence[Function | None]) -> Iterator[str]:
     """Of a stage that learns from rewards; sources may have `graders` of their own."""
     if reward.model_copy(update={"grader": NO_GRADER}).is_empty and (reward.is_empty or NO_GRADER in graders):
@@ -185,19 +146,3 @@ def level_mistakes(data: Sequence[parts.Problems], mix: Mix | None) -> Iterator[
                 f"a mix of levels needs problems with levels; set {place}.difficulty to a file that `foresail data "
                 f"grade-difficulty` wrote, or {place}.difficulty_key to a column"
             )
-
-
-def loss_warnings(loss: parts.Loss) -> Iterator[str]:
-    if loss.reference is not None and loss.kl_weight == 0:
-        yield "loss.reference is set, but loss.kl_weight is 0, so nothing pulls there; try kl_weight = 1e-3"
-    if loss.kl == "k1" and loss.kl_weight > 0:
-        yield (
-            f'loss.kl_weight {loss.kl_weight:g} with loss.kl = "k1" pulls nowhere, for the mean gradient of k1 '
-            'is zero; set loss.kl = "k3"'
-        )
-    widest = max(loss.clip_low, loss.clip_high)
-    if loss.kind == "gspo" and widest > WIDEST_GSPO_CLIP:
-        yield (
-            f"GSPO clips the ratio of whole samples, which stays so close to 1 that a bound of {widest:g} hardly "
-            "ever acts; the paper has loss.clip_low = 3e-4, loss.clip_high = 4e-4"
-        )

@@ -14,10 +14,12 @@ from foresail.recipe.backend import backend_mistakes, backend_refusals
 from foresail.recipe.batches import Batches, count_batches, grouped, join_batches
 from foresail.recipe.cluster import Cluster, cluster_mistakes, have_copies, on_ray, rank_mistakes
 from foresail.recipe.curriculum import changes, length_mistakes, mix_in_words, stage_at, stage_lengths
+from foresail.recipe.engines import cache_refusals, engine_refusals, num_shares
 from foresail.recipe.environment import Environment
 from foresail.recipe.learned_reward import reward_model_memory, reward_model_refusals
 from foresail.recipe.levels import level_refusals
-from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages, pages_per_sample
+from foresail.recipe.machine import guess_device
+from foresail.recipe.memory import VALUE_BYTES, Dtype, ExtraMemory, kv_bytes, kv_pages
 from foresail.recipe.placement import grading_lines
 from foresail.recipe.reward import ENVIRONMENT, NAMED, NO_GRADER, Reward
 from foresail.recipe.reward_function import Function, check_function
@@ -88,7 +90,7 @@ class RolloutStage(Stage):
     rollout: parts.Rollout = parts.Rollout()
     engine: parts.Engine = parts.Engine()
     optimizer: parts.Optimizer = parts.Optimizer()
-    checkpoints: parts.Checkpoints = parts.Checkpoints()
+    checkpoints: parts.Checkpoints = parts.Checkpoints(best=parts.HELD_OUT_MEAN)
     cluster: Cluster = Cluster()
 
     @property
@@ -177,12 +179,18 @@ class RolloutStage(Stage):
         for number, phase in enumerate(self.phases, start=1):
             yield from (f"curriculum stage {number}: {line}" for line in phase.mistakes() if line not in told)
 
+    @property
+    def keeps_best(self) -> bool:
+        return super().keeps_best and (self.checkpoints.best != parts.HELD_OUT_MEAN or self.eval_every > 0)
+
     def plain_mistakes(self) -> Iterator[str]:
         """Of a recipe without a curriculum."""
         dynamic_sampling = self.dynamic_sampling
         yield from self.learner_mistakes()
         if not self.eval_every and "val-core" in (self.checkpoints.best or ""):
             yield f'checkpoints.best = "{self.checkpoints.best}" is measured on [eval]; set eval_every'
+        if not self.eval_every and self.checkpoints.best == parts.HELD_OUT_MEAN and self.checkpoints.patience:
+            yield "checkpoints.patience waits for a metric; set eval_every, or name one with checkpoints.best"
         yield from determinism_mistakes(self.run, self.sampling, carry=dynamic_sampling.carry)
         yield from backend_mistakes(self.rollout, self.run, self.engine, self.sampling)
         yield from split_mistakes(self.prompts_per_step, self.updates_per_step, self.num_passes)
@@ -297,13 +305,10 @@ class RolloutStage(Stage):
         for key, function in self.reward_functions().items():
             if isinstance(function, str):
                 yield from check_function(key, function)
-        page = self.engine.page_size
-        pages = pages_per_sample(page, self.max_length)
-        if kv_pages(self.engine_settings, self.max_length) < pages:
-            yield (
-                f"engine.kv_tokens {self.engine.kv_tokens} cannot hold one sample of {self.max_length} "
-                f"tokens ({pages} pages of {page}); set engine.kv_tokens = {pages * page} or more"
-            )
+        device = guess_device(self.run.device)
+        yield from engine_refusals(self.engine, self.rollout, self.cluster, device)
+        shares = num_shares(self.cluster, self.rollout, device)
+        yield from cache_refusals(self.engine_settings, shares, self.max_length)
         # Noise is keyed by problem: the same one twice in a step would be answered twice in the same words.
         most = max(phase.prompts_per_step for phase in self.phases)
         if num_records and num_records < most:

@@ -10,6 +10,7 @@ from typing import Any
 from foresail.recipe.keys import leaves
 from foresail.recipe.load import RecipeError, load_recipe
 from foresail.recipe.machine import nearest_existing
+from foresail.recipe.reward_function import name_of
 from foresail.recipe.stage import Stage
 
 MOST_KEYS = 4  # that a message names
@@ -89,12 +90,21 @@ def written(recipe: Stage) -> dict[str, Any]:
     }
 
 
+def by_name(value: Any) -> Any:
+    """Functions that a program gave as their names, which is what recipe.toml has of them."""
+    if isinstance(value, dict):
+        return {key: by_name(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [by_name(entry) for entry in value]
+    return name_of(value) if callable(value) else value
+
+
 def differing_keys(one: Stage, other: Stage) -> list[str]:
     """differing_keys(rl, rl with another rate) -> ["optimizer.lr"]; "…" stands for those beyond a few.
 
     Where the run lies does not count: a moved folder holds the same run.
     """
-    ours, theirs = dict(leaves(written(one))), dict(leaves(written(other)))
+    ours, theirs = ({key: by_name(value) for key, value in leaves(written(each))} for each in (one, other))
     places = ("run.root", "run.name")
     unlike = [key for key in ours | theirs if key not in places and ours.get(key) != theirs.get(key)]
     return unlike[:MOST_KEYS] + ["…"] * (len(unlike) > MOST_KEYS)

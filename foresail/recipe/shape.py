@@ -6,28 +6,10 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from foresail.recipe.rope import RopeScaling, dynamic_base
+
 Family = Literal["llama", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral", "ernie4_5_moe"]
 MOST_MTP = 8  # layers: half of the longest draft
-
-
-class RopeScaling(BaseModel):
-    """Llama 3's stretching of the rotary wavelengths (`rope_type: llama3`)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    factor: float = Field(gt=0, description="how far long wavelengths are stretched")
-    low_freq_factor: float = Field(description="below this many turns in the old context: stretched")
-    high_freq_factor: float = Field(description="above this many turns: kept")
-    original_context: int = Field(gt=0, description="context before the stretching")
-
-    @model_validator(mode="after")
-    def check(self) -> Self:
-        if self.low_freq_factor >= self.high_freq_factor:
-            raise ValueError(
-                f"low_freq_factor {self.low_freq_factor:g} is not below high_freq_factor "
-                f"{self.high_freq_factor:g}; Llama 3 has 1 and 4"
-            )
-        return self
 
 
 class Experts(BaseModel):
@@ -72,7 +54,7 @@ class ModelShape(BaseModel):
     max_context: int = Field(gt=0, description="tokens of prompt and response together")
     norm_eps: float = Field(1e-6, gt=0, description="keeps the norms finite")
     rope_theta: float = Field(10_000.0, gt=0, description="base of the rotary wavelengths")
-    rope_scaling: RopeScaling | None = Field(None, description="Llama 3's stretching")
+    rope_scaling: RopeScaling | None = Field(None, description="wavelengths stretched for a longer context")
     qkv_bias: bool = Field(False, description="bias on query, key and value, as in Qwen2")
     qk_norm: bool = Field(False, description="norm on queries and keys, as in Qwen3")
     tied: bool = Field(True, description="the head is the embedding")
@@ -149,6 +131,24 @@ class ModelShape(BaseModel):
     def with_score(self) -> ModelShape:
         """The reward model on the same blocks."""
         return self.model_copy(update={"scores": True, "tied": False, "mtp": 0})
+
+    def lengthened(self, context: int, rope_theta: float | None = None) -> ModelShape:
+        """With room for so many positions, or as it is where it has it, and with another base where there is one.
+
+        Dynamic positions become plain ones with one base: see `rope`.
+        """
+        scaling, theta, longest = self.rope_scaling, self.rope_theta, max(self.max_context, context)
+        if scaling is not None and scaling.type == "dynamic" and context > self.max_context:
+            longest = max(context, scaling.stretch(self.max_context))
+            theta = dynamic_base(theta, scaling.factor, longest / self.max_context, self.head_dim)
+            scaling = None
+        changes = {"max_context": longest, "rope_theta": rope_theta or theta, "rope_scaling": scaling}
+        return self.model_copy(update=changes)
+
+    def within_context(self) -> ModelShape:
+        """For others, who may see more in dynamic positions: here they are plain ones."""
+        dynamic = self.rope_scaling is not None and self.rope_scaling.type == "dynamic"
+        return self.model_copy(update={"rope_scaling": None}) if dynamic else self
 
     @property
     def head_rows(self) -> int:

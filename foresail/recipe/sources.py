@@ -133,6 +133,29 @@ class Preferences(HeldOutPreferences):
     epochs: Epochs = None
 
 
+AnswerFile = Annotated[
+    str, Field(description="JSONL or parquet of answers, each with a label: good (true) or bad (false)")
+]
+AnswerTooLong = Annotated[
+    TooLong,
+    Field(description="answers that with their prompt exceed max_length: refuse to run, or leave them out"),
+]
+
+
+class HeldOutAnswers(HeldOutPreferences):
+    """Judged answers kept from training, to measure by."""
+
+    source: AnswerFile
+    too_long: AnswerTooLong = "error"
+
+
+class Answers(Preferences):
+    """Judged answers to learn from."""
+
+    source: AnswerFile
+    too_long: AnswerTooLong = "error"
+
+
 class Conversations(Chatlog):
     """Conversations to imitate."""
 
@@ -163,6 +186,21 @@ HeldOutPairs = Annotated[
     Strict(False),
     BeforeValidator(OneOrMore(short="source")),
     Field(description="pairs kept from training, or tables [[eval]]"),
+]
+AnswerSources = Annotated[
+    tuple[Answers, ...],
+    Strict(False),
+    BeforeValidator(OneOrMore(short="source")),
+    Field(
+        description="judged answers: JSONL or parquet with prompt, completion and label, or messages and label, or "
+        "pairs with chosen and rejected; or tables [[data]], a mixture"
+    ),
+]
+HeldOutAnswerSources = Annotated[
+    tuple[HeldOutAnswers, ...],
+    Strict(False),
+    BeforeValidator(OneOrMore(short="source")),
+    Field(description="judged answers kept from training, or tables [[eval]]"),
 ]
 PairLength = Annotated[
     int,

@@ -135,6 +135,11 @@ class Stage(CheckedPart):
             f"set micro_batch_tokens = {wanted} or more{more}"
         )
 
+    @property
+    def keeps_best(self) -> bool:
+        """Whether a best checkpoint is kept beside the newest ones."""
+        return self.checkpoints.best is not None
+
     def checkpoint_mistakes(self) -> Iterator[str]:
         settings = self.checkpoints
         if settings.patience is not None and settings.best is None:

@@ -25,7 +25,7 @@ class StageEntry:
     recipe: str
     function: str
     help: str
-    command: str = ""  # that runs it, where that is another stage's; default: its own name
+    also: str = ""  # another stage's command that takes its recipes, too
 
 
 STAGES = {
@@ -49,6 +49,11 @@ STAGES = {
         function="foresail.train.dpo:run_dpo",
         help="Preference optimisation (DPO) on pairs of a better and a worse answer.",
     ),
+    "kto": StageEntry(
+        recipe="foresail.recipe.kto:Kto",
+        function="foresail.train.kto:run_kto",
+        help="Preference optimisation (KTO) on answers that were each judged good or bad.",
+    ),
     "rl": StageEntry(
         recipe="foresail.recipe.rl:Rl",
         function="foresail.train.rl:run_rl",
@@ -58,7 +63,7 @@ STAGES = {
         recipe="foresail.recipe.online_dpo:OnlineDpo",
         function="foresail.train.online_dpo:run_online_dpo",
         help="Preference optimisation on pairs of the model's own samples.",
-        command="dpo",
+        also="dpo",
     ),
     "distill": StageEntry(
         recipe="foresail.recipe.distill:Distill",
@@ -66,11 +71,6 @@ STAGES = {
         help="On-policy distillation: the student samples, a teacher scores.",
     ),
 }
-
-
-def command_of(stage: str) -> str:
-    """The command that runs a stage's recipes; the recipe's key `stage` tells them apart."""
-    return STAGES[stage].command or stage
 
 
 def recipe_type(stage: str) -> type[Stage]:

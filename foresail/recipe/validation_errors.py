@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from foresail.recipe.elsewhere import sentence_for_value
-from foresail.recipe.keys import hint, item_type, key_type, one_or_more, table_type
+from foresail.recipe.elsewhere.values import value_note
+from foresail.recipe.keys import all_keys, find_field, item_type, key_type, one_or_more, stage_of, table_type
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -32,12 +32,19 @@ BOUNDS = {
 
 
 def explain_errors(
-    error: ValidationError, stage: type[BaseModel], given: Mapping[str, Any], told: Sequence[str]
+    error: ValidationError,
+    stage: type[BaseModel],
+    given: Mapping[str, Any],
+    *,
+    told: Sequence[str] = (),
+    hint: Callable[[str], str] = lambda key: "remove it",
 ) -> Iterator[str]:
     """One line per mistake in what was `given`; checks across keys bring their own words, one line each.
 
-    Mistakes that only follow from the keys already `told` of are left out.
+    Mistakes that only follow from the keys already `told` of are left out. `hint` says what to do about a key that
+    there is not.
     """
+    known = {*all_keys(stage)}
     for found in error.errors(include_url=False):
         detail = with_lone_tables(found, stage, given)
         if any(key.startswith(f"{key_of(detail)}.") for key in told):
@@ -46,33 +53,45 @@ def explain_errors(
             prefix = f"{key_of(detail)}: " if detail["loc"] else ""
             yield from (prefix + line for line in str(detail["ctx"]["error"]).splitlines())
         elif detail["type"] == "extra_forbidden":
-            yield unknown_key(detail, find_field(detail["loc"][:-1], stage))
+            yield f"{key_of(detail)}: unknown key; {hint(key_of(detail))}"
         else:
-            yield sentence(detail, find_field(detail["loc"], stage))
+            key = ".".join(name for name in detail["loc"] if isinstance(name, str))
+            note = value_note(key, detail["input"], stage_of(stage), known)
+            yield sentence(detail, find_field(detail["loc"], stage), note)
 
 
 def with_lone_tables(detail: ErrorDetails, stage: type[BaseModel], given: Mapping[str, Any]) -> ErrorDetails:
     """("data", 0, "source") as ("data", "source"), where there is one table under a name that may have several."""
-    name, *rest = detail["loc"] or ("",)
-    field, there = stage.model_fields.get(str(name)), given.get(str(name))
-    if field is None or one_or_more(field) is None or (isinstance(there, list) and len(there) > 1):
-        return detail
-    return {**detail, "loc": (name, *rest[1:])}
+    location: list[int | str] = []
+    there: Any = given
+    for name in detail["loc"]:
+        field = find_field(location, stage)
+        if isinstance(name, int):
+            alone = field is not None and one_or_more(field) is not None
+            if isinstance(there, list) and not (alone and len(there) == 1):
+                location.append(name)
+            there = there[name] if isinstance(there, list) and name < len(there) else there
+        else:
+            location.append(name)
+            there = there.get(name) if isinstance(there, Mapping) else None
+    return {**detail, "loc": tuple(location)}
 
 
-def sentence(detail: ErrorDetails, field: FieldInfo | None) -> str:
+def sentence(detail: ErrorDetails, field: FieldInfo | None, note: str | None) -> str:
+    """With the note on what such a value of another trainer is here, where there is one."""
     kind, key, got = detail["type"], key_of(detail), show(detail["input"])
+    behind = f"; {note}" if note else ""
     if kind == "missing":
         return missing(key, field)
     if kind in WANTED:
-        return f"{key} must be {WANTED[kind]}, not {got}"
+        return f"{key} must be {WANTED[kind]}, not {got}{behind}"
     if kind in BOUNDS:
         name, words = BOUNDS[kind]
-        return f"{key} must be {words} {detail['ctx'][name]:g}, not {got}"
+        return f"{key} must be {words} {detail['ctx'][name]:g}, not {got}{behind}"
     if kind == "literal_error" and field is not None:
         choices = [*map(str, choices_of(field.annotation))]
         near = get_close_matches(str(detail["input"]), choices, n=1)
-        meant = sentence_for_value(key, detail["input"]) or (f"did you mean {near[0]}?" if near else "")
+        meant = note or (f"did you mean {near[0]}?" if near else "")
         return f"{key} must be one of {', '.join(choices)}, not {got}{meant and f'; {meant}'}"
     if kind == "tuple_type":
         tables = field is not None and item_type(field.annotation) is not None
@@ -81,8 +100,8 @@ def sentence(detail: ErrorDetails, field: FieldInfo | None) -> str:
             return f"{key} must be a table ([{key}]), several ([[{key}]]){text}, not {got}"
         return f"{key} must be {f'one or more tables ([[{key}]])' if tables else 'a list ([…])'}, not {got}"
     if kind in ("model_type", "model_attributes_type"):
-        if told := sentence_for_value(key, detail["input"]):
-            return f"{key} = {got}: {told}"
+        if note:
+            return f"{key} = {got}: {note}"
         table = table_type(key_type(field)) if field is not None else None
         keys = f" with keys like {', '.join(list(table.model_fields)[:3])}" if table is not None else ""
         return f"{key} must be a table ([{key}]){keys}, not {got}"
@@ -94,13 +113,6 @@ def choices_of(annotation: Any) -> tuple[Any, ...]:
     if get_origin(annotation) is Literal:
         return get_args(annotation)
     return next((found for inner in get_args(annotation) if (found := choices_of(inner))), ())
-
-
-def unknown_key(detail: ErrorDetails, field: FieldInfo | None) -> str:
-    """In one of several tables under a name; of other unknown keys `load` tells."""
-    table = item_type(field.annotation) if field is not None else None
-    meant = f"; {hint(str(detail['loc'][-1]), list(table.model_fields))}" if table else ""
-    return f"{key_of(detail)}: unknown key{meant}"
 
 
 def missing(key: str, field: FieldInfo | None) -> str:
@@ -115,19 +127,6 @@ def key_of(detail: ErrorDetails) -> str:
     """("curriculum", 1, "steps") -> "curriculum#2.steps": the second of its tables."""
     names = "".join(f"#{name + 1}" if isinstance(name, int) else f".{name}" for name in detail["loc"])
     return names.removeprefix(".")
-
-
-def find_field(location: tuple[int | str, ...], stage: type[BaseModel]) -> FieldInfo | None:
-    table: type[BaseModel] | None = stage
-    field = None
-    for name in location:
-        if isinstance(name, int):  # an entry of the list before
-            continue
-        if table is None or name not in table.model_fields:
-            return None
-        field = table.model_fields[name]
-        table = table_type(field.annotation) or item_type(field.annotation)
-    return field
 
 
 def show(value: Any) -> str:

@@ -42,6 +42,12 @@ def check_window(bounds: tuple[float, ...]) -> tuple[float, ...]:
     return bounds
 
 
+def check_ratios(bounds: tuple[float, ...]) -> tuple[float, ...]:
+    if len(bounds) != 2 or not 0 <= bounds[0] < bounds[1]:
+        raise ValueError(f"{list(bounds)} are not two ratios, the lower one first; try [0.5, 2]")
+    return bounds
+
+
 def one_text(given: Any) -> Any:
     """One text stands for a list of one."""
     return (given,) if isinstance(given, str) else given
@@ -83,6 +89,7 @@ def read_options(options: tuple[str, ...]) -> dict[str, Any]:
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
 Mix = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_mix)]
 Window = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_window)]
+Ratios = Annotated[tuple[float, ...], Strict(False), AfterValidator(check_ratios)]
 Targets = Annotated[tuple[str, ...], Strict(False), AfterValidator(check_targets)]
 Texts = Annotated[tuple[str, ...], Strict(False), BeforeValidator(one_text), AfterValidator(check_texts)]
 ThinkingEnd = Annotated[str, AfterValidator(check_thinking_end)]

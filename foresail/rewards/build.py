@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 from foresail.recipe.reward import Reward
-from foresail.recipe.reward_function import can_travel, name_of
+from foresail.recipe.reward_function import can_travel, given_by_program, how_to_give, name_of
 from foresail.rewards.grader import find_grader
 from foresail.rewards.grading import Grading, InlineGrading
 from foresail.rewards.pool import GradingPool
@@ -31,6 +31,9 @@ def open_grading(
     `prints` is the file for what reward functions print; without it, stderr or, in this process, as ever. `hosts`
     grade what would be graded in a pool of this one. `device` is where a reward model is.
     """
+    for function in settings.functions.values():
+        if isinstance(function, str) and given_by_program(function):  # as recipe.toml has it
+            raise ValueError(how_to_give(function))
     if settings.asks_model:
         return open_model_grading(settings, prints=prints, hosts=hosts, device=device)
     grader = find_grader(settings)

@@ -7,8 +7,9 @@ The shape is told by the parameters' names (`foresail.recipe.reward_function`). 
 all responses to a problem in one call, the others one response at a time. Of several turns a function gets the
 last response, since none of the shapes has a place for turns.
 
-What the function returns is the reward, as it is; it counts as `correct` from `threshold` on. None means that the
-function does not apply (`ungradable`). An error, or anything that is not a finite number, is `crashed`.
+What the function returns is the reward, as it is; it counts as `correct` from `threshold` on (see `status_of`).
+None means that the function does not apply (`ungradable`). An error, or anything that is not a finite number, is
+`crashed`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class ForeignReward:
     """
 
     name: str
-    threshold: float = 1.0
+    threshold: float | None = None
     function: Callable[..., Any] | None = None
 
     def load(self) -> Call:

@@ -13,10 +13,10 @@ from foresail.maths import exact, short_answers
 from foresail.maths import verdict as maths
 from foresail.maths.extract import Accept
 from foresail.recipe.reward_function import Function, name_of
-from foresail.records import Problem, Status, Trajectory, Verdict
+from foresail.records import Problem, Trajectory, Verdict
 from foresail.rewards.foreign_rewards import ForeignReward
 from foresail.rewards.grading import Grader, load_grader
-from foresail.rewards.returned_rewards import ROUNDING
+from foresail.rewards.returned_rewards import status_of
 from foresail.rewards.terms import Terms
 
 if TYPE_CHECKING:  # grading processes import this module, and need no pydantic for it
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # grading processes import this module, and need no pydantic 
 class TurnRewards:
     """The environment's own reward: the sum over the turns, 0 where it gave none. Right from `threshold` on."""
 
-    threshold: float
+    threshold: float | None
 
     def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:
         given = [turn.reward for turn in trajectory.turns if turn.reward is not None]
@@ -41,8 +41,7 @@ class TurnRewards:
             if given
             else "the environment gave nothing"
         )
-        status: Status = "correct" if total >= self.threshold - ROUNDING else "wrong"
-        return Verdict(status=status, score=total, detail=detail)
+        return Verdict(status=status_of(total, self.threshold), score=total, detail=detail)
 
 
 @dataclass(frozen=True)

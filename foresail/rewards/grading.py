@@ -204,7 +204,7 @@ def merge(early: Verdict, late: Verdict, duties: Duties) -> Verdict:
 
 def applied(verdict: Verdict) -> Verdict:
     """A whole verdict; one that no grader and no term has anything to say of is no score."""
-    if verdict.status == "scored" and not verdict.terms:
+    if verdict.status == "scored" and not (verdict.terms or verdict.detail):  # a grader's score has a detail
         return Verdict(status="ungradable", score=0.0, detail="no reward term applies to this response")
     return verdict
 

@@ -7,12 +7,14 @@ when its last sample has ended. Rewards are made when the group's last verdict i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from foresail.records import FAILURES, Problem, Sample, Verdict
+from foresail.recipe.reward import NO_GRADER
+from foresail.records import FAILURES, Group, Problem, Sample, Verdict
 from foresail.rewards.foreign_rewards import add_ids
 from foresail.rewards.grading import NOTHING_YET, Grading, Pair, group_verdicts
 from foresail.rewards.shaping import format_penalty, language_penalty, overlong_penalty
@@ -125,3 +127,31 @@ def pay(verdict: Verdict, settings: Reward) -> float | None:
         return None
     earned = settings.wrong + verdict.score * (settings.correct - settings.wrong)
     return earned + sum(term.weight * verdict.terms.get(term.label, 0.0) for term in settings.terms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardPart:
+    """One of those that a group's rewards are the sum of: its weight, and the score of each sample; NaN where it
+    does not apply.
+    """
+
+    weight: float
+    scores: tuple[float, ...]
+
+
+def reward_parts(group: Group, settings: Reward) -> dict[str, RewardPart]:
+    """Of a group without failures, by name: the grader's, each term's, and what length and form take off."""
+    parts = {}
+    paid = [pay(verdict, settings) or 0.0 for verdict in group.verdicts]
+    if settings.grader != NO_GRADER:
+        span = settings.correct - settings.wrong
+        scores = tuple(settings.wrong + verdict.score * span for verdict in group.verdicts)
+        parts["grader"] = RewardPart(weight=1.0, scores=scores)
+    for term in settings.terms:
+        scores = tuple(verdict.terms.get(term.label, math.nan) for verdict in group.verdicts)
+        parts[f"term {term.label}"] = RewardPart(weight=term.weight, scores=scores)
+    if settings.shapes:
+        taken = zip(group.rewards, paid, strict=True)
+        scores = tuple((reward or 0.0) - earned for reward, earned in taken)
+        parts["shaping"] = RewardPart(weight=1.0, scores=scores)
+    return parts

@@ -53,7 +53,8 @@ class Seat:
     """A place for a host, one after the other."""
 
     number: int
-    host: Host | None = None  # None: it is given up
+    host: Host | None = None
+    is_given_up: bool = False
     is_ready: bool = False
     jobs: dict[int, Job] = field(default_factory=dict)
     in_vain: int = 0
@@ -66,6 +67,7 @@ class HostedGrading(QueuedGrading):
         super().__init__()
         self._start, self._most = start, workers * AHEAD
         self._next_number = 0
+        self._lost_by = ""  # what the first loss said since a host was ready
         self._woken: Future[None] = Future()
         self._all_ready: Future[None] = Future()
         self._seats = [Seat(number) for number in range(num_hosts)]
@@ -108,7 +110,18 @@ class HostedGrading(QueuedGrading):
         return (seat for seat in self._seats if seat.host is not None)
 
     def _fill(self, seat: Seat) -> None:
-        seat.host, seat.is_ready = self._start(seat.number), False
+        """Started; one that cannot be is given up after a few attempts."""
+        seat.host, seat.is_ready = None, False
+        while seat.host is None:
+            try:
+                seat.host = self._start(seat.number)
+            except OSError as error:  # of descriptors, or the disk for its log
+                self._lost_by = self._lost_by or str(error)
+                seat.in_vain += 1
+                log.warning("grader host %d cannot be started (%s)", seat.number, error)
+                if seat.in_vain > MOST_IN_VAIN:
+                    self._give_up(seat)
+                    return
 
     def _dispatch(self) -> None:
         """To whoever has the fewest, while anybody has room."""
@@ -148,12 +161,13 @@ class HostedGrading(QueuedGrading):
         for kind, content in messages:
             match kind:
                 case "ready":
-                    seat.is_ready, self.duties = True, content
+                    seat.is_ready, self.duties, self._lost_by = True, content, ""
                     self._tell_if_all_ready()
                 case "verdicts":
                     number, verdicts = content
                     seat.in_vain = 0
-                    seat.jobs.pop(number).settle(verdicts)
+                    if (job := seat.jobs.pop(number, None)) is not None:  # None: it is told twice
+                        job.settle(verdicts)
                 case "trace":
                     self.log_first_failure(content)
 
@@ -161,6 +175,7 @@ class HostedGrading(QueuedGrading):
         """Its jobs go to others, in their order and before all that came later."""
         assert seat.host is not None
         log.warning("%s is lost (%s); what it graded is tried again elsewhere", seat.host.name, lost)
+        self._lost_by = self._lost_by or str(lost)
         seat.host.close()
         jobs, seat.jobs = [*seat.jobs.values()], {}
         for job in reversed(jobs):
@@ -177,11 +192,11 @@ class HostedGrading(QueuedGrading):
             self._fill(seat)
 
     def _give_up(self, seat: Seat) -> None:
-        seat.host, seat.is_ready = None, False
-        if not [*self._filled()]:
+        seat.host, seat.is_ready, seat.is_given_up = None, False, True
+        if all(seat.is_given_up for seat in self._seats):
             raise RunStopped(
-                "no host of the cluster grades any more; see which are there (ray status), and resume the run, or "
-                "do so with cluster.grader_hosts=0: this host grades then"
+                f"no host of the cluster grades any more ({self._lost_by}); see which are there (ray status), and "
+                "resume the run, or do so with cluster.grader_hosts=0: this host grades then"
             )
         self._tell_if_all_ready()
 
@@ -191,7 +206,7 @@ class HostedGrading(QueuedGrading):
 
     def _end(self, reason: BaseException) -> None:
         with self._lock:
-            self._closed = True
+            self._closed, self._ended_by = True, reason
             jobs = [*self._queue]
             self._queue.clear()
         for seat in self._filled():

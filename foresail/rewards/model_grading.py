@@ -134,7 +134,7 @@ class ModelGrading(QueuedGrading):
                     self._grade(jobs)
         except BaseException as error:  # ours; whoever waits for a verdict must hear of it
             with self._lock:
-                self._closed = True
+                self._closed, self._ended_by = True, error
             for job in (*jobs, *self._queue):
                 if not job.future.done() and wants_verdict(job.future):
                     job.future.set_exception(error)

@@ -9,7 +9,11 @@ fork of a process with CUDA in it. Whatever a grader does, its future gets a ver
 
     it raises                          crashed, with the error's last line
     it takes longer than `seconds`     timeout; its worker is killed and replaced (`time_limit.py`: what counts)
-    its process dies                   tried once more in a new one, then crashed
+    its process dies                   tried again in a new one; `MOST_DEATHS` under the same response: crashed
+
+A worker that cannot be started, or dies before it has loaded the grader, says nothing of a response: it is started
+again (`starts.py`), and when none can be, those who wait get an error that tells why. Workers have the environment
+variables of the moment in which the pool was opened, whoever changes them later.
 
 Workers start when there is work for them, in a session of their own: Ctrl-C does not reach them, and killing
 one also kills what it started. They end with the pool, or with the process that held it.
@@ -18,6 +22,7 @@ one also kills what it started. They end with the pool, or with the process that
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 import signal
@@ -25,26 +30,33 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 
-from foresail.records import Verdict
+from foresail.records import RunStopped, Verdict
 from foresail.rewards.grading import Duties, Graded, Grader, failure
 from foresail.rewards.loading import LOADING_SECONDS
 from foresail.rewards.print_log import PrintLog
 from foresail.rewards.queued_grading import Job, PoolClosed, QueuedGrading, wants_verdict
+from foresail.rewards.starts import Starts
 from foresail.rewards.time_limit import TimeLimit
 
 LOADING_GRACE = 30.0  # seconds beyond the worker's own limit: what holds Python's lock can only be killed
+MOST_DEATHS = 3  # of workers that had the same response: two may be killed by others, for want of memory say
 LOADED = Verdict(status="correct", score=1.0, detail="the grader is loaded")
 BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
 BOOT += "from foresail.rewards.worker import serve; serve(int(sys.argv[2]), float(sys.argv[3]))"
+
+log = logging.getLogger(__name__)
 
 
 class Worker:
     """A grading process, its socket, and the job it has; `loading` until it says that it has its grader."""
 
-    def __init__(self, grader: bytes, job: Job, prints: PrintLog | None) -> None:
+    def __init__(
+        self, grader: bytes, job: Job, prints: PrintLog | None, environment: Mapping[str, str]
+    ) -> None:
         self.job: Job | None = job
         self.loading = True
         ours, theirs = socket.socketpair()
@@ -67,6 +79,8 @@ class Worker:
                     # what a reward function prints must not mix with what a command prints
                     stdout=2 if prints is None else prints.descriptor(),
                     stderr=None if prints is None else prints.descriptor(),
+                    # a copy: `exec` fails with "Bad address" where another thread changes the process's own
+                    env=environment,
                     start_new_session=True,
                 )
             except BaseException:
@@ -75,6 +89,11 @@ class Worker:
         self.limit = TimeLimit(self.process.pid, LOADING_SECONDS + LOADING_GRACE)
         with suppress(OSError):  # it is dead already; its end of the socket tells so
             self.connection.send_bytes(grader)
+
+    @property
+    def is_dead(self) -> bool:
+        """Asked without reaping it: until `end` its number is nobody else's."""
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def end(self) -> int:
         """Kill it with all it started, and reap it; its exit code, or minus the signal that ended it."""
@@ -87,6 +106,8 @@ class Worker:
 class GradingPool(QueuedGrading):
     """`close` kills everything."""
 
+    _start_failure_logged = False
+
     def __init__(
         self, grader: Grader, *, workers: int, seconds: float, prints: PrintLog | None = None
     ) -> None:
@@ -95,6 +116,7 @@ class GradingPool(QueuedGrading):
         super().__init__()
         self._grader, self.prints = pickle.dumps(grader), prints
         self._max_workers, self._seconds = workers, seconds
+        self._environment, self._starts = copy_environment(), Starts()
         self._workers: list[Worker] = []
         self._thread: threading.Thread | None = None
 
@@ -139,21 +161,47 @@ class GradingPool(QueuedGrading):
     def _dispatch(self) -> None:
         """Give queued jobs to idle workers, then to new ones while there may be more."""
         idle = [worker for worker in self._workers if worker.job is None]
-        while idle or len(self._workers) < self._max_workers:
+        while idle or self._may_start():
             job = self._next_job()
             if job is None:
                 return
-            if idle:
-                self._send(idle.pop(), job)
+            if not idle:
+                self._start_worker(job)
+            elif idle[-1].is_dead:  # since it was last heard: it never had this job
+                self._put_back(job)
+                self._remove(idle.pop())
             else:
-                self._workers.append(self._start_worker(job))
+                self._send(idle.pop(), job)
 
-    def _start_worker(self, job: Job) -> Worker:
+    def _may_start(self) -> bool:
+        return len(self._workers) < self._max_workers and not self._starts.seconds_left()
+
+    def _start_worker(self, job: Job) -> None:
         try:
-            return Worker(self._grader, job, self.prints)
+            worker = Worker(self._grader, job, self.prints, self._environment)
+        except OSError as error:
+            self._put_back(job)
+            self._handle_failed_start(error)
         except BaseException:
             self._put_back(job)  # so that `_end` finds it
             raise
+        else:
+            self._workers.append(worker)
+
+    def _handle_failed_start(self, error: OSError) -> None:
+        """The others go on, and it is tried again; where there are none and it never succeeds, this is the end."""
+        self._starts.fail(str(error))
+        if not self._starts.are_hopeless:
+            return
+        words = f"no grading process can be started: {self._starts.cause}"
+        if not self._has_loaded():
+            raise RunStopped(
+                f"{words} (tried {self._starts.failed} times). See what this host lacks (ulimit -n, ulimit -u, "
+                "memory), or lower reward.workers; then resume the run"
+            ) from error
+        if not self._start_failure_logged:
+            self._start_failure_logged = True
+            log.warning("%s; %d others go on, and it is tried again", words, len(self._workers))
 
     def _send(self, worker: Worker, job: Job) -> None:
         worker.job = job
@@ -161,14 +209,15 @@ class GradingPool(QueuedGrading):
         if not job.pairs:
             self._settle(worker, Graded([LOADED]))
             return
-        with suppress(OSError):  # it died while idle; the end of its socket is read next
+        with suppress(OSError):  # it died this moment; the end of its socket is read next
             worker.connection.send((job.part, job.pairs))
 
     def _wait(self) -> None:
-        """Wait for answers, deaths, limits or new jobs, and deal with all there are."""
-        patience = min(
-            (worker.limit.left() for worker in self._workers if worker.job is not None), default=None
-        )
+        """Wait for answers, deaths, limits, new jobs or another start, and deal with all there are."""
+        times = [worker.limit.left() for worker in self._workers if worker.job is not None]
+        if self._queue and len(self._workers) < self._max_workers:
+            times.append(self._starts.seconds_left())
+        patience = min(times, default=None)
         ready = wait([self._woken, *(worker.connection for worker in self._workers)], patience)
         if self._woken in ready:
             self._woken.recv(4096)
@@ -188,13 +237,14 @@ class GradingPool(QueuedGrading):
         assert job is not None, "a worker speaks only when it was asked"
         if isinstance(answer, Duties):
             worker.loading, self.duties = False, answer
+            self._starts.succeed()
             self._send(worker, job)
             return
-        if worker.loading:  # no worker will be able to load it: spare those who wait a process each
+        if worker.loading:
             self._remove(worker)
         self._settle(worker, answer)
-        while worker.loading and (waiting := self._next_job()) is not None:
-            waiting.settle(answer.verdicts)
+        if worker.loading:
+            self._settle_all(answer)
 
     def _settle(self, worker: Worker, answer: Graded) -> None:
         job, worker.job = worker.job, None
@@ -210,16 +260,31 @@ class GradingPool(QueuedGrading):
         self._settle(worker, Graded([Verdict(status="timeout", score=0.0, detail=detail)]))
 
     def _handle_death(self, worker: Worker) -> None:
-        """A worker is dead: its job gets one more chance."""
+        """A worker is dead: its job is tried again, unless that has become hopeless."""
         how = describe_exit(self._remove(worker))
         job = worker.job
         if job is None:
             return
+        if worker.loading:
+            self._starts.fail(how)
+            self._put_back(job)
+            if self._starts.are_hopeless and not self._has_loaded():
+                words = f"{self._starts.failed} grading processes died while they loaded the grader"
+                self._settle_all(Graded([failure(f"{words}; {self._starts.cause}")]))
+            return
         job.deaths += 1
-        if job.deaths == 1:
+        if job.deaths < MOST_DEATHS:
             self._put_back(job)
         else:
-            self._settle(worker, Graded([failure(f"the grading process died twice; {how}")]))
+            self._settle(worker, Graded([failure(f"the grading process died {job.deaths} times; {how}")]))
+
+    def _settle_all(self, answer: Graded) -> None:
+        """Nobody will be able to load the grader: spare those who wait a process each."""
+        while (waiting := self._next_job()) is not None:
+            waiting.settle(answer.verdicts)
+
+    def _has_loaded(self) -> bool:
+        return any(not worker.loading for worker in self._workers)
 
     def _remove(self, worker: Worker) -> int:
         self._workers.remove(worker)
@@ -227,7 +292,7 @@ class GradingPool(QueuedGrading):
 
     def _end(self, reason: BaseException) -> None:
         with self._lock:
-            self._closed = True
+            self._closed, self._ended_by = True, reason
             jobs = list(self._queue)
             self._queue.clear()
             self._waker.close()
@@ -239,6 +304,15 @@ class GradingPool(QueuedGrading):
         for job in jobs:
             if wants_verdict(job.future):
                 job.future.set_exception(reason)
+
+
+def copy_environment() -> dict[str, str]:
+    """Of this process, though another thread may take variables out meanwhile."""
+    copy = {}
+    for name in list(os.environ):
+        with suppress(KeyError):
+            copy[name] = os.environ[name]
+    return copy
 
 
 def describe_exit(code: int) -> str:

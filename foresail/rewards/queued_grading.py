@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from foresail.records import Problem, Trajectory, Verdict
+from foresail.records import Problem, RunStopped, Trajectory, Verdict
 from foresail.rewards.grading import Grading, Pair, Part
 
 
@@ -28,7 +28,9 @@ class Job:
     deaths: int = 0  # of those that had it
 
     def settle(self, verdicts: Sequence[Verdict]) -> None:
-        """With fewer verdicts than responses there is one, a failure, which is that of all."""
+        """The first verdicts stand. With fewer than responses there is one, a failure, which is that of all."""
+        if self.future.done():
+            return
         if self.part == "group":
             self.future.set_result([*verdicts] * (len(self.pairs) // len(verdicts)))
         else:
@@ -42,6 +44,7 @@ class QueuedGrading(Grading):
         self._lock = threading.Lock()  # over all here, and what wakes the thread; the rest is the thread's
         self._queue: deque[Job] = deque()
         self._closed = False
+        self._ended_by: BaseException | None = None  # the error that closed it, if one did
 
     def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
         return self._enqueue(Job("whole", [(problem, trajectory)]))
@@ -55,7 +58,7 @@ class QueuedGrading(Grading):
     def _enqueue(self, job: Job) -> Future[Any]:
         with self._lock:
             if self._closed:
-                raise PoolClosed("the grading is closed; open a new one")
+                raise closed_by(self._ended_by) from self._ended_by
             self._queue.append(job)
             self._wake()
         return job.future
@@ -77,6 +80,15 @@ class QueuedGrading(Grading):
     def _put_back(self, job: Job) -> None:
         with self._lock:
             self._queue.appendleft(job)
+
+
+def closed_by(error: BaseException | None) -> Exception:
+    """What those hear who come later: the reason, and not only that it is over."""
+    if error is None or isinstance(error, PoolClosed):
+        return PoolClosed("the grading is closed; open a new one")
+    if isinstance(error, RunStopped):  # its user can mend it, and it says how
+        return RunStopped(str(error))
+    return PoolClosed(f"the grading was ended by an error: {type(error).__name__}: {error}")
 
 
 def wants_verdict(future: Future[Any]) -> bool:

@@ -74,7 +74,7 @@ def split_entry(key: str, value: Any, count: int) -> list[Any]:
     return [value] * count  # a figure of the whole batch
 
 
-def to_verdict(value: Any, *, name: str, threshold: float) -> Verdict:
+def to_verdict(value: Any, *, name: str, threshold: float | None) -> Verdict:
     """What was returned for one response; verl's `acc` and OpenRLHF's `scores` say what is right, if given."""
     value = plain(value)
     said = value if isinstance(value, dict) else {"score": value}
@@ -83,21 +83,30 @@ def to_verdict(value: Any, *, name: str, threshold: float) -> Verdict:
         detail = f"{name} gave None: it does not apply to this problem"
         return Verdict(status="ungradable", score=0.0, detail=detail)
     if len(said) == 1:
-        status: Status = "correct" if reward >= threshold - ROUNDING else "wrong"
-        return Verdict(status=status, score=reward, detail=f"{name} gave {reward:g}")
+        return Verdict(status=status_of(reward, threshold), score=reward, detail=f"{name} gave {reward:g}")
     rightness = to_number(said, *RIGHTNESS) if said.keys() & {*RIGHTNESS} else None
-    right = reward >= threshold - ROUNDING if rightness is None else rightness >= 1 - ROUNDING
+    status = status_of(reward, threshold) if rightness is None else status_of(rightness, 1.0)
     rest = {key: said[key] for key in said if key not in REWARDS}
     detail = f"{name} gave {reward:g}" + f", {rest}"[:LONGEST_DETAIL]
     extra = {key: loggable(entry) for key, entry in flat(rest).items() if key not in RIGHTNESS}
     numbers = {key: as_number(entry) for key, entry in extra.items()}
     return Verdict(
-        status="correct" if right else "wrong",
+        status=status,
         score=reward,
         detail=detail,
         extra=extra,
         metrics={f"{key}/mean": number for key, number in numbers.items() if number is not None},
     )
+
+
+def status_of(score: float, threshold: float | None) -> Status:
+    """status_of(0.4, None) -> "wrong", status_of(3, None) -> "scored": a count is neither right nor wrong.
+
+    Without a threshold a score from -1 to 1 is right if it is 1, and any other score says nothing of that.
+    """
+    if threshold is None and abs(score) > 1 + ROUNDING:
+        return "scored"
+    return "correct" if score >= (1.0 if threshold is None else threshold) - ROUNDING else "wrong"
 
 
 def to_number(said: Mapping[str, Any], *keys: str) -> float | None:

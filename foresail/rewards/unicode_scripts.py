@@ -12,6 +12,8 @@ import unicodedata
 from collections import Counter
 from functools import cache
 
+from foresail.maths.finding.visible import without_unclosed
+
 # Unclosed LaTeX or code is cut to the end of its line at most: one stray dollar must not hide a whole response.
 _NOTATION = re.compile(
     r"```.*?(?:```|\Z)"
@@ -43,7 +45,7 @@ def foreign_share(text: str, script: str) -> float:
 
 def count_scripts(text: str) -> Counter[str]:
     """count_scripts("Antwort: семь") -> {"Latin": 7, "Cyrillic": 4}."""
-    prose = _LONE.sub(" ", _NOTATION.sub(" ", text))
+    prose = _LONE.sub(" ", _NOTATION.sub(" ", without_unclosed(text)))
     counts: Counter[str] = Counter()
     for character, number in Counter(prose).items():  # of a long text there are few different characters
         script = script_of(character)

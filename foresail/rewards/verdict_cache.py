@@ -1,7 +1,12 @@
-"""Equal programs that come together are run once, and one that was right is not run again.
+"""Equal programs for one problem are run once in a run: the first verdict counts, right or wrong.
 
 A model that has learned something writes the same program for a problem again and again, and running it takes far
 longer than reading it.
+
+Right and wrong are kept alike. Were only right verdicts kept, a program that is right once in ten runs would be run
+until it is, and be right ever after; as it is, it is right with a chance of one in ten. A wrong verdict does not
+come from a busy machine, since limits count processor time. Failures (crashed, timeout, ungradable) say nothing of
+a program and are not kept.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from functools import partial
 
 from foresail.judge.programs.fences import find_program
 from foresail.judge.programs.program import Program
-from foresail.records import Problem, Trajectory, Verdict
+from foresail.records import FAILURES, Problem, Trajectory, Verdict
 from foresail.rewards.grading import Grading
 
 KEPT = 4096  # programs
@@ -31,12 +36,12 @@ class Trial:
 
     @property
     def still_counts(self) -> bool:
-        """Under way, or right. A failure says nothing; what is wrong may only have been slow on a busy machine."""
+        """Under way, or a verdict; a failure says nothing."""
         if not self.graded.done():
             return True
         if self.graded.cancelled() or self.graded.exception() is not None:
             return False
-        return self.graded.result().status == "correct"
+        return self.graded.result().status not in FAILURES
 
 
 class CachedGrading(Grading):

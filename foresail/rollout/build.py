@@ -11,7 +11,8 @@ from foresail.engine.build import build_engine, engine_options
 from foresail.model.decoder import Decoder
 from foresail.recipe import parts
 from foresail.recipe.cluster import Cluster, on_ray, transport_of
-from foresail.recipe.memory import kv_pages
+from foresail.recipe.engines import engine_refusals, engine_share, num_shares
+from foresail.recipe.memory import Device
 from foresail.recipe.placement import worker_gpus
 from foresail.recipe.ray_cluster import this_node
 from foresail.rollout.drafts.compiled import numba
@@ -62,22 +63,27 @@ def build_fleet(
 ) -> Fleet:
     """Engines with the model's weights. Samples are at most `max_length` tokens long, prompt and all.
 
+    Whatever [engine] says reaches each of them, or is refused; those on a CPU share its rows and cache.
+
     `vocabulary` has the bytes of every token; stop strings need it. With a `cluster` of Ray it is open; what its
     actors print goes to `logs`. Where other ranks have some of the weights, `stream` has them give theirs.
     """
-    stream = stream or (lambda read: read(model))
-    by_ray = cluster is not None and on_ray(cluster, rollout)
+    stream, cluster = stream or (lambda read: read(model)), cluster or Cluster()
+    device: Device = "cuda" if model.device.type == "cuda" else "cpu"
+    for refused in engine_refusals(engine, rollout, cluster, device):
+        raise ValueError(refused)
+    each = engine_share(engine, num_shares(cluster, rollout, device))
+    by_ray = on_ray(cluster, rollout)
     if rollout.backend == "native" and not by_ray:
         if not rollout.workers:
-            here = start_here(model, engine, rollout, max_length, vocabulary)
+            here = start_here(model, each, rollout, max_length, vocabulary)
             return gather([here], rollout, max_length=max_length)
-        start = worker_starter(model, engine, rollout, max_length, vocabulary)
+        start = worker_starter(model, each, rollout, max_length, vocabulary)
         return gather_remote(start, "worker", rollout, max_length=max_length)
     if by_ray:
-        assert cluster is not None
-        start = ray_starter(model, engine, rollout, cluster, max_length, vocabulary, logs, stream)
+        start = ray_starter(model, each, rollout, cluster, max_length, vocabulary, logs, stream)
     else:
-        start = vllm_starter(model, engine, rollout, max_length, vocabulary, stream)
+        start = vllm_starter(model, each, rollout, max_length, vocabulary, stream)
     fleet = gather_remote(start, "ray" if by_ray else "vllm", rollout, max_length=max_length)
     try:
         fleet.update_weights(0)  # engines may have none yet
@@ -154,15 +160,11 @@ def worker_starter(
     vocabulary: Sequence[bytes],
 ) -> Start:
     """Processes on this machine, which read the model's own weights."""
-    if model.device.type != "cpu":
-        raise ValueError(
-            "rollout.workers are processes on a CPU; one GPU is served by one engine: set it to 0"
-        )
     weights = SharedWeights(model.named_parameters)
     return partial(
         WorkerInstance,
         model=model,
-        engine_options=shared_out(engine, rollout.workers, max_length, vocabulary),
+        engine_options=engine_options(engine, max_length, vocabulary),
         drafts=with_drafts(model, rollout),
         weights=weights,
     )
@@ -180,8 +182,8 @@ def ray_starter(
 ) -> Start:
     """Actors: on the trainer's memory where they are placed beside it, with copies of the weights elsewhere."""
     home, here = this_node(), model.device.type
+    options = engine_options(engine, max_length, vocabulary)
     if cluster.placement == "colocated":
-        options = shared_out(engine, rollout.workers, max_length, vocabulary)
         drafts = with_drafts(model, rollout)
         beside = ActorPlan(
             spec=native_spec(SharedModel.of(model), options, drafts=drafts),
@@ -191,18 +193,13 @@ def ray_starter(
         )
         return partial(RayInstance, plan=beside, weights=SharedWeights(model.named_parameters))
     on_cards = worker_gpus(cluster, "cuda" if here == "cuda" else "cpu")
-    device = "cuda" if on_cards else "cpu"
+    device: Device = "cuda" if on_cards else "cpu"
     if rollout.backend == "vllm":
         spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device)
         # through host memory: what vLLM has on a card belongs to a process of its own
         transport = make_transport(cluster, "gloo", on_cards=False)
         weights = CopiedWeights(partial(stream, saved_weights), transport, unit=layer_of)
     else:
-        options = (
-            engine_options(engine, max_length, vocabulary)
-            if on_cards
-            else shared_out(engine, rollout.workers, max_length, vocabulary)
-        )
         spec = native_spec(EmptyModel.of(model, device=device), options, drafts=with_drafts(model, rollout))
         on_both = bool(on_cards) and here == "cuda"
         transport = make_transport(cluster, "nccl" if on_both else "gloo", on_cards=on_both)
@@ -228,15 +225,13 @@ def vllm_spec(
     max_length: int,
     vocabulary: Sequence[bytes],
     *,
-    device: str,
+    device: Device,
 ) -> Callable[[str], Spec]:
-    """On a CPU each engine has its share of the rows; a card's has them all."""
     if model.shape.experts is not None:
         raise ValueError(
             'the weights of experts are not yet sent to vLLM as it keeps them; set rollout.backend = "native"'
         )
-    share = max(1, rollout.workers) if device == "cpu" else 1
-    size = engine_size(engine, max_length, model.shape, device=device, share=share)
+    size = engine_size(engine, max_length, model.shape, device=device)
     return lambda name: VllmSpec(
         name=name,
         shape=model.shape.without_mtp(),  # vLLM drafts by its own means
@@ -258,28 +253,10 @@ def vllm_starter(
     stream: Stream,
 ) -> Start:
     """vLLM beside the trainer: each engine in processes that it starts, with a copy of the weights."""
-    device = model.device.type
-    if device != "cpu" and rollout.workers > 1:
-        raise ValueError("rollout.workers are processes on a CPU; vLLM serves one GPU here: set it to 0")
+    device: Device = "cuda" if model.device.type == "cuda" else "cpu"
     spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device)
     weights = CopiedWeights(partial(stream, saved_weights), HandedOver(), unit=layer_of)
     return lambda name: ThreadInstance(spec(name), weights)
-
-
-def shared_out(
-    engine: parts.Engine, num_engines: int, max_length: int, vocabulary: Sequence[bytes]
-) -> dict[str, Any]:
-    """Of each engine on a CPU: its share of the rows and pages that one engine would have."""
-    if engine.kv_dtype == "fp8":
-        raise ValueError('engine.kv_dtype = "fp8" needs a CUDA device; leave it at "model" on a CPU')
-    return {
-        "num_pages": max(1, kv_pages(engine, max_length) // num_engines),
-        "page_size": engine.page_size,
-        "max_running": -(-engine.max_running // num_engines),
-        "prefill_tokens": engine.prefill_tokens,
-        "batch_invariant": engine.batch_invariant,
-        "vocabulary": vocabulary,
-    }
 
 
 def with_drafts(model: Decoder, rollout: parts.Rollout) -> bool:

@@ -111,16 +111,43 @@ def explain(groups: Sequence[Group], num_samples: int) -> str:
         return (
             f"every verdict of the step failed: {describe_failures(groups)}. Mend the grader or the problems"
         )
-    rates = Counter(round(group.pass_rate * num_samples) for group in groups)
-    histogram = ", ".join(f"{right}/{num_samples} right: {rates[right]} prompts" for right in sorted(rates))
-    failed = sum(group.failed for group in groups)
+    failed, rates = sum(group.failed for group in groups), describe_rates(groups, num_samples)
     return (
         f"nothing to learn from {len(groups)} groups of {num_samples} samples: all rewards were equal "
-        f"within {len(groups) - failed} of them, and {failed} could not be graded. "
-        f"Pass rates: {histogram}. Verdicts: {count_statuses(groups)}. "
-        "If all are wrong, try easier problems, a better starting model, more samples_per_prompt or a longer "
-        "sampling.max_new_tokens, and look at RUN/rollouts; to try more prompts per step raise "
-        "dynamic_sampling.max_rounds"
+        f"within {len(groups) - failed} of them, and {failed} could not be graded. {rates}"
+        f"Verdicts: {count_statuses(groups)}{first_failure(groups)}. {advise(groups)}; to try more prompts per "
+        "step raise dynamic_sampling.max_rounds"
+    )
+
+
+def describe_rates(groups: Sequence[Group], num_samples: int) -> str:
+    """describe_rates(…, 4) -> "Pass rates: 0/4 right: 7 prompts. "; "" where nobody says what is right."""
+    if any(verdict.status == "scored" for group in groups for verdict in group.verdicts):
+        return ""
+    rates = Counter(round(group.pass_rate * num_samples) for group in groups)
+    counts = ", ".join(f"{right}/{num_samples} right: {rates[right]} prompts" for right in sorted(rates))
+    return f"Pass rates: {counts}. "
+
+
+def advise(groups: Sequence[Group]) -> str:
+    """What to change, by what became of most samples."""
+    statuses = Counter(verdict.status for group in groups for verdict in group.verdicts)
+    samples = [sample for group in groups for sample in group.samples]
+    most, _ = statuses.most_common(1)[0]
+    if sum(sample.finish == "length" for sample in samples) > len(samples) / 2:
+        return "Most responses were cut at the limit: raise sampling.max_new_tokens"
+    if most == "unparsable":
+        return (
+            "Most responses have no answer that the grader finds: say in data.suffix how to give it, or set "
+            'reward.accept = "any"'
+        )
+    if most == "scored":
+        return "Look at RUN/rollouts whether the reward tells the samples of a prompt apart"
+    if most == "correct":
+        return "Bring harder problems"
+    return (
+        "Bring easier problems or a better starting model, raise samples_per_prompt, and look at RUN/rollouts "
+        "whether the grader is right"
     )
 
 
@@ -132,7 +159,13 @@ def describe_failures(groups: Sequence[Group]) -> str:
     """describe_failures(…) -> "40 of 48 (crashed 40, wrong 8); the first: crashed: KeyError: 'x' (a.py:3)"."""
     failed = failures(groups)
     total = sum(len(group.verdicts) for group in groups)
-    return f"{len(failed)} of {total} ({count_statuses(groups)}); the first: {failed[0].status}: {failed[0].detail}"
+    return f"{len(failed)} of {total} ({count_statuses(groups)}){first_failure(groups)}"
+
+
+def first_failure(groups: Sequence[Group]) -> str:
+    """first_failure(…) -> "; the first: crashed: KeyError: 'x' (a.py:3)"; "" where nothing failed."""
+    failed = failures(groups)
+    return f"; the first: {failed[0].status}: {failed[0].detail}" if failed else ""
 
 
 def count_statuses(groups: Sequence[Group]) -> str:

@@ -312,6 +312,7 @@ def to_parked(completion: Completion) -> Parked:
         ids=completion.ids,
         logprobs=completion.logprobs,
         versions=completion.versions,
+        forced=completion.forced,
         policy_version=completion.versions[-1] if completion.versions else 0,
         side=completion.side,
     )

@@ -2,8 +2,8 @@
 
 The problems that a step launched beyond its end are the first of the next step. With leftovers their samples
 go on where they stopped, under the new weights: nothing is generated twice, but a sample may then have tokens of
-two policies (each is marked with its own), and which samples were under way depends on the machine. So it is off
-unless the recipe asks for it, and not kept over a stop.
+two policies (each is marked with its own), and which samples were under way may depend on the machine. So it is off
+unless the recipe asks for it. A checkpoint holds them (`train/leftover_files.py`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from foresail.engine.request import Completion
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rewards.group_rewards import Rewards, right_or_wrong
-from foresail.rollout.controller import Controller
+from foresail.rollout.controller import Closing, Controller
 from foresail.rollout.event_log import EventLog, Span
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec, requests, to_sample, to_spec
@@ -131,6 +131,7 @@ class Stream:
                 if not settled and not ended and not moved and self.fleet.only_waits:
                     self.wait()
             self.fleet.event_log.note("closing", **vars(closing))
+            self._close(closing)
         except KeyboardInterrupt:  # in the middle of anything: there is no order left to give up in
             self.active.clear()
             raise
@@ -160,6 +161,9 @@ class Stream:
     def _go_on(self) -> bool:
         """For streams of samples that go on after something else than an engine: whether any did."""
         return False
+
+    def _close(self, closing: Closing) -> None:
+        """For streams that know more of their groups than goes out: the step is over."""
 
     def _give_up(self, number: int, launched: Launched) -> None:
         self.fleet.cancel(number, launched.specs)

@@ -20,12 +20,15 @@ FULL_BELOW = 1 << 20  # bytes free under which a failure of unknown kind is blam
 
 NO_SPACE = "free some space there or move the run to another disk, then resume; what was saved is whole"
 NOT_ALLOWED = "make the folder writable, or choose another one with run.root=…"
+NO_FILE = "a folder stands where a file is needed; move it away, then resume"
 IN_THE_WAY = "a file stands where a folder is needed; move it away, or choose another run.name or run.root"
 ADVICE = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), NO_SPACE),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), NOT_ALLOWED),
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), IN_THE_WAY),
+    errno.EISDIR: NO_FILE,
     errno.EIO: "the disk itself fails; move the run to another one, then resume",
+    errno.ENOENT: "it was moved or removed; bring it back, then resume from the last checkpoint",
 }
 
 
@@ -80,6 +83,8 @@ def explained(folder: Path) -> Iterator[None]:
     except Exception as error:
         number, cause = diagnose(error, folder)
         if number not in ADVICE or cause.startswith("cannot write in"):
+            raise
+        if number == errno.ENOENT and folder.is_dir():  # something else is missing
             raise
         raise OSError(number, f"cannot write in {folder}: {cause}; {ADVICE[number]}") from error
 

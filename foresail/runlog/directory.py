@@ -6,6 +6,7 @@
     reward.log             what reward functions of one's own print
     timeline.jsonl         what each instance and grader did when
     expert_load.jsonl      of a model with experts: tokens of each, by layer, in some hundred steps
+    error.txt              what ended a run that failed, until it goes on
     checkpoints/step_12/   written by the trainer, with `replacing_directory(run.checkpoint_path(12))`
 
 No file here is ever incomplete under its final name: files are written aside and renamed, and a line that was
@@ -17,11 +18,12 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from foresail.runlog.atomic import clean_leftovers, explained, write_aside, write_text
+from foresail.runlog.held_folder import HeldFolder
 from foresail.runlog.jsonl_log import JsonlLog, encode
 
 # What a run writes before its first step is done; the recipe last, so that half-cleared it is still a run.
@@ -32,6 +34,8 @@ FALSE_START = (
     "rollouts",
     "tensorboard",
     "wandb_id",
+    "error.txt",
+    "reference.safetensors",
     "recipe.toml",
 )
 MOST_LOADS = 500  # records of expert_load.jsonl, which are long
@@ -44,11 +48,33 @@ class RunDirectory:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.recipe_path = self.path / "recipe.toml"
-        self.metrics = JsonlLog(self.path / "metrics.jsonl")
-        self.timeline = JsonlLog(self.path / "timeline.jsonl")
-        self.expert_load = JsonlLog(self.path / "expert_load.jsonl")
+        self.metrics = JsonlLog(self.path / "metrics.jsonl", self.warn)
+        self.timeline = JsonlLog(self.path / "timeline.jsonl", self.warn)
+        self.expert_load = JsonlLog(self.path / "expert_load.jsonl", self.warn)
         self.rollouts_path = self.path / "rollouts"
         self.checkpoints_path = self.path / "checkpoints"
+        self.told: Callable[[str], object] = lambda text: None  # what somebody else did to its files
+        self.held: HeldFolder | None = None  # while a run goes on there
+        self.has_rollouts = False
+
+    def warn(self, text: str) -> None:
+        self.told(text)
+
+    def hold(self, told: Callable[[str], object]) -> None:
+        """From now on, a folder that is moved or removed ends the run, and lost files are told."""
+        self.held, self.told = HeldFolder(self.path), told
+        self.has_rollouts = self.rollouts_path.is_dir()
+
+    def check_there(self) -> None:
+        """Before anything is written; raises FolderGone."""
+        if self.held is not None:
+            self.held.check()
+
+    def close(self) -> None:
+        for log in (self.metrics, self.timeline, self.expert_load):
+            log.close()
+        if self.held is not None:
+            self.held.close()
 
     @classmethod
     def create(cls, path: Path | str, recipe_toml: str) -> Self:
@@ -75,6 +101,8 @@ class RunDirectory:
         run = cls(path)
         if not run.path.is_dir():
             raise FileNotFoundError(f"there is no folder {run.path}; give the folder of a run")
+        if run.checkpoints_path.exists() and not run.checkpoints_path.is_dir():
+            raise NotADirectoryError(f"{run.checkpoints_path} is no folder; restore it, or move it away")
         if not run.exists():
             raise FileNotFoundError(
                 f"{run.path} is no run: it has neither recipe.toml nor metrics.jsonl; "
@@ -96,6 +124,7 @@ class RunDirectory:
                 raise TypeError(f"metric {name} is a {type(value).__name__}; pass a plain number")
         if metrics.get("step", step) != step:
             raise ValueError(f"the metrics of step {step} say step {metrics['step']}")
+        self.check_there()
         self.metrics.append([{"step": step, **metrics}])
 
     def read_metrics(self) -> list[dict[str, Any]]:
@@ -106,6 +135,7 @@ class RunDirectory:
         for event in events:
             if not isinstance(event.get("step"), int):
                 raise ValueError(f'timeline event {event} has no "step"; give the step it happened in')
+        self.check_there()
         self.timeline.append(events)
 
     def read_timeline(self) -> list[dict[str, Any]]:
@@ -113,6 +143,7 @@ class RunDirectory:
 
     def append_expert_load(self, step: int, load: list[list[int]]) -> None:
         """Tokens of every expert, a list for each layer with experts."""
+        self.check_there()
         self.expert_load.append([{"step": step, "load": load}])
 
     def read_expert_load(self) -> list[dict[str, Any]]:
@@ -120,11 +151,26 @@ class RunDirectory:
 
     def write_rollouts(self, step: int, rows: Iterable[Mapping[str, Any]]) -> Path:
         """All samples of a step in one file, which is there whole or not at all."""
-        with explained(self.path):
-            self.rollouts_path.mkdir(parents=True, exist_ok=True)
         path = self.rollout_path(step)
-        write_aside(path, lambda aside: write_compressed(aside, rows))
+        try:
+            self._write_rollouts(path, rows)
+        except FileNotFoundError:
+            if not isinstance(rows, Sequence):
+                raise
+            self._write_rollouts(path, rows)  # the folder was removed just now
         return path
+
+    def _write_rollouts(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.check_there()
+        if self.has_rollouts and not self.rollouts_path.exists():
+            self.warn(
+                f"{self.rollouts_path} was removed; it was made again, without the samples of earlier steps"
+            )
+        with explained(self.path):
+            # no parents: a run's folder that was moved must not be made again
+            self.rollouts_path.mkdir(exist_ok=True)
+        self.has_rollouts = True
+        write_aside(path, lambda aside: write_compressed(aside, rows))
 
     def read_rollouts(self, step: int) -> list[dict[str, Any]]:
         path = self.rollout_path(step)

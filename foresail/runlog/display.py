@@ -27,14 +27,14 @@ from rich.table import Table
 from rich.text import Text
 
 from foresail.runlog.key_metrics import (
-    ACCURACY,
     DETAIL_METRICS,
     KEY_METRICS,
     KeyMetric,
-    accuracy_tells,
     as_number,
+    groups_used,
     held_out,
     held_out_label,
+    is_shown,
     term_label,
     term_names,
 )
@@ -43,6 +43,7 @@ from foresail.runlog.phase import Phase
 BARS = "▁▂▃▄▅▆▇█"
 TALL = 32  # lines of a terminal that also shows the details
 QUIET = 30.0  # seconds after which a piped run says what it is at
+WATCH = 0.25  # seconds between two looks at what happens beside the steps
 RECENT = 20  # updates that the time left is reckoned from: steps grow slower as responses grow longer
 
 
@@ -67,6 +68,7 @@ class Display:
         self.latest: dict[str, str] = {}
         self.histories: dict[str, list[float]] = {}
         self.alarms: Sequence[str] = ()  # those that stand, a line each
+        self.is_stopping: Callable[[], bool] = lambda: False  # whether somebody has asked for the end
         self.phase = Phase("starting")
         self.steps_began: float | None = None  # when the first step did
         self.written = self.began  # when the last plain line was
@@ -80,8 +82,7 @@ class Display:
     def __enter__(self) -> Self:
         if self.live:
             self.live.start()
-        else:
-            threading.Thread(target=self.speak_up, name="display", daemon=True).start()
+        threading.Thread(target=self.watch, name="display", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -104,9 +105,32 @@ class Display:
         """One more is done, but for the verdict it may wait for."""
         self.phase.advance(verdict)
 
-    def speak_up(self) -> None:
-        while not self.ended.wait(QUIET / 10):
-            self.speak_if_quiet()
+    def watch(self) -> None:
+        """In a thread of its own, for a signal's handler must not print: what happens while a step goes on."""
+        told = False
+        while not self.ended.wait(WATCH):
+            if self.live is None:
+                self.speak_if_quiet()
+            if not told and self.is_stopping():
+                told = True
+                self.note(f"stopping: {self.what_is_awaited()}; Ctrl-C again leaves at once", style="yellow")
+
+    def what_is_awaited(self) -> str:
+        """what_is_awaited() -> "step 13 (rollout 312/512) is finished and saved first, about 0:40"."""
+        if self.steps_began is None:
+            return f"what is under way ({self.phase}) ends first"
+        left = self.step_left()
+        about = f", about {clock_time(left)}" if left is not None else ""
+        return f"step {self.step + 1} ({self.phase}) is finished and saved first{about}"
+
+    def step_left(self) -> float | None:
+        """Seconds of the step under way, from the pace of the latest steps or from how far it is."""
+        (then, first), (now, last) = self.ticks[0], self.ticks[-1]
+        waited = self.clock() - now
+        if last > first:
+            return max((now - then) / (last - first) - waited, 0.0)
+        share = self.phase.share_of_step
+        return waited / share * (1 - share) if share else None
 
     def speak_if_quiet(self) -> None:
         """What a piped run is at, when it has not said anything for long."""
@@ -224,11 +248,11 @@ def readings(
     """readings({"actor/entropy": 0.412}) -> {"entropy": (0.412, "0.41")}, in the order of `wanted`."""
     shown: dict[str, tuple[float | None, str]] = {}
     for metric in wanted:
-        if ACCURACY in metric.names and not accuracy_tells(metrics):
-            continue
-        if any(name in metrics for name in metric.names):
+        if is_shown(metric, metrics):
             value = metric.find(metrics)
             shown[metric.label] = value, metric.show(value)
+    if groups := groups_used(metrics):
+        shown["groups learned from"] = metrics["rollout/groups_used"], groups
     for name in term_names(metrics):
         shown[term_label(name)] = as_number(metrics[name]), f"{metrics[name]:.2f}"
     for name, value in held_out(metrics).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -20,16 +20,21 @@ class JsonlLog:
     """Records with a `step`, one line each. A line counts once its newline is written.
 
     So a torn last line is no line: readers pass over it, and the next append starts in its place.
-    Lines reach the operating system at once: a killed process loses none (a power cut may).
+    Lines reach the operating system at once: a killed process loses none (a power cut may). The file stays open
+    between appends: one that is removed meanwhile still has its lines, which are put back.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, warn: Callable[[str], object] = lambda text: None) -> None:
+        """`warn` hears of lines that somebody took away while the run went on."""
+        self.path, self.warn = path, warn
+        self._file: FileIO | None = None
+        self._end = 0  # of what was appended
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """All of the records or, when the disk is full, none of them and an OSError."""
         lines = b"".join(encode(record) for record in records)
-        with explained(self.path.parent), open(self.path, "a+b", buffering=0) as file:
+        with explained(self.path.parent):
+            file = self._open()
             drop_torn_line(file)
             end = file.seek(0, os.SEEK_END)
             try:
@@ -39,6 +44,39 @@ class JsonlLog:
                 with suppress(OSError):
                     file.truncate(end)
                 raise
+            self._end = file.tell()
+
+    def _open(self) -> FileIO:
+        """The file under the path. What was written to another that stood there is put back, or missed aloud."""
+        if self._file is not None and not self._is_there(self._file):
+            if not self.path.exists():
+                self._file.seek(0)
+                content = self._file.readall()
+                write_aside(self.path, lambda aside: aside.write_bytes(content))
+                self.warn(f"{self.path} was removed while the run went on; it was written again, whole")
+            self.close()
+        if self._file is None:
+            self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115, it stays open
+        if (size := os.fstat(self._file.fileno()).st_size) < self._end:
+            self.warn(
+                f"{self.path} was cut while the run went on: {self._end - size} bytes of history are lost"
+            )
+        return self._file
+
+    def _is_there(self, file: FileIO) -> bool:
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(file.fileno()))
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        """Until the next append."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __del__(self) -> None:
+        self.close()
 
     def read(self) -> list[dict[str, Any]]:
         """Every whole record, in the order of writing; none when the file is not there yet."""
@@ -48,12 +86,22 @@ class JsonlLog:
         """Drop the records of later steps, as if the run had stopped right after `step`."""
         if not self.path.exists():
             return
-        kept = [line for line, record in self.whole_lines() if record["step"] <= step]
-        write_aside(self.path, lambda aside: aside.write_bytes(b"".join(kept)))
+        kept = b"".join(line for line, record in self.whole_lines() if record["step"] <= step)
+        write_aside(self.path, lambda aside: aside.write_bytes(kept))
+        self._end = len(kept)
+        self.close()
+        self._open()
 
     def whole_lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
         if not self.path.exists():
+            if self.path.is_symlink():
+                place = self.path.readlink()
+                raise ValueError(
+                    f"{self.path} is a link to {place}, which is gone; bring that back, or remove the link"
+                )
             return
+        if not self.path.is_file():
+            raise ValueError(f"{self.path} is no file; move it away, then try again")
         with open(self.path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):

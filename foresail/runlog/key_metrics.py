@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 ACCURACY = "rollout/accuracy"
+REWARD = "rollout/reward"  # of all samples
+LEARNED_FROM = "critic/rewards/mean"  # of the groups that dynamic sampling kept
 HELD_OUT_LOSS = "val/loss/"  # and the corpus
 ROUNDING = 1e-9  # of two means of the same numbers
 
@@ -36,7 +38,8 @@ KEY_METRICS = (
         names=("distill/reverse", "distill/forward", "distill/js", "distill/sampled"),
         format=".3f",
     ),
-    KeyMetric(label="reward", names=("critic/rewards/mean", "critic/score/mean"), format=".2f"),
+    KeyMetric(label="reward", names=(REWARD, "critic/rewards/mean", "critic/score/mean"), format=".2f"),
+    KeyMetric(label="reward, learned from", names=(LEARNED_FROM,), format=".2f"),
     KeyMetric(label="accuracy", names=(ACCURACY,), format=".2f"),
     KeyMetric(label="pairs right", names=("rewards/accuracies",), format=".2f"),
     KeyMetric(label="length", names=("response_length/mean",), format=".1f"),
@@ -77,6 +80,22 @@ def accuracy_tells(metrics: Mapping[str, Any]) -> bool:
     """Whether a record has an accuracy that says something: not 0 beside scores of a function of one's own."""
     accuracy, score = as_number(metrics.get(ACCURACY)), as_number(metrics.get("critic/score/mean"))
     return accuracy is not None and (accuracy > 0 or not score)
+
+
+def is_shown(metric: KeyMetric, metrics: Mapping[str, Any]) -> bool:
+    """Whether a record says something by the metric that its others do not."""
+    if ACCURACY in metric.names:
+        return accuracy_tells(metrics)
+    if metric.names == (LEARNED_FROM,):
+        reward, learned_from = as_number(metrics.get(REWARD)), as_number(metrics.get(LEARNED_FROM))
+        return reward is not None and learned_from is not None and abs(reward - learned_from) > ROUNDING
+    return any(name in metrics for name in metric.names)
+
+
+def groups_used(metrics: Mapping[str, Any]) -> str | None:
+    """groups_used({"rollout/groups_launched": 21, "rollout/groups_used": 8}) -> "8 of 21"; None if all were."""
+    used, launched = (metrics.get(f"rollout/groups_{name}") for name in ("used", "launched"))
+    return None if used is None or launched is None or used >= launched else f"{used:g} of {launched:g}"
 
 
 def has_own_scores(metrics: Mapping[str, Any]) -> bool:

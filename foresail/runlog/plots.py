@@ -18,6 +18,7 @@ from foresail.runlog.canvas import CORAL, FAINT, GOLD, INK, NAVY, PAPER, PLUM, T
 from foresail.runlog.key_metrics import (
     ACCURACY,
     HELD_OUT_LOSS,
+    REWARD,
     as_number,
     has_own_scores,
     held_out_label,
@@ -61,7 +62,7 @@ class Panel:
 
 
 ACCURACY_PANEL = Panel(title="Accuracy", name=ACCURACY, colour=TEAL, unit="share", held_out="accuracy")
-REWARD_PANEL = Panel(title="Reward", name="critic/rewards/mean", colour=TEAL, held_out="reward")
+REWARD_PANEL = Panel(title="Reward", name=REWARD, colour=TEAL, held_out="reward")
 PANELS = (
     Panel(title="Loss", name="train/loss", colour=TEAL),
     Panel(title="Response length, tokens", name="response_length/mean", colour=CORAL, unit="count"),

@@ -14,11 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from foresail.runlog.directory import RunDirectory
-from foresail.runlog.key_metrics import KEY_METRICS, held_out_label
+from foresail.runlog.failure import read_failure
+from foresail.runlog.key_metrics import KEY_METRICS, held_out_label, is_shown
 from foresail.runlog.lock import is_locked
 from foresail.runlog.summary import best_accuracies, last_values
 
-State = Literal["running", "finished", "stopped", "not begun"]
+State = Literal["running", "finished", "stopped", "failed", "not begun"]
 DEEPEST = 3  # folders below the one that is listed
 INNER = ("checkpoints", "rollouts", "tensorboard")  # folders of a run itself
 FIRST_METRICS = ("loss", "reward", "accuracy")
@@ -54,7 +55,7 @@ def describe_run(path: Path) -> RunLine:
     run, recipe = RunDirectory(path), read_recipe(path)
     metrics = run.read_metrics()
     last = last_values(metrics)
-    found = {metric.label: metric for metric in KEY_METRICS if metric.find(last) is not None}
+    found = {metric.label: metric for metric in KEY_METRICS if is_shown(metric, last)}
     asked = recipe.get("steps")
     best = best_accuracies(metrics)
     top = {held_out_label(name): entry for name, entry in best.items() if name != "rollout/accuracy"}
@@ -84,6 +85,8 @@ def read_recipe(path: Path) -> dict[str, Any]:
 def read_state(run: RunDirectory) -> State:
     if is_locked(run.path):
         return "running"
+    if read_failure(run.path) is not None:
+        return "failed"
     steps = run.checkpoint_steps()
     if not steps:
         return "stopped" if run.has_begun() else "not begun"

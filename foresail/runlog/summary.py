@@ -20,13 +20,16 @@ from foresail.runlog.curriculum_plot import has_curriculum, plot_curriculum
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import clock_time
 from foresail.runlog.expert_load_plot import plot_expert_load
+from foresail.runlog.failure import read_failure
 from foresail.runlog.key_metrics import (
     ACCURACY,
     DETAIL_METRICS,
     KEY_METRICS,
     accuracy_tells,
     as_number,
+    groups_used,
     is_held_out,
+    is_shown,
     term_label,
     term_names,
 )
@@ -68,6 +71,7 @@ def summarize(path: Path) -> dict[str, Any]:
             name: sum(shares) / len(shares) for name, shares in values_by_name(metrics, VERDICT).items()
         },
         "alarms": list_alarms(metrics),
+        "failure": read_failure(path),
         "checkpoints": RunDirectory(path).checkpoint_steps(),
         "summary": read_summary(path / "summary.json"),
         "runs": {run.name: summarize(run) for run in inner},
@@ -178,9 +182,10 @@ def render_run(summary: Mapping[str, Any]) -> RenderableType:
     steps = str(summary["steps"]) if summary["last"] else "none yet"
     rows = [("steps", steps)]
     for metric in (*KEY_METRICS, *DETAIL_METRICS):
-        tells = ACCURACY not in metric.names or ACCURACY in summary["best_accuracy"]
-        if tells and (value := metric.find(summary["last"])) is not None:
+        if is_shown(metric, summary["last"]) and (value := metric.find(summary["last"])) is not None:
             rows.append((metric.label, metric.show(value)))
+    if groups := groups_used(summary["last"]):
+        rows.append(("groups learned from", groups))
     for name in term_names(summary["last"]):
         rows.append((f"reward, {term_label(name)}", write(summary["last"][name])))
     for name, best in summary["best_accuracy"].items():
@@ -194,6 +199,8 @@ def render_run(summary: Mapping[str, Any]) -> RenderableType:
         rows.append(
             (f"alarm, step {alarm['step']}", alarm["text"] + ("" if alarm["standing"] else " (over)"))
         )
+    if summary["failure"] is not None:
+        rows.append(("failed", f"{summary['failure']} (error.txt has more)"))
     if summary["checkpoints"]:
         rows.append(("checkpoints", ", ".join(f"step_{step}" for step in summary["checkpoints"])))
     return make_table(summary["run"], iter(rows))

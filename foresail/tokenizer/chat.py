@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from os.path import commonprefix
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError, TemplateSyntaxError, nodes
@@ -20,8 +21,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from foresail.records import Message
 from foresail.tokenizer.thinking import OPEN, mode_options
 
-TRIAL_ANSWER = "foresail-trial-answer"
-TRIAL = (Message(role="user", content="trial"), Message(role="assistant", content=TRIAL_ANSWER))
+TRIAL = Message(role="user", content="trial")
+# What an assistant may have said: they differ in their first and in their last characters.
+TRIAL_ANSWERS = ("yes", "no")
 
 
 class ChatTemplate:
@@ -94,14 +96,14 @@ class ChatTemplate:
     def opens_thinking(self) -> bool:
         """Whether a prompt with thinking on ends with the opening tag, so that the model need not write it."""
         told = mode_options(True) if self.has_switch else {}
-        return self.render(TRIAL[:1], add_generation_prompt=True, **told).rstrip().endswith(OPEN)
+        return self.render([TRIAL], add_generation_prompt=True, **told).rstrip().endswith(OPEN)
 
     @cached_property
     def has_switch(self) -> bool:
         """Whether prompts differ with thinking on and off."""
         try:
             on, off = (
-                self.render(TRIAL[:1], add_generation_prompt=True, **mode_options(mode))
+                self.render([TRIAL], add_generation_prompt=True, **mode_options(mode))
                 for mode in (True, False)
             )
         except ValueError:
@@ -132,7 +134,7 @@ class ChatTemplate:
         Empty where the template refuses the trial conversation or does not write the words as they are.
         """
         try:
-            return self.render(TRIAL, add_generation_prompt=False).partition(TRIAL_ANSWER)[2]
+            return self._behind_answer((), add_generation_prompt=False)
         except ValueError:
             return ""
 
@@ -141,14 +143,32 @@ class ChatTemplate:
 
         For ChatML and a tool's "4": "<|im_end|>\\n<|im_start|>tool\\n4<|im_end|>\\n<|im_start|>assistant\\n".
         """
-        text = self.render([*TRIAL, *messages], add_generation_prompt=True)
-        _, found, behind = text.partition(TRIAL_ANSWER)
-        if not found or TRIAL_ANSWER in behind:
+        return self._behind_answer(messages, add_generation_prompt=True)
+
+    def _behind_answer(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
+        """What follows an assistant's words: what stays the same when they are others.
+
+        Nothing is looked for in the text, since the messages may say anything.
+        """
+        texts = [
+            self.render(
+                [TRIAL, Message(role="assistant", content=answer), *messages],
+                add_generation_prompt=add_generation_prompt,
+            )
+            for answer in TRIAL_ANSWERS
+        ]
+        before, behind = common_start(texts), common_start([text[::-1] for text in texts])[::-1]
+        if texts != [f"{before}{answer}{behind}" for answer in TRIAL_ANSWERS]:
             raise ValueError(
                 "the chat template does not write an assistant's words as they are once something follows them, so "
                 "turns cannot be put together; use a template that does (model.chat_template)"
             )
         return behind
+
+
+def common_start(texts: Sequence[str]) -> str:
+    """common_start(["abc", "abd"]) -> "ab"."""
+    return commonprefix([*texts])  # noqa: RUF071 (by characters is meant)
 
 
 def places_of_answers(messages: Sequence[Message]) -> list[int]:

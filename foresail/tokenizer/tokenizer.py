@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,12 +21,12 @@ import tokenizers
 from foresail.records import Message
 from foresail.tokenizer.chat import ChatTemplate, places_of_answers
 from foresail.tokenizer.files import TokenizerFiles, read_files, write_files
+from foresail.tokenizer.foreign_text import ForeignText, UnwritableText
 from foresail.tokenizer.thinking import BUILT_IN, OPEN, mode_options
 from foresail.tokenizer.token_bytes import token_bytes
 
 SPECIAL_NAMES = ("bos_token", "eos_token", "pad_token", "unk_token")
 TEXTS_PER_CALL = 1000
-CONTROL = ("<|", "<｜")  # how control tokens of most tokenizers begin
 
 
 class Tokenizer:
@@ -43,6 +44,7 @@ class Tokenizer:
         # The post-processor would add special tokens, which templates do themselves, and trim offsets,
         # which hides where a token that begins with a space begins.
         self._core.post_processor = None
+        self._foreign = ForeignText(self._core, self._unknown_id)
         specials = {name: token for name in SPECIAL_NAMES if (token := files.special_token(name))}
         self.chat = ChatTemplate(files.chat_template, specials, options) if files.chat_template else None
         self.eos_ids = self._find_eos_ids(specials.get("eos_token"))
@@ -123,12 +125,8 @@ class Tokenizer:
         return token_bytes(self._core)
 
     def special_tokens(self) -> tuple[str, ...]:
-        """Texts that become control tokens wherever they stand: what comes from elsewhere must not hold them.
-
-        Some tokenizers do not say of `<｜User｜>` that it is special, so all of that form count.
-        """
-        added = self._core.get_added_tokens_decoder().values()
-        return tuple(token.content for token in added if token.special or token.content.startswith(CONTROL))
+        """Texts that become control tokens wherever they stand: what comes from elsewhere must not hold them."""
+        return self._foreign.specials
 
     def encode_prompt(self, messages: Sequence[Message], thinking: bool | None = None) -> list[int]:
         """The ids after which the assistant's answer begins; `thinking` sets the template's switch."""
@@ -140,15 +138,15 @@ class Tokenizer:
     ) -> list[int]:
         """`encode_prompt` of what somebody else wrote: special tokens in it lose their meaning.
 
-        The template is told of `tools`, a JSON schema each, where there are any.
+        The template is told of `tools`, a JSON schema each, where there are any. UnwritableText, where the template
+        refuses these words; another ValueError, where it refuses such messages.
         """
-        plain = [replace(message, content=self._without_specials(message.content)) for message in messages]
-        told = (
-            {"tools": json.loads(self._without_specials(json.dumps(tools, ensure_ascii=False)))}
-            if tools
-            else {}
+        schemas = self._foreign.without_specials(json.dumps(tools, ensure_ascii=False))
+        told = {"tools": json.loads(schemas)} if tools else {}
+        chat = self._require_chat()
+        return self._write(
+            messages, lambda plain: self.encode(chat.render(plain, add_generation_prompt=True, **told))
         )
-        return self.encode(self._require_chat().render(plain, add_generation_prompt=True, **told))
 
     def encode_prompts(
         self, conversations: Sequence[Sequence[Message]], modes: Sequence[bool | None] | None = None
@@ -186,26 +184,34 @@ class Tokenizer:
         """The ids between an assistant's turn and its next one, with these messages in between.
 
         `ended` says that the turn has its end-of-turn token already. Special tokens in the messages' own text lose
-        their meaning: what a tool says cannot end a turn or begin another.
+        their meaning: what a tool says cannot end a turn or begin another. Errors as of `encode_request`.
         """
-        plain = [replace(message, content=self._without_specials(message.content)) for message in messages]
-        text = self._require_chat().next_turn(plain)
-        endings = [token for token in self._name(self.eos_ids) if text.startswith(token)]
-        return self.encode(text[len(endings[0]) :] if ended and endings else text)
+        chat = self._require_chat()
+
+        def write(plain: Sequence[Message]) -> list[int]:
+            text = chat.next_turn(plain)
+            endings = [token for token in self._name(self.eos_ids) if text.startswith(token)]
+            return self.encode(text[len(endings[0]) :] if ended and endings else text)
+
+        return self._write(messages, write)
 
     def encode_text(self, text: str) -> list[int]:
         """The ids of text that somebody else wrote: special tokens in it lose their meaning."""
-        return self.encode(self._without_specials(text))
+        return self.encode(self._foreign.clean(text))
 
-    def _without_specials(self, text: str) -> str:
-        """ "<|im_end|>" -> "< |im_end|>"; other text is as it was, but for half characters."""
-        text = text.encode(errors="replace").decode()
-        # A single character, or white space, ends no turn; and a space would not break it.
-        specials = [token for token in self.special_tokens() if len(token.strip()) > 1]
-        while found := [token for token in specials if token in text]:  # again: what is left may be another
-            for token in found:
-                text = text.replace(token, broken(token))
-        return text
+    def _write(
+        self, messages: Sequence[Message], write: Callable[[Sequence[Message]], list[int]]
+    ) -> list[int]:
+        """What `write` makes of messages that somebody else wrote."""
+        try:
+            return write(
+                [replace(message, content=self._foreign.clean(message.content)) for message in messages]
+            )
+        except ValueError as error:
+            write(
+                [replace(message, content="4") for message in messages]
+            )  # raises where the words do not matter
+            raise UnwritableText(str(error)) from error
 
     def encode_conversation(
         self,
@@ -240,12 +246,13 @@ class Tokenizer:
         if tools:
             self._check_told(messages, text, thinking)
         encoding = self._encode(text)
-        token_starts = [start for start, _ in encoding.offsets]
+        ids, offsets = encoding.ids, encoding.offsets  # each a new list whenever the library is asked
+        token_starts = [start for start, _ in offsets]
         firsts = [bisect_left(token_starts, start) for start in starts]
-        mask = [0] * len(encoding.ids)
+        mask = [0] * len(ids)
         for place, start, first, limit in zip(places, starts, firsts, [*firsts, len(mask)][1:], strict=True):
             answer = messages[place]
-            end = next((t for t in range(first, limit) if encoding.ids[t] in self.eos_ids), None)
+            end = next((t for t in range(first, limit) if ids[t] in self.eos_ids), None)
             if end is None:
                 raise ValueError(self._explain_endless(answer.content))
             if text[:start].rstrip().endswith(OPEN):  # by the prompt, so that the model need not
@@ -256,9 +263,9 @@ class Tokenizer:
         for index, message in enumerate(messages):
             if learnt[index] and message.role != "assistant":
                 span = self._require_chat().locate_words(messages, index, text, **told)
-                for token in self._tokens_inside(encoding, span):
+                for token in self._tokens_inside(ids, offsets, span):
                     mask[token] = int(token > 0)  # nothing predicts the first token
-        return encoding.ids, mask
+        return ids, mask
 
     def keeps_turns(
         self, messages: Sequence[Message], thinking: bool | None, tools: Sequence[Mapping[str, Any]] = ()
@@ -267,15 +274,14 @@ class Tokenizer:
         told = ({"tools": [*tools]} if tools else {}) | self._mode(thinking)
         return self._require_chat().keeps_turns(messages, **told)
 
-    def _tokens_inside(self, encoding: tokenizers.Encoding, span: tuple[int, int]) -> range:
+    def _tokens_inside(
+        self, ids: Sequence[int], offsets: Sequence[tuple[int, int]], span: tuple[int, int]
+    ) -> range:
         """Those wholly inside these characters, and the end-of-turn token right behind them."""
-        token_starts = [start for start, _ in encoding.offsets]
-        first, end = (bisect_left(token_starts, character) for character in span)
-        if end > first and encoding.offsets[end - 1][1] > span[1]:
+        first, end = (bisect_left(offsets, character, key=itemgetter(0)) for character in span)
+        if end > first and offsets[end - 1][1] > span[1]:
             return range(first, end - 1)  # the last one holds something else as well
-        ends_turn = (
-            end < len(token_starts) and token_starts[end] == span[1] and encoding.ids[end] in self.eos_ids
-        )
+        ends_turn = end < len(ids) and offsets[end][0] == span[1] and ids[end] in self.eos_ids
         return range(first, end + ends_turn)
 
     def _encode_text(self, text: str) -> tuple[list[int], list[int]]:
@@ -434,9 +440,3 @@ def squeeze(text: str) -> str:
 def excerpt(text: str, near: int = 0) -> str:
     start = max(0, near - 20)
     return text[start : start + 40]
-
-
-def broken(token: str) -> str:
-    """With a space behind its first character that is none: broken("<|im_end|>") -> "< |im_end|>"."""
-    first = len(token) - len(token.lstrip()) + 1
-    return f"{token[:first]} {token[first:]}"

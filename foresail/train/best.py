@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any, Literal
 
-from foresail.runlog.key_metrics import as_number
+from foresail.recipe.parts import HELD_OUT_MEAN
+from foresail.runlog.key_metrics import as_number, is_held_out, is_held_out_reward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +34,17 @@ def find_metric(wanted: str, names: Iterable[str]) -> str | None:
 
 def measure(wanted: str | None, metrics: Mapping[str, Any]) -> float | None:
     """The metric's value in a record; None where it was not measured, or is no number."""
+    if wanted == HELD_OUT_MEAN:
+        values = [value for value in map(as_number, held_out_figures(metrics)) if value is not None]
+        return fmean(values) if values else None
     name = find_metric(wanted, metrics) if wanted is not None else None
     return None if name is None else as_number(metrics[name])
+
+
+def held_out_figures(metrics: Mapping[str, Any]) -> list[Any]:
+    """The accuracy of every held-out set; their rewards, where nobody says what is right."""
+    accuracies = [value for name, value in metrics.items() if is_held_out(name)]
+    return accuracies or [value for name, value in metrics.items() if is_held_out_reward(name)]
 
 
 def judge(best: Best | None, value: float, step: int, best_is: Literal["max", "min"]) -> Best:

@@ -1,8 +1,9 @@
 """Checkpoints: a Hugging Face directory with the trainer's state beside it, whole or not there at all.
 
 checkpoints/step_12/   config.json, model.safetensors, tokenizer.json, …: loads anywhere
-checkpoints/step_12/trainer/   optimizer.safetensors, progress.json, critic/, adapter/, next_step.jsonl.gz: what
-                               going on exactly needs; manifest.json: checksums
+checkpoints/step_12/trainer/   optimizer.safetensors, progress.json, critic/, adapter/, next_step.jsonl.gz,
+                               leftovers.jsonl.gz, the recipe, how long the log was: what going on exactly
+                               needs; manifest.json: checksums
 checkpoints/best               a link to the best step, with checkpoints.best
 """
 
@@ -10,27 +11,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from foresail.algorithms.entropy import EntropyControl
 from foresail.recipe.parts import Checkpoints
 from foresail.recipe.validation_errors import explain_errors
 from foresail.runlog.atomic import ASIDE, discard, explained, replacing_directory
 from foresail.runlog.directory import RunDirectory
+from foresail.runlog.held_folder import FolderGone
 from foresail.train.best import Best
 from foresail.train.learner import OPTIMIZER, TRAINER
-from foresail.train.manifest import PROGRESS, damages, renew, write_manifest
+from foresail.train.manifest import NAME as MANIFEST
+from foresail.train.manifest import PROGRESS, damages, forget, write_manifest
 from foresail.train.state_files import state_paths
 
 BEST = "best"
-SMALL = (
-    PROGRESS,
-    "manifest.json",
-    "adapter",
-)  # of the trainer's folder: kept beside weights without their state
+# of the trainer's folder: what stays beside weights without their state
+SMALL = (Path(PROGRESS).name, Path(MANIFEST).name, "adapter")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,45 +61,90 @@ class Progress:
     stage: int = 0  # of fine-tuning in stages, from 0; position and places are then counted in the stage
     began: int = 0  # steps that were done when the stage began
     best: Best | None = None  # by checkpoints.best
+    entropy: EntropyControl | None = None  # of a bonus that follows a target
     finished: bool = False
 
 
 def save_checkpoint(
     run: RunDirectory, progress: Progress, save: Callable[[Path], None], settings: Checkpoints
 ) -> Path:
-    """Write aside, rename, then remove what is not to be kept: older steps, and the trainer's state of some.
-
-    `save` writes the files of all learners, on all ranks.
-    """
+    """Write aside, rename, then tidy. `save` writes the files of all learners, on all ranks."""
     path = run.checkpoint_path(progress.step)
-    with explained(run.checkpoints_path):
-        run.checkpoints_path.mkdir(parents=True, exist_ok=True)
-    with replacing_directory(path) as aside:
-        save(aside)
-        write_progress(aside, progress)
-        write_manifest(aside)
-    best = None if progress.best is None else progress.best.step
-    name_best(run, best)
-    steps = run.checkpoint_steps()
-    for step in steps[: -settings.keep]:
-        if step != best:
-            remove_checkpoint(run.checkpoint_path(step))
-    for step in run.checkpoint_steps()[: -min(settings.keep, settings.resumable)]:
-        keep_weights_only(run.checkpoint_path(step))
+    run.check_there()
+    with staying(run, path):
+        if not run.checkpoints_path.is_dir():
+            run.warn(
+                f"{run.checkpoints_path} was removed; it is made again, without checkpoints of earlier steps"
+            )
+        with explained(run.checkpoints_path):
+            run.checkpoints_path.mkdir(exist_ok=True)
+        with replacing_directory(path) as aside:
+            save(aside)
+            write_progress(aside, progress)
+            write_manifest(aside)
+    tidy(run, progress, settings)
     return path
+
+
+@contextmanager
+def staying(run: RunDirectory, path: Path) -> Iterator[None]:
+    """A run's folder that is moved while `path` is written there: FolderGone, whatever failed, and nothing of it
+    lies under the old name.
+    """
+    try:
+        try:
+            yield
+        finally:
+            run.check_there()
+    except FolderGone:
+        discard(path)
+        for folder in (run.checkpoints_path, run.path):
+            with suppress(OSError):  # something else is in it
+                folder.rmdir()
+        raise
+
+
+def tidying(run: RunDirectory, progress: Progress, settings: Checkpoints) -> list[Callable[[], None]]:
+    """What is to be done once a step is saved. Nothing is left of it, unless the run was killed just then."""
+    best, steps = None if progress.best is None else progress.best.step, run.checkpoint_steps()
+    kept = [step for step in steps if step in steps[-settings.keep :] or step == best]
+    light = [run.checkpoint_path(step) for step in kept[: -min(settings.keep, settings.resumable)]]
+    return [
+        *([partial(name_best, run, best)] if best_link(run) != best_folder(run, best) else []),
+        *(partial(remove_checkpoint, run.checkpoint_path(step)) for step in steps if step not in kept),
+        *(partial(keep_weights_only, path) for path in light if state_parts(path)),
+    ]
+
+
+def tidy(run: RunDirectory, progress: Progress, settings: Checkpoints) -> None:
+    """Name the best step, remove what is not to be kept: older steps, and the trainer's state of some."""
+    for task in tidying(run, progress, settings):
+        task()
+
+
+def best_link(run: RunDirectory) -> str | None:
+    """Of the folder that `checkpoints/best` is a link to."""
+    link = run.checkpoints_path / BEST
+    return os.readlink(link) if link.is_symlink() else None
+
+
+def best_folder(run: RunDirectory, step: int | None) -> str | None:
+    """What it should be."""
+    return f"step_{step}" if step is not None and run.checkpoint_path(step).is_dir() else None
 
 
 def name_best(run: RunDirectory, step: int | None) -> None:
     """`checkpoints/best` is a link to the best step's folder, where there is one."""
-    link = run.checkpoints_path / BEST
-    there = step is not None and run.checkpoint_path(step).is_dir()
+    link, target = run.checkpoints_path / BEST, best_folder(run, step)
     with explained(run.checkpoints_path):
-        if not there:
+        if link.is_dir() and not link.is_symlink():  # the run was copied by something that follows links
+            shutil.rmtree(link)
+        if target is None:
             link.unlink(missing_ok=True)
-        elif not link.is_symlink() or os.readlink(link) != f"step_{step}":
+        elif best_link(run) != target:
             aside = link.with_name(f"{ASIDE}{BEST}")
             aside.unlink(missing_ok=True)
-            aside.symlink_to(f"step_{step}")
+            aside.symlink_to(target)
             os.replace(aside, link)
 
 
@@ -104,20 +153,19 @@ def is_resumable(checkpoint: Path) -> bool:
 
 
 def keep_weights_only(checkpoint: Path) -> None:
-    """Take out what only going on needs. The optimiser goes first: without it nobody takes the rest for whole."""
-    trainer = checkpoint / TRAINER
-    files = state_paths(trainer, OPTIMIZER)
-    if not files:
-        return
+    """Take out what only going on needs. After a kill half-way it can be done again."""
     with explained(checkpoint):
-        for file in files:
-            file.unlink()
-        renew(checkpoint, [str(file.relative_to(checkpoint)) for file in files])
-        for path in sorted(trainer.iterdir()):
-            if path.name not in SMALL:
-                names = [str(file.relative_to(checkpoint)) for file in [path, *path.rglob("*")]]
-                discard(path)
-                renew(checkpoint, names)
+        parts = state_parts(checkpoint)
+        forget(checkpoint, (file for part in parts for file in (part, *part.rglob("*"))))
+        for part in parts:
+            discard(part)
+
+
+def state_parts(checkpoint: Path) -> list[Path]:
+    """Files and folders. The optimiser's come first: without them nobody takes the rest for whole."""
+    trainer = checkpoint / TRAINER
+    others = (path for path in sorted(trainer.glob("*")) if path.name not in SMALL)
+    return [*dict.fromkeys([*state_paths(trainer, OPTIMIZER), *others])]
 
 
 def remove_checkpoint(path: Path) -> None:
@@ -159,16 +207,16 @@ def check_whole(run: RunDirectory, checkpoint: Path) -> None:
 
 def write_progress(checkpoint: Path, progress: Progress) -> None:
     text = json.dumps(asdict(progress)) + "\n"
-    (checkpoint / TRAINER / PROGRESS).write_text(text, encoding="utf-8")
+    (checkpoint / PROGRESS).write_text(text, encoding="utf-8")
 
 
 def read_progress(checkpoint: Path) -> Progress:
-    path = checkpoint / TRAINER / PROGRESS
+    path = checkpoint / PROGRESS
     try:
         text = path.read_text(encoding="utf-8")
         if unknown := sorted(dict(json.loads(text)).keys() - {entry.name for entry in fields(Progress)}):
             raise ValueError(f"unknown {', '.join(unknown)}")
-        return TypeAdapter(Progress).validate_json(text, strict=True)
+        progress = TypeAdapter(Progress).validate_json(text, strict=True)
     except (OSError, ValueError, TypeError, RecursionError) as error:
         words: object = error
         if isinstance(error, ValidationError):
@@ -176,3 +224,9 @@ def read_progress(checkpoint: Path) -> Progress:
         raise ValueError(
             f"{path} cannot be read ({words}); remove {checkpoint} to resume from the checkpoint before it"
         ) from error
+    if checkpoint.name.startswith("step_") and checkpoint.name != f"step_{progress.step}":
+        raise DamagedCheckpoint(
+            f"{path} is of step {progress.step}, and not of {checkpoint.name}; give that folder its name back, "
+            f"step_{progress.step}, or remove it"
+        )
+    return progress

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -84,8 +85,21 @@ def pack_share(
     own, own_weights = [sequences[number] for number in mine], [weights[number] for number in mine]
     plans = plan_batches(own, max_tokens=max_tokens * context_size(world), share_from=share_from)
     num_idle = data.max(len(plans)) - len(plans)
-    yield from (pack_batch(own, own_weights, segments, device, context) for segments in plans)
-    yield from (idle_batch(sequences, device, context) for _ in range(num_idle))
+    said = sum(sum(sequence.observed or ()) for sequence in sequences)
+    told = partial(tell_of_update, of_update=said, tokens=sum(map(num_learned, sequences)))
+    yield from (told(pack_batch(own, own_weights, segments, device, context)) for segments in plans)
+    yield from (told(idle_batch(sequences, device, context)) for _ in range(num_idle))
+
+
+def num_learned(sequence: TrainSequence) -> int:
+    return sum(sequence.loss_mask)
+
+
+def tell_of_update(batch: PackedBatch, *, of_update: int, tokens: int) -> PackedBatch:
+    """A micro-batch that has what an environment said, with how much the whole update has of it."""
+    if batch.observed is None:
+        return batch
+    return replace(batch, observed=replace(batch.observed, of_update=of_update, tokens_of_update=tokens))
 
 
 def idle_batch(

@@ -17,8 +17,8 @@ from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.divergences import sampled_advantages
 from foresail.data.reader import Reader
 from foresail.model.decoder import Decoder
-from foresail.recipe import parts
 from foresail.recipe.distill import Distill
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.teacher import Teacher
 from foresail.records import Group, PackedBatch
 from foresail.train.dealing import describe_shares
@@ -134,7 +134,7 @@ def sampled_loss(
     assert batch.rollout_logprobs_M is not None, "samples bring the engine's log-probabilities"
     advantages_M = sampled_advantages(teacher_logprobs(teacher, batch, temperature), batch.rollout_logprobs_M)
     (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, replayed(model, batch), mtp)
-    loss, terms = policy_loss(logprobs_M, replace(batch, advantages_M=advantages_M), parts.Loss())
+    loss, terms = policy_loss(logprobs_M, replace(batch, advantages_M=advantages_M), Loss())
     return BatchLoss(
         loss, {"entropy": entropy_M.sum(), "distill/sampled": -advantages_M.sum(), **terms}, *side
     )

@@ -7,11 +7,12 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from foresail.data.prompts import PromptedProblem
 from foresail.model.decoder import Decoder
 from foresail.model.weights import checksum
-from foresail.recipe.reward_function import Function, file_of
+from foresail.recipe.reward_function import IN_PROGRAM, Function, file_of, fingerprint, name_of
 from foresail.train.checkpoint import Progress
 
 
@@ -63,19 +64,29 @@ def same_rewards(
     progress: Progress,
     functions: Iterable[Function],
     models: Mapping[str, str] | None = None,
+    environment: Iterable[Path] = (),
     *,
     may_change: bool,
 ) -> tuple[Progress, list[str]]:
-    """The files of reward functions, and the fingerprints of reward models by their paths; with `may_change` those
-    that changed are given back, not refused.
+    """The files of reward functions and of the environment, the source of functions that a program gave, and the
+    fingerprints of reward models by their paths; with `may_change` those that changed are given back, not refused.
     """
-    files = {file for function in functions if (file := file_of(function)) is not None}
-    now = {str(file): hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in sorted(files)}
-    now |= models or {}
-    changed = [file for file in now if progress.rewards.get(file, now[file]) != now[file]]
+    functions = [*functions]
+    files = {file for function in functions if (file := file_of(function)) is not None} | {*environment}
+    now = {str(file): checksum_of(file) for file in sorted(files)} | dict(models or {})
+    for function in functions:
+        if callable(function) and (name := name_of(function)).startswith(IN_PROGRAM):
+            now[name] = now.get(name, "") + fingerprint(function)  # several lambdas have one name
+    changed = [name for name in now if progress.rewards.get(name, now[name]) != now[name]]
     if changed and not may_change:
         raise ValueError(
-            f"{', '.join(changed)} changed since the run began, so its rewards may mean something else; restore "
-            "it, or go on with the new one: foresail resume RUN --changed-reward"
+            f"{', '.join(changed)} changed since the run began, so samples and rewards may be others; restore it, "
+            "or go on with the new one: foresail resume RUN --changed-reward, in Python changed_reward=True"
         )
     return replace(progress, rewards=now), changed
+
+
+def checksum_of(file: Path) -> str:
+    """A corpus may be larger than the memory."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()[:16]

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from foresail.model.determinism import deterministic
 from foresail.model.device import choose_device
 from foresail.model.linear import batch_invariant
+from foresail.recipe.out_of_memory import in_short, is_out_of_memory
 from foresail.records import RunStopped
 from foresail.train.ranks import joined
 from foresail.train.trainer import Opening, obey
@@ -85,6 +86,8 @@ def describe_failure(rank: int, error: Exception) -> Failure:
     ):
         kind = RunStopped if isinstance(error, RunStopped) else ValueError
         return Failure(kind=kind, text=f"rank {rank}: {error}")
+    if is_out_of_memory(error):
+        return Failure(kind=MemoryError, text=f"rank {rank}: {in_short(error)}")
     told = f"rank {rank} failed:\n{''.join(traceback.format_exception(error))}"
     return Failure(kind=ConnectionBroken if is_broken_connection(error) else RankFailed, text=told)
 

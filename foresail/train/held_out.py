@@ -103,8 +103,9 @@ def held_out_accuracy(
 
 def scores_by_name(held_out: HeldOutSet, results: Sequence[ProblemResult]) -> dict[str, list[float]]:
     """{"gsm8k/acc": …}: of every problem that was judged the share of right answers, and "gsm8k/reward", the mean
-    reward, where it has terms."""
+    reward, where it has terms or is a function. No "acc" where some scores say nothing of right and wrong."""
     scores: dict[str, list[float]] = {}
+    ungraded: set[str] = set()
     for result in results:
         attempts = result.samples if result.greedy is None else (result.greedy,)
         name = held_out.name_of(result.source)
@@ -112,4 +113,6 @@ def scores_by_name(held_out: HeldOutSet, results: Sequence[ProblemResult]) -> di
             scores.setdefault(f"{name}/acc", []).append(fmean(judged))
         if rewards := [attempt.reward for attempt in attempts if attempt.reward is not None]:
             scores.setdefault(f"{name}/reward", []).append(fmean(rewards))
-    return scores
+        if any(attempt.status == "scored" for attempt in attempts):
+            ungraded.add(f"{name}/acc")
+    return {name: values for name, values in scores.items() if name not in ungraded}

@@ -82,8 +82,8 @@ class Learner(Generic[Model]):
         except (ValueError, SafetensorError) as error:
             raise ValueError(
                 f"{checkpoint / self.folder / OPTIMIZER}.safetensors does not fit: {error}; set optimizer.states "
-                "and [lora] in the run's recipe.toml as they were, and model.dtype to that of the machine the run "
-                f"came from (auto is bfloat16 on CUDA, else float32), or remove {checkpoint}"
+                "and [lora] as they were, and model.dtype to that of the machine the run came from (auto is "
+                f"bfloat16 on CUDA, else float32): foresail resume RUN model.dtype=…; or remove {checkpoint}"
             ) from error
 
 
@@ -111,6 +111,8 @@ def open_policy(
             scores=recipe.scores,
             day=day,
         )
+        if checkpoint:  # the one the run has had so far, whatever became of where it was from
+            tokenizer = Tokenizer.load(checkpoint, options=recipe.model.told(day))
     adapters = None
     if recipe.lora is not None:
         adapters = Adapters(model, recipe.lora, base=recipe.model.path, seed=recipe.run.seed)

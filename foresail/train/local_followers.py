@@ -19,6 +19,7 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 
 from foresail.recipe import parts
+from foresail.signals import shielded_from_interrupts
 from foresail.train.follow import Failure, describe_loss, follow
 from foresail.train.followers import Led
 from foresail.train.network import HERE, on_this_host, open_store
@@ -55,7 +56,7 @@ class LocalFollower:
         context: Any = processes.get_context("spawn")
         arguments = (rank, size, port, run.device, theirs)
         self.process = context.Process(target=follow_here, args=arguments, daemon=True, name=f"rank {rank}")
-        with hidden_main():
+        with hidden_main(), shielded_from_interrupts():
             self.process.start()
         theirs.close()
         self.told: Exception | None = None
@@ -100,8 +101,7 @@ class LocalFollower:
 
 def follow_here(rank: int, size: int, port: int, device: str, failures: Connection) -> None:
     """To its end. Signals that ask for one are rank 0's to answer."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=end_with_parent, daemon=True).start()
 
     def tell(failure: Failure) -> None:

@@ -1,8 +1,9 @@
 """A checkpoint's checksums: what every file held when it was written, so that damage on the disk is found.
 
-`progress.json` is left out: it is read by type, and changes when a finished run is taken up again.
-
 trainer/manifest.json   {"model.safetensors": {"bytes": 538090408, "crc32": "9d3f0c1a"}, …}
+
+All files are in it, so one that is not is refused too: a resume might read it. Checkpoints of earlier versions have
+no checksum of `progress.json`, or no manifest at all; they are taken as they are, and `is_sealed` tells them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,17 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
-NAME, PROGRESS = "trainer/manifest.json", "progress.json"
+NAME, PROGRESS = "trainer/manifest.json", "trainer/progress.json"
+COPY = "trainer/recipe.toml"  # in every checkpoint that has a manifest with all files
 CHUNK = 1 << 22
+READ = (
+    ".json",
+    ".safetensors",
+    ".jinja",
+    ".model",
+    ".bin",
+    ".txt",
+)  # kinds of files that a model is loaded from
 
 
 class Entry(BaseModel):
@@ -29,52 +39,99 @@ Manifest = TypeAdapter(dict[str, Entry])
 
 
 def write_manifest(checkpoint: Path) -> None:
-    files = [path for path in checkpoint.rglob("*") if path.is_file() and path.name != PROGRESS]
+    files = [path for path in checkpoint.rglob("*") if path.is_file()]
     write_entries(checkpoint, {str(path.relative_to(checkpoint)): describe(path) for path in files})
 
 
-def renew(checkpoint: Path, names: Iterable[str]) -> None:
-    """Some files were changed on purpose, or are gone. A checkpoint without a manifest stays without."""
-    if not (checkpoint / NAME).is_file():
+def is_sealed(checkpoint: Path) -> bool:
+    """Whether all its files are under checksums; those of earlier versions are not."""
+    if (checkpoint / COPY).exists():
+        return True
+    try:
+        entries = read_manifest(checkpoint)
+    except (OSError, ValueError):
+        return False
+    return COPY in entries or PROGRESS in entries
+
+
+def forget(checkpoint: Path, files: Iterable[Path]) -> None:
+    """Files that are about to be removed. A manifest that is not there, or damaged, stays as it is."""
+    names = {str(file.relative_to(checkpoint)) for file in files}
+    try:
+        entries = read_manifest(checkpoint)
+    except (FileNotFoundError, ValueError):
         return
-    entries = read_manifest(checkpoint)
-    for name in names:
-        entries.pop(name, None)
-        if (checkpoint / name).is_file():
-            entries[name] = describe(checkpoint / name)
-    write_entries(checkpoint, entries)
+    if names & entries.keys():
+        write_entries(checkpoint, {name: entry for name, entry in entries.items() if name not in names})
 
 
 def damages(checkpoint: Path) -> Iterator[str]:
-    """What is wrong with it, file by file; nothing is said of one that was written without a manifest."""
+    """What is wrong with it, file by file; of one that was written without a manifest nothing can be said."""
     if not (checkpoint / NAME).is_file():
+        if (checkpoint / NAME).exists() or is_sealed(checkpoint):
+            yield f"{checkpoint / NAME} is gone"
         return
     try:
         entries = read_manifest(checkpoint)
-    except ValueError:
+    except (OSError, ValueError):
         yield f"{checkpoint / NAME} is damaged"
         return
     for name, entry in entries.items():
-        path = checkpoint / name
-        if not path.is_file():
-            yield f"{path} is gone"
-        elif path.stat().st_size != entry.bytes:
-            yield f"{path} is damaged: it has {path.stat().st_size} bytes, and was written with {entry.bytes}"
-        elif describe(path).crc32 != entry.crc32:
-            yield f"{path} is damaged: its checksum is not the one it was written with"
+        if (damage := compare(checkpoint / name, entry)) is not None:
+            yield damage
+    if PROGRESS in entries:
+        for path in sorted(checkpoint.rglob("*")):
+            if (name := str(path.relative_to(checkpoint))) not in entries and is_read(path, name):
+                yield f"{path} is no part of the checkpoint: it came there after it was written; remove it"
+
+
+def compare(path: Path, entry: Entry) -> str | None:
+    """What is wrong with one file."""
+    if not path.is_file():
+        return f"{path} is gone"
+    try:
+        now = Entry(bytes=path.stat().st_size, crc32="")
+        if now.bytes == entry.bytes:
+            now = describe(path)
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror})"
+    if now.bytes != entry.bytes:
+        return f"{path} is damaged: it has {now.bytes} bytes, and was written with {entry.bytes}"
+    return None if now == entry else f"{path} is damaged: its checksum is not the one it was written with"
+
+
+def is_read(path: Path, name: str) -> bool:
+    """Whether a resume might read it. Notes, pictures and hidden files beside the weights are nobody's business."""
+    if not path.is_file() or path.name.startswith(".") or name == NAME:
+        return False
+    return name.startswith("trainer/") or path.suffix in READ
 
 
 def read_manifest(checkpoint: Path) -> dict[str, Entry]:
-    return Manifest.validate_json((checkpoint / NAME).read_bytes())
+    """Without its own entry, of the others; a ValueError where they are not what was written."""
+    entries = Manifest.validate_json((checkpoint / NAME).read_bytes())
+    own = entries.pop(NAME, None)
+    if own is not None and own != describe_bytes(as_json(entries)):
+        raise ValueError(f"{checkpoint / NAME} is damaged")
+    return entries
 
 
 def write_entries(checkpoint: Path, entries: dict[str, Entry]) -> None:
     """One line a file. Aside first: while it is renewed, the one before stays whole."""
     entries.pop(NAME, None)
-    content = {name: entry.model_dump() for name, entry in sorted(entries.items())}
+    own = {NAME: describe_bytes(as_json(entries))}
     aside = (checkpoint / NAME).with_suffix(".new")
-    aside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    aside.write_bytes(as_json(entries | own))
     aside.replace(checkpoint / NAME)
+
+
+def as_json(entries: dict[str, Entry]) -> bytes:
+    content = {name: entry.model_dump() for name, entry in sorted(entries.items())}
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def describe_bytes(content: bytes) -> Entry:
+    return Entry(bytes=len(content), crc32=f"{zlib.crc32(content):08x}")
 
 
 def describe(path: Path) -> Entry:

@@ -61,6 +61,7 @@ def grow(source: Path, target: Path, layers: int, fill: Callable[[Decoder, int],
         )
     model = empty_model(old.shape.model_copy(update={"mtp": layers}), dtype=old.dtype, device="cpu")
     model.load_state_dict(old.state_dict(), strict=False, assign=True)
+    model.unused = old.unused
     fill(model, old.shape.mtp)
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing_directory(target) as aside:

@@ -5,7 +5,7 @@
 
 Samples come from `rollout_run.py`, rewards from any grader, a reward model among them; the loss is `dpo.py`'s.
 
-    foresail dpo recipes/online-dpo-compass-v2.toml
+    foresail online-dpo recipes/online-dpo-compass-v2.toml
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from foresail.algorithms.preference_losses import preference_loss
 from foresail.data.reader import Reader
 from foresail.recipe.online_dpo import OnlineDpo
 from foresail.records import Group, TrainPair
+from foresail.train.answer_dealing import pack_answer_share
 from foresail.train.dealing import describe_shares
-from foresail.train.dpo import compared, over_pairs
+from foresail.train.dpo import over_pairs
 from foresail.train.mtp import mtp_at
 from foresail.train.online_reference import open_online_reference, renew_reference, save_reference
-from foresail.train.pair_dealing import pack_pair_share
+from foresail.train.reference import compared
 from foresail.train.rl_metrics import mean_over_updates
 from foresail.train.rollout_run import open_run
 from foresail.train.sampled_pairs import describe_pairs, pairs_of
@@ -68,7 +69,11 @@ def update_on_pairs(trainer: Trainer[OnlineDpo], pairs: Sequence[TrainPair]) -> 
     recipe, pairs = trainer.recipe, compared(trainer, pairs)
     shares = [[pairs[i] for i in row] for row in split(len(pairs), recipe.updates_per_step)]
     updates = [
-        [*pack_pair_share(share, trainer.world, max_tokens=recipe.micro_batch_tokens, device=trainer.device)]
+        [
+            *pack_answer_share(
+                share, trainer.world, max_tokens=recipe.micro_batch_tokens, device=trainer.device
+            )
+        ]
         for share in shares
     ]
     metrics = describe_shares(updates, trainer.world) | describe_work(trainer, updates)

@@ -1,8 +1,8 @@
 """From judged groups to better weights: the policy's share of a step of RL.
 
-    metrics, credits = session.everywhere(update_policy, groups, step)
+    done = session.everywhere(update_policy, groups, advantages, step)
 
-Advantages, packed micro-batches, log-probabilities to measure against, optimiser updates. A critic, where there is
+Packed micro-batches, log-probabilities to measure against, optimiser updates. A critic, where there is
 one, learns here too, from the same batches.
 """
 
@@ -12,63 +12,96 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from foresail.algorithms.batch_losses import policy_loss
+from foresail.algorithms.entropy import EntropyControl, adapt, bonus_weight, entropy_threshold
 from foresail.algorithms.mismatch import mismatch, split_by_age
 from foresail.model.decoder import Decoder
-from foresail.recipe import parts
+from foresail.model.readouts import likelihood_at
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.rl import Rl
 from foresail.records import Group, PackedBatch
-from foresail.train.critic import Critic, join
+from foresail.train.critic import join
 from foresail.train.dealing import describe_shares
 from foresail.train.mtp import MtpLoss, mtp_at
+from foresail.train.observed import echo_loss, with_observed
 from foresail.train.rl_metrics import describe_advantages, describe_lag, mean_over_updates
 from foresail.train.scoring import score_sequences
-from foresail.train.step import BatchLoss, named, replayed, score_tokens, token_logprobs, train_step
+from foresail.train.step import (
+    BatchLoss,
+    ahead_of,
+    named,
+    of_all_losses,
+    own_losses,
+    replayed,
+    run_packed,
+    token_logprobs,
+    train_step,
+)
 from foresail.train.step_updates import describe_work, in_turn
 from foresail.train.teacher import TeacherTerm, teacher_term
 from foresail.train.trainer import Trainer
-from foresail.train.turn_credit import Credits, describe_credit, share_credit
-from foresail.train.updates import compute_advantages, pack_groups, split
+from foresail.train.turn_credit import Credits, share_credit
+from foresail.train.updates import pack_groups, split
+from foresail.world import World
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyUpdate:
+    """What a step's updates leave: metrics, what turns were worth, and where an entropy bonus stands."""
+
+    metrics: dict[str, float]
+    credits: Credits = ()
+    entropy: EntropyControl | None = None
 
 
 def update_policy(
-    trainer: Trainer[Rl], groups: Sequence[Group], step: int
-) -> tuple[dict[str, float], Credits]:
+    trainer: Trainer[Rl], groups: Sequence[Group], advantages_GN: Tensor | None, step: int
+) -> PolicyUpdate:
     """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates.
 
-    `step` is the curriculum's. Every rank has all groups, and computes its share of the sequences.
+    Without advantages a critic finds them. `step` is the curriculum's. Every rank has all groups, and computes its
+    share of the sequences.
     """
     recipe = trainer.recipe.at(step)
-    policy, temperature = trainer.policy, recipe.sampling.temperature
-    built = build_updates(trainer, groups, recipe, trainer.critic)
+    policy, temperature, entropy = trainer.policy, recipe.sampling.temperature, trainer.progress.entropy
+    built = build_updates(trainer, groups, advantages_GN, recipe)
     updates, metrics, credits = built.batches, built.metrics, built.credits
     metrics |= describe_shares(updates, trainer.world)
     metrics |= describe_lag(groups, trainer.progress.step) if recipe.draws_stale_tokens else {}
     if trainer.progress.step < recipe.critic_only_steps:
-        return metrics, credits
+        return PolicyUpdate(metrics=metrics, credits=credits, entropy=entropy)
     metrics |= describe_work(trainer, updates * recipe.passes_per_step)
-    asks_trainer = recipe.loss.old_logprobs == "trainer" and not built.by_trainer
+    unasked = built.by_trainer and not recipe.loss.ranks_entropy
+    asks_trainer = recipe.loss.old_logprobs == "trainer" and not unasked
     old = policy.model if asks_trainer else None
     updates = [
         [add_logprobs(batch, temperature, old=old, reference=trainer.reference) for batch in batches]
         for batches in updates
     ]
+    if recipe.loss.ranks_entropy:
+        share, data = recipe.loss.top_entropy_quantile, trainer.world.data
+        updates = [choose_top_entropy(batches, share, data) for batches in updates]
     taught = teacher_term(trainer.teacher, recipe.teacher, temperature)
     if taught is not None and taught.is_sampled:
         updates = [[taught.add_to_advantages(batch) for batch in batches] for batches in updates]
     mtp, results = mtp_at(recipe.mtp, trainer.progress.step / recipe.steps), list[dict[str, float]]()
     for batches, rate in in_turn(trainer, updates * recipe.passes_per_step):
-        first = not results
-        loss = partial(batch_loss, settings=recipe.loss, temperature=temperature, on_policy=first, mtp=mtp)
+        terms = PolicyTerms(
+            settings=recipe.loss, on_policy=not results, entropy_weight=bonus_weight(entropy, recipe.loss)
+        )
+        loss = partial(batch_loss, terms=terms, temperature=temperature, mtp=mtp)
         if taught is not None and not taught.is_sampled:
-            loss = partial(taught_loss, taught=taught, settings=recipe.loss, on_policy=first, mtp=mtp)
+            loss = partial(taught_loss, taught=taught, terms=terms, mtp=mtp)
         found = train_step(policy, batches, loss, learning_rate=rate)
+        entropy = adapt(entropy, found["entropy"], recipe.loss)
+        found |= {} if entropy is None else {"entropy_coef": entropy.weight}
         results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
     metrics |= split_by_age(mean_over_updates(results)) | {"actor/updates": len(results)}
-    return metrics, credits
+    return PolicyUpdate(metrics=metrics, credits=credits, entropy=entropy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +115,7 @@ class Updates:
 
 
 def build_updates(
-    trainer: Trainer[Rl], groups: Sequence[Group], recipe: Rl, critic: Critic | None
+    trainer: Trainer[Rl], groups: Sequence[Group], advantages_GN: Tensor | None, recipe: Rl
 ) -> Updates:
     """Every token with its advantage: what its sample did better than its siblings, or than a critic expected of
     it, which then learns from the same batches.
@@ -95,12 +128,12 @@ def build_updates(
         micro_batch_tokens=recipe.micro_batch_tokens,
         device=trainer.device,
         by_turn=recipe.credit.kind == "turn_gae",
+        with_observed=recipe.loss.echo_weight > 0,
         world=trainer.world,
     )
     rows = split(len(groups), recipe.parts_per_pass)
     shares = [[groups[i] for i in row] for row in rows]
-    if critic is None:
-        advantages_GN = compute_advantages(groups, recipe.advantage.kind)
+    if advantages_GN is not None:
         shared = share_credit(
             groups,
             advantages_GN,
@@ -129,10 +162,12 @@ def build_updates(
                 )
                 for share, row in zip(shares, rows, strict=True)
             ],
-            metrics=describe_advantages(advantages_GN) | describe_credit(shared.credits),
+            metrics={**describe_advantages(advantages_GN), **shared.metrics},
             credits=shared.credits,
             by_trainer=old is not None,
         )
+    critic = trainer.critic
+    assert critic is not None, "without a critic samples have advantages of their own"
     updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
     metrics |= describe_advantages(join(updates, "advantages_M"), trainer.world.data)
     metrics |= critic.learn(
@@ -149,27 +184,64 @@ def add_logprobs(
 ) -> PackedBatch:
     """The micro-batch with what the loss measures the policy against, before any update changes it."""
     if old is not None:
-        found = token_logprobs(old, batch, temperature, replayed(old, batch))
-        batch = replace(batch, old_logprobs_M=found[0])
+        old_logprobs_M, entropy_M = token_logprobs(old, batch, temperature, replayed(old, batch))
+        batch = replace(batch, old_logprobs_M=old_logprobs_M, entropy_M=entropy_M)
     if reference is not None:
         batch = replace(batch, ref_logprobs_M=token_logprobs(reference, batch, temperature)[0])
     return batch
+
+
+def choose_top_entropy(batches: Sequence[PackedBatch], share: float, world: World) -> list[PackedBatch]:
+    """An update's micro-batches with which tokens learn: the `share` of all ranks' that have most entropy."""
+    own = [batch.entropy_M for batch in batches if batch.entropy_M is not None]
+    assert len(own) == len(batches), "the pass for the old log-probabilities brings entropies"
+    gathered = world.gather(torch.cat(own).float().cpu().numpy() if own else np.zeros(0, np.float32))
+    threshold = entropy_threshold(np.concatenate(gathered), share)
+    return [
+        replace(batch, top_entropy_M=entropy_M >= threshold)
+        for batch, entropy_M in zip(batches, own, strict=True)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyTerms:
+    """What an update's loss is put together from; before the first one it is also measured how far engine and
+    trainer are apart (`on_policy`).
+    """
+
+    settings: Loss
+    on_policy: bool
+    entropy_weight: float = 0.0
+
+    def of(
+        self, logprobs_M: Tensor, entropy_M: Tensor, observed_R: Tensor | None, batch: PackedBatch
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        loss, terms = policy_loss(logprobs_M, batch, self.settings)
+        terms["entropy"] = entropy_M.detach().sum()
+        if self.entropy_weight:
+            loss = loss - self.entropy_weight * (batch.weights_M * entropy_M).sum()
+        if observed_R is not None:
+            echo, found = echo_loss(observed_R, batch)
+            loss, terms = loss + self.settings.echo_weight * echo, terms | found
+        if self.on_policy and batch.rollout_logprobs_M is not None:
+            terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
+        return loss, terms
 
 
 def batch_loss(
     model: Decoder,
     batch: PackedBatch,
     *,
-    settings: parts.Loss,
+    terms: PolicyTerms,
     temperature: float,
-    on_policy: bool,
     mtp: MtpLoss | None = None,
 ) -> BatchLoss:
-    """The recipe's loss; before the first update it also measures how far engine and trainer are apart."""
-    route = replayed(model, batch)
-    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, route, mtp)
-    loss, terms = policy_terms(logprobs_M, batch, settings, on_policy=on_policy)
-    return BatchLoss(loss, {"entropy": entropy_M.sum(), **terms}, *side)
+    """The recipe's loss."""
+    readout = with_observed(likelihood_at(*own_losses(batch), temperature), batch)
+    ahead = ahead_of(batch, mtp, temperature)
+    (scores, observed_R), *side = run_packed(model, batch, readout, replayed(model, batch), ahead)
+    logprobs_M, entropy_M = (of_all_losses(values, batch) for values in scores)
+    return BatchLoss(*terms.of(logprobs_M, entropy_M, observed_R, batch), *side)
 
 
 def taught_loss(
@@ -177,22 +249,12 @@ def taught_loss(
     batch: PackedBatch,
     *,
     taught: TeacherTerm,
-    settings: parts.Loss,
-    on_policy: bool,
+    terms: PolicyTerms,
     mtp: MtpLoss | None = None,
 ) -> BatchLoss:
     """The same, and by its weight the divergence from a teacher."""
     compared, *side = taught.compare(model, batch, route=replayed(model, batch), mtp=mtp)
-    loss, terms = policy_terms(compared.logprobs_M, batch, settings, on_policy=on_policy)
+    loss, found = terms.of(compared.logprobs_M, compared.entropy_M, compared.observed_R, batch)
     loss = loss + taught.settings.weight * (batch.weights_M * compared.divergence_M).sum()
-    terms[f"distill/{taught.settings.divergence}"] = compared.divergence_M.detach().sum()
-    return BatchLoss(loss, {"entropy": compared.entropy_M.sum(), **terms}, *side)
-
-
-def policy_terms(
-    logprobs_M: Tensor, batch: PackedBatch, settings: parts.Loss, *, on_policy: bool
-) -> tuple[Tensor, dict[str, Tensor]]:
-    loss, terms = policy_loss(logprobs_M, batch, settings)
-    if on_policy and batch.rollout_logprobs_M is not None:
-        terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
-    return loss, terms
+    found[f"distill/{taught.settings.divergence}"] = compared.divergence_M.detach().sum()
+    return BatchLoss(loss, found, *side)

@@ -25,7 +25,8 @@ from foresail.model.determinism import deterministic
 from foresail.model.rotary_base import set_rotary
 from foresail.recipe.corpus import fingerprint
 from foresail.recipe.pretrain import Pretrain
-from foresail.recipe.pretrain_stage import Where, locate, rows_per_update
+from foresail.recipe.pretrain_stage import PretrainStage, Where, locate, rows_per_update
+from foresail.recipe.shape import ModelShape
 from foresail.train.checkpoint import Progress
 from foresail.train.dealing import describe_shares
 from foresail.train.expert_load import balance_experts
@@ -203,8 +204,20 @@ def tell_stage(session: Session[Pretrain], drawn: Drawn) -> None:
     """At a stage's first update."""
     if drawn.where.done == 0:
         session.display.note(f"{session.recipe.stage_label(drawn.where.stage)} begins")
+        if told := scaling_that_stays(session.recipe.stages[drawn.where.stage], session.policy.model.shape):
+            session.display.note(told)
     if drawn.left:
         session.display.note(f"{drawn.left:,} tokens, packed for the stage before, wait for their next epoch")
+
+
+def scaling_that_stays(stage: PretrainStage, shape: ModelShape) -> str:
+    """What a longer stage, or one with another base, leaves as it is of positions that are not plain."""
+    if (scaling := shape.rope_scaling) is None:
+        return ""
+    if stage.rope_theta is None and stage.length <= shape.max_context:
+        return ""
+    kind, base = f"{scaling.type} with factor {scaling.factor:g}", stage.rope_theta or shape.rope_theta
+    return f"the checkpoint's rotary scaling, {kind}, stays; the base is {base:g}"
 
 
 def enter_stage(

@@ -23,6 +23,7 @@ from foresail.data.problems import load_problems
 from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.evaluation.results import ProblemResult, summarise
 from foresail.recipe import parts
+from foresail.recipe.out_of_memory import explaining_memory
 from foresail.recipe.rl import Rl
 from foresail.recipe.run_folder import check_folder
 from foresail.recipe.sft import Sft
@@ -149,7 +150,8 @@ def run_stage(run: Callable[..., Outcome], recipe: Stage) -> Outcome:
     """Start the stage, or go on with it; a folder with another recipe (another seed, say) is refused."""
     if (other := check_folder(recipe)) is not None:
         raise ValueError(other)
-    return run(recipe, resume=RunDirectory(recipe.run.folder).exists())
+    with explaining_memory(recipe):
+        return run(recipe, resume=RunDirectory(recipe.run.folder).exists())
 
 
 def small_shape(vocab_size: int, max_context: int) -> ModelShape:

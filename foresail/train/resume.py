@@ -9,86 +9,90 @@ Both only prepare the run's folder; going on itself is the stage's `resume`.
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from foresail.recipe.dump import to_toml
-from foresail.recipe.keys import leaves
 from foresail.recipe.load import RecipeError, load_recipe
+from foresail.recipe.overrides import split_overrides
+from foresail.recipe.seal import read_seal, seal
 from foresail.recipe.stage import Stage
 from foresail.runlog.atomic import ASIDE, explained, write_text
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.lock import FolderInUse, lock_folder
-from foresail.train.checkpoint import (
-    check_whole,
-    latest_checkpoint,
-    name_best,
-    read_progress,
-    write_progress,
+from foresail.train.checkpoint import check_whole, latest_checkpoint, name_best, read_progress, tidy, tidying
+from foresail.train.recorded_recipe import (
+    changeable_keys,
+    check_file,
+    copy_path,
+    different_keys,
+    is_taken_up,
+    may_change,
+    next_number,
+    without_same_function,
 )
 
-# What does not change the steps that were done.
-CHANGEABLE = ("steps", "eval_every", "show_samples", "run.wandb")
-CHANGEABLE_TABLES = ("checkpoints", "cluster")
 SET_ASIDE = "left_"  # before the names of checkpoints that the run went back from
 
 
-def finished_checkpoint(run: RunDirectory) -> Path | None:
+def read_recipe(run: RunDirectory) -> Stage:
+    """That of recipe.toml; where it cannot be read, the error names the copy to mend it with."""
+    try:
+        return load_recipe(run.recipe_path)
+    except RecipeError as error:
+        newest = latest_checkpoint(run)
+        if newest is None or not copy_path(newest).is_file():
+            raise
+        raise RecipeError(f"{error}\nto go on, copy {copy_path(newest)} to {run.recipe_path}") from None
+
+
+def finished_checkpoint(run: RunDirectory, recipe: Stage) -> Path | None:
     """Where a run ended; None while there is more to do."""
     newest = latest_checkpoint(run)
-    if newest is None or not read_progress(newest).finished:
+    if newest is None:
         return None
-    # killed right after its last save, it may have left what was about to be removed
-    if any(run.checkpoints_path.glob(f"{ASIDE}*")):
+    progress = read_progress(newest)
+    if not progress.finished or is_taken_up(recipe, newest, progress.step):
+        return None
+    # killed right after its last save, it may have left what was about to be removed, or the best step unnamed
+    if any(run.checkpoints_path.glob(f"{ASIDE}*")) or tidying(run, progress, recipe.checkpoints):
         with suppress(FolderInUse), lock_folder(run.path):
             run.clean()
+            tidy(run, progress, recipe.checkpoints)
     return newest
 
 
 def extend(run: RunDirectory, overrides: Sequence[str]) -> Stage:
-    """Change the run's recipe, keep the one before as recipe.1.toml, and take up a run that was finished.
+    """Change the run's recipe, and keep the one before as recipe.1.toml. So a run that was finished goes on.
 
     Learning rates that fall towards the end follow the new number of steps from here on.
     """
-    before, after = load_recipe(run.recipe_path), load_recipe(run.recipe_path, overrides)
-    changed = different_keys(before, after)
-    if refused := [key for key in changed if not may_change(key)]:
-        tables = [f"{table}.…" for table in CHANGEABLE_TABLES]
-        raise RecipeError(
-            f"{', '.join(refused)} cannot change in the middle of {run.path}; {', '.join([*CHANGEABLE, *tables])} "
-            f"can. For all else start a new run from its checkpoint: model.path={latest_checkpoint(run)}"
-        )
     newest = latest_checkpoint(run)
+    if newest is not None:
+        check_whole(run, newest)
+    check_file(run, newest, setting=split_overrides(overrides)[0])
+    before, after = load_recipe(run.recipe_path), load_recipe(run.recipe_path, overrides)
+    changed = different_keys(tomllib.loads(to_toml(after)), tomllib.loads(to_toml(before)))
+    unlike = changed if newest is None else without_same_function(changed, newest)
+    if refused := [key for key in unlike if not may_change(key)]:
+        raise RecipeError(
+            f"{', '.join(refused)} cannot change in the middle of {run.path}; {changeable_keys()} can. For all "
+            f"else start a new run from its checkpoint: model.path={newest}"
+        )
     progress = None if newest is None else read_progress(newest)
     if progress is not None and after.steps <= progress.step and (progress.finished or "steps" in changed):
         raise RecipeError(
             f"{run.path} has done {progress.step} steps; set steps above that, like steps={2 * progress.step}"
         )
-    with lock_folder(run.path):
-        if changed:
-            write_text(run.path / f"recipe.{next_number(run.path)}.toml", run.recipe_path.read_text("utf-8"))
-            write_text(run.recipe_path, to_toml(after))
-        if newest is not None and progress is not None and progress.finished:
-            waiting = None if progress.best is None else replace(progress.best, waiting=0)
-            with explained(newest):
-                write_progress(newest, replace(progress, finished=False, best=waiting))
+    text = run.recipe_path.read_text("utf-8")
+    number = next_number(run.path)
+    if changed or read_seal(text) != ("whole", number):
+        with lock_folder(run.path):
+            write_text(run.path / f"recipe.{number}.toml", text)
+            write_text(run.recipe_path, seal(to_toml(after), number + 1))
     return after
-
-
-def may_change(key: str) -> bool:
-    return key in CHANGEABLE or key.partition(".")[0] in CHANGEABLE_TABLES
-
-
-def different_keys(one: Stage, other: Stage) -> list[str]:
-    ours, theirs = dict(leaves(one.model_dump())), dict(leaves(other.model_dump()))
-    return [key for key in ours | theirs if ours.get(key) != theirs.get(key)]
-
-
-def next_number(folder: Path) -> int:
-    numbers = (path.name.split(".")[1] for path in folder.glob("recipe.*.toml"))
-    return max((int(number) for number in numbers if number.isdecimal()), default=0) + 1
 
 
 def go_back(run: RunDirectory, step: int) -> list[Path]:

@@ -12,7 +12,7 @@ from functools import partial
 import torch
 
 from foresail.algorithms.bradley_terry import bradley_terry_loss
-from foresail.data.pairs import PairMixture, mix_pairs
+from foresail.data.preference_mixture import PreferenceMixture, mix_preferences, pair_limit
 from foresail.data.reader import Reader
 from foresail.data.scored_pairs import end_with_answers, read_at_ends
 from foresail.data.selection.supply import open_supply
@@ -24,12 +24,12 @@ from foresail.model.readouts import scores_at
 from foresail.recipe.reward_model import RewardModel
 from foresail.recipe.sources import HeldOutPreferences
 from foresail.records import PackedBatch, TrainPair
+from foresail.train.answer_dealing import pack_answer_share
 from foresail.train.dealing import describe_shares
 from foresail.train.expert_load import balance_experts
 from foresail.train.fingerprints import same_data
 from foresail.train.launch import open_ranks, placed
-from foresail.train.pair_dealing import pack_pair_share
-from foresail.train.pair_supply import next_pairs, tell_left_out
+from foresail.train.preference_supply import next_entries, tell_left_out
 from foresail.train.schedule import learning_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.step import BatchLoss, named, run_packed, train_step
@@ -55,7 +55,7 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
         supply = open_supply(pairs.datasets, [None] * len(pairs.datasets), recipe.data)
         for step in session.steps():
             watch = Stopwatch()
-            if (next_step := next_pairs(session, supply)) is None:
+            if (next_step := next_entries(session, supply)) is None:
                 continue
             drawn, progress = next_step
             chosen = [pairs.entries[index] for index in drawn]
@@ -80,9 +80,9 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
 
 def read_pairs(
     session: Session[RewardModel], sources: Sequence[HeldOutPreferences], reader: Reader
-) -> PairMixture:
+) -> PreferenceMixture[TrainPair]:
     """Each answer ends where it is scored."""
-    found = mix_pairs(sources, reader.pairs, session.recipe.max_length)
+    found = mix_preferences(sources, reader.pairs, pair_limit(session.recipe.max_length))
     tell_left_out(session, found)
     return replace(found, entries=[end_with_answers(pair) for pair in found.entries])
 
@@ -97,14 +97,14 @@ def update(trainer: Trainer[RewardModel], pairs: Sequence[TrainPair], rate: floa
 
 
 def pair_loss(model: Decoder, batch: PackedBatch, *, margin: float, center: float) -> BatchLoss:
-    assert batch.pairs is not None
+    assert batch.answers is not None
     scores_M, *side = score_ends(model, batch)
-    found = bradley_terry_loss(scores_M.view(-1, 2), batch.pairs, margin=margin, center=center)
+    found = bradley_terry_loss(scores_M.view(-1, 2), batch.answers, margin=margin, center=center)
     return BatchLoss(*found, *side)
 
 
 def own_batches(trainer: Trainer[RewardModel], pairs: Sequence[TrainPair]) -> list[PackedBatch]:
-    packed = pack_pair_share(
+    packed = pack_answer_share(
         pairs, trainer.world, max_tokens=trainer.recipe.micro_batch_tokens, device=trainer.device
     )
     return [read_at_ends(batch) for batch in packed]

@@ -13,11 +13,13 @@ update before it (`ahead.py`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from foresail.data.hints import check_hint
 from foresail.data.reader import Reader
 from foresail.recipe.rl import Rl
+from foresail.recipe.sources import reward_for
 from foresail.rollout.collect import gradable, teaches
 from foresail.train.critic import open_critic
 from foresail.train.kl_reference import open_kl_reference
@@ -26,14 +28,17 @@ from foresail.train.rollout_run import open_run
 from foresail.train.session import Outcome
 from foresail.train.teacher import open_teacher
 from foresail.train.trainer import Trainer
+from foresail.train.updates import any_reward_teaches, compute_advantages
 
 
 def run_rl(
     recipe: Rl, *, resume: bool = False, changed_reward: bool = False, reader: Reader | None = None
 ) -> Outcome:
-    """`changed_reward`: go on although the file of a reward function is not as it was. `reader`: has some of the
-    data already."""
-    usable = teaches if recipe.dynamic_sampling.enabled else gradable
+    """`changed_reward`: go on although a file of the rewards or of the environment is not as it was. `reader`: has
+    some of the data already."""
+    settings = {source.label: reward_for(source, recipe.reward) for source in recipe.data}
+    useful = partial(any_reward_teaches, settings) if recipe.advantage.kind == "gdpo" else teaches
+    usable = useful if recipe.dynamic_sampling.enabled else gradable
     with open_run(
         recipe,
         open_other_models,
@@ -45,8 +50,11 @@ def run_rl(
     ) as run:
         for step in run.steps():
             with run.update(step):
-                metrics, credits = run.session.everywhere(update_policy, step.groups, step.of_curriculum)
-            run.end_step(step, metrics, credits)
+                kind = recipe.advantage.kind
+                advantages_GN = None if kind == "gae" else compute_advantages(step.groups, kind, settings)
+                done = run.session.everywhere(update_policy, step.groups, advantages_GN, step.of_curriculum)
+            step = replace(step, progress=replace(step.progress, entropy=done.entropy))
+            run.end_step(step, done.metrics, done.credits, useful=useful)
     return run.outcome
 
 

@@ -1,8 +1,8 @@
 """What a reinforcement step leaves in the log, under the names users of verl know.
 
 Scores, lengths and statuses are of everything sampled in the step, filtered groups included: those are the
-policy's own rates. Rewards are of the groups it learned from. Where a reward has terms only, nothing is right or
-wrong, and no metric says so.
+policy's own rates, and so is `rollout/reward`. `critic/rewards` are of the groups it learned from. Where nobody
+says what is right (terms only, a function that counts something), no metric says so.
 """
 
 from __future__ import annotations
@@ -24,9 +24,15 @@ from foresail.world import ONE_PROCESS, World
 
 
 def describe_collected(
-    collected: Collected, *, rollout_seconds: float, step_seconds: float
+    collected: Collected,
+    *,
+    rollout_seconds: float,
+    step_seconds: float,
+    useful: Callable[[Group], bool] = teaches,
 ) -> dict[str, Any]:
-    """`step_seconds` are those of rollout and update, as far as one waits for the other."""
+    """`step_seconds` are those of rollout and update, as far as one waits for the other; a group is `useful` where
+    its samples teach something by being compared.
+    """
     samples = [sample for group in collected.launched for sample in group.samples]
     verdicts = [verdict for group in collected.launched for verdict in group.verdicts]
     judged = [verdict for verdict in verdicts if verdict.status not in FAILURES]
@@ -34,16 +40,14 @@ def describe_collected(
     lengths = [sample.num_response_tokens for sample in samples]
     statuses = Counter(verdict.status for verdict in verdicts)
     tokens = sum(len(record.ids) for sample in samples for record in sample.records)
-    graded = [verdict for verdict in judged if verdict.status != "scored"]
-    ungraded = len(graded) < len(judged) and not graded
-    unsaid = {"correct", "wrong", "unparsable"} if ungraded else {"scored"} - statuses.keys()
-    score = fmean(verdict.score for verdict in graded) if graded else 0.0
-    accuracy = statuses["correct"] / max(1, len(graded))
+    ungraded = any(map(is_ungraded, collected.launched))
+    unsaid = {"correct", "wrong", "unparsable"} - statuses.keys() if ungraded else {"scored"}
     return {
-        **({} if ungraded else {"critic/score/mean": score, "rollout/accuracy": accuracy}),
+        **({} if ungraded else {"rollout/accuracy": statuses["correct"] / max(1, len(judged))}),
+        **describe_scores(judged),
         **describe_rewards(rewards),
         **describe_terms(judged),
-        **describe_groups(collected.launched),
+        **describe_groups(collected.launched, useful),
         **describe_verdicts(collected.launched),
         "rollout/groups_launched": len(collected.launched),
         "rollout/groups_used": len(collected.chosen),
@@ -63,6 +67,12 @@ def describe_collected(
             if status not in unsaid
         },
     }
+
+
+def describe_scores(judged: Sequence[Verdict]) -> dict[str, float]:
+    """What the main grader gave; nothing where there is none, and terms alone are added up."""
+    scores = [verdict.score for verdict in judged if verdict.status != "scored" or not verdict.terms]
+    return {"critic/score/mean": fmean(scores) if scores else 0.0} if scores or not judged else {}
 
 
 def describe_rewards(rewards: Sequence[float]) -> dict[str, float]:
@@ -90,15 +100,14 @@ def describe_terms(verdicts: Sequence[Verdict]) -> dict[str, float]:
     return {name: fmean(values) for name, values in found.items()}
 
 
-def describe_groups(groups: Sequence[Group]) -> dict[str, float]:
+def describe_groups(groups: Sequence[Group], teaches: Callable[[Group], bool]) -> dict[str, float]:
     """Shares of the groups launched: some teach something, in some every sample is right, in some none.
 
     A sample without siblings teaches in other ways than by its group.
     """
     siblings = any(len(group.samples) > 1 for group in groups)
     useful = {"groups/useful": fmean(teaches(group) for group in groups)} if siblings else {}
-    groups = [group for group in groups if not is_ungraded(group)]
-    if not groups:
+    if any(map(is_ungraded, groups)):
         return useful
     return {
         **useful,
@@ -119,16 +128,19 @@ def describe_verdicts(groups: Sequence[Group]) -> dict[str, Any]:
     if samples:
         found["rollout/reward"] = fmean(reward for *_, reward in samples)
     kinds: dict[str, tuple[Status, ...]] = {"correct": ("correct",), "wrong": ("wrong", "unparsable")}
+    if any(map(is_ungraded, groups)):
+        kinds = {}
     for name, wanted in kinds.items():
         if lengths := [length for length, status, _ in samples if status in wanted]:
             found[f"response_length/{name}/mean"] = fmean(lengths)
     if failed := failures(groups):
+        found["rollout/verdicts_failed"] = len(failed)
         found["verdict/first_failure"] = one_line(f"{failed[0].status}: {failed[0].detail}")[:200]
     return found
 
 
 def is_ungraded(group: Group) -> bool:
-    """Whether its responses have rewards and none of them is right or wrong."""
+    """Whether some of its responses have rewards that say nothing of right and wrong."""
     return any(verdict.status == "scored" for verdict in group.verdicts)
 
 

@@ -24,18 +24,22 @@ from foresail.runlog.phase import Phase
 from foresail.train.ahead import InTurns, OneAhead, Rollouts
 from foresail.train.checkpoint import Progress
 from foresail.train.engine_copy import refresh_copy
+from foresail.train.leftover_files import find_leftovers, write_leftovers
 from foresail.train.rolled_out import RolledOut, find_rolled_out
 from foresail.train.rollout_setup import Setup
 from foresail.train.session import Session
 
 
 def open_rollouts(session: Session[Sampled], setup: Setup, *, anew: bool) -> Rollouts:
-    """`anew`: rewards are not as they were, so what a checkpoint holds of the next step is drawn again."""
+    """`anew`: rewards or the environment are others, so what a checkpoint holds of the next step is drawn again."""
     in_turns = InTurns(
         partial(roll_out, session.recipe, setup),
         partial(update_engines, session, setup.fleet),
         session.display,
     )
+    if setup.leftovers is not None:
+        setup.leftovers.update(find_leftovers(session.start))
+        session.also_save.append(partial(write_leftovers, setup.leftovers))
     if not session.recipe.rollout.staleness:
         return in_turns
     drawn = find_rolled_out(session.start, {entry.problem.id: entry.problem for entry in setup.problems})
@@ -70,6 +74,8 @@ def roll_out(
         nothing = Collected(launched=(), chosen=())
         return RolledOut(collected=nothing, changes={}, figures={}, events=[], start=start, end=start)
     phase = begin(recipe.samples_per_step)
+    # a copy: of a step that gives nothing to learn, and is drawn again after a resume, nothing is left over
+    leftovers = None if setup.leftovers is None else dict(setup.leftovers)
     with setup.fleet.at_work():
         collected = collect(
             setup.fleet,
@@ -81,10 +87,11 @@ def roll_out(
             usable=setup.usable,
             rewards_of=partial(setup.rewards.reward, limit=recipe.sampling.max_new_tokens),
             wait=wait,
-            stream=setup.stream
-            if setup.leftovers is None
-            else partial(CarryingStream, leftovers=setup.leftovers),
+            stream=setup.stream if leftovers is None else partial(CarryingStream, leftovers=leftovers),
         )
+    if setup.leftovers is not None and leftovers is not None:
+        setup.leftovers.clear()
+        setup.leftovers.update(leftovers)
     changes = {
         **selection.after(lineup, collected.launched),
         "step": step,

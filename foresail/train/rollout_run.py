@@ -27,7 +27,7 @@ from foresail.recipe.curriculum import steps_left
 from foresail.recipe.rollout_stage import Sampled
 from foresail.records import Group, RunStopped
 from foresail.rewards.thinking import describe_thinking, open_counter
-from foresail.rollout.collect import NoSignal
+from foresail.rollout.collect import NoSignal, teaches
 from foresail.train.ahead import Rollouts
 from foresail.train.checkpoint import Progress
 from foresail.train.flops import PeakMemory, describe_pace
@@ -38,7 +38,7 @@ from foresail.train.roll_out import open_rollouts
 from foresail.train.rolled_out import RolledOut
 from foresail.train.rollout_log import log_rollouts, log_timeline
 from foresail.train.rollout_setup import CheckProblem, Setup, accept, prepare
-from foresail.train.run_rewards import keep_rewards, open_rewards, tell_of_prints
+from foresail.train.run_rewards import keep_rewards, open_rewards, tell_failures, tell_of_prints
 from foresail.train.session import Outcome, Session
 from foresail.train.start_check import check_start
 from foresail.train.stopwatch import Stopwatch
@@ -62,8 +62,8 @@ def open_run(
     check_problem: CheckProblem = accept,
 ) -> Iterator[RolloutRun[Sampled]]:
     """`open_models` opens those besides the policy, on every rank; `usable` says of a group whether it teaches.
-    `changed_reward`: go on although the file of a reward function is not as it was. `reader`: has some of the data
-    already. `check_problem` may refuse what the stage cannot use, by the first problem.
+    `changed_reward`: go on although a file of the rewards or of the environment is not as it was. `reader`: has
+    some of the data already. `check_problem` may refuse what the stage cannot use, by the first problem.
     """
     with (
         deterministic(recipe.run.deterministic),
@@ -135,6 +135,7 @@ class RolloutRun(Generic[Sampled]):
                 continue
             progress = replace(session.progress, **rolled.changes)
             yield RolledStep(number=number, rolled=rolled, progress=progress, watch=watch)
+        tell_failures(session)
 
     def take_rollout(self, watch: Stopwatch) -> RolledOut:
         session = self.session
@@ -153,12 +154,24 @@ class RolloutRun(Generic[Sampled]):
             yield
         self.memory.note()
 
-    def end_step(self, step: RolledStep, metrics: Mapping[str, Any], credits: Credits = ()) -> None:
-        """Measure, log and save; `credits` are those of turns, where they were weighed."""
+    def end_step(
+        self,
+        step: RolledStep,
+        metrics: Mapping[str, Any],
+        credits: Credits = (),
+        *,
+        useful: Callable[[Group], bool] = teaches,
+    ) -> None:
+        """Measure, log and save; `credits` are those of turns, where they were weighed, and `useful` says whether
+        siblings differ in what the stage compares.
+        """
         session, setup, watch, collected = self.session, self.setup, step.watch, step.rolled.collected
         recipe = session.recipe
         figures = describe_collected(
-            collected, rollout_seconds=watch.seconds["rollout"], step_seconds=watch.total
+            collected,
+            rollout_seconds=watch.seconds["rollout"],
+            step_seconds=watch.total,
+            useful=useful,
         )
         figures |= describe_thinking(open_counter(session.tokenizer), collected.launched)
         figures |= {**step.rolled.figures, **self.rollouts.take_figures()}

@@ -43,14 +43,18 @@ def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
 
 
 def keep_rewards(session: Session[Sampled], gradings: Gradings, *, changed: bool) -> None:
-    """Hold the files of reward functions against those the run began with; `changed`: they may be others."""
+    """Hold the files of reward functions and of the environment against those the run began with; `changed`: they
+    may be others.
+    """
     functions = dict.fromkeys(function for reward in gradings for function in reward.functions.values())
     models = {
         grading.settings.model.path: grading.scorer.fingerprint
         for grading in gradings.values()
         if isinstance(grading, ModelGrading) and grading.settings.model is not None
     }
-    session.progress, others = same_rewards(session.progress, functions, models, may_change=changed)
+    environment = session.recipe.environment
+    files = () if environment is None else environment.files
+    session.progress, others = same_rewards(session.progress, functions, models, files, may_change=changed)
     for file in others:
         note = f"from step {session.progress.step + 1} on with a changed {file}"
         session.display.note(note, style="yellow")
@@ -63,3 +67,15 @@ def tell_of_prints(session: Session[Sampled], gradings: Gradings) -> None:
     for grading in gradings.values():
         if grading.prints is not None and (line := grading.prints.news()) is not None:
             session.display.note(line)
+
+
+def tell_failures(session: Session[Sampled]) -> None:
+    """At the end: a few failed verdicts, or programs that died, raise no alarm in any step, and yet add up."""
+    failed = [record for record in session.run.read_metrics() if record.get("rollout/verdicts_failed")]
+    if failed:
+        count = sum(record["rollout/verdicts_failed"] for record in failed)
+        first = failed[0].get("verdict/first_failure", "")
+        session.warn(
+            f"{count} verdicts failed in {len(failed)} of the run's steps, and their groups were dropped; the "
+            f"first in step {failed[0]['step']}: {first}. Read {session.run.rollout_path(failed[0]['step'])}"
+        )

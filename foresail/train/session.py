@@ -21,22 +21,37 @@ from typing import Any, Self
 from foresail.model.device import choose_device
 from foresail.model.linear import is_batch_invariant
 from foresail.recipe.dump import to_toml
+from foresail.recipe.parts import HELD_OUT_MEAN
+from foresail.recipe.seal import seal
+from foresail.recipe.stage import Stage
 from foresail.runlog.alarm_monitor import AlarmMonitor, Raised
 from foresail.runlog.background_writer import BackgroundWriter
 from foresail.runlog.directory import RunDirectory, is_kept
+from foresail.runlog.failure import noting_failure
+from foresail.runlog.held_folder import FolderGone
 from foresail.runlog.lock import lock_folder
 from foresail.runlog.notebook import open_display
 from foresail.runlog.trackers import open_trackers
 from foresail.train.best import judge, measure
+from foresail.train.callbacks import StepReport, current_callbacks
 from foresail.train.checkpoint import (
     Progress,
     check_whole,
     latest_checkpoint,
     read_progress,
     save_checkpoint,
+    tidy,
 )
 from foresail.train.expert_load import describe_load
 from foresail.train.interrupt import StopRequest
+from foresail.train.log_state import lost_history, write_log_state
+from foresail.train.recorded_recipe import (
+    check_file,
+    check_recipe,
+    is_taken_up,
+    is_unsealed,
+    write_copy,
+)
 from foresail.train.shared_folder import marked
 from foresail.train.trainer import Opening, Recipe, Trainer
 from foresail.world import ONE_PROCESS, World
@@ -58,12 +73,13 @@ class Session(Trainer[Recipe]):
         path = recipe.run.folder
         with ExitStack() as exits:
             exits.enter_context(lock_folder(path))
-            self.run = RunDirectory.open(path) if resume else RunDirectory.create(path, to_toml(recipe))
+            self.run = RunDirectory.open(path) if resume else RunDirectory.create(path, seal(to_toml(recipe)))
+            exits.enter_context(noting_failure(self.run.path))
             self.run.clean()
             start = latest_checkpoint(self.run)  # None: the run is fresh
-            if start is not None:
-                check_whole(self.run, start)
-            progress = read_progress(start) if start else Progress(day=date.today().isoformat())
+            if resume and start is None:
+                check_file(self.run, None)
+            progress = begin_again(self.run, start, recipe) if start else Progress(day=today())
             super().__init__(
                 recipe,
                 world,
@@ -73,12 +89,21 @@ class Session(Trainer[Recipe]):
                 display=open_display(recipe.stage, recipe.steps, done=progress.step),
             )
             self.saved = progress if start else None
+            self.saved_at = time.monotonic()
             self.stop, self.writer = StopRequest(), BackgroundWriter()
+            self.display.is_stopping = lambda: self.stop.requested
             self.also_save: list[Callable[[Path], None]] = []  # each writes its files into a checkpoint
             exits.enter_context(self.display)
+            self.run.hold(self.warn)
+            exits.callback(self.run.close)
+            for line in describe_damage(self.run, start) if resume else ():
+                self.warn(line)
             self.display.begin("loading the model")
             self.load()
             self._exits = exits.pop_all()
+
+    def warn(self, text: str) -> None:
+        self.display.note(f"warning: {text}", style="yellow")
 
     def load(self) -> None:
         """The models, on all ranks, and the log as it was at the checkpoint."""
@@ -106,6 +131,7 @@ class Session(Trainer[Recipe]):
     def __enter__(self) -> Self:
         self._exits.enter_context(self.stop)
         self._exits.push(self._finish_writing)
+        self.run.check_there()  # trackers would make the folder again
         self.trackers = open_trackers(
             self.run.path,
             wandb_project=self.recipe.run.wandb,
@@ -129,6 +155,8 @@ class Session(Trainer[Recipe]):
         except Exception as failure:
             if error is None:
                 raise
+            if isinstance(failure, FolderGone):  # which ended the run, or is about to
+                return
             self.display.note(f"the last step's samples were not written: {failure}", style="yellow")
 
     def steps(self) -> Iterator[int]:
@@ -143,7 +171,7 @@ class Session(Trainer[Recipe]):
             yield self.progress.step + 1
         self.save()
         wanted = self.recipe.checkpoints.best
-        if wanted is not None and self.progress.best is None and self.progress.step:
+        if wanted not in (None, HELD_OUT_MEAN) and self.progress.best is None and self.progress.step:
             self.display.note(
                 f'checkpoints.best = "{wanted}": no step logged it; see the names in {self.run.metrics.path}',
                 style="yellow",
@@ -162,9 +190,31 @@ class Session(Trainer[Recipe]):
         progress = self.judge_step(progress, metrics)
         better = progress.best is not None and progress.best.step == progress.step
         self.progress = replace(progress, finished=progress.finished or progress.step >= self.recipe.steps)
-        if better or progress.step % self.recipe.checkpoints.every == 0:
+        if better or self.is_save_due(progress.step):
             self.save()
         self.display.update(progress.step, metrics)
+        self.call_back(progress.step, metrics)
+
+    def ask_to_stop(self) -> None:
+        self.stop.requested = True
+
+    def call_back(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Tell a script's functions of the step; they may ask for the end."""
+        current_callbacks()(
+            StepReport(
+                step=step,
+                steps=self.recipe.steps,
+                metrics=metrics,
+                run=self.run.path,
+                stop=self.ask_to_stop,
+            )
+        )
+
+    def is_save_due(self, step: int) -> bool:
+        every, minutes = self.recipe.checkpoints.every, self.recipe.checkpoints.minutes
+        if every is not None and step % every == 0:
+            return True
+        return minutes is not None and time.monotonic() - self.saved_at >= 60 * minutes
 
     def log_expert_load(self, step: int) -> dict[str, float]:
         """How evenly the step's updates used experts; whole layers and experts go to a file of their own."""
@@ -213,18 +263,15 @@ class Session(Trainer[Recipe]):
 
     def save(self) -> None:
         """A checkpoint of where the run stands, unless there is one."""
+        self.run.check_there()
         if self.progress == self.saved:
+            tidy(self.run, self.progress, self.recipe.checkpoints)
             return
         self.display.begin("saving")
         self.writer.wait()
         start = time.time()
-        save_checkpoint(
-            self.run,
-            self.progress,
-            self.write_files,
-            self.recipe.checkpoints,
-        )
-        self.saved = self.progress
+        save_checkpoint(self.run, self.progress, self.write_files, self.recipe.checkpoints)
+        self.saved, self.saved_at = self.progress, time.monotonic()
         event = {"step": self.progress.step, "what": "save", "start": start, "end": time.time()}
         self.run.append_timeline(event)
 
@@ -232,6 +279,39 @@ class Session(Trainer[Recipe]):
         self.everywhere(save_learners, checkpoint)
         for write in self.also_save:
             write(checkpoint)
+        write_copy(checkpoint, self.recipe)
+        write_log_state(checkpoint, self.run)
+
+
+def begin_again(run: RunDirectory, start: Path, recipe: Stage) -> Progress:
+    """Where the checkpoint stands, once all that is read of it is what was written, and the recipe is its own."""
+    check_whole(run, start)
+    check_file(run, start)
+    check_recipe(recipe, run, start)
+    progress = read_progress(start)
+    if not (progress.finished and is_taken_up(recipe, start, progress.step)):
+        return progress
+    waiting = None if progress.best is None else replace(progress.best, waiting=0)
+    return replace(progress, finished=False, best=waiting)
+
+
+def describe_damage(run: RunDirectory, start: Path | None) -> Iterator[str]:
+    """What is not as it was, and does not keep the run from going on."""
+    if start is None:
+        done = max((record["step"] for record in run.read_metrics()), default=0)
+        if done:
+            yield f"{run.path} has no checkpoint: its {done} logged steps are done again from the start"
+        return
+    if is_unsealed(start):
+        yield (
+            f"{start} was written by an earlier version: whether {run.recipe_path} and the checkpoint's progress "
+            "are as they were cannot be told"
+        )
+    yield from lost_history(start, run)
+
+
+def today() -> str:
+    return date.today().isoformat()
 
 
 def save_learners(trainer: Trainer[Any], checkpoint: Path) -> None:

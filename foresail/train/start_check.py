@@ -1,13 +1,18 @@
-"""Before the first step of a stage that samples: self-tests, and how good the model is."""
+"""Before the first step of a stage that samples: self-tests, a trial of an agent's program, held-out accuracy."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from foresail.agents.programs.build import ProgramEpisodes
 from foresail.recipe.rollout_stage import Sampled
-from foresail.records import TrainSequence
+from foresail.records import FAILURES, RunStopped, TrainSequence
+from foresail.rollout.collect import NoSignal, collect
+from foresail.rollout.controller import Controller
 from foresail.train.engine_copy import engine_model, first_layer, is_streamed
 from foresail.train.measure import measure
+from foresail.train.roll_out import update_engines
 from foresail.train.rollout_log import log_timeline
 from foresail.train.rollout_setup import Setup
 from foresail.train.run_rewards import tell_of_prints
@@ -15,6 +20,8 @@ from foresail.train.selftest import check_logprobs, check_save, self_test
 from foresail.train.session import Session
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
+
+TRIED = 2  # episodes
 
 
 def check_start(session: Session[Sampled], setup: Setup) -> None:
@@ -33,13 +40,44 @@ def check_start(session: Session[Sampled], setup: Setup) -> None:
     )
     session.display.note("self-tests passed: " + ", ".join(f"{name} {found[name]:.1e}" for name in found))
     if session.saved is None:
+        if isinstance(setup.episodes, ProgramEpisodes):
+            try_program(session, setup)
         watch, before = Stopwatch(), {}
         if session.recipe.eval_every:
             with watch("eval"):
                 before = measure(session, setup, 0)
         log_timeline(session, 0, watch, setup.fleet.event_log.take())
         session.log(0, found | before)
+        session.call_back(0, found | before)
     tell_of_prints(session, setup.rewards.gradings)
+
+
+def try_program(session: Session[Sampled], setup: Setup) -> None:
+    """Two episodes of the first problem: a program that cannot work fails here, and not after a whole rollout."""
+    session.display.begin("trying the program")
+    update_engines(session, setup.fleet, session.progress.step)
+    with setup.fleet.at_work():
+        try:
+            collected = collect(
+                setup.fleet,
+                lambda launch: setup.problems[0],
+                replace(setup.group_spec, num_samples=TRIED),
+                setup.rewards.judge,
+                judge_group=setup.rewards.judge_group,
+                controller=Controller.for_all(1),
+                usable=lambda group: True,
+                stream=setup.stream,
+            )
+        except NoSignal as stopped:
+            collected = stopped.collected
+    setup.take_figures()  # they are no training step's
+    setup.fleet.event_log.take()
+    verdicts = [verdict for group in collected.launched for verdict in group.verdicts]
+    if all(verdict.status in FAILURES for verdict in verdicts):
+        raise RunStopped(
+            f"{TRIED} episodes of problem {setup.problems[0].problem.id} were tried before the first step, and all "
+            f"failed: {verdicts[0].status}: {verdicts[0].detail}; mend the program, or what it asks for"
+        )
 
 
 def check_policy(trainer: Trainer[Sampled], sequences: list[TrainSequence], temperature: float) -> float:

@@ -127,7 +127,7 @@ def score_tokens(
     route: Route | None = None,
     mtp: MtpLoss | None = None,
 ) -> Output[tuple[Tensor, Tensor]]:
-    """Log-probability of every token with a loss, and the entropy (no gradient) of what it was drawn from."""
+    """Log-probability of every token with a loss, and the entropy of what it was drawn from."""
     readout = likelihood_at(*own_losses(batch), temperature)
     (logprobs, entropy), *side = run_packed(model, batch, readout, route, ahead_of(batch, mtp, temperature))
     return Output((of_all_losses(logprobs, batch), of_all_losses(entropy, batch)), *side)
@@ -191,7 +191,8 @@ def train_step(
             found = batch_loss(learner.model, batch)
             loss, terms = add_side_losses(found, count_places(batch) / num_places, num_tokens)
             optimizer.gradients.add(loss)
-            for name, term in {"loss": loss.detach(), **terms}.items():
+            for name, term in {"loss": loss, **terms}.items():
+                term = term.detach()
                 sums[name] = merge(name, sums[name], term) if name in sums else term
             counts = add_up((counts, found.counts if count_places(batch) else cleared(found.counts)))
         norm = optimizer.clip()

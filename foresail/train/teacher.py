@@ -30,6 +30,7 @@ from foresail.train.fingerprints import same_teacher
 from foresail.train.frozen_model import open_frozen
 from foresail.train.learner import Learner
 from foresail.train.mtp import MtpLoss
+from foresail.train.observed import with_observed
 from foresail.train.step import ahead_of, of_all_losses, own_losses, run_packed, token_logprobs
 from foresail.train.trainer import Trainer
 
@@ -73,12 +74,13 @@ def teacher_logprobs(teacher: Decoder, batch: PackedBatch, temperature: float) -
 
 class Compared(NamedTuple):
     """Of every token with a loss: the student's log-probability of it, and of what it was drawn from the entropy
-    (no gradient) and the divergence from the teacher's.
+    and the divergence from the teacher's. `observed_R`: the student's of what an environment said (`observed.py`).
     """
 
     logprobs_M: Tensor
     entropy_M: Tensor
     divergence_M: Tensor
+    observed_R: Tensor | None = None
 
 
 def compare(
@@ -94,9 +96,11 @@ def compare(
     """`temperature` is that of sampling, for the log-probabilities."""
     places, ids = own_losses(batch)
     readout = both(likelihood_at(places, ids, temperature), divergence_at(places, view, comparison))
-    (scores, divergence), *side = run_packed(model, batch, readout, route, ahead_of(batch, mtp, temperature))
-    found = Compared(*(of_all_losses(values, batch) for values in (*scores, divergence)))
-    return Output(found, *side)
+    ((scores, divergence), observed_R), *side = run_packed(
+        model, batch, with_observed(readout, batch), route, ahead_of(batch, mtp, temperature)
+    )
+    logprobs_M, entropy_M, divergence_M = (of_all_losses(values, batch) for values in (*scores, divergence))
+    return Output(Compared(logprobs_M, entropy_M, divergence_M, observed_R), *side)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """From a sample's advantage to one for each token: the recipe's [credit].
 
-For PBSD the policy reads every sample twice more, with the weights that drew it: once told the answer, once not.
+For PBSD and OPSD the policy reads every sample twice more, with the weights that drew it: told the answer, and not.
 The block that tells it stands in the prompt alone, and behind it are the sample's own tokens.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, pstdev
 
 from torch import Tensor
@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 
 from foresail.algorithms.credit import uniform_credit
 from foresail.algorithms.evidence import ScoredSample
+from foresail.algorithms.self_distillation import distill_told
 from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit
 from foresail.algorithms.turn_rewards import turn_reward_credit
 from foresail.data.hints import hint, tell
@@ -38,6 +39,7 @@ class SharedCredit:
     """
 
     advantages: list[TokenAdvantages]
+    metrics: Mapping[str, float] = field(default_factory=dict)
     credits: Credits = ()
     logprobs: list[list[list[float]]] | None = None
 
@@ -62,8 +64,21 @@ def share_credit(
         ]
         return SharedCredit(
             advantages=[[credit.advantages for credit in group] for group in credits],
+            metrics=describe_credit(credits),
             credits=credits,
             logprobs=student_logprobs(scored) if settings.student == "plain" else None,
+        )
+    if settings.kind == "opsd":
+        scored = score_groups(groups, settings, tokenizer=tokenizer, max_length=max_length, score=score)
+        told = [
+            distill_told(group, row, weight=settings.distill_weight, clamp=settings.clamp)
+            for group, row in zip(scored, advantages, strict=True)
+        ]
+        tokens = sum(group.tokens for group in told)
+        return SharedCredit(
+            advantages=[group.advantages for group in told],
+            metrics={"distill/told": sum(group.divergence for group in told) / max(1, tokens)},
+            logprobs=student_logprobs(scored),
         )
     if settings.kind == "turn_rewards":
         shared = [
@@ -117,7 +132,7 @@ def score_groups(
                 ],
                 student=behind_own_prompt(found.get((row, number, students[row][number])), sample),
                 ignored=final_answer(sample, group.problem, spelled)
-                if settings.answer == "ignored"
+                if settings.kind == "pbsd" and settings.answer == "ignored"
                 else None,
             )
             for number, sample in enumerate(group.samples)

@@ -5,16 +5,19 @@ Legend: G groups, N samples of each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import torch
 from torch import Tensor
 
-from foresail.algorithms.advantages import ADVANTAGES
+from foresail.algorithms.advantages import ADVANTAGES, gdpo, has_spread
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.credit import uniform_credit
+from foresail.recipe.reward import Reward
 from foresail.records import Group, PackedBatch, Sample, TrainSequence
+from foresail.rewards.group_rewards import RewardPart, reward_parts
 from foresail.train.dealing import pack_share
 from foresail.world import ONE_PROCESS, World
 
@@ -23,10 +26,32 @@ TURN = "turn"  # side data: the turn of each token
 WORTH_SHARING = {"cpu": 0.1, "cuda": 0.25}
 
 
-def compute_advantages(groups: Sequence[Group], kind: str) -> Tensor:
+def compute_advantages(
+    groups: Sequence[Group], kind: str, settings: Mapping[str, Reward] | None = None
+) -> Tensor:
+    """Of each sample. `settings` are what each source pays, for a kind that compares rewards one by one."""
+    if kind == "gdpo":
+        assert settings is not None, "of several rewards the weights are wanted"
+        return gdpo(*line_up([reward_parts(group, settings[group.problem.dataset]) for group in groups]))
     rewards_GN = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
     lengths_GN = torch.tensor([[sample.num_response_tokens for sample in group.samples] for group in groups])
     return ADVANTAGES[kind](rewards_GN, lengths_GN)
+
+
+def line_up(groups: Sequence[Mapping[str, RewardPart]]) -> tuple[Tensor, Tensor]:
+    """Rewards (K, G, N) and their weights (K), by their names; NaN where a group has none of a name."""
+    weights = {name: part.weight for parts in groups for name, part in parts.items()}
+    nothing = (math.nan,) * len(next(iter(groups[0].values())).scores)
+    rewards = [[parts[name].scores if name in parts else nothing for parts in groups] for name in weights]
+    return torch.tensor(rewards), torch.tensor([*weights.values()])
+
+
+def any_reward_teaches(settings: Mapping[str, Reward], group: Group) -> bool:
+    """Whether some reward of the group differs between its samples, even where all sums are equal."""
+    if group.failed:
+        return False
+    parts = reward_parts(group, settings[group.problem.dataset]).values()
+    return any(has_spread([score for score in part.scores if not math.isnan(score)]) for part in parts)
 
 
 def pack_groups(
@@ -40,6 +65,7 @@ def pack_groups(
     micro_batch_tokens: int,
     device: torch.device,
     by_turn: bool = False,
+    with_observed: bool = False,
     world: World = ONE_PROCESS,
 ) -> list[PackedBatch]:
     """One update's samples, an advantage for each token, as packed micro-batches weighed over the whole update.
@@ -49,6 +75,7 @@ def pack_groups(
     world gave for a turn at that turn's last, and each token its turn. `version`, that of the weights now, tells
     tokens that older ones drew from the others, where samples are carried over. `old_logprobs` are the engine's,
     unless the trainer has its own already. An episode of several branches gives a sequence of each.
+    `with_observed`: what the environment said between turns is to be predicted.
     """
     sequences = [
         TrainSequence(
@@ -64,6 +91,7 @@ def pack_groups(
             old_logprobs=record.logprobs if old_logprobs is None else old_logprobs[row][number],
             rollout_logprobs=record.logprobs,
             fresh=None if version is None else [int(drawn == version) for drawn in record.versions],
+            observed=said_by_environment(record) if with_observed else None,
             side={**record.side, TURN: record.turns} if by_turn else record.side,
         )
         for row, group in enumerate(groups)
@@ -115,6 +143,16 @@ def plain_sequences(groups: Sequence[Group]) -> list[TrainSequence]:
         for number, sample in enumerate(group.samples)
         for record in sample.records
     ]
+
+
+def said_by_environment(sample: Sample) -> list[int]:
+    """1 for what stands between the model's turns, with the template's words around it; not for the prompt, nor for
+    what was put into an answer. Turns 0 0 0 1 1, mask 0 1 1 0 1 -> [0, 0, 0, 1, 0].
+    """
+    observed = [int(turn > 0 and not mask) for turn, mask in zip(sample.turns, sample.loss_mask, strict=True)]
+    for place in sample.forced:
+        observed[place] = 0
+    return observed
 
 
 def branch_credit(branch: Sample, advantages: Sequence[float]) -> list[float]:

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from small_programs import play
 
+from foresail.agents.programs.columns import show_problem
 from foresail.agents.programs.program import (
     Agent,
     CommandProgram,
     FunctionProgram,
     Programs,
     load_program,
-    without_answer,
 )
 from foresail.records import Message, Problem
 
@@ -38,7 +38,10 @@ PROBLEM = Problem(
     },
 )
 AGENT = Agent(
-    base_url="http://127.0.0.1:1/v1", api_key="sk-1", model="policy", problem=without_answer(PROBLEM)
+    base_url="http://127.0.0.1:1/v1",
+    api_key="sk-1",
+    model="policy",
+    problem=show_problem(PROBLEM, ("repo", "extra_info.index")),
 )
 
 
@@ -75,7 +78,7 @@ def command(source: str) -> CommandProgram:
 def test_a_program_is_not_told_the_answer() -> None:
     assert AGENT.messages == [{"role": "user", "content": "6*7?"}]
     assert AGENT.problem.answer == "" and "42" not in json.dumps(dict(AGENT.problem.extra))
-    assert AGENT.problem.extra == {"repo": "x", "extra_info": {"index": 3}, "level": 4}
+    assert AGENT.problem.extra == {"repo": "x", "extra_info": {"index": 3}}
     assert PROBLEM.extra["answer"] == "42"
 
 
@@ -96,6 +99,8 @@ def test_a_command_is_told_by_its_environment_and_says_what_it_prints() -> None:
             import json, os
             problem = json.loads(os.environ["FORESAIL_PROBLEM"])
             names = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL")
+            assert problem["extra"] == {"repo": "x", "extra_info": {"index": 3}}
+            assert problem["hidden"] == ["answer", "level", "note"]
             print(problem["prompt"][0]["content"], problem["id"], *(os.environ[name] for name in names))
             assert "127.0.0.1" in os.environ["NO_PROXY"]
         """)

@@ -1,5 +1,6 @@
 """Advantages against numbers worked out by hand, and against one another."""
 
+import math
 from itertools import product
 from typing import get_args
 
@@ -8,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.algorithms.advantages import ADVANTAGES, dr_grpo, gae, grpo, rloo, whiten
+from foresail.algorithms.advantages import ADVANTAGES, dr_grpo, gae, gdpo, grpo, rloo, whiten
 from foresail.recipe.parts import Advantage
 
 reward_groups = st.lists(st.lists(st.floats(-2, 2, width=32), min_size=4, max_size=4), min_size=1, max_size=5)
@@ -55,8 +56,55 @@ def test_reinforce_plus_plus_baseline_by_hand():
     assert_close(actual, [[0.330289, -0.770675], [0.880771, -1.321157]])
 
 
+def test_gdpo_by_hand():
+    # Rewards [1 0] and [0 100], weights 1 and 2: over their own spreads [.71 -.71] and [-.71 .71], in sum
+    # [-.71 .71]; the batch's mean 0 and variance 1 leave it so. GRPO of the sums 1, 200 would say the same of
+    # weights 1 and .002.
+    rewards = tensor([[[1, 0]], [[0, 100]]])
+    assert_close(gdpo(rewards, tensor([1, 2])), [[-0.707107, 0.707107]], 3e-6)
+    assert_close(gdpo(rewards, tensor([1, 0.002])), [[0.707107, -0.707107]], 3e-5)
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.lists(st.none() | st.floats(-2, 2, width=16), min_size=3, max_size=3), min_size=2, max_size=2
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_gdpo_is_what_loops_make_of_it(rows):
+    """None: a reward that does not apply to a sample."""
+    weights = [1.0, 0.5, -2.0][: len(rows)]
+    rewards = tensor([[[math.nan if x is None else x for x in group] for group in part] for part in rows])
+
+    def scaled(values):
+        known = [value for value in values if value is not None]
+        mean = sum(known) / max(1, len(known))
+        spread = math.sqrt(sum((value - mean) ** 2 for value in known) / max(1, len(known) - 1))
+        return [
+            0.0 if value is None or spread <= 1e-6 else (value - mean) / (spread + 1e-6) for value in values
+        ]
+
+    by_group = [[scaled(group) for group in part] for part in rows]
+    totals = [
+        None
+        if all(part[g][n] is None for part in rows)
+        else sum(weight * part[g][n] for weight, part in zip(weights, by_group, strict=True))
+        for g in range(2)
+        for n in range(3)
+    ]
+    assert_close(gdpo(rewards, tensor(weights)).flatten(), scaled(totals), 1e-5)
+
+
+def test_gdpo_of_equal_rewards_is_exactly_zero():
+    for reward in (0.1, 0.3, 0.7):
+        assert (gdpo(torch.full((2, 3, 8), reward), torch.ones(2)) == 0).all()
+
+
 def test_table_has_the_recipe_s_kinds():
-    assert {*ADVANTAGES, "gae"} == set(get_args(Advantage.model_fields["kind"].annotation))
+    assert {*ADVANTAGES, "gdpo", "gae"} == set(get_args(Advantage.model_fields["kind"].annotation))
 
 
 @pytest.mark.parametrize("kind", ADVANTAGES)

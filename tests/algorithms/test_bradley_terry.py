@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from foresail.algorithms.bradley_terry import bradley_terry_loss
-from foresail.records import PackedPairs
+from foresail.records import PackedAnswers
 
 
-def pairs(count: int, of: int, margins: Tensor | None = None) -> PackedPairs:
+def pairs(count: int, of: int, margins: Tensor | None = None) -> PackedAnswers:
     """`count` of an update's `of` pairs."""
-    return PackedPairs(
-        segments_P2=torch.zeros(count, 2, dtype=torch.long),
+    return PackedAnswers(
+        segments_PK=torch.zeros(count, 2, dtype=torch.long),
         weights_P=torch.full((count,), 1 / of),
         margins_P=torch.zeros(count) if margins is None else margins,
     )

@@ -6,6 +6,7 @@ that looked across the border of two sequences would be caught.
 
 import math
 import random
+from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
@@ -14,17 +15,33 @@ import torch
 
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.batch_losses import KINDS, policy_loss, sft_loss
-from foresail.recipe.parts import Loss
+from foresail.recipe.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
 
 VOCAB, MAX_TOKENS = 7, 12
+MASK = {"importance_range": (0.75, 1.3), "old_logprobs": "trainer"}
 SETTINGS = {
     "bare": {},
     "dual clip": {"dual_clip": 1.5},
     "importance": {"importance_cap": 1.1, "old_logprobs": "trainer"},
+    "importance of samples": {
+        "importance_cap": 1.1, "importance_level": "sequence", "old_logprobs": "trainer"
+    },
+    "token mask": {"importance_mask": "token", **MASK},
+    "sample mask": {**MASK, "importance_mask": "sequence", "importance_range": (0.4, 1.6)},
+    "mean mask": {"importance_mask": "sequence_mean", **MASK},
+    "off-policy mask": {"off_policy_mask_threshold": 0.05},
+    "top entropy": {"top_entropy_quantile": 0.4, "old_logprobs": "trainer"},
     "k1": {"kl": "k1", "kl_weight": 0.3},
-    "all with k3": {"dual_clip": 1.5, "importance_cap": 1.1, "kl": "k3", "kl_weight": 0.3},
-}
+    "k3, unbiased": {"kl": "k3_unbiased", "kl_weight": 0.3},
+    "all with k3": {
+        "dual_clip": 1.5, "importance_cap": 1.1, "kl": "k3", "kl_weight": 0.3, "importance_mask": "sequence",
+        "importance_range": (0.1, 1.5), "off_policy_mask_threshold": 0.05, "top_entropy_quantile": 0.7,
+    },
+}  # fmt: skip
+
+
+MASKS = ("rollout_corr/rollout_rs_masked_fraction", "actor/opsm_clipfrac", "actor/top_entropy_share")
 
 
 def bigram_table(seed=0):
@@ -54,11 +71,26 @@ def draw_update(table, seed, count=9):
             ref_logprobs=near[2],
         )
 
-    return [draw(index) for index in range(count)]
+    return mark_top_entropy(table, [draw(index) for index in range(count)])
 
 
-def pack(sequences, weights):
-    """`weights` holds each sequence's weight per loss token in the whole update."""
+def mark_top_entropy(table, sequences):
+    """With which tokens are among the 40 and 70 % that were drawn from most entropy: by sorting all of them."""
+    rows = table.detach().softmax(1).tolist()
+    entropy = [-sum(p * math.log(p) for p in row) for row in rows]
+    found = sorted(entropy[s.ids[t - 1]] for s in sequences for t, on in enumerate(s.loss_mask) if on)
+
+    def marks(s, share):
+        place = (1 - share) * (len(found) - 1)  # between two of them, as a quantile is
+        low, part = found[int(place)], place - int(place)
+        bound = low + part * (found[min(int(place) + 1, len(found) - 1)] - low)
+        return [0, *(int(entropy[before] >= bound) for before in s.ids[:-1])]
+
+    return [replace(s, side={share: marks(s, share) for share in (0.4, 0.7)}) for s in sequences]
+
+
+def pack(sequences, weights, share=1.0):
+    """`weights` holds each sequence's weight per loss token in the whole update; `share` of its tokens learn."""
     lengths = [len(s.ids) for s in sequences]
     starts = torch.tensor([0, *lengths]).cumsum(0)
     at = [(s, t) for s, sequence in enumerate(sequences) for t, on in enumerate(sequence.loss_mask) if on]
@@ -78,6 +110,9 @@ def pack(sequences, weights):
         old_logprobs_M=floats([sequences[s].old_logprobs[t] for s, t in at]),
         rollout_logprobs_M=floats([sequences[s].rollout_logprobs[t] for s, t in at]),
         ref_logprobs_M=floats([sequences[s].ref_logprobs[t] for s, t in at]),
+        top_entropy_M=None
+        if share == 1
+        else torch.tensor([sequences[s].side[share][t] for s, t in at], dtype=torch.bool),
     )
 
 
@@ -99,7 +134,7 @@ def train(table, batches, loss):
     return total, table.grad.clone(), sums
 
 
-def scatter(sequences, weights, seed):
+def scatter(sequences, weights, seed, share=1.0):
     """The same update in random order and random micro-batches."""
     rng = random.Random(seed)
     pairs = list(zip(sequences, weights, strict=True))
@@ -107,7 +142,7 @@ def scatter(sequences, weights, seed):
     while pairs:
         size = rng.randint(1, 4)
         part, pairs = pairs[:size], pairs[size:]
-        yield pack([s for s, _ in part], [w for _, w in part])
+        yield pack([s for s, _ in part], [w for _, w in part], share)
 
 
 def weigh(sequences, mode):
@@ -141,19 +176,47 @@ def reckon_token(table, s, t, settings):
     else:
         ratio = math.exp(new - old)
     bounded = min(max(ratio, low), high)
-    loss = -bounded * a * new if settings.kind == "cispo" else -min(ratio * a, bounded * a)
+    if settings.kind == "sapo":
+        steep = settings.sapo_temperature_pos if a > 0 else settings.sapo_temperature_neg
+        loss = -a * 4 / steep / (1 + math.exp(-steep * (ratio - 1)))
+    elif settings.kind == "cispo":
+        loss = -bounded * a * new
+    else:
+        loss = -min(ratio * a, bounded * a)
     if settings.kind == "clip" and settings.dual_clip and a < 0:
         loss = min(loss, -settings.dual_clip * a)
     if settings.importance_cap:
-        loss *= min(math.exp(old - s.rollout_logprobs[t]), settings.importance_cap)
+        loss *= min(reckon_ratio(s, t, settings.importance_level), settings.importance_cap)
+    if settings.importance_mask:
+        low, high = settings.importance_range
+        loss *= low <= reckon_ratio(s, t, settings.importance_mask) <= high
+    if settings.off_policy_mask_threshold:
+        learned = [u for u, on in enumerate(s.loss_mask) if on]
+        apart = sum(s.rollout_logprobs[u] - table[s.ids[u - 1]][s.ids[u]] for u in learned) / len(learned)
+        loss *= not (a < 0 and apart > settings.off_policy_mask_threshold)
+    if settings.ranks_entropy:
+        loss *= s.side[settings.top_entropy_quantile][t]
     gap = s.ref_logprobs[t] - new
-    return loss + settings.kl_weight * (-gap if settings.kl == "k1" else math.exp(gap) - gap - 1)
+    k3 = math.exp(gap) - gap - 1
+    kl = {"k1": -gap, "k3": k3, "k3_unbiased": math.exp(new - old) * k3}[settings.kl]
+    return loss + settings.kl_weight * kl
+
+
+def reckon_ratio(s, t, level):
+    """Of trainer to engine: a token's, or the product over its sequence, or that product's root."""
+    tokens = [t] if level == "token" else [u for u, on in enumerate(s.loss_mask) if on]
+    product = math.prod(math.exp(s.old_logprobs[u] - s.rollout_logprobs[u]) for u in tokens)
+    return product ** (1 / len(tokens)) if level == "sequence_mean" else product
 
 
 def every_setting(test):
-    test = pytest.mark.parametrize("extras", SETTINGS)(test)
-    test = pytest.mark.parametrize("aggregation", get_args(Aggregation))(test)
-    return pytest.mark.parametrize("kind", KINDS)(test)
+    """Every kind with every setting; the first and the last of these with every aggregation, others with one."""
+    modes, cases = get_args(Aggregation), []
+    for number, extras in enumerate(SETTINGS):
+        for shift, kind in enumerate(KINDS):
+            own = modes if extras in ("bare", "all with k3") else [modes[(number + shift) % len(modes)]]
+            cases += [(kind, aggregation, extras) for aggregation in own]
+    return pytest.mark.parametrize(("kind", "aggregation", "extras"), cases)(test)
 
 
 @every_setting
@@ -161,10 +224,14 @@ def test_update_matches_the_formulas_in_plain_python(kind, aggregation, extras):
     settings = Loss(kind=kind, aggregation=aggregation, **SETTINGS[extras])
     table = bigram_table()
     sequences = draw_update(table, seed=1)
-    batch = pack(sequences, weigh(sequences, aggregation))
+    batch = pack(sequences, weigh(sequences, aggregation), settings.top_entropy_quantile)
     loss, metrics = policy_loss(score(table, batch), batch, settings)
     assert loss.item() == pytest.approx(reckon(table, sequences, settings), rel=1e-12)
-    assert 0 < metrics["actor/pg_clipfrac"] < batch.targets_M.numel(), "the example should clip some tokens"
+    some = [metrics[name] for name in (*MASKS, "actor/pg_clipfrac") if name in metrics]
+    some = some[:-1] if kind == "sapo" else some  # which has no bounds
+    assert all(0 < found < batch.targets_M.numel() for found in some), (
+        "it should happen to some of the tokens"
+    )
 
 
 @every_setting
@@ -178,8 +245,9 @@ def test_update_is_invariant_to_micro_batches_packing_and_order(kind, aggregatio
     for seed in range(4):
         sequences = draw_update(table, seed)
         weights = weigh(sequences, aggregation)
-        whole = train(table, [pack(sequences, weights)], loss)
-        parts = train(table, scatter(sequences, weights, seed), loss)
+        share = settings.top_entropy_quantile
+        whole = train(table, [pack(sequences, weights, share)], loss)
+        parts = train(table, scatter(sequences, weights, seed, share), loss)
         assert parts[0] == pytest.approx(whole[0], rel=1e-12, abs=1e-12)
         torch.testing.assert_close(parts[1], whole[1], rtol=1e-12, atol=1e-12)
         assert parts[2] == pytest.approx(whole[2], rel=1e-12, abs=1e-12)
@@ -263,7 +331,8 @@ def test_micro_batch_without_loss_tokens_adds_nothing(kind):
     table = bigram_table()
     empty = draw_update(table, seed=0)[-1:]
     settings = Loss(kind=kind, **SETTINGS["all with k3"])
-    loss, gradient, sums = train(table, [pack(empty, [0.0])], lambda *inputs: policy_loss(*inputs, settings))
+    nothing = [pack(empty, [0.0], settings.top_entropy_quantile)]
+    loss, gradient, sums = train(table, nothing, lambda *inputs: policy_loss(*inputs, settings))
     assert loss == 0 and (gradient == 0).all() and set(sums.values()) == {0.0}
 
 

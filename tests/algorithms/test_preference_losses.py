@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from foresail.algorithms.preference_losses import KINDS, preference_loss
-from foresail.data.pair_packing import pack_pairs, plan_pairs
+from foresail.data.answer_packing import good_tokens, pack_answers, plan_answers
 from foresail.recipe.preferences import PreferenceLoss
 from foresail.records import TrainPair, TrainSequence
 
@@ -59,9 +59,8 @@ def loss_of(
 ) -> tuple[Tensor, dict[str, float]]:
     """Summed over micro-batches of at most so many tokens; the logprobs are those of each answer's tokens."""
     total, sums = torch.zeros(()), {}
-    chosen_tokens = sum(sum(entry.chosen.loss_mask) for entry in pairs)
-    for plan in plan_pairs(pairs, max_tokens=max_tokens, share_from=0.0):
-        batch = pack_pairs(pairs, plan, num_pairs=len(pairs), chosen_tokens=chosen_tokens, device="cpu")
+    for plan in plan_answers(pairs, max_tokens=max_tokens, share_from=0.0):
+        batch = pack_answers(pairs, plan, count=len(pairs), good=good_tokens(pairs), device="cpu")
         in_order = [answer for number in plan.members for answer in logprobs[number]]
         loss, terms = preference_loss(torch.cat(in_order), batch, settings)
         total = total + loss

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from foresail.algorithms.losses import cispo, clipped, gspo
+from foresail.algorithms.losses import cispo, clipped, gspo, sapo
 
 BOUNDS = {"low": 0.2, "high": 0.28}
 
@@ -54,6 +54,29 @@ def test_dual_clip_by_hand():
     assert losses.dual_clipped_M.tolist() == [True, False, False]
     assert losses.above_M.tolist() == [False, False, True] and not losses.below_M.any()
     assert_close(gradient(losses.loss_M, new), [0.0, 4.0, 0.0])
+
+
+def test_sapo_by_hand():
+    # A = 1, t = 1: -4 sigmoid(r - 1): r 1 -> -2, r 2 -> -2.924234; the gradient -4 p (1 - p) r A: -1, -1.572895.
+    # A = -1, t = 1.05: 4/1.05 sigmoid(1.05 (2 - 1)) = 2.820970, gradient 4 p (1 - p) 2 = 1.536252.
+    new, old = tokens([1.0, 2.0, 2.0])
+    losses = sapo(new, old, tensor([1, 1, -1]), temperature_pos=1.0, temperature_neg=1.05)
+    gates = [1 / (1 + math.exp(-x)) for x in (0.0, 1.0, 1.05)]
+    assert_close(losses.loss_M, [-4 * gates[0], -4 * gates[1], 4 / 1.05 * gates[2]])
+    slopes = [4 * p * (1 - p) * ratio for p, ratio in zip(gates, (1.0, 2.0, 2.0), strict=True)]
+    assert_close(gradient(losses.loss_M, new), [-slopes[0], -slopes[1], slopes[2]])
+    assert not losses.clipped_M.any()
+
+
+def test_sapo_starts_as_reinforce_and_fades_on_both_sides():
+    new, old = tokens([1e-3, 0.5, 1.0, 2.0, 5.0])
+    losses = sapo(new, old, tensor([1] * 5), temperature_pos=1.0, temperature_neg=1.05)
+    pulls = [
+        -pull / ratio
+        for pull, ratio in zip(gradient(losses.loss_M, new).tolist(), (1e-3, 0.5, 1.0, 2.0, 5.0), strict=True)
+    ]
+    assert pulls[2] == pytest.approx(1.0) and max(pulls) == pulls[2]
+    assert pulls[0] < pulls[1] and pulls[4] < pulls[3]
 
 
 def test_gspo_by_hand():

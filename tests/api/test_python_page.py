@@ -28,7 +28,7 @@ def after_quickstart(tiny_sft_run: Path, tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_page_runs(after_quickstart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     for number, block in enumerate(blocks, start=1):
         exec(compile(block, f"docs/python.md, block {number}", "exec"), names)
     said = capsys.readouterr().out

@@ -91,8 +91,10 @@ def test_the_oracle_gets_the_gradient_of_a_whole_train_step(tmp_path: Path, sett
     given = losses.give_advantages(sequences, advantages_GN)
     counts = [sum(sequence.loss_mask) for sequence in given]
     weights = token_weights(counts, setting.ours.aggregation, losses.MAX_NEW_TOKENS)
-    (whole,) = pack(given, weights, max_tokens=10_000)
-    loss, _ = policy_loss(token_logprobs(model, whole, losses.TEMPERATURE)[0], whole, setting.ours)
+    (whole,) = losses.with_entropies(model, pack(given, weights, max_tokens=10_000), setting.ours)
+    logprobs_M, entropy_M = token_logprobs(model, whole, losses.TEMPERATURE)
+    loss, _ = policy_loss(logprobs_M, whole, setting.ours)
+    loss = loss - setting.ours.entropy_weight * (whole.weights_M * entropy_M).sum()
     loss.backward()
     expected = {
         part.hf_name: model.get_parameter(part.parameter).grad.narrow(0, part.start, part.sizes[0]).clone()

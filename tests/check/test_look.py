@@ -339,7 +339,7 @@ def test_an_own_reward_is_called_as_in_a_run() -> None:
     Path("mine.py").write_text(
         "def score(prompts, completions, completion_ids, answer, **kwargs):\n"
         "    assert len(completion_ids[0]) >= 1 and prompts[0]\n"
-        "    return [float(completions[0] == answer[0])]\n"
+        "    return [float(pair[0] == pair[1]) for pair in zip(completions, answer)]\n"
     )
     seen, refusals = see(RL, *OWN)
     assert refusals == () and seen.notes[-1].endswith("gives right answers up to 1, wrong ones up to 0")
@@ -374,3 +374,24 @@ def test_looking_imports_no_torch() -> None:
     subprocess.run(
         [sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(Path(__file__).parents[2])}
     )
+
+
+def test_columns_that_a_program_is_shown_are_there_and_hold_no_answer() -> None:
+    rows = [{**row, "task": "x", "info": {"place": "y", "aliases": [row["answer"]]}} for row in GOOD]
+    write(rows)()
+    Path("agent.py").write_text("def run(agent): ...\n")
+
+    def look_at(*columns: str) -> Look:
+        named = ", ".join(f'"{column}"' for column in columns)
+        return see(f'{RL}[environment]\nprogram = "agent.py:run"\ncolumns = [{named}]\n')[0]
+
+    for honest in ((), ("task",), ("info.place", "task")):
+        assert not look_at(*honest).refusals and not look_at(*honest).warnings
+    for absent in ("tusk", "info.plaice", "task.deeper"):
+        (said,) = look_at("task", absent).refusals
+        assert said == f"environment.columns: data has no column {absent}; it has answer, info, task"
+    for telling in ("info", "info.aliases", "answer"):
+        (said,) = look_at(telling).warnings
+        assert said.startswith(
+            f"environment.columns shows programs {telling}, which holds the answer in 9 of 9"
+        )

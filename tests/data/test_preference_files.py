@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_world import make_tokenizer, write_lines
 
-from foresail.data.pairs import encode_pair, encode_pairs, mix_pairs
+from foresail.data.pairs import encode_pair, encode_pairs
+from foresail.data.preference_mixture import mix_preferences, pair_limit
 from foresail.data.preferences import load_pairs, split_texts, to_pair, why_unusable
 from foresail.data.reader import Reader
 from foresail.data.rows import Row
@@ -242,8 +243,8 @@ def test_pairs_that_are_too_long_are_refused_or_dropped_and_counted(tmp_path: Pa
     rows = [{"prompt": "1 +2", "chosen": r"\boxed{3}", "rejected": r"\boxed{4}"}, long]
     path, reader = write_lines(tmp_path / "pairs.jsonl", rows), Reader(make_tokenizer())
     with pytest.raises(ValueError, match=r"1 of 2 pairs are longer than max_length 16.*pairs.jsonl:2"):
-        mix_pairs([Preferences(source=str(path))], reader.pairs, 16)
-    mixed = mix_pairs([Preferences(source=str(path), too_long="drop")], reader.pairs, 16)
+        mix_preferences([Preferences(source=str(path))], reader.pairs, pair_limit(16))
+    mixed = mix_preferences([Preferences(source=str(path), too_long="drop")], reader.pairs, pair_limit(16))
     assert len(mixed.entries) == 1 and mixed.dropped == {"pairs": 1}
 
 

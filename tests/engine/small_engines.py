@@ -38,6 +38,14 @@ SHAPES = {
     "mistral": PLAIN | {"family": "mistral", "num_kv_heads": 2, "tied": False},
     "qwen2": PLAIN | {"family": "qwen2", "num_kv_heads": 1, "qkv_bias": True},
     "qwen3": PLAIN | {"family": "qwen3", "num_kv_heads": 2, "qk_norm": True, "head_dim": 8, "tied": False},
+    "yarn": PLAIN
+    | {
+        "family": "qwen3",
+        "num_kv_heads": 2,
+        "qk_norm": True,
+        "head_dim": 8,
+        "rope_scaling": {"type": "yarn", "factor": 6.0, "original_context": 16, "attention_factor": 1.5},
+    },
     "ernie4_5_moe": PLAIN
     | {
         "family": "ernie4_5_moe",

@@ -1,5 +1,7 @@
 import json
 from dataclasses import asdict
+from itertools import combinations
+from statistics import fmean
 
 import pytest
 
@@ -81,6 +83,18 @@ def test_pass_at_k_takes_the_problems_that_still_have_k_samples():
     assert summary["pass@1"]["problems"] == 2
     assert summary["pass@2"]["problems"] == 1
     assert summary["mean@2"]["value"] == 0.75
+
+
+@pytest.mark.parametrize("n", range(1, 13))
+def test_pass_at_n_stands_beside_the_powers_of_two(n: int):
+    """Each is the share of all subsets of k samples that hold a right one, counted one by one."""
+    samples = [attempt("7" if number % 3 == 1 else "8") for number in range(n)]
+    summary = summarise([problem("a", None, *samples)])
+    sizes = [int(name.removeprefix("pass@")) for name in summary if name.startswith("pass@")]
+    assert sizes == sorted({k for k in (1, 2, 4, 8, n) if k <= n})
+    for k in sizes:
+        hits = [any(sample.correct for sample in some) for some in combinations(samples, k)]
+        assert summary[f"pass@{k}"]["value"] == pytest.approx(fmean(hits))
 
 
 def test_figures_that_nothing_supports_are_left_out():

@@ -164,6 +164,23 @@ def long_runs() -> dict[str, str]:
     return {f"run of {name}": filled(piece) for name, piece in pieces.items()}
 
 
+def long_runs_in_their_place() -> dict[str, str]:
+    """Where a pattern could read a run in many ways, or begins to read it anew at each character."""
+    return {
+        "open coordinates": "The answer is 8 or (" + "1," * 30,
+        "open coordinates, long": "The answer is 8 or (" + "1, " * 900,
+        "newlines between boxes": r"\boxed{1}" + "\n " * 60 + r"'\boxed{8}",
+        "rules before a box": "So\n" + "-" * 90 + r"( \boxed{8}",
+        "brackets after an answer": "The answer is 8" + "(" * 2_800 + "x wrong",
+        "blanks after an answer": "The answer is 8" + " " * 2_800 + "not right",
+        "formulas without an end": "The answer is 8, " + r"\[" * 1_400,
+        "digits and letters of a base": r"\boxed{" + "1A" * 9_000 + "}",
+        "pairs of digits": r"\boxed{" + "11," * 6_300 + "}",
+        "blanks before an hour": r"\boxed{8" + " " * 9_000 + "m}",
+        "signs before a statement": "-" * 90_000 + " the answer is 8",
+    }
+
+
 def huge_numbers() -> dict[str, str]:
     exact = {
         "power tower": "9^{9^{9^{9}}}",
@@ -340,6 +357,7 @@ def hostile_texts() -> dict[str, str]:
         deep_nesting,
         unbalanced,
         long_runs,
+        long_runs_in_their_place,
         huge_numbers,
         algebra,
         long_collections,

@@ -225,13 +225,15 @@ def test_the_verdict_on_two_values_is_symmetric(one, other, data):
 @often
 @given(st.one_of(rationals.flatmap(written), surds().flatmap(lambda surd: written_surd(*surd))))
 def test_an_answer_is_equal_to_itself_in_every_dress(gold):
-    for response in (
+    dresses = [
         rf"\boxed{{{gold}}}",
         rf"So $x = \boxed{{ {gold} }}$.",
         rf"<think>\boxed{{12345}}</think> \[\boxed{{{gold}}}\]",
-        rf"\boxed{{\left({gold}\right)}}",
         rf"\boxed{{x = {gold}}}",
-    ):
+    ]
+    if "," not in gold:  # (1,100) is a pair
+        dresses.append(rf"\boxed{{\left({gold}\right)}}")
+    for response in dresses:
         assert grade(response, gold).status == "correct", response
         assert grade(response, f"${gold}$").status == "correct", response
 

@@ -96,8 +96,8 @@ def only_region(tree: Node) -> RealSet:
 )
 def test_sets_of_real_numbers(one: str, other: str, equal: bool):
     first, second = (only_region(parse(text)) for text in (one, other))
-    assert same_set(first, second) is equal
-    assert same_set(second, first) is equal
+    assert same_set(first, second, Budget()) is equal
+    assert same_set(second, first, Budget()) is equal
 
 
 def test_signs_are_chosen_together_unless_they_are_free():

@@ -88,7 +88,7 @@ def test_a_list_of_conditions_has_one_reading(one: str, other: str, equal: bool)
     first, second = (regions(parse(text), Budget()) for text in (one, other))
     assert first is not None
     assert second is not None
-    assert same_set(next(iter(first.values())), next(iter(second.values()))) is equal
+    assert same_set(next(iter(first.values())), next(iter(second.values())), Budget()) is equal
 
 
 def test_conditions_on_two_unknowns_are_two_sets():

@@ -54,19 +54,19 @@ def test_sympy_is_stopped_by_calls_and_remembers_nothing():
     hard, easy = parse(r"\int_0^1 x^5(1-x)^4 dx"), parse(r"\sum_{k=1}^{10} k")
     for _ in range(2):
         with pytest.raises(Undecided) as undecided:
-            SYMPY.same(parse("1"), hard, calls=20_000)
+            SYMPY.ask(parse("1"), hard, calls=20_000).decided()
         assert undecided.value.status == "timeout"
-        assert SYMPY.same(parse("55"), easy, calls=20_000)
+        assert SYMPY.ask(parse("55"), easy, calls=20_000).decided()
 
 
 def test_sympy_is_stopped_by_its_cpu_time_where_calls_are_few():
     with pytest.raises(Undecided) as undecided:
-        SYMPY.same(parse("1"), parse(TOO_MUCH), calls=10**9, cpu_seconds=0.1)
+        SYMPY.ask(parse("1"), parse(TOO_MUCH), calls=10**9, cpu_seconds=0.1).decided()
     assert undecided.value.status == "timeout"
 
 
 def test_a_huge_number_is_turned_away_before_sympy_works_it_out():
     gold = r"\sum_{k=1}^{10} k"
     for huge in ("9^{9^9}", "(10^9)!", r"\binom{10^9}{5\cdot10^8}"):
-        assert not SYMPY.same(parse(huge), parse(gold))
-    assert SYMPY.same(parse("1^{10^9}+54"), parse(gold))
+        assert not SYMPY.ask(parse(huge), parse(gold)).decided()
+    assert SYMPY.ask(parse("1^{10^9}+54"), parse(gold)).decided()

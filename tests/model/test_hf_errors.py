@@ -178,7 +178,7 @@ def test_vocabulary_may_be_padded_but_not_short(directory):
         check_vocabulary(shape, shape.vocab_size + 1)
 
 
-YARN = {"rope_type": "yarn", "factor": 4.0}
+LONGROPE = {"rope_type": "longrope", "factor": 4.0}
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ YARN = {"rope_type": "yarn", "factor": 4.0}
         ("llama", {"mlp_bias": True}, "mlp_bias is not supported"),
         ("llama", {"hidden_act": "gelu"}, "hidden_act 'gelu' is not supported"),
         ("llama", {"quantization_config": {"bits": 4}}, "quantised"),
-        ("llama", {"rope_scaling": YARN}, "rope type 'yarn' is not supported"),
-        ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope type 'linear'"),
-        ("llama", {"rope_parameters": YARN}, "rope type 'yarn' is not supported"),
+        ("llama", {"rope_scaling": LONGROPE}, "rope type 'longrope' is not supported"),
+        ("llama", {"rope_scaling": {"type": "ntk", "factor": 2.0}}, "rope type 'ntk' is not supported"),
+        ("llama", {"rope_parameters": LONGROPE}, "rope type 'longrope' is not supported"),
         ("llama", {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "low_freq_factor is missing"),
         ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor 0.5"),
         ("llama", {"rope_parameters": {"partial_rotary_factor": 0.25}}, "partial_rotary_factor 0.25"),

@@ -8,8 +8,8 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from small_models import CONFIGS, packed_logits, random_ids, random_model
-from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+from small_models import CONFIGS, SIZES, packed_logits, random_ids, random_model, scramble
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, LlamaConfig
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, load_model, save_model
@@ -104,6 +104,37 @@ def test_bfloat16_survives_save_and_load_bit_for_bit(name, tmp_path):
         assert parameter.dtype == torch.bfloat16 and torch.equal(parameter, same)
     assert torch.equal(model.cos, again.cos) and model.cos.dtype == torch.float32
     assert AutoConfig.from_pretrained(tmp_path / "ours").dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_padding_tokens_row_learns_as_any_other(tied, tmp_path):
+    """By finite differences, where `<|im_end|>` pads and ends turns. transformers gives no gradient to that row."""
+    config = LlamaConfig(**SIZES | {"pad_token_id": 2}, tie_word_embeddings=tied)
+    theirs = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    scramble(theirs)
+    theirs.save_pretrained(tmp_path)
+    ours, ids = load(tmp_path), IDS.clone()
+    ids[[9, 19, 29, 49]] = 2
+    rows = ours.embed.weight
+
+    def loss_of(logits):
+        return torch.nn.functional.cross_entropy(logits[:-1], ids[1:])
+
+    loss_of(packed_logits(ours, [ids])).backward()
+    loss_of(theirs(ids[None]).logits[0]).backward()
+    others = torch.arange(len(rows)) != 2
+    expected = theirs.get_input_embeddings().weight.grad
+    torch.testing.assert_close(rows.grad[others], expected[others], atol=1e-6, rtol=0)
+    assert (rows.grad[2] - expected[2]).norm() > 0.5 * rows.grad[2].norm()
+    for direction in torch.randn(3, rows.shape[1], generator=torch.Generator().manual_seed(0)):
+        found = []
+        with torch.no_grad():
+            for step in (1e-3, -1e-3):
+                rows[2] += step * direction
+                found.append(loss_of(packed_logits(ours, [ids])))
+                rows[2] -= step * direction
+        slope = (found[0] - found[1]) / 2e-3
+        torch.testing.assert_close(rows.grad[2] @ direction, slope, atol=2e-3, rtol=2e-3)
 
 
 def test_a_saved_mistral_has_no_window(tmp_path):

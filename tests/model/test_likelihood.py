@@ -54,14 +54,21 @@ def chunked(request, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
-def test_chunks_change_nothing(chunked, device, temperature):
+@pytest.mark.parametrize("asked", ["logprobs", "entropy", "both"])
+def test_chunks_change_nothing(chunked, device, temperature, asked):
     hidden_MD, weight_VD, ids_M = make_inputs(device)
     upstream_M = torch.linspace(-1, 2, TOKENS, device=device)
+
+    def gradients(logprobs_M: Tensor, entropy_M: Tensor) -> tuple[Tensor, ...]:
+        losses = {"logprobs": logprobs_M * upstream_M, "entropy": entropy_M * upstream_M.flip(0)}
+        loss_M = sum(losses.values()) if asked == "both" else losses[asked]
+        return torch.autograd.grad(loss_M.sum(), (hidden_MD, weight_VD))
+
     found = token_likelihood(hidden_MD, weight_VD, ids_M, temperature)
-    found_gradients = torch.autograd.grad((found[0] * upstream_M).sum(), (hidden_MD, weight_VD))
     expected = whole(hidden_MD, weight_VD, ids_M, temperature)
-    gradients = torch.autograd.grad((expected[0] * upstream_M).sum(), (hidden_MD, weight_VD))
-    torch.testing.assert_close([*found, *found_gradients], [*expected, *gradients], rtol=1e-5, atol=2e-5)
+    torch.testing.assert_close(
+        [*found, *gradients(*found)], [*expected, *gradients(*expected)], rtol=1e-5, atol=2e-5
+    )
 
 
 @pytest.mark.gpu
@@ -70,19 +77,18 @@ def test_cuda_16_bit_inputs_give_what_their_float32_copies_give(chunked):
     hidden_MD, weight_VD, ids_M = make_inputs("cuda", torch.bfloat16)
     found = token_likelihood(hidden_MD, weight_VD, ids_M, 0.7)
     torch.testing.assert_close(found, whole(hidden_MD, weight_VD, ids_M, 0.7), rtol=1e-5, atol=2e-5)
-    gradients = torch.autograd.grad(found[0].sum(), (hidden_MD, weight_VD))
+    gradients = torch.autograd.grad((found[0] + found[1]).sum(), (hidden_MD, weight_VD))
     wide = [x.detach().float().requires_grad_() for x in (hidden_MD, weight_VD)]
-    expected = torch.autograd.grad(whole(*wide, ids_M, 0.7)[0].sum(), wide)
+    expected = torch.autograd.grad(sum(whole(*wide, ids_M, 0.7)).sum(), wide)
     for gradient, exact in zip(gradients, expected, strict=True):
         assert (gradient.float() - exact).norm() < 0.01 * exact.norm()
 
 
-def test_the_entropy_has_no_gradient_and_a_frozen_head_gets_none():
+def test_a_frozen_head_gets_no_gradient():
     hidden_MD, weight_VD, ids_M = make_inputs("cpu")
-    logprobs_M, entropy_M = token_likelihood(hidden_MD, weight_VD.detach(), ids_M)
-    assert logprobs_M.requires_grad and not entropy_M.requires_grad
+    logprobs_M, _ = token_likelihood(hidden_MD, weight_VD.detach(), ids_M)
     logprobs_M.sum().backward()
-    assert hidden_MD.grad is not None
+    assert hidden_MD.grad is not None and weight_VD.grad is None
 
 
 def test_certain_and_impossible_words_stay_finite(device):
@@ -91,3 +97,11 @@ def test_certain_and_impossible_words_stay_finite(device):
     logprobs_M, entropy_M = token_likelihood(hidden_MD, weight_VD, torch.tensor([0, 0], device=device))
     assert logprobs_M.tolist() == [0.0, -2000.0]
     torch.testing.assert_close(entropy_M, torch.zeros_like(entropy_M))
+
+
+def test_certain_words_have_a_finite_gradient_of_entropy(device):
+    hidden_MD = torch.tensor([[1000.0], [-1000.0]], device=device, requires_grad=True)
+    weight_VD = torch.tensor([[1.0], [-1.0], [0.0]], device=device)
+    _, entropy_M = token_likelihood(hidden_MD, weight_VD, torch.tensor([0, 0], device=device))
+    entropy_M.sum().backward()
+    assert hidden_MD.grad is not None and hidden_MD.grad.tolist() == [[0.0], [0.0]]

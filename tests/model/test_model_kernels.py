@@ -8,6 +8,7 @@ Legend: T tokens, I the MLP's inner width, h heads, d head size, M rows, N outpu
 from __future__ import annotations
 
 import contextlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from foresail.model import decoder, linear, readouts
 from foresail.model.kernels import available, gated, matmul, rotary
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
+from foresail.recipe.rope import RopeScaling
 from foresail.recipe.shape import ModelShape
 
 CUDA = torch.cuda.is_available()
@@ -33,7 +35,12 @@ SHAPE = ModelShape(
     head_dim=12,
     max_context=64,
 )
-FAMILIES = {"qwen2": {"qkv_bias": True}, "qwen3": {"qk_norm": True}, "llama": {"tied": False}}
+YARN = RopeScaling(type="yarn", factor=4.0, original_context=16)  # cosines and sines are larger by it
+FAMILIES = {
+    "qwen2": {"qkv_bias": True},
+    "qwen3": {"qk_norm": True, "rope_scaling": YARN},
+    "llama": {"tied": False, "rope_scaling": YARN},
+}
 
 
 def noise(*sizes: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -96,8 +103,8 @@ def test_silu_mul_gradient(width):
 # Rotary positions.
 
 
-def tables(head_dim: int, positions: list[int]) -> tuple[Tensor, Tensor]:
-    cos, sin = rotary_table(SHAPE.model_copy(update={"head_dim": head_dim}))
+def tables(head_dim: int, positions: list[int], scaling: RopeScaling | None = None) -> tuple[Tensor, Tensor]:
+    cos, sin = rotary_table(SHAPE.model_copy(update={"head_dim": head_dim, "rope_scaling": scaling}))
     return cos[positions].to(DEVICE), sin[positions].to(DEVICE)
 
 
@@ -127,8 +134,9 @@ def test_rotate_reads_the_projection_in_place(heads, head_dim, dtype):
     torch.testing.assert_close(out.double(), expected, atol=tolerance, rtol=0)
 
 
-def test_rotate_gradient():
-    cos, sin = tables(12, [3, 7, 60])
+@pytest.mark.parametrize("scaling", [None, YARN])
+def test_rotate_gradient(scaling):
+    cos, sin = tables(12, [3, 7, 60], scaling)
     assert_gradients_match(
         lambda x: rotary.rotate(x, cos, sin),
         lambda x: rotate(x, cos.double(), sin.double()),
@@ -165,8 +173,9 @@ def test_keys_can_be_turned_without_queries():
     torch.testing.assert_close(alone, together[:, 4:], atol=1e-6, rtol=1e-6)
 
 
-def test_norm_rotate_gradient():
-    cos, sin = tables(12, [3, 7, 60])
+@pytest.mark.parametrize("scaling", [None, YARN])
+def test_norm_rotate_gradient(scaling):
+    cos, sin = tables(12, [3, 7, 60], scaling)
     q_scale, k_scale = noise(2, 12, seed=1)
     assert_gradients_match(
         lambda x, q, k: rotary.norm_rotate(x, cos, sin, q, k, 4, 1e-3),
@@ -326,11 +335,12 @@ def test_the_stream_is_reused_only_where_no_gradient_needs_it():
     assert torch.equal(stream, out)
 
 
-def test_the_invariant_mode_ends_with_its_block(monkeypatch):
+@pytest.mark.parametrize("mode", [linear.batch_invariant, linear.thread_batch_invariant])
+def test_the_invariant_mode_ends_with_its_block(monkeypatch, mode):
     calls = []
     monkeypatch.setattr(linear, "row_by_row", lambda *_, **__: calls.append(1))
-    with linear.batch_invariant():
-        with contextlib.suppress(KeyError), linear.batch_invariant():
+    with mode():
+        with contextlib.suppress(KeyError), mode():
             raise KeyError
         linear.linear(noise(1, 2), noise(3, 2))
         linear.add_linear(noise(1, 3), noise(1, 2), noise(3, 2))
@@ -338,3 +348,11 @@ def test_the_invariant_mode_ends_with_its_block(monkeypatch):
     linear.linear(noise(1, 2), noise(3, 2))
     linear.add_linear(noise(1, 3), noise(1, 2), noise(3, 2))
     assert len(calls) == 2
+
+
+def test_an_engines_mode_is_its_threads_and_a_runs_that_of_all():
+    with ThreadPoolExecutor(1) as other:
+        with linear.thread_batch_invariant():
+            assert linear.is_batch_invariant() and not other.submit(linear.is_batch_invariant).result()
+        with linear.batch_invariant():
+            assert linear.is_batch_invariant() and other.submit(linear.is_batch_invariant).result()

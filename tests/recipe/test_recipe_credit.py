@@ -36,7 +36,10 @@ def test_credit_is_uniform_unless_the_table_says_otherwise() -> None:
         ({"kind": "pbsd", "strength": 1.5}, "less than or equal to 1"),
         ({"kind": "pbsd", "temperature": 0.0}, "greater than 0"),
         ({"kind": "pbsd", "clamp": float("inf")}, "finite number|less than or equal"),
-        ({"kind": "psbd"}, "'uniform', 'pbsd', 'turn_rewards' or 'turn_gae'"),
+        ({"kind": "opsd", "distill_weight": 0.0}, "greater than 0"),
+        ({"kind": "opsd", "strength": 0.5}, 'strength is for kind = "pbsd", and kind is "opsd"'),
+        ({"kind": "turn_rewards", "clamp": 2.0}, 'clamp is for kind = "pbsd" or "opsd"'),
+        ({"kind": "psbd"}, "'uniform', 'pbsd', 'opsd', 'turn_rewards' or 'turn_gae'"),
     ],
 )
 def test_mistakes_are_named_with_their_mend(given: dict[str, Any], message: str) -> None:
@@ -56,7 +59,7 @@ def test_every_key_but_the_kind_says_beside_what_it_counts() -> None:
 
 
 def test_a_table_with_every_default_written_out_is_accepted() -> None:
-    for kind in ("uniform", "pbsd", "turn_rewards", "turn_gae"):
+    for kind in ("uniform", "pbsd", "opsd", "turn_rewards", "turn_gae"):
         whole = Credit(kind=kind).model_dump()
         assert Credit(**whole).model_dump() == whole
 
@@ -73,6 +76,7 @@ def test_strength_grows_over_the_warm_up() -> None:
         (Credit(kind="turn_gae"), "grpo", 'set advantage.kind = "gae" and add a table [critic]'),
         (Credit(kind="pbsd"), "gae", "a critic gives every token its own"),
         (Credit(kind="turn_rewards"), "gae", "a critic gives every token its own"),
+        (Credit(kind="opsd"), "gae", "a critic gives every token its own"),
         (Credit(kind="pbsd", warmup_steps=10), "rloo", "set credit.warmup_steps = 1"),
     ],
 )

@@ -12,7 +12,8 @@ from tiny_world import rl_recipe, write_lines
 from foresail.recipe.curriculum import stage_at, steps_left
 from foresail.recipe.dump import to_toml
 from foresail.recipe.load import RecipeError, load_recipe
-from foresail.recipe.parts import CurriculumStage, DynamicSampling, Loss, Problems
+from foresail.recipe.parts import CurriculumStage, DynamicSampling, Problems
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.preflight import preflight
 from foresail.recipe.rl import Rl
 
@@ -154,7 +155,7 @@ def test_mistakes_in_the_file_are_told_in_its_words(tmp_path: Path):
     file.write_text(text)
     with pytest.raises(RecipeError) as error:
         load_recipe(file)
-    assert "curriculum#1.stpes: unknown key; the nearest is steps" in str(error.value)
+    assert "curriculum#1.stpes: unknown key; the nearest is curriculum.steps" in str(error.value)
     assert 'curriculum#3.top_k must be a whole number, not "3"' in str(error.value)
 
 

@@ -12,10 +12,12 @@ from foresail.recipe import parts
 from foresail.recipe.dump import to_toml
 from foresail.recipe.keys import known_keys, table_type
 from foresail.recipe.load import load_recipe
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
+from foresail.recipe.rope import RopeScaling
 from foresail.recipe.sft import Sft
-from foresail.recipe.shape import ModelShape, RopeScaling
+from foresail.recipe.shape import ModelShape
 from foresail.recipe.stage import Stage
 from foresail.recipe.stages import STAGES, recipe_type
 
@@ -38,7 +40,7 @@ def rl_recipes(draw: st.DrawFn) -> Rl:
     )
     fresh = st.builds(parts.Model, shape=st.just(SHAPE), tokenizer=texts)
     loaded = st.builds(parts.Model, path=texts, dtype=st.sampled_from(["auto", "float32", "bfloat16"]))
-    loss = st.builds(parts.Loss, clip_low=floats, kl_weight=floats, dual_clip=st.none() | st.floats(1.5, 9))
+    loss = st.builds(Loss, clip_low=floats, kl_weight=floats, dual_clip=st.none() | st.floats(1.5, 9))
     return Rl(
         run=draw(st.builds(parts.Run, name=names, seed=counts, wandb=st.none() | texts)),
         model=draw(fresh | loaded),

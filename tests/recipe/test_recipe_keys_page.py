@@ -15,7 +15,8 @@ from foresail.recipe.environment import Environment
 from foresail.recipe.keys import item_type, one_or_more
 from foresail.recipe.long_context import LongContext
 from foresail.recipe.reward import Term
-from foresail.recipe.shape import Experts, Family, ModelShape, RopeScaling
+from foresail.recipe.rope import RopeScaling
+from foresail.recipe.shape import Experts, Family, ModelShape
 from foresail.recipe.stages import STAGES, recipe_type
 from foresail.recipe.tools import McpServer, PythonTool, SearchTool
 
@@ -58,6 +59,7 @@ def test_keys_of_a_shape_are_on_the_page(table: type[BaseModel], prefix: str) ->
         if name in ("experts", "rope_scaling"):
             continue  # tables of their own
         said = "required" if default is PydanticUndefined else f"`{json.dumps(default)}`"
+        said = "none" if default is None else said
         assert f"| `model.shape.{prefix}{name}` | {said} | {text}" in PAGE
     assert all(f"`{family}`" in PAGE for family in get_args(Family))
 

@@ -64,7 +64,7 @@ def test_a_dumped_recipe_reads_back(tmp_path: Path) -> None:
         ('targets = ["everything"]', "use some of attention, mlp, q, k, v, o, gate, up, down"),
         ("targets = []", "nothing would learn"),
         ("rank = 0", "lora.rank must be greater than 0"),
-        ("lora_alpha = 3", "the nearest is lora.alpha"),
+        ("lora_alpha = 3", "it is lora.alpha here"),
     ],
 )
 def test_mistakes_say_what_to_do(tmp_path: Path, text: str, words: str) -> None:

@@ -25,6 +25,7 @@ from foresail.recipe.cluster import Cluster
 from foresail.recipe.dpo import Dpo
 from foresail.recipe.hf_config import SpecialIds, config_from_shape
 from foresail.recipe.memory import Device, Memory, kv_pages, pages_per_sample
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.preferences import Reference
 from foresail.recipe.rl import Rl
 from foresail.recipe.sft import Sft
@@ -273,7 +274,7 @@ def test_pages_round_up() -> None:
 
 def test_reference_costs_only_when_the_loss_pulls_towards_it() -> None:
     shape = ModelShape(**SMALL)
-    plain, pulled = rl(), rl(loss=parts.Loss(kl_weight=0.1))
+    plain, pulled = rl(), rl(loss=Loss(kl_weight=0.1))
     assert plain.estimate_memory(shape, "cpu").reference == 0
     assert pulled.estimate_memory(shape, "cpu").reference == plain.estimate_memory(shape, "cpu").weights
 
@@ -283,7 +284,7 @@ def test_a_reference_has_no_mtp_layers() -> None:
     dpo = Dpo(
         model=parts.Model(path="m", dtype="float32"), data="d", steps=1, reference=Reference(kept=False)
     )
-    for recipe in (rl(loss=parts.Loss(kl_weight=0.1)), dpo):
+    for recipe in (rl(loss=Loss(kl_weight=0.1)), dpo):
         layers = recipe.estimate_memory(shape.model_copy(update={"mtp": 2}), "cpu")
         assert layers.reference == recipe.estimate_memory(shape, "cpu").weights < layers.weights
 

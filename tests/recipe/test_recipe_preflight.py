@@ -315,7 +315,7 @@ def test_report_shows_batches_memory_and_files() -> None:
     for part in ("weights", "gradients", "optimizer", "activations", "logits", "kv cache", "reference"):
         assert f"\n  {part} " in text
     assert "40 pages of 16 tokens" in text
-    assert "every 5 steps, the newest 2 kept" in text and "rollouts/" in text
+    assert "every 5 steps or 10 minutes, the newest 2 kept" in text and "rollouts/" in text
     sft = describe(check(stage="sft"))
     assert "rollouts/" not in sft and "timeline.jsonl" in sft and "conversations" in sft
     assert "dynamic sampling" not in describe(check("dynamic_sampling.enabled=false"))

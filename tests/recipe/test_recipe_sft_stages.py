@@ -85,7 +85,7 @@ def test_more_steps_lengthen_the_last_stage(tmp_path: Path) -> None:
         (["neftune_alpha=5", "mtp.weight=0.3"], "neftune_alpha does not go with [mtp]"),
         (["stages#1.data.roles=['assitant']"], "must be one of system, user, assistant, tool, tool_call"),
         (["stages#2.resample.best_is=most"], "best_is must be one of min, max"),
-        (["neftune_noise_alpha=5"], "the nearest is neftune_alpha"),
+        (["neftune_noise_alpha=5"], "it is neftune_alpha here"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, overrides: list[str], said: str) -> None:

@@ -21,7 +21,8 @@ def test_the_recipes_are_there() -> None:
     names = {file.stem for file in FILES}
     assert names >= {
         "rl-arithmetic", "sft-example", "grpo-gsm8k-smollm2", "dapo", "dr-grpo", "gspo",
-        "cispo", "rloo", "reinforce++", "ppo", "compass-thinker", "mimo", "pretrain-compass-v2", "pretrain-mimo",
+        "cispo", "sapo", "rloo", "reinforce++", "ppo", "compass-thinker", "mimo", "pretrain-compass-v2",
+        "pretrain-mimo", "kto-example",
         "pretrain-small", "dpo-example", "sft-compass-v2",
     }  # fmt: skip
 
@@ -54,7 +55,8 @@ def test_the_named_algorithms_are_what_their_files_say() -> None:
         assert isinstance(recipe, Rl)
         return recipe
 
-    assert (load("gspo").loss.kind, load("cispo").loss.kind) == ("gspo", "cispo")
+    assert [load(name).loss.kind for name in ("gspo", "cispo", "sapo")] == ["gspo", "cispo", "sapo"]
+    assert load("sapo").loss.aggregation == "seq-mean-token-mean"
     assert (load("rloo").advantage.kind, load("reinforce++").advantage.kind) == ("rloo", "reinforce++")
     assert load("ppo").advantage.kind == "gae" and load("ppo").critic is not None
     dr_grpo, dapo = load("dr-grpo"), load("dapo")

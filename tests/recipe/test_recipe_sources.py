@@ -95,7 +95,7 @@ def test_conversations_may_be_a_path_a_table_or_several(tmp_path: Path) -> None:
         (ONE, ["data=[]"], "data names no problems; add a table [data]"),
         (HEAD, [], "data is missing; add a table [data]"),
         (HEAD + "[data]\nlimit = 3\n", [], "data.source is missing; set it"),
-        (TWO, ["data#2.sorce=x"], "data#2.sorce: unknown key; the nearest is source"),
+        (TWO, ["data#2.sorce=x"], "data#2.sorce: unknown key; the nearest is data.source"),
         (TWO, ["data#1.weight=none"], "data#1 has no weight and others have one; set weight in every [[data]]"),
         (TWO, ["data#2.name=a"], 'data#1 is called "a", and so is another; give each a name'),
         (TWO, ["data#2.name=a/b"], 'data#2.name: "a/b" is no name for curves'),

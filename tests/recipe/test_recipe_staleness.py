@@ -9,8 +9,9 @@ import pytest
 from tiny_world import rl_recipe, tiny_shape
 
 from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import DynamicSampling, Loss, Rollout
+from foresail.recipe.parts import DynamicSampling, Rollout
 from foresail.recipe.placement import lines_for
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.rl import Rl
 
 CAPPED = Loss(old_logprobs="trainer", importance_cap=2.0)

@@ -34,6 +34,8 @@ def obey(problem: Problem, trajectory: Trajectory) -> Verdict:
             pass
     if word == "pid":
         rest = str(os.getpid())
+    if word == "env":
+        rest = os.environ.get(rest, "")
     if word == "modules":
         rest = " ".join(sorted(sys.modules))
     if word == "once":  # dies the first time, leaving a mark

@@ -246,8 +246,9 @@ def test_right_begins_at_the_threshold(write: Write) -> None:
         "wrong",
         "correct",
         "wrong",
-        "correct",
+        "scored",  # three of something is neither right nor wrong
     ]
+    assert [grade(name, text, threshold=2.0).status for text in ("1", "3")] == ["wrong", "correct"]
     assert grade(name, "0.5", threshold=0.5).status == "correct"
     assert grade(name, str(0.7 + 0.2 + 0.1)).status == "correct"  # 0.9999999999999999
 

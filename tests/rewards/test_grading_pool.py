@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -19,7 +20,9 @@ from pathlib import Path
 import pytest
 from graders_for_pools import Unloadable, obey
 
-from foresail.records import FAILURES, Problem, Verdict, single_turn
+from foresail.records import FAILURES, Problem, RunStopped, Verdict, single_turn
+from foresail.rewards import pool as pools
+from foresail.rewards import starts
 from foresail.rewards.pool import GradingPool, describe_exit
 from foresail.rewards.queued_grading import PoolClosed
 
@@ -124,7 +127,7 @@ def test_waiting_in_the_queue_is_no_timeout() -> None:
         assert {future.result(PATIENCE).status for future in futures} == {"correct"}
 
 
-def test_a_dead_worker_is_replaced_and_its_item_tried_once_more(pool: GradingPool, tmp_path: Path) -> None:
+def test_a_dead_worker_is_replaced_and_its_item_tried_again(pool: GradingPool, tmp_path: Path) -> None:
     assert grade(pool, f"once {tmp_path / 'mark'}").status == "correct"
     assert (tmp_path / "mark").exists()  # it did die
 
@@ -132,10 +135,10 @@ def test_a_dead_worker_is_replaced_and_its_item_tried_once_more(pool: GradingPoo
 @pytest.mark.parametrize(
     ("response", "words"), [("die 3", "exit code 3"), ("kill 9", "SIGKILL"), ("kill 11", "SIGSEGV")]
 )
-def test_an_item_that_kills_twice_is_a_crash(pool: GradingPool, response: str, words: str) -> None:
+def test_an_item_that_kills_again_and_again_is_a_crash(pool: GradingPool, response: str, words: str) -> None:
     others = [pool.submit(PROBLEM, single_turn(f"echo {number}")) for number in range(20)]
     verdict = grade(pool, response)
-    assert verdict.status == "crashed" and "died twice" in verdict.detail and words in verdict.detail
+    assert verdict.status == "crashed" and "died 3 times" in verdict.detail and words in verdict.detail
     assert [other.result(PATIENCE).detail for other in others] == [str(number) for number in range(20)]
 
 
@@ -163,6 +166,79 @@ def test_every_future_gets_a_verdict_in_a_storm(tmp_path: Path) -> None:
     assert statuses == expected * 2
 
 
+# Starting.
+
+
+class FailingStarts:
+    """Stands for subprocess.Popen: the first starts fail."""
+
+    def __init__(self, failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left, self.popen = failures, subprocess.Popen
+        monkeypatch.setattr(pools.subprocess, "Popen", self)
+        monkeypatch.setattr(starts, "FIRST_DELAY", 0.0001)
+
+    def __call__(self, *arguments: object, **options: object) -> object:
+        self.left -= 1
+        if self.left >= 0:
+            raise OSError(errno.EFAULT, "Bad address") if self.left % 2 else OSError(errno.EMFILE, "No files")
+        return self.popen(*arguments, **options)  # type: ignore[call-overload]
+
+
+def test_a_start_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    FailingStarts(starts.MOST_FAILED - 1, monkeypatch)
+    with GradingPool(obey, workers=1, seconds=PATIENCE) as pool:
+        futures = [pool.submit(PROBLEM, single_turn(f"echo {number}")) for number in range(3)]
+        assert [future.result(PATIENCE).detail for future in futures] == ["0", "1", "2"]
+
+
+def test_starts_that_always_fail_tell_their_first_cause_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    FailingStarts(starts.MOST_FAILED, monkeypatch)
+    with GradingPool(obey, workers=2, seconds=PATIENCE) as pool:
+        waiting = [pool.submit(PROBLEM, single_turn("echo")) for _ in range(3)]
+        for future in waiting:
+            with pytest.raises(
+                RunStopped, match=r"no grading process can be started: .*Bad address.*ulimit -n"
+            ):
+                future.result(PATIENCE)
+        for _ in range(2):  # who comes later hears the cause too
+            with pytest.raises(RunStopped, match="Bad address") as later:
+                pool.submit(PROBLEM, single_turn("echo"))
+            assert isinstance(later.value.__cause__, RunStopped)
+            assert isinstance(later.value.__cause__.__cause__, OSError)
+    with pytest.raises(RunStopped, match="Bad address"):  # nor does closing hide it
+        pool.submit(PROBLEM, single_turn("echo"))
+
+
+def test_workers_that_are_there_go_on_while_no_more_can_be_started(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with GradingPool(obey, workers=2, seconds=PATIENCE) as pool:
+        pool.check()
+        FailingStarts(1000, monkeypatch)
+        futures = [pool.submit(PROBLEM, single_turn("sleep 0.02")) for _ in range(20)]
+        assert {future.result(PATIENCE).status for future in futures} == {"correct"}
+    assert caplog.text.count("no grading process can be started") == 1
+
+
+def test_an_error_of_the_pool_itself_is_told_to_those_who_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(pools, "Worker", broken)
+    with GradingPool(obey, workers=2, seconds=PATIENCE) as pool:
+        with pytest.raises(ZeroDivisionError):
+            grade(pool, "echo")
+        with pytest.raises(PoolClosed, match="ended by an error: ZeroDivisionError: a bug"):
+            pool.submit(PROBLEM, single_turn("echo"))
+
+
+def test_workers_have_the_variables_of_the_pools_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORESAIL_TEST", "then")
+    with GradingPool(obey, workers=1, seconds=PATIENCE) as pool:
+        monkeypatch.setenv("FORESAIL_TEST", "now")
+        assert grade(pool, "env FORESAIL_TEST").detail == "then"
+
+
 # Loading.
 
 
@@ -181,10 +257,14 @@ def test_a_grader_that_cannot_be_loaded_is_told_at_once() -> None:
         assert {verdict.status for verdict in verdicts} == {"crashed"}
 
 
-def test_dying_while_loading_is_a_crash() -> None:
+def test_dying_while_loading_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starts, "FIRST_DELAY", 0.0001)
+    monkeypatch.setattr(starts, "MOST_FAILED", 3)
     with GradingPool(Unloadable("die 4"), workers=1, seconds=5) as pool:
-        assert "exit code 4" in grade(pool, "x").detail
-        with pytest.raises(ValueError, match="died twice; exit code 4"):
+        assert "3 grading processes died while they loaded" in grade(pool, "x").detail
+        with pytest.raises(
+            ValueError, match="4 grading processes died while they loaded the grader; exit code 4"
+        ):
             pool.check()
 
 

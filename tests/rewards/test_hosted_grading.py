@@ -184,8 +184,40 @@ def test_a_place_that_stays_empty_is_given_up_and_without_any_the_run_stops() ->
         stage.hosts[4].die(ActorSilent("no room"))
         with pytest.raises(RunStopped, match=r"no host of the cluster grades any more.*grader_hosts=0"):
             future.result(PATIENCE)
-        with pytest.raises(PoolClosed):
+        with pytest.raises(RunStopped, match=r"grades any more \(killed\)"):
             grading.submit(PROBLEM, single_turn("z"))
+
+
+def test_a_host_that_cannot_be_started_is_tried_again_and_the_cause_is_told() -> None:
+    stage, failures = Stage(), [OSError("Too many open files")] * 2
+
+    def start(number: int) -> PlayedHost:
+        if failures:
+            raise failures.pop(0)
+        return stage.start(number)
+
+    with HostedGrading(start, num_hosts=1, workers=1) as grading:
+        grading.check()
+        assert len(stage.hosts) == 1
+        failures += [OSError("Too many open files")] * 10
+        stage.hosts[0].die(ActorLost("gone"))
+        future = grading.submit(PROBLEM, single_turn("x"))
+        for hear in (lambda: future.result(PATIENCE), lambda: grading.submit(PROBLEM, single_turn("y"))):
+            with pytest.raises(RunStopped, match=r"no host .* grades any more \(gone\)"):
+                hear()
+
+
+def test_a_verdict_that_is_told_twice_counts_once() -> None:
+    stage = Stage()
+    with HostedGrading(stage.start, num_hosts=1, workers=2) as grading:
+        grading.check()
+        futures = [grading.submit(PROBLEM, single_turn(word)) for word in "xy"]
+        (host,) = stage.hosts
+        until(lambda: len(host.tasks) == 2)
+        host.tasks.insert(0, host.tasks[0])
+        for _ in range(3):
+            host.grade(0)
+        assert [future.result(PATIENCE).detail for future in futures] == ["x", "y"]
 
 
 def test_a_host_that_cannot_load_the_grader_is_named_at_the_start() -> None:

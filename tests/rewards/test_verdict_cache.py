@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from random import Random
+from typing import get_args
 
 import pytest
 
 from foresail.recipe.reward import Reward
-from foresail.records import Problem, Status, Trajectory, Verdict, single_turn
+from foresail.records import FAILURES, Problem, Status, Trajectory, Verdict, single_turn
 from foresail.rewards import verdict_cache
 from foresail.rewards.build import open_grading
-from foresail.rewards.grading import InlineGrading
+from foresail.rewards.grading import InlineGrading, settled
 from foresail.rewards.pool import GradingPool
 from foresail.rewards.verdict_cache import CachedGrading
 
@@ -63,15 +65,48 @@ def test_other_programs_and_other_problems_are_tried_themselves(desk: Desk) -> N
     assert len(desk.came) == 5
 
 
-@pytest.mark.parametrize("status", ["crashed", "timeout", "ungradable", "wrong"])
-def test_what_is_not_right_is_tried_anew(desk: Desk, status: Status) -> None:
-    """Too much time is wrong, too, and the machine may have been busy."""
+@pytest.mark.parametrize("status", sorted(FAILURES))
+def test_a_failure_is_tried_anew(desk: Desk, status: Status) -> None:
     grading = CachedGrading(desk)
     before = grading.submit(ONE, respond("x = 1"))
     desk.say(0, status)
     after = grading.submit(ONE, respond("x = 1"))
     desk.say(1, "correct")
     assert (before.result(0).status, after.result(0).status) == (status, "correct")
+
+
+@pytest.mark.parametrize("status", sorted(set(get_args(Status)) - FAILURES))
+def test_every_verdict_is_kept_alike(desk: Desk, status: Status) -> None:
+    grading = CachedGrading(desk)
+    found = [grading.submit(ONE, respond("x = 1"))]
+    desk.say(0, status)
+    found += [grading.submit(ONE, respond("x = 1")) for _ in range(5)]
+    assert [future.result(0).status for future in found] == [status] * 6 and len(desk.came) == 1
+
+
+class Dice(InlineGrading):
+    """Right with a chance, whatever comes; sometimes it fails."""
+
+    def __init__(self, chance: float, failing: float, seed: int) -> None:
+        self.chance, self.failing, self.numbers = chance, failing, Random(seed)
+
+    def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
+        if self.numbers.random() < self.failing:
+            return settled(Verdict(status="crashed", score=0.0))
+        is_right = self.numbers.random() < self.chance
+        return settled(Verdict(status="correct" if is_right else "wrong", score=float(is_right)))
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("failing", [0.0, 0.4])
+def test_a_program_that_throws_dice_gets_what_they_are_worth(chance: float, failing: float) -> None:
+    """However often it is written: the share of right verdicts is its chance."""
+    grading = CachedGrading(Dice(chance, failing, seed=5))
+    verdicts = [
+        grading.submit(ONE, respond(f"x = {number}")).result(0) for number in range(2000) for _ in range(10)
+    ]
+    judged = [verdict.score for verdict in verdicts if verdict.status not in FAILURES]
+    assert abs(sum(judged) / len(judged) - chance) < 0.04
 
 
 def test_an_error_reaches_everyone_and_is_not_kept(desk: Desk) -> None:

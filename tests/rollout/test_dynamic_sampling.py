@@ -88,9 +88,21 @@ def test_no_signal_tells_pass_rates_and_the_way_out():
     )
     assert "0/4 right: 4 prompts, 1/4 right: 1 prompts, 4/4 right: 1 prompts" in message
     assert "wrong 14, correct 5, unparsable 4, crashed 1" in message
-    for remedy in ("easier problems", "samples_per_prompt", "sampling.max_new_tokens", "max_rounds"):
+    for remedy in ("easier problems", "samples_per_prompt", "max_rounds"):
         assert remedy in message
     assert names(error.value.collected.launched) == numbered(*range(6)) and error.value.collected.chosen == ()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "remedy"),
+    [(["unparsable"] * 4, 'reward.accept = "any"'), (["scored"] * 4, "tells the samples"), (WRONG, "easier")],
+)
+def test_no_signal_says_what_to_change_by_what_became_of_most_samples(
+    statuses: list[Status], remedy: str
+) -> None:
+    with pytest.raises(NoSignal, match=remedy) as error:
+        gather(lambda name: statuses, num_groups=3, max_rounds=2)
+    assert ("Pass rates" in str(error.value)) == ("scored" not in statuses)
 
 
 def test_when_everything_is_right_the_step_is_solved():
@@ -210,6 +222,25 @@ def test_a_judge_is_never_waited_for_while_samples_are_drawn():
         controller=Controller.for_all(3),
         usable=gradable,
     )
+
+
+def test_a_step_of_failures_and_wrong_answers_names_the_first_failure():
+    def judge(problem: Problem, sample: Sample) -> LateVerdict:
+        crashed = Verdict(status="crashed", score=0.0, detail="no descriptor left")
+        verdict = crashed if problem.id != "p1" else Verdict(status="wrong", score=0.0)
+        return LateVerdict(lambda: verdict)
+
+    with pytest.raises(
+        NoSignal, match=r"Verdicts: crashed 12, wrong 4; the first: crashed: no descriptor left"
+    ):
+        collect(
+            tiny_fleet(),
+            some_problems(9).__getitem__,
+            group_spec_of(4),
+            judge,
+            controller=Controller(wanted=2, cap=4),
+            usable=teaches,
+        )
 
 
 def test_all_verdicts_failed_says_so_with_the_first_error():

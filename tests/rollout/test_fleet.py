@@ -8,11 +8,12 @@ import pytest
 from small_rollouts import fleet_of
 from tiny_rollouts import SAMPLES, small_engine, small_model, specs, whole_requests
 
+from foresail.engine.request import Completion, Request
 from foresail.recipe import parts
-from foresail.recipe.parts import Rollout
+from foresail.recipe.parts import Rollout, Sampling
 from foresail.records import RunStopped
 from foresail.rollout.build import build_fleet
-from foresail.rollout.fleet import Fleet
+from foresail.rollout.fleet import Fleet, to_parked
 from foresail.rollout.instance import InstanceLost
 from foresail.rollout.kv_pool import KVPool
 from foresail.rollout.native import NativeInstance
@@ -176,3 +177,12 @@ def test_workers_compute_as_the_recipe_says():
         assert (options["batch_invariant"], options["prefill_tokens"]) == (True, 9)
     finally:
         fleet.close()
+
+
+def test_what_was_put_in_is_still_marked_when_a_request_begins_again() -> None:
+    """Else a token that a thinking budget forced would be learned from as if it had been drawn."""
+    request = Request(id="0.0", prompt=(1,), key=0, sampling=Sampling(max_new_tokens=8))
+    drawn = Completion(
+        request=request, ids=[2, 3], logprobs=[-0.5, 0.0], versions=[1, 1], forced=[1], finish="length"
+    )
+    assert to_parked(drawn).forced == [1]

@@ -21,6 +21,7 @@ from tiny_rollouts import small_model
 from foresail.engine.engine import NotANumber
 from foresail.engine.request import Request
 from foresail.model.hf import build_model
+from foresail.recipe.engines import engine_share
 from foresail.recipe.parts import Engine, Rollout
 from foresail.recipe.shape import Experts
 from foresail.records import RunStopped
@@ -275,7 +276,8 @@ def test_the_cache_holds_all_rows_at_full_length_or_what_is_set() -> None:
     shape = small_model().shape
     size = engine_size(Engine(max_running=5), 40, shape, device="cpu")
     assert (size.kv_tokens, size.block, size.max_running, size.max_length) == (5 * 3 * 32, 32, 5, 40)
-    halves = engine_size(Engine(max_running=5, kv_tokens=640), 400, shape, device="cuda", share=2)
+    half = engine_share(Engine(max_running=5, kv_tokens=640), 2)
+    halves = engine_size(half, 400, shape, device="cuda")
     assert (halves.kv_tokens, halves.block, halves.max_running, halves.max_length) == (320, 16, 3, 64)
     options = {"dtype": "float32", "value_bytes": 4, "device": "cpu"}
     plain = engine_arguments(Path("x"), size, shape, speculation="none", **options)

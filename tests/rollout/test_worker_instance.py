@@ -221,6 +221,10 @@ def test_a_step_survives_a_killed_process_and_a_judge_that_hangs() -> None:
 
     def judge_and_kill(problem: Problem, sample: Sample) -> Future:
         handed_over.append(problem.id)
+        if len(handed_over) == 1:
+            os.kill(
+                worker.process.pid, signal.SIGINT
+            )  # Ctrl-C reaches all processes, and is not for this one
         if len(handed_over) == 2:
             os.kill(worker.process.pid, signal.SIGKILL)
         judging: Future = Future()

@@ -76,6 +76,16 @@ def test_broken_line_in_the_middle_is_an_error_that_says_where(tmp_path, bad):
         JsonlLog(path).read()
 
 
+def test_a_link_to_a_place_that_is_gone_is_no_empty_log(tmp_path):
+    """A disk that is not there any more, say."""
+    log = JsonlLog(tmp_path / "log.jsonl")
+    log.path.symlink_to(tmp_path / "disk" / "log.jsonl")
+    with pytest.raises(
+        ValueError, match=r"link to .*disk/log.jsonl, which is gone; bring that back, or remove"
+    ):
+        log.read()
+
+
 def test_nan_becomes_null_and_keeps_its_name():
     record = {"step": 1, "loss": math.nan, "deep": [{"logprob": -math.inf}, (1.5, "NaN")]}
     assert encode(record) == b'{"step":1,"loss":null,"deep":[{"logprob":null},[1.5,"NaN"]]}\n'

@@ -67,3 +67,18 @@ def test_a_silent_piped_run_says_what_it_is_at() -> None:
     display.speak_if_quiet()
     display.speak_if_quiet()
     assert out.getvalue() == "rl 0/4 rollout 256/512 left about 7:30\n"
+
+
+def test_somebody_who_asks_for_the_end_is_told_what_is_awaited() -> None:
+    clock = Clock()
+    display, _ = open_display(clock)
+    display.begin("loading the model")
+    assert display.what_is_awaited() == "what is under way (loading the model) ends first"
+    display.begin("rollout", 4, span=(0.0, 0.5))
+    clock.now = 10.0
+    display.advance()
+    assert display.what_is_awaited() == "step 1 (rollout 1/4) is finished and saved first, about 1:10"
+    display.update(1, {})
+    clock.now = 14.0
+    display.begin("update")
+    assert display.what_is_awaited() == "step 2 (update) is finished and saved first, about 0:06"

@@ -62,6 +62,7 @@ def test_create_clears_a_run_that_never_began_and_nothing_else(tmp_path):
     false_start.write_rollouts(1, ROWS)
     (false_start.path / "tensorboard").mkdir()
     (false_start.path / "tensorboard" / "events").touch()
+    (false_start.path / "reference.safetensors").touch()  # of a model that may be another by now
     (false_start.path / "notes.txt").write_text("mine")
     run = RunDirectory.create(tmp_path / "demo", "mended")
     assert sorted(path.name for path in run.path.iterdir()) == ["checkpoints", "notes.txt", "recipe.toml"]

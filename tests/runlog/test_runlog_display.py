@@ -69,6 +69,18 @@ def test_an_accuracy_that_nobody_measured_is_not_shown_and_terms_are():
     assert "accuracy" in readings({**own, "rollout/accuracy": 0.1})
 
 
+def test_the_reward_of_all_samples_leads_and_that_of_kept_groups_is_named():
+    groups = {"rollout/groups_used": 8, "rollout/groups_launched": 21}
+    shown = readings({"rollout/reward": 0.11, "critic/rewards/mean": 0.5, **groups})
+    assert {label: text for label, (_, text) in shown.items()} == {
+        "reward": "0.11",
+        "reward, learned from": "0.50",
+        "groups learned from": "8 of 21",
+    }
+    same = {"rollout/reward": 0.5, "critic/rewards/mean": 0.5, **groups, "rollout/groups_launched": 8}
+    assert list(readings(same)) == ["reward"]
+
+
 def test_time_left_counts_from_the_resumed_step_and_follows_the_recent_pace():
     clock = Clock()
     display, _ = plain_display(clock=clock, done=10)

@@ -12,7 +12,7 @@ RL = [
     {
         "step": step,
         "rollout/accuracy": step / 20,
-        "critic/rewards/mean": step / 10 - 1,
+        "rollout/reward": step / 10 - 1,
         "response_length/mean": 9.0 + step,
         "actor/entropy": None if step == 3 else 0.5,
         "perf/throughput": 15_000.0,
@@ -79,7 +79,7 @@ OWN = [
         "step": step,
         "rollout/accuracy": 0.0,
         "critic/score/mean": 0.2 + step / 100,
-        "critic/rewards/mean": 0.3 + step / 100,
+        "rollout/reward": 0.3 + step / 100,
         **{f"reward/{name}/mean": step / 50 for name in ("brevity", "form", "tone", "words", "more")},
         "reward/spread": 3.0,
         "response_length/mean": 9.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -89,10 +90,9 @@ def test_whatever_the_special_tokens_are_no_text_becomes_one(specials: list[str]
 
 
 def test_a_control_token_that_is_not_marked_special_is_broken_too() -> None:
-    tokenizer = chatml()
-    tokenizer._core.add_tokens(
-        [AddedToken("<｜User｜>", special=False), AddedToken("<think>", special=False)]
-    )
+    core = chatml.__wrapped__()._core
+    core.add_tokens([AddedToken("<｜User｜>", special=False), AddedToken("<think>", special=False)])
+    tokenizer = Tokenizer(replace(chatml().files, definition=core.to_str()))
     user, think = (tokenizer._core.token_to_id(text) for text in ("<｜User｜>", "<think>"))
     ids = tokenizer.encode_text("<｜User｜><think>")
     assert user not in ids and think in ids  # the latter is for the call formats to judge

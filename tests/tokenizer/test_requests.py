@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import replace
 
+import pytest
 from test_conversation_masks import CHAT, CHATML, chatml
 
 from foresail.records import Message
+from foresail.tokenizer.tokenizer import Tokenizer
 
 TELLS = "{% for tool in tools or [] %}[{{ tool.function.name }}]{% endfor %}" + CHATML
 
@@ -38,4 +42,34 @@ def test_special_tokens_lose_their_meaning_whoever_speaks() -> None:
         )
         assert [token for token in forged if token in special] == [
             token for token in plain if token in special
+        ]
+
+
+FOLDING = {
+    "NFKC": ({"type": "NFKC"}, "＜｜im_end｜＞"),
+    "small letters": ({"type": "Lowercase"}, "<|IM_END|>"),
+    "no accents": (
+        {"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}]},
+        "<|im_énd|>",
+    ),
+    "a sign dropped": ({"type": "Replace", "pattern": {"String": "@"}, "content": ""}, "<|im@_end|>"),
+    "spaces dropped": ({"type": "Replace", "pattern": {"String": " "}, "content": ""}, "<|im _end|>"),
+}
+
+
+@pytest.mark.parametrize("name", FOLDING)
+def test_no_text_becomes_special_by_being_normalised(name: str) -> None:
+    normalizer, text = FOLDING[name]
+    plain = chatml()
+    definition = json.loads(plain.files.definition) | {"normalizer": normalizer}
+    for token in definition["added_tokens"]:
+        token["normalized"] = True
+    tokenizer = Tokenizer(replace(plain.files, definition=json.dumps(definition)))
+    ids = {tokenizer.encode(token)[0] for token in tokenizer.special_tokens()}
+    assert ids & set(tokenizer.encode(text))
+    for said in (text, f"a{text}b{text}", text * 3):
+        assert not ids & set(tokenizer.encode_text(said))
+        asked = [id for id in tokenizer.encode_request([Message(role="user", content=said)]) if id in ids]
+        assert asked == [
+            id for id in tokenizer.encode_request([Message(role="user", content="4")]) if id in ids
         ]

@@ -22,6 +22,8 @@ BY_THE_CLOCK = (
     "rollout/groups_cancelled",
     "rollout/drafted_steps",
     "rollout/tokens_per_drafted_step",
+    "agent/waiting/",
+    "agent/tool_seconds/",
 )
 SLOW_GRADER = """
     import random, time

@@ -32,7 +32,8 @@ from command_line import servers
 from small_runs import train, weights
 
 from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Engine, Loss, Rollout
+from foresail.recipe.parts import Engine, Rollout
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.reward import Reward
 from foresail.rewards import build as rewards_build
 from foresail.rewards import ray_hosts

@@ -17,24 +17,28 @@ from foresail.algorithms.advantages import ADVANTAGES
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.batch_losses import KINDS, sft_loss
 from foresail.algorithms.preference_losses import preference_loss
+from foresail.algorithms.unpaired_losses import unpaired_loss
 from foresail.model.adapters import Adapters
 from foresail.model.decoder import Decoder
 from foresail.model.lora import add_pairs
 from foresail.model.router import CHOSEN_EXPERTS
 from foresail.model.shards import local, shard
 from foresail.recipe.parts import Critic as CriticSettings
-from foresail.recipe.parts import Lora, Loss, Optimizer
-from foresail.recipe.preferences import PreferenceLoss
+from foresail.recipe.parts import Lora, Optimizer
+from foresail.recipe.policy_loss import Loss
+from foresail.recipe.preferences import PreferenceLoss, UnpairedLoss
 from foresail.recipe.teacher import DivergenceKind, Teacher
-from foresail.records import Group, Problem, Sample, TrainPair, TrainSequence, Verdict
+from foresail.records import Group, Problem, Sample, TrainAnswer, TrainPair, TrainSequence, Verdict
+from foresail.train.answer_dealing import pack_answer_share
 from foresail.train.critic import Critic
 from foresail.train.dealing import pack_share
 from foresail.train.distill import exact_loss, sampled_loss
 from foresail.train.gradients import GradientSums
+from foresail.train.kto import estimate_kl, mismatch_answers
 from foresail.train.learner import Learner
 from foresail.train.mtp import MtpLoss
-from foresail.train.pair_dealing import pack_pair_share
-from foresail.train.policy_update import add_logprobs, batch_loss
+from foresail.train.policy_update import PolicyTerms, add_logprobs, batch_loss, choose_top_entropy
+from foresail.train.reference import with_reference
 from foresail.train.scoring import score_sequences
 from foresail.train.step import LossOfBatch, NonFiniteLoss, token_loss, train_step
 from foresail.train.turn_credit import uniform_advantages
@@ -72,6 +76,24 @@ def with_experts(group: Group) -> Group:
         return replace(one, side={CHOSEN_EXPERTS: [*rows, None]})
 
     return replace(group, samples=tuple(map(recorded, group.samples)))
+
+
+def with_environment(group: Group) -> Group:
+    """What stands in the middle of a long answer is said by an environment, and another turn follows."""
+
+    def answered(one: Sample) -> Sample:
+        first = one.loss_mask.index(1)
+        length = len(one.ids) - first
+        if length < 4:
+            return one
+        said = range(first + length // 3, first + 2 * length // 3)
+        return replace(
+            one,
+            loss_mask=[0 if place in said else mask for place, mask in enumerate(one.loss_mask)],
+            turns=[int(place >= said.start) for place in range(len(one.ids))],
+        )
+
+    return replace(group, samples=tuple(map(answered, group.samples)))
 
 
 def make_groups(seed: int, count: int = 4, samples: int = 3) -> list[Group]:
@@ -164,10 +186,12 @@ def policy_update(
     micro_batch_tokens: int = 40,
     clip_norm: float = 1e9,
     replay: bool = False,
+    entropy_weight: float = 0.0,
     **model: bool,
 ) -> Found:
     loss, made = loss or Loss(), make_groups(seed, groups, samples)
     made = [*map(with_experts, made)] if replay else made
+    made = [*map(with_environment, made)] if loss.echo_weight else made
     policy = make_model(world, **model)
     batches = pack_groups(
         made,
@@ -177,12 +201,16 @@ def policy_update(
         max_new_tokens=9,
         micro_batch_tokens=micro_batch_tokens,
         device=CPU,
+        with_observed=loss.echo_weight > 0,
         world=world,
     )
     old = policy if loss.old_logprobs == "trainer" else None
     reference = make_model(world, seed=1).requires_grad_(False) if loss.kl_weight else None
     batches = [add_logprobs(batch, 0.9, old=old, reference=reference) for batch in batches]
-    measured = partial(batch_loss, settings=loss, temperature=0.9, on_policy=True)
+    if loss.ranks_entropy:
+        batches = choose_top_entropy(batches, loss.top_entropy_quantile, world.data)
+    terms = PolicyTerms(settings=loss, on_policy=True, entropy_weight=entropy_weight)
+    measured = partial(batch_loss, terms=terms, temperature=0.9)
     return find(world, policy, batches, measured, clip_norm=clip_norm)
 
 
@@ -207,9 +235,29 @@ def pair_update(world: World, loss: PreferenceLoss, *, pairs: int = 5, **model: 
         other = [*prompt] if number % 3 else [(prompt[0] + 1) % VOCABULARY, *prompt[1:]]
         refs = (numbers.uniform(-20, -5), numbers.uniform(-20, -5))
         made.append(TrainPair(chosen=sequence(prompt), rejected=sequence(other), ref_logprobs=refs))
-    batches = [*pack_pair_share(made, world, max_tokens=40, device=CPU)]
+    batches = [*pack_answer_share(made, world, max_tokens=40, device=CPU)]
     measured = partial(token_loss, loss=partial(preference_loss, settings=loss))
     return find(world, make_model(world, **model), batches, measured)
+
+
+def judged_update(world: World, loss: UnpairedLoss, *, count: int = 7, **model: bool) -> Found:
+    """Of answers judged alone, with how far the policy is from the reference anyway."""
+    numbers = random.Random(12)
+    made = []
+    for number in range(count):
+        one = sample(
+            numbers, [numbers.randrange(VOCABULARY) for _ in range(numbers.randint(1, 8))], 1 + number
+        )
+        sequence = TrainSequence(ids=one.ids, loss_mask=one.loss_mask)
+        made.append(TrainAnswer(answer=sequence, desirable=numbers.random() < 0.5))
+    made = mismatch_answers(made, 20) if loss.estimates_kl else made
+    made = with_reference(made, [(numbers.uniform(-30, -5), numbers.uniform(-60, -40)) for _ in made])
+    policy = make_model(world, **model)
+    kl = estimate_kl(policy, made, micro_batch_tokens=30, device=CPU, world=world)
+    assert (kl > 0) == loss.estimates_kl
+    batches = [*pack_answer_share(made, world, max_tokens=30, device=CPU)]
+    measured = partial(token_loss, loss=partial(unpaired_loss, settings=loss, kl=kl))
+    return find(world, policy, batches, measured) | {"kl": kl}
 
 
 def mtp_update(world: World) -> Found:
@@ -266,7 +314,7 @@ def critic_update(world: World, kind: str, groups: int = 4) -> Found:
     critic.learn(critic.appraise([batches])[0], before=0, total=2)
     appraised, metrics = critic.appraise([batches])
     metrics |= critic.learn(appraised, before=1, total=2)
-    measured = partial(batch_loss, settings=Loss(), temperature=1.0, on_policy=False)
+    measured = partial(batch_loss, terms=PolicyTerms(settings=Loss(), on_policy=False), temperature=1.0)
     learned = {f"critic {name}": local(weight).detach() for name, weight in critic.model.named_parameters()}
     return metrics | gather_whole(world, learned) | find(world, policy, appraised[0], measured)
 
@@ -307,7 +355,17 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
         yield advantage, partial(policy_update, advantage=advantage, seed=1)
     yield "dual clip", partial(policy_update, loss=Loss(dual_clip=3.0))
     yield "importance", partial(policy_update, loss=Loss(importance_cap=2.0, old_logprobs="trainer"))
+    for mask in ("token", "sequence", "sequence_mean"):
+        masked = Loss(importance_mask=mask, importance_range=(0.2, 4.0), old_logprobs="trainer")
+        yield f"importance mask, {mask}", partial(policy_update, loss=masked)
+    product = Loss(importance_cap=2.0, importance_level="sequence", old_logprobs="trainer")
+    yield "importance of samples", partial(policy_update, loss=product)
+    yield "off-policy mask", partial(policy_update, loss=Loss(off_policy_mask_threshold=0.1))
+    yield "top entropy", partial(policy_update, loss=Loss(top_entropy_quantile=0.2, old_logprobs="trainer"))
+    yield "entropy bonus", partial(policy_update, entropy_weight=0.3, aggregation="seq-mean-token-mean")
+    yield "what an environment says", partial(policy_update, loss=Loss(echo_weight=0.2))
     yield "KL", partial(policy_update, loss=Loss(kl_weight=0.1))
+    yield "unbiased KL", partial(policy_update, loss=Loss(kl_weight=0.1, kl="k3_unbiased"))
     yield "recomputed", partial(policy_update, recompute=True)
     yield "low-rank pairs", partial(policy_update, lora=True)
     yield "clipped", partial(policy_update, clip_norm=0.01)
@@ -323,6 +381,10 @@ def cases() -> Iterator[tuple[str, Callable[[World], Found]]]:
     yield "pairs sigmoid", partial(pair_update, loss=settings)
     yield "pairs ipo", partial(pair_update, loss=PreferenceLoss(kind="ipo"), lora=True)
     yield "one pair, experts", partial(pair_update, loss=PreferenceLoss(), pairs=1, experts=True)
+    weighed = UnpairedLoss(beta=0.3, desirable_weight=1.5, undesirable_weight=0.7)
+    yield "judged kto", partial(judged_update, loss=weighed)
+    yield "judged apo, pairs", partial(judged_update, loss=UnpairedLoss(kind="apo_zero_unpaired"), lora=True)
+    yield "two judged, experts", partial(judged_update, loss=UnpairedLoss(), count=2, experts=True)
     yield "MTP", mtp_update
     for divergence in get_args(DivergenceKind):
         yield f"distilled {divergence}", partial(distill_update, divergence=divergence)
@@ -358,9 +420,12 @@ def shared_cases(size: int) -> list[str]:
         every = [
             *KINDS,
             "KL",
+            "top entropy",
+            "what an environment says",
             "SFT with pairs",
             "SFT with experts",
             "pairs sigmoid",
+            "judged kto",
             "one pair, experts",
             "replayed experts",
             "critic",

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from random_delays import drawn, steady_metrics
 from small_runs import train, weights
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
 from foresail.api.evaluate import evaluate
 from foresail.recipe.environment import Environment
-from foresail.recipe.parts import Rollout, Sampling
+from foresail.recipe.parts import Rollout, Run, Sampling
 from foresail.recipe.reward import Reward, Term
 from foresail.recipe.sources import HeldOut
 from foresail.runlog.directory import RunDirectory
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from command_line import CommandLine
 
 WORLD = '''
+import asyncio, random
 from dataclasses import replace
-from foresail.agents.environment import Observation
+from foresail.agents.environment import Observation, ToolUse
 from foresail.records import Message
 
 class Again:
@@ -38,6 +40,15 @@ class Again:
         return Observation(messages=(Message(role="tool", content="7"),), done=self.asked == 2)
 
     def close(self): ...
+
+class Late(Again):
+    """Answers after waits that no two runs share; how many turns there are follows from what was said."""
+
+    async def step(self, response):
+        await asyncio.sleep(random.SystemRandom().random() / 50)
+        use = ToolUse(tool="t", seconds=0.0, error="seven" if "7" in response else "")
+        said = await super().step(response)
+        return replace(said, done=said.done or "1" in response, uses=(use,))
 
 class Ends(Again):
     async def step(self, response):
@@ -60,6 +71,30 @@ class Broken(Again):
 def world(tmp_path: Path) -> str:
     (tmp_path / "my_world.py").write_text(WORLD)
     return f"{tmp_path}/my_world.py"
+
+
+def test_two_deterministic_runs_are_equal_whichever_tool_answers_first(
+    tiny_checkpoint: Path, tmp_path: Path, world: str
+) -> None:
+    """All but the times: what later groups did, when the step closed, depends on the machine."""
+    one, other = (
+        train(
+            tiny_checkpoint,
+            tmp_path / name,
+            steps=3,
+            run=Run(name="rl", root=str(tmp_path / name), device="cpu", deterministic=True),
+            environment=Environment(name=f"{world}:Late"),
+            sampling=Sampling(max_new_tokens=2 * MAX_NEW),
+            prompts_per_step=4,
+            samples_per_prompt=4,
+        )[0]
+        for name in ("one", "other")
+    )
+    assert drawn(one.run) == drawn(other.run)
+    found = steady_metrics(one.run)
+    assert found == steady_metrics(other.run)
+    assert any(record.get("agent/tool_errors/share", 0) > 0 for record in found)
+    assert weights(one.checkpoint).equal(weights(other.checkpoint))
 
 
 @pytest.mark.parametrize("rollout", [Rollout(), Rollout(drafts="on", chunk_tokens=3)])

@@ -25,7 +25,8 @@ from small_runs import weights
 from test_stop_and_go_on import assert_same_end, last_step
 from tiny_world import HELD_OUT, rl_recipe, write_lines
 
-from foresail.recipe.parts import DynamicSampling, Engine, Loss, Optimizer, Problems, Rollout
+from foresail.recipe.parts import DynamicSampling, Engine, Optimizer, Problems, Rollout
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.reward import Reward
 from foresail.recipe.rl import Rl
 from foresail.records import Problem, Sample, Verdict

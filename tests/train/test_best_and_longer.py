@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from tiny_world import HELD_OUT, rl_recipe, sft_recipe
 
 from foresail.recipe.load import RecipeError, load_recipe
-from foresail.recipe.parts import Checkpoints, Optimizer, Problems
+from foresail.recipe.parts import HELD_OUT_MEAN, Checkpoints, Optimizer, Problems
 from foresail.recipe.rl import Rl
 from foresail.runlog.directory import RunDirectory
 from foresail.train import session as session_module
@@ -90,6 +90,42 @@ def test_the_best_step_is_kept_and_the_run_ends_early(
     again = run_rl(recipe, resume=True)
     assert again.finished and run.checkpoint_steps() == [6]
     assert os.readlink(run.checkpoints_path / "best") == "step_6"
+
+
+def test_held_out_accuracy_is_the_default_and_the_mean_over_all_sets(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    record = {"val-core/a/acc/mean@1": 0.2, "val-core/b/acc/mean@4": 0.6, "val-core/b/reward/mean@4": 9.0}
+    assert measure(HELD_OUT_MEAN, record) == pytest.approx(0.4)
+    assert measure(HELD_OUT_MEAN, {"val-core/b/reward/mean@4": 9.0, "train/loss": 1.0}) == 9.0
+    assert measure(HELD_OUT_MEAN, {"train/loss": 1.0}) is None
+    default = type(rl_recipe(tiny_checkpoint, tmp_path)).model_fields["checkpoints"].default
+    assert (default.best, default.keep) == (HELD_OUT_MEAN, 2)
+    assert not rl_recipe(tiny_checkpoint, tmp_path, checkpoints=default).keeps_best
+    assert with_best(tiny_checkpoint, tmp_path, best=HELD_OUT_MEAN).keeps_best
+
+
+def test_checkpoints_by_the_clock(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each measurement of a step takes four minutes here, so that every third step is saved, and the last."""
+    clock = [0.0]
+    monkeypatch.setattr(session_module.time, "monotonic", lambda: clock[0])
+    saved, save = [], session_module.Session.save
+
+    def note(self: Any) -> None:
+        saved.append(self.progress.step)
+        save(self)
+
+    monkeypatch.setattr(session_module.Session, "save", note)
+
+    def measure_slowly(self: Any, progress: Any, metrics: Any) -> Any:
+        clock[0] += 240
+        return progress
+
+    monkeypatch.setattr(session_module.Session, "judge_step", measure_slowly)
+    run_rl(rl_recipe(tiny_checkpoint, tmp_path, steps=7, checkpoints=Checkpoints()))
+    assert saved == [3, 6, 7]
 
 
 def test_a_resumed_run_knows_its_best_step(
@@ -249,12 +285,22 @@ def test_older_checkpoints_may_hold_weights_only(
         go_back(run, 2)
 
 
-def test_a_checkpoint_without_a_manifest_is_taken_as_it_is(two_checkpoints: RunDirectory) -> None:
-    """Runs of earlier versions have none."""
-    (two_checkpoints.checkpoint_path(3) / "trainer" / "manifest.json").unlink()
-    progress = two_checkpoints.checkpoint_path(3) / "trainer" / "progress.json"
-    progress.write_text(json.dumps({**json.loads(progress.read_text()), "finished": False}))
-    assert run_sft(extend_nothing(two_checkpoints), resume=True).finished
+@pytest.mark.parametrize("manifest", [True, False])
+def test_a_run_of_an_earlier_version_goes_on_with_a_warning(
+    two_checkpoints: RunDirectory, manifest: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They had no copy of the recipe, no checksum of the progress, and first no manifest at all."""
+    run, trainer = two_checkpoints, two_checkpoints.checkpoint_path(3) / "trainer"
+    entries = json.loads((trainer / "manifest.json").read_text())
+    for name in ("recipe.toml", "log.json", "manifest.json"):
+        (trainer / name).unlink()
+    if manifest:
+        without = {name: entry for name, entry in entries.items() if not name.startswith("trainer/")}
+        (trainer / "manifest.json").write_text(json.dumps(without))
+    run.recipe_path.write_text(run.recipe_path.read_text().split("\n", 1)[1])
+    assert run_sft(extend(run, ["steps=4"]), resume=True).finished  # type: ignore[arg-type]
+    assert "was written by an earlier version" in " ".join(capsys.readouterr().out.split())
+    assert run.checkpoint_steps() == [3, 4]
 
 
 def test_the_command_extends_and_goes_back(foresail: Any, two_checkpoints: RunDirectory) -> None:
@@ -274,7 +320,9 @@ def test_the_command_extends_and_goes_back(foresail: Any, two_checkpoints: RunDi
 def test_what_a_kill_after_the_last_save_leaves_is_tidied(two_checkpoints: RunDirectory) -> None:
     leftover = two_checkpoints.checkpoints_path / ".tmp-step_1"
     leftover.mkdir()
-    assert finished_checkpoint(two_checkpoints) == two_checkpoints.checkpoint_path(3)
+    assert finished_checkpoint(
+        two_checkpoints, extend_nothing(two_checkpoints)
+    ) == two_checkpoints.checkpoint_path(3)
     assert not leftover.exists()
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shutil
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,11 +28,14 @@ from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train import checkpoint as checkpoint_module
 from foresail.train import state_files as state_module
+from foresail.train.best import Best
 from foresail.train.checkpoint import (
     Progress,
     latest_checkpoint,
     read_progress,
     save_checkpoint,
+    tidy,
+    tidying,
 )
 from foresail.train.learner import Learner, save_policy
 from foresail.train.optimizer import MasterAdamW
@@ -120,6 +126,52 @@ def test_only_the_newest_are_kept(run: RunDirectory) -> None:
     assert sorted(path.name for path in run.checkpoints_path.iterdir()) == ["step_10", "step_9"]
     save(run, 11, learner, keep=1)
     assert run.checkpoint_steps() == [11]
+
+
+class Killed(BaseException):
+    """Nothing tidies up after it."""
+
+
+def kill_before(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the things that are removed, named or written of checkpoints that stand already, the first is 1."""
+    left = [number]
+
+    def counted(act: Any, *given: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            raise Killed
+        return act(*given)
+
+    for name in ("name_best", "forget", "discard", "remove_checkpoint"):
+        monkeypatch.setattr(checkpoint_module, name, partial(counted, getattr(checkpoint_module, name)))
+
+
+def test_whatever_a_kill_after_a_save_leaves_is_done_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the best step's link, which stands for the run, names another step for good."""
+    learner, settings = trained(), Checkpoints(keep=2, resumable=1)
+    last = Progress(step=4, best=Best(value=1.0, step=4))
+
+    whole = RunDirectory.create(tmp_path / "whole", "")
+    for step in (1, 2, 3):
+        before = Progress(step=step, best=Best(value=0.0, step=1))
+        save_checkpoint(whole, before, learner.save, Checkpoints(keep=9))
+    shutil.copytree(whole.path, tmp_path / "before", symlinks=True)
+    save_checkpoint(whole, last, learner.save, settings)
+    for place in range(1, 100):
+        run = RunDirectory(shutil.copytree(tmp_path / "before", tmp_path / str(place), symlinks=True))
+        with monkeypatch.context() as patch:
+            kill_before(place, patch)
+            with suppress(Killed):
+                save_checkpoint(run, last, learner.save, settings)
+                break
+        run.clean()
+        tidy(run, last, settings)
+        assert files(run.checkpoints_path) == files(whole.checkpoints_path)
+        assert os.readlink(run.checkpoints_path / "best") == "step_4"
+        assert tidying(run, last, settings) == []
+    assert place > 5
 
 
 def test_saving_a_step_again_replaces_it(run: RunDirectory) -> None:

@@ -15,7 +15,7 @@ from foresail.recipe.shape import ModelShape
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train import checkpoint as checkpoint_module
-from foresail.train.checkpoint import keep_weights_only, name_best
+from foresail.train.checkpoint import keep_weights_only, tidy
 from foresail.train.sft import run_sft
 
 
@@ -48,7 +48,7 @@ def test_a_checkpoint_takes_what_was_reckoned(
     [
         {"keep": 4, "resumable": 1},
         {"keep": 1, "resumable": 2},
-        {"keep": 9, "resumable": 2, "every": 2},
+        {"keep": 9, "resumable": 2, "every": 2, "minutes": None},
         {"keep": 2, "resumable": 1, "best": "train/lr", "best_is": "min"},
     ],
     ids=["weights-only", "keep-one", "few-steps", "best"],
@@ -61,20 +61,22 @@ def test_checkpoints_never_take_more_than_was_reckoned(
     settings: dict[str, Any],
 ) -> None:
     """And at their height just that: a look at the folder whenever a new one is whole and no older one gone."""
+    checkpoints = Checkpoints(**{"every": 1} | settings)
     recipe, shape = large_recipe(
-        tiny_tokenizer, tiny_conversations, tmp_path, "float32", steps=6, checkpoints=Checkpoints(**settings)
+        tiny_tokenizer, tiny_conversations, tmp_path, "float32", steps=6, checkpoints=checkpoints
     )
     looks = []
 
-    def look(run: RunDirectory, best: int | None) -> None:
+    def look(run: RunDirectory, *settings: Any) -> None:
         looks.append(
             sum(bytes_of(run.checkpoint_path(step), tiny_tokenizer) for step in run.checkpoint_steps())
         )
-        name_best(run, best)
+        tidy(run, *settings)
 
-    monkeypatch.setattr(checkpoint_module, "name_best", look)
+    monkeypatch.setattr(checkpoint_module, "tidy", look)
     run_sft(recipe)
-    reckoned = peak_bytes(recipe.measure_checkpoint(shape, "cpu"), recipe.checkpoints, recipe.steps)
+    size = recipe.measure_checkpoint(shape, "cpu")
+    reckoned = peak_bytes(size, checkpoints, recipe.steps, keeps_best=recipe.keeps_best)
     assert max(looks) == pytest.approx(reckoned, rel=0.02)
 
 

@@ -13,7 +13,8 @@ from small_runs import weights
 from tiny_world import rl_recipe, sft_recipe
 
 from foresail.model.determinism import deterministic
-from foresail.recipe.parts import DynamicSampling, Engine, Loss, Model, Run, Sampling
+from foresail.recipe.parts import DynamicSampling, Engine, Model, Run, Sampling
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.reward import Reward
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.rl import run_rl

@@ -19,7 +19,8 @@ from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import load_model
 from foresail.model.router import CHOSEN_EXPERTS, EXPERT_LOAD, RouterLosses, routers_of
-from foresail.recipe.parts import Checkpoints, DynamicSampling, Engine, Lora, Loss, Optimizer, Rollout
+from foresail.recipe.parts import Checkpoints, DynamicSampling, Engine, Lora, Optimizer, Rollout
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.preflight import preflight
 from foresail.recipe.router import Router
 from foresail.recipe.sft import Sft
@@ -208,14 +209,19 @@ def test_reinforcement_balances_and_logs_experts_too(run_with_experts: Path, tmp
     assert sum(load["load"][0]) / 6 == pytest.approx(record["router/tokens_per_expert"]), "of both updates"
 
 
-def test_the_trainer_routes_by_what_the_engine_recorded(run_with_experts: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("forked_workers")
+@pytest.mark.parametrize(("workers", "steps"), [(0, 2), (1, 1)])
+def test_the_trainer_routes_by_what_the_engine_recorded(
+    workers: int, steps: int, run_with_experts: Path, tmp_path: Path
+) -> None:
     """Every micro-batch of the update brings the experts of its tokens, and its counts are of them."""
     recipe = rl_recipe(
         run_with_experts / "checkpoints/step_4",
         tmp_path,
-        steps=2,
+        steps=steps,
         loss=Loss(old_logprobs="trainer", kl_weight=0.1),
         engine=Engine(replay_routing=True),
+        rollout=Rollout(workers=workers),
         dynamic_sampling=DynamicSampling(enabled=False),
     )
     replays: list[tuple[bool, int]] = []
@@ -225,7 +231,7 @@ def test_the_trainer_routes_by_what_the_engine_recorded(run_with_experts: Path, 
             lambda model, batch: replays.append(seen(batch)) or replayed(model, batch),
         )
         run = RunDirectory(run_rl(recipe).run)
-    assert len(replays) >= 4 and all(known for known, _ in replays)
+    assert len(replays) >= 2 * steps and all(known for known, _ in replays)
     assert {width for _, width in replays} == {2}, "two experts in one layer that has some"
     for record in run.read_metrics()[1:]:
         assert record["rollout/logprob_abs_diff_max"] < 1e-4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -16,8 +15,10 @@ from tiny_world import rl_recipe, sft_recipe, write_conversations
 
 from foresail.data.prompts import PromptedProblem
 from foresail.recipe import parts
-from foresail.recipe.parts import Loss
+from foresail.recipe.environment import Environment
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.reward import Reward
+from foresail.recipe.tools import McpServer
 from foresail.records import Message, Problem
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
@@ -25,7 +26,6 @@ from foresail.train import session
 from foresail.train.checkpoint import Progress, read_progress
 from foresail.train.fingerprints import describe_problem, same_data, same_rewards
 from foresail.train.rl import run_rl
-from foresail.train.session import Outcome
 from foresail.train.sft import run_sft
 
 PROBLEM = Problem(
@@ -66,12 +66,6 @@ def test_what_json_does_not_know_counts_by_its_type() -> None:
     assert remember(Progress(), entries[0]) == remember(Progress(), entries[1])
 
 
-def reopen(outcome: Outcome) -> None:
-    """As if it had been stopped."""
-    progress = outcome.checkpoint / "trainer" / "progress.json"
-    progress.write_text(json.dumps(json.loads(progress.read_text()) | {"finished": False}))
-
-
 def test_a_template_that_names_the_day_has_the_run_s_first(
     tiny_tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,7 +82,6 @@ def test_a_template_that_names_the_day_has_the_run_s_first(
         for module in (parts, session):
             monkeypatch.setattr(module, "date", calendar)
         outcome = run_sft(recipe.model_copy(update={"steps": day - 17}), resume=day == 19)
-        reopen(outcome)
         assert outcome.finished and recipe.model.told()["strftime_now"]("%d") == str(day)
     assert read_progress(outcome.checkpoint).day == "2026-11-18"
 
@@ -96,7 +89,7 @@ def test_a_template_that_names_the_day_has_the_run_s_first(
 def test_sft_refuses_other_conversations(tiny_tokenizer: Path, tmp_path: Path) -> None:
     data = write_conversations(tmp_path / "data.jsonl", 40)
     recipe = sft_recipe(tiny_tokenizer, data, tmp_path, steps=1)
-    reopen(run_sft(recipe))
+    run_sft(recipe)
     more = recipe.model_copy(update={"steps": 2})
     write_conversations(data, 30)
     with pytest.raises(ValueError, match=r"is not what the run began with \(40 conversations.*now 30"):
@@ -112,7 +105,7 @@ def test_rl_refuses_another_reference(tiny_checkpoint: Path, tmp_path: Path) -> 
         if file.is_file():
             (start / file.name).write_bytes(file.read_bytes())
     recipe = rl_recipe(start, tmp_path, steps=1, loss=Loss(kl_weight=0.1))
-    reopen(run_rl(recipe))
+    run_rl(recipe)
     more = recipe.model_copy(update={"steps": 2})
     kept = (start / "model.safetensors").read_bytes()
     tensors = load_file(start / "model.safetensors")
@@ -140,7 +133,6 @@ def test_a_changed_reward_file_is_refused_until_it_is_allowed(tiny_checkpoint: P
 
     file.write_text(text + "# another\n")
     longer = rl_recipe(tiny_checkpoint, tmp_path, steps=2, reward=reward)
-    unfinish(first)
     with pytest.raises(
         ValueError, match=r"scores.py changed since the run began.*resume RUN --changed-reward"
     ):
@@ -151,12 +143,38 @@ def test_a_changed_reward_file_is_refused_until_it_is_allowed(tiny_checkpoint: P
     assert notes == [f"from step 2 on with a changed {file}"]
 
 
-def unfinish(outcome: Outcome) -> None:
-    """As if the recipe had asked for more steps."""
-    path = outcome.checkpoint / "trainer/progress.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"finished": False}))
-
-
-def test_functions_without_a_file_are_not_held_against_one() -> None:
+def test_functions_without_a_file_are_known_by_their_source() -> None:
     progress, changed = same_rewards(Progress(), [lambda response, answer: 1.0], may_change=False)
-    assert progress == Progress() and changed == []
+    assert changed == [] and [*progress.rewards] == ["python:lambda"]
+    with pytest.raises(ValueError, match="python:lambda changed since the run began"):
+        same_rewards(progress, [lambda response, answer: 2.0], may_change=False)
+
+
+def test_the_files_of_an_environment_count_as_those_of_rewards(tmp_path: Path) -> None:
+    """Its code, what a command runs, and what is searched; tools that are built in have no file."""
+    for name in ("world.py", "tools.py", "agent.py", "server.py", "corpus.jsonl"):
+        (tmp_path / name).write_text(f"# {name}\n")
+    tools = Environment(
+        tools=("search", "calculator", f"{tmp_path}/tools.py:weather"),
+        corpus=f"{tmp_path}/corpus.jsonl",
+        mcp=(McpServer(command=("python", f"{tmp_path}/server.py")),),
+    )
+    environments = {
+        ("corpus.jsonl", "server.py", "tools.py"): tools,
+        ("world.py",): Environment(name=f"{tmp_path}/world.py:World"),
+        ("agent.py",): Environment(program=("python", f"{tmp_path}/agent.py", "--fast")),
+        ("world.py", ""): Environment(program=f"{tmp_path}/world.py:run"),
+        (): Environment(name="openenv:http://host:8000"),
+    }
+    for names, environment in environments.items():
+        files = [str(tmp_path / name) for name in names if name]
+        began, _ = same_rewards(Progress(), [], environment=environment.files, may_change=False)
+        assert sorted(began.rewards) == files
+        for file in map(Path, files):
+            before = file.read_text()
+            file.write_text(before + "\n")
+            with pytest.raises(ValueError, match=rf"^{file} changed since the run began"):
+                same_rewards(began, [], environment=environment.files, may_change=False)
+            _, changed = same_rewards(began, [], environment=environment.files, may_change=True)
+            assert changed == [str(file)]
+            file.write_text(before)

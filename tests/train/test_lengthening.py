@@ -20,8 +20,11 @@ from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.length_view import LengthView, Source, split_by_length
 from foresail.data.corpus.tokenize import tokenize
 from foresail.data.long_context.filler import made_filler
+from foresail.model.hf import build_model, save_model
+from foresail.recipe.hf_config import read_shape
 from foresail.recipe.long_context import LongContext
 from foresail.recipe.pretrain import Pretrain
+from foresail.recipe.shape import ModelShape
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 from foresail.train.pretrain import run_pretrain
@@ -123,6 +126,31 @@ def test_a_lengthening_stage_learns_from_its_shares_and_asks_for_needles(world: 
     ]
     config = json.loads((outcome.checkpoint / "config.json").read_text())
     assert config["rope_theta"] == 80000 and config["max_position_embeddings"] == 512
+
+
+@pytest.mark.parametrize("kind", ["yarn", "linear", "dynamic"])
+def test_a_checkpoint_keeps_its_rotary_scaling(
+    kind: str, world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Dynamic positions, which follow the length, have one base afterwards."""
+    scaling = {"type": kind, "factor": 2.0, **({"original_context": 32} if kind == "yarn" else {})}
+    size = {"vocab_size": Tokenizer.load(world / "tokenizer").vocab_size}
+    shape = ModelShape(**{**SHAPE, **size, "rope_scaling": scaling})
+    save_model(build_model(shape, seed=0), tmp_path / "start")
+    Tokenizer.load(world / "tokenizer").save(tmp_path / "start")
+    stage = {"data": str(world / "mixed"), "tokens": 256, "length": 256, "batch_tokens": 256}
+    model = {"path": str(tmp_path / "start"), "shape": None, "tokenizer": None}
+    outcome = run_pretrain(recipe(world, tmp_path, model=model, stages=[stage]))
+    config = json.loads((outcome.checkpoint / "config.json").read_text())
+    told = f"the checkpoint's rotary scaling, {kind} with factor 2, stays; the base is 10000"
+    assert (told in " ".join(capsys.readouterr().out.split())) == (kind != "dynamic")
+    if kind == "dynamic":
+        base = 10_000.0 * (2.0 * 256 / 64 - 1.0) ** (16 / 14)
+        assert config["rope_scaling"] is None and config["rope_theta"] == pytest.approx(base)
+    else:
+        before = json.loads((tmp_path / "start/config.json").read_text())
+        assert config["rope_scaling"] == before["rope_scaling"] and config["rope_theta"] == 10_000.0
+    assert read_shape(outcome.checkpoint).max_context == 256
 
 
 def test_shares_need_a_length_and_needles_one_rank(world: Path, tmp_path: Path) -> None:

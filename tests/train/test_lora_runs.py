@@ -13,7 +13,8 @@ from small_runs import train, weights
 from tiny_world import rl_recipe, sft_recipe, write_lines
 
 from foresail.data.arithmetic import make_problems
-from foresail.recipe.parts import DynamicSampling, Lora, Loss, Model, Optimizer, Problems
+from foresail.recipe.parts import DynamicSampling, Lora, Model, Optimizer, Problems
+from foresail.recipe.policy_loss import Loss
 from foresail.runlog.directory import RunDirectory
 from foresail.train import frozen_model
 from foresail.train.rl import run_rl
@@ -122,9 +123,7 @@ def test_fine_tuning_goes_on_from_fresh_weights_too(
 ) -> None:
     """There is no checkpoint to come back to: the weights follow from the seed."""
     recipe = sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path, steps=4, lora=PAIRS)
-    first = run_sft(recipe)
-    progress = first.checkpoint / "trainer" / "progress.json"
-    progress.write_text(progress.read_text().replace('"finished": true', '"finished": false'))
+    run_sft(recipe)
     again = run_sft(recipe.model_copy(update={"steps": 6}), resume=True)
     root = {"run": recipe.run.model_copy(update={"root": str(tmp_path / "other")})}
     whole = run_sft(recipe.model_copy(update={"steps": 6, **root}))
@@ -136,9 +135,12 @@ def test_other_pairs_than_those_of_the_checkpoint_are_refused(
     tiny_checkpoint: Path, tmp_path: Path, change: dict[str, Any]
 ) -> None:
     recipe = rl_recipe(tiny_checkpoint, tmp_path, steps=1, lora=PAIRS)
-    progress = run_rl(recipe).checkpoint / "trainer" / "progress.json"
-    progress.write_text(progress.read_text().replace('"finished": true', '"finished": false'))
+    checkpoint = run_rl(recipe).checkpoint
     other = recipe.model_copy(update={"steps": 2, "lora": PAIRS.model_copy(update=change)})
+    with pytest.raises(ValueError, match=rf"lora\.{next(iter(change))} is "):
+        run_rl(other, resume=True)
+    (checkpoint / "trainer" / "manifest.json").unlink()
+    (checkpoint / "trainer" / "recipe.toml").unlink()  # as in runs of earlier versions
     with pytest.raises(ValueError, match="set its rank, alpha and targets as they were"):
         run_rl(other, resume=True)
 
@@ -150,8 +152,6 @@ def test_without_the_weights_it_began_with_a_run_does_not_go_on(
     shutil.copytree(tiny_checkpoint, start)
     recipe = rl_recipe(start, tmp_path, steps=1, lora=PAIRS)
     outcome = run_rl(recipe)
-    progress = outcome.checkpoint / "trainer" / "progress.json"
-    progress.write_text(progress.read_text().replace('"finished": true', '"finished": false'))
     longer = recipe.model_copy(update={"steps": 2})
     shutil.rmtree(start)
     shutil.copytree(outcome.checkpoint, start)  # merged: close, but not what the pairs belong to

@@ -295,8 +295,14 @@ def test_other_corpora_and_tokenizers_are_refused(
     run = RunDirectory(shutil.copytree(whole.run, whole.run.with_name("changed")))
     shutil.rmtree(run.checkpoint_path(given.steps))
     moved = {**given.stages[1].model_dump(), "data": str(world / "digits")}
+    changed = recipe("changed", stages=[moved], held_out=None, eval_every=0)
+    with pytest.raises(ValueError, match=r"is not what .* was trained with: .*stages"):
+        run_pretrain(changed, resume=True)
+    newest = run.checkpoint_path(run.checkpoint_steps()[-1])
+    for name in ("recipe.toml", "manifest.json"):  # as in runs of earlier versions
+        (newest / "trainer" / name).unlink()
     with pytest.raises(ValueError, match="is not what the run began with"):
-        run_pretrain(recipe("changed", stages=[moved], held_out=None, eval_every=0), resume=True)
+        run_pretrain(changed, resume=True)
 
 
 def fail_at_step(number: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from foresail.recipe.credit import Credit
 from foresail.recipe.environment import Environment
 from foresail.recipe.parts import Run, Sampling
 from foresail.recipe.sources import HeldOut
-from foresail.records import Group, Message, Problem, Sample, Verdict
+from foresail.records import Group, Message, Problem, RunStopped, Sample, Verdict
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.episode import episode_lines
 from foresail.train.turn_credit import uniform_advantages
@@ -49,6 +49,10 @@ async def twice(agent):
 
 def broken(agent):
     raise OSError("the disk is full")
+
+def embeds(agent):
+    key = {"Authorization": "Bearer " + agent.api_key}
+    urllib.request.urlopen(urllib.request.Request(agent.base_url + "/embeddings", b"{}", key))
 
 if __name__ == "__main__":
     problem = json.loads(os.environ["FORESAIL_PROBLEM"])
@@ -100,6 +104,17 @@ def test_programs_are_learned_from_and_evaluated(
     assert record == found.records[0]
 
 
+@pytest.mark.parametrize(("name", "why"), [("embeds", "404"), ("broken", r"the disk is full \(my_agent.py:")])
+def test_a_program_that_cannot_work_fails_before_a_whole_rollout(
+    tiny_checkpoint: Path, tmp_path: Path, program: str, name: str, why: str
+) -> None:
+    with pytest.raises(
+        RunStopped, match=rf"2 episodes of problem .* were tried before the first step.*{why}"
+    ):
+        train(tiny_checkpoint, tmp_path, steps=2, environment=Environment(program=f"{program}:{name}"))
+    assert RunDirectory(tmp_path / "rl").rollout_steps() == []
+
+
 def test_a_program_that_asks_once_changes_nothing_that_is_learned(
     tiny_checkpoint: Path, tmp_path: Path, program: str
 ) -> None:
@@ -117,11 +132,25 @@ def test_a_process_is_learned_from_as_well(tiny_checkpoint: Path, tmp_path: Path
     assert weights(plain.checkpoint).equal(weights(asked.checkpoint))
 
 
-def test_a_broken_program_stops_a_run_with_its_words(
-    tiny_checkpoint: Path, tmp_path: Path, program: str
+def test_programs_that_were_killed_are_told_at_the_end(
+    tiny_checkpoint: Path, tmp_path: Path, program: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(Exception, match=r"every verdict of the step failed.*the disk is full \(my_agent.py:"):
-        train(tiny_checkpoint, tmp_path, environment=Environment(program=f"{program}:broken"))
+    """One of many raises no alarm; its group is dropped, and the run ends well."""
+    killed = tmp_path / "killed.py"
+    first = (
+        "open('starts', 'a').write('x')\n"  # two are tried before the first step
+        "if os.path.getsize('starts') > 2 and not os.path.exists('once'):\n"
+        "    open('once', 'x'); os.kill(os.getpid(), 9)"
+    )
+    killed.write_text(f"import os\nos.chdir({str(tmp_path)!r})\n{first}\nexec(open({program!r}).read())\n")
+    sizes: dict[str, Any] = {"steps": 1, "prompts_per_step": 3, "samples_per_prompt": 4}
+    outcome, (record,) = train(
+        tiny_checkpoint, tmp_path, **sizes, environment=Environment(program=(sys.executable, str(killed)))
+    )
+    assert outcome.finished and record["rollout/verdicts_failed"] == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "warning: 1 verdicts failed in 1 of the run's steps, and their groups were dropped" in told
+    assert "crashed: program: ProgramFailed: exit status -9" in told or "exit status -9" in told
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from tiny_world import rl_recipe, sft_recipe
 from foresail.recipe.cluster import Cluster
 from foresail.recipe.dump import to_toml
 from foresail.recipe.load import load_recipe
-from foresail.recipe.parts import Advantage, Checkpoints, Critic, Lora, Loss, Optimizer, Run
+from foresail.recipe.parts import Advantage, Checkpoints, Critic, Lora, Optimizer, Run
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.sft import Sft
 from foresail.runlog.directory import RunDirectory
 from foresail.train import sft
@@ -81,13 +82,16 @@ def resume_copy(outcome: Outcome, name: str, ranks: int, context: int = 1) -> Ou
 
 
 def contents(checkpoint: Path) -> dict[str, Any]:
-    """Every file, of tensors their bits: the order of a safetensors file's metadata is by chance."""
+    """Every file, of tensors their bits: the order of a safetensors file's metadata is by chance.
+
+    Not the run's name and the length of its log, which has times in it, and not the checksums of these.
+    """
     found: dict[str, Any] = {}
     for path in sorted(path for path in checkpoint.rglob("*") if path.is_file()):
         name = str(path.relative_to(checkpoint))
         if path.suffix == ".safetensors":
             found[name] = {key: tensor.numpy(force=True).tobytes() for key, tensor in tensors(path).items()}
-        elif path.name != "manifest.json":  # checksums of the others
+        elif path.name not in ("manifest.json", "recipe.toml", "log.json"):
             found[name] = path.read_bytes()
     return found
 

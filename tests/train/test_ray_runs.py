@@ -108,8 +108,8 @@ def test_an_error_in_an_actor_stops_the_run_with_its_traceback_and_ends_the_clus
 
     from foresail.rollout import build
 
-    sound = build.shared_out
-    monkeypatch.setattr(build, "shared_out", lambda *given: sound(*given) | {"page_size": 0})
+    sound = build.engine_options
+    monkeypatch.setattr(build, "engine_options", lambda *given: sound(*given) | {"page_size": 0})
     with pytest.raises(EngineFailed) as stopped:
         train(
             tiny_checkpoint,

@@ -20,12 +20,12 @@ from foresail.recipe.parts import (
     Advantage,
     DynamicSampling,
     Engine,
-    Loss,
     Model,
     Optimizer,
     Problems,
     Sampling,
 )
+from foresail.recipe.policy_loss import Loss
 from foresail.records import Status
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer

@@ -17,8 +17,10 @@ from safetensors.torch import load_file
 from foresail.model.hf import load_model
 from foresail.runlog.comparison import choose_metrics, draw_comparison, sum_up
 from foresail.runlog.directory import RunDirectory
+from foresail.runlog.failure import noting_failure
 from foresail.runlog.lock import lock_folder
 from foresail.runlog.run_list import describe_run, find_all, in_bytes, in_words
+from foresail.runlog.summary import summarize
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.export import export, model_card, push, require_hub
 
@@ -55,6 +57,12 @@ def test_runs_are_found_and_described(runs: Path) -> None:
     with lock_folder(low):
         assert describe_run(low).state == "running"
     assert describe_run(low).state == "stopped"
+    with pytest.raises(ValueError, match="no descriptors"), noting_failure(low):
+        raise ValueError("no descriptors\nare left")
+    assert describe_run(low).state == "failed" and summarize(low)["failure"] == "no descriptors"
+    with pytest.raises(KeyboardInterrupt), noting_failure(low):
+        raise KeyboardInterrupt
+    assert describe_run(low).state == "stopped", "whoever stops a run knows why"
     (RunDirectory(low).checkpoint_path(2) / "trainer" / "progress.json").write_text("[")
     (low / "recipe.toml").write_text("= =")
     assert describe_run(low).stage == "?"

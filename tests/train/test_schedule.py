@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
+from transformers import get_scheduler
 
 from foresail.recipe.parts import Optimizer
 from foresail.train.schedule import learning_rate
@@ -43,3 +45,14 @@ def test_cosine_is_half_way_down_in_the_middle_and_ends_at_its_final_share() -> 
 def test_linear_goes_down_in_equal_steps_to_its_final_share() -> None:
     found = rates(5, lr=1.0, schedule="linear", final_share=0.5)
     assert found == pytest.approx([0.9, 0.8, 0.7, 0.6, 0.5])
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+@pytest.mark.parametrize("warmup", [0, 1, 3])
+def test_every_update_has_the_rate_of_transformers_next_one(schedule: str, warmup: int) -> None:
+    """Whose first update has a rate of 0 where there is a warm-up, and whose last one is not at the end."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    name = f"{schedule}_with_warmup" if schedule == "constant" else schedule
+    theirs = get_scheduler(name, optimizer, num_warmup_steps=warmup, num_training_steps=8)
+    expected = [theirs.lr_lambdas[0](update) for update in range(1, 9)]
+    assert rates(8, lr=1.0, warmup=warmup, schedule=schedule) == pytest.approx(expected)

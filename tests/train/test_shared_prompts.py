@@ -11,7 +11,7 @@ from torch import Tensor
 
 from foresail.algorithms.batch_losses import policy_loss
 from foresail.data.packing import pack
-from foresail.recipe.parts import Loss
+from foresail.recipe.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
 from foresail.train.step import token_logprobs
 

@@ -25,6 +25,7 @@ from command_line import CommandLine, Running
 from safetensors.torch import load_file
 from tiny_world import HELD_OUT, PROBLEMS, rl_recipe, sft_recipe
 
+from foresail.api.stages import read_run
 from foresail.recipe.dump import to_toml
 from foresail.recipe.parts import Checkpoints, Problems
 from foresail.runlog.directory import RunDirectory
@@ -174,11 +175,8 @@ def test_other_data_under_a_stopped_run_are_refused(
     data.write_text("".join(rows))
     recipe = rl_recipe(tiny_checkpoint, tmp_path, data=Problems(source=str(data)), steps=1)
     run = run_rl(recipe).run
-    (run / "recipe.toml").write_text(to_toml(recipe.model_copy(update={"steps": 2})))
-    progress = run / "checkpoints/step_1/trainer/progress.json"
-    progress.write_text(progress.read_text().replace('"finished": true', '"finished": false'))
     data.write_text("".join(rows[:8]))
-    refused = foresail.run("resume", run)
+    refused = foresail.run("resume", run, "steps=2")
     assert refused.code == 1 and "is not what the run began with (9 problems" in refused.err
     data.write_text("".join(rows))
     assert foresail.run("resume", run).code == 0
@@ -205,14 +203,17 @@ def test_the_command_that_trains_on_from_the_end_is_accepted(
     assert checked.code == 0 and "ready to run" in checked.out, checked.out + checked.err
 
 
-def test_a_finished_run_takes_up_no_more_steps_and_says_so(
+def test_steps_that_were_changed_by_hand_are_refused_and_the_advice_works(
     foresail: CommandLine, whole: Path, tmp_path: Path
 ) -> None:
     run = shutil.copytree(whole / "rl", tmp_path / "rl")
     recipe = run / "recipe.toml"
-    recipe.write_text(set_steps(recipe.read_text(), STEPS + 5))
-    done = foresail.run("resume", run)
-    assert done.code == 0 and f"is finished at step {STEPS}, and takes up no more" in done.out
+    recipe.write_text(set_steps(recipe.read_text(), STEPS + 1))
+    refused = foresail.run("resume", run)
+    assert refused.code == 1 and f"steps is {STEPS + 1}, was {STEPS}" in refused.err
+    assert f"foresail resume {run} KEY=VALUE" in refused.err
+    assert foresail.run("resume", run, f"steps={STEPS + 1}").code == 0
+    assert last_step(run) == STEPS + 1
 
 
 def set_steps(recipe: str, steps: int) -> str:
@@ -227,12 +228,10 @@ def test_fewer_steps_than_were_done_are_enough(foresail: CommandLine, whole: Pat
     running.until(lambda: last_step(run) >= 3)
     running.send(signal.SIGTERM)
     assert running.wait().code == 0
-    reached, recipe = last_step(run), run / "recipe.toml"
-    recipe.write_text(set_steps(recipe.read_text(), reached - 1))
-    resumed = foresail.run("resume", run)
-    assert resumed.code == 0, resumed.err
+    reached = last_step(run)
+    recipe = read_run(run).model_copy(update={"steps": reached - 1})
+    assert run_rl(recipe, resume=True).finished  # type: ignore[arg-type]
     assert last_step(run) == reached and RunDirectory(run).checkpoint_steps()[-1] == reached
-    assert "is finished" in foresail.run("resume", run).out
 
 
 def test_a_second_ctrl_c_leaves_at_once(foresail: CommandLine, whole: Path, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from foresail.algorithms.batch_losses import policy_loss, sft_loss
 from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.readouts import logits
-from foresail.recipe.parts import Loss, Optimizer
+from foresail.recipe.parts import Optimizer
+from foresail.recipe.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
 from foresail.train.optimizer import MasterAdamW
 from foresail.train.step import NonFiniteLoss
@@ -101,7 +102,19 @@ def test_metrics_are_means_over_the_tokens_of_the_update() -> None:
     assert 0 < metrics["entropy"] < torch.tensor(float(model.shape.vocab_size)).log()
 
 
-@pytest.mark.parametrize("loss", [{}, {"kind": "gspo"}, {"kind": "cispo"}, {"dual_clip": 3.0}, None])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        {},
+        {"kind": "gspo"},
+        {"kind": "cispo"},
+        {"kind": "sapo"},
+        {"dual_clip": 3.0},
+        {"importance_mask": "sequence", "importance_range": (0.5, 2.0)},
+        {"off_policy_mask_threshold": 0.1},
+        None,
+    ],
+)
 @pytest.mark.parametrize("max_tokens", [14, 20, 31])
 def test_micro_batches_and_order_change_nothing_but_rounding(loss: dict | None, max_tokens: int) -> None:
     def measure(sequences: list[TrainSequence], max_tokens: int) -> tuple[dict[str, float], list[Tensor]]:

@@ -18,7 +18,8 @@ from foresail.data.hints import tell
 from foresail.model.hf import build_model
 from foresail.recipe.credit import Credit
 from foresail.recipe.environment import Environment
-from foresail.recipe.parts import Advantage, Critic, DynamicSampling, Engine, Loss, Sampling
+from foresail.recipe.parts import Advantage, Critic, DynamicSampling, Engine, Sampling
+from foresail.recipe.policy_loss import Loss
 from foresail.records import Group, Message, Problem, Sample, TrainSequence, Verdict
 from foresail.runlog.directory import RunDirectory
 from foresail.train.policy_update import add_logprobs

@@ -13,7 +13,8 @@ import pytest
 from small_runs import train
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
-from foresail.recipe.parts import Checkpoints, DynamicSampling, Loss, Sampling
+from foresail.recipe.parts import Checkpoints, DynamicSampling, Sampling
+from foresail.recipe.policy_loss import Loss
 from foresail.recipe.reward import Reward
 from foresail.recipe.sources import HeldOut
 from foresail.records import Verdict
@@ -118,7 +119,7 @@ def test_an_alarm_is_shown_logged_and_not_raised_twice(
         tmp_path,
         steps=3,
         reward=Reward(grader=f"{tmp_path}/failing.py:score", workers=0),
-        checkpoints=Checkpoints(keep=3, resumable=3),
+        checkpoints=Checkpoints(every=1, keep=3, resumable=3),
     )
     run = RunDirectory(run_rl(recipe).run)
     out = capsys.readouterr().out

@@ -24,6 +24,7 @@ class ProgramEpisodes:
     endpoint: Endpoint
     max_turns: int
     turn_seconds: float
+    columns: tuple[str, ...] = ()
     figures: EpisodeFigures = field(default_factory=EpisodeFigures)
     stop_sets: set[tuple[str, ...]] = field(default_factory=set)
     stop: tuple[()] = ()
@@ -44,19 +45,24 @@ class ProgramEpisodes:
             max_turns=self.max_turns,
             max_length=max_length,
             turn_seconds=self.turn_seconds,
+            columns=self.columns,
         )
 
 
 @contextmanager
 def open_programs(
-    program: str | Sequence[str], *, max_turns: int, turn_seconds: float
+    program: str | Sequence[str], *, max_turns: int, turn_seconds: float, columns: Sequence[str] = ()
 ) -> Iterator[ProgramEpisodes]:
     """The endpoint serves, and programs can be started, inside."""
     programs = Programs(load_program(program))
     endpoint = Endpoint()
     try:
         yield ProgramEpisodes(
-            programs=programs, endpoint=endpoint, max_turns=max_turns, turn_seconds=turn_seconds
+            programs=programs,
+            endpoint=endpoint,
+            max_turns=max_turns,
+            turn_seconds=turn_seconds,
+            columns=tuple(columns),
         )
     finally:
         endpoint.close()

@@ -19,6 +19,7 @@ from foresail.data.prompts import PromptedProblem
 from foresail.engine.noise import branch_key
 from foresail.engine.request import Completion
 from foresail.records import Message
+from foresail.tokenizer.foreign_text import UnwritableText
 from foresail.tokenizer.tokenizer import Tokenizer
 
 
@@ -50,6 +51,8 @@ def place_turn(
         else:
             parent, new = found
             prompt = next_prompt(parent, new, tokenizer, stop_ids)
+    except UnwritableText as error:  # which the model may have caused
+        raise NoRoom(str(error), code="unwritable_messages", param="messages") from error
     except ValueError as error:
         raise Refusal(str(error), param="messages") from error
     if parent is None:

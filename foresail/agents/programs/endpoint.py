@@ -5,7 +5,9 @@
     OpenAI(base_url=endpoint.base_url, api_key=key).chat.completions.create(model="policy", messages=[…])
     endpoint.revoke(key)                       # whoever waits, or comes later, is told that the episode is over
 
-POST /v1/chat/completions · GET /v1/models. A thread for each connection: they mostly wait.
+POST /v1/chat/completions · GET /v1/models. A thread for each connection: they mostly wait. Before a key is known,
+what a connection may send and how long it may take are bounded (`http_limits.py`), and so is the number of such
+connections.
 """
 
 from __future__ import annotations
@@ -17,14 +19,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
+from foresail.agents.http_limits import BadLength, LimitedHandler
 from foresail.agents.programs.chat_reply import MODEL, Reply, write_events, write_reply
 from foresail.agents.programs.chat_wire import ChatRequest, Refusal, read_request
 
 LONGEST_BODY = 1 << 24
 SECONDS = 300.0  # that a connection may say nothing
+MOST_STRANGERS = 1024  # connections that have not shown a key; more are closed
 CHAT, MODELS = "/v1/chat/completions", "/v1/models"
 
 Ask = Callable[[ChatRequest], "Future[Reply]"]
@@ -107,17 +111,30 @@ class ChatServer(ThreadingHTTPServer):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self.strangers: set[Handler] = set()
         super().__init__(("127.0.0.1", 0), Handler)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        return len(self.strangers) < MOST_STRANGERS
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Nothing: a client that goes away in the middle of a word is no news."""
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(LimitedHandler):
     server: ChatServer
-    protocol_version = "HTTP/1.1"
     timeout = SECONDS
-    disable_nagle_algorithm = True
+    may_wait = False
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.strangers.add(self)
+
+    def finish(self) -> None:
+        try:
+            super().finish()
+        finally:
+            self.server.strangers.discard(self)
 
     def do_GET(self) -> None:
         if self.place == MODELS:
@@ -128,21 +145,29 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         try:
-            body = self.read_body()
             if self.place != CHAT:
                 raise self.nowhere()
-            admitted = self.server.endpoint.admitted.get(self.key)
-            if admitted is None:
-                raise over()
-            request = read_request(body)
+            admitted = self.find_episode()
+            request = read_request(self.read_body(LONGEST_BODY))
             answer = admitted.answer(request, again=self.asks_again)
+        except BadLength as error:
+            self.refuse(Refusal(str(error), status=error.status))
         except Refusal as refusal:
             self.refuse(refusal)
-            return
-        if request.stream:
-            self.stream(answer, with_usage=request.with_usage)
         else:
-            self.reply(200, write_reply(answer, int(time.time())))
+            if request.stream:
+                self.stream(answer, with_usage=request.with_usage)
+            else:
+                self.reply(200, write_reply(answer, int(time.time())))
+
+    def find_episode(self) -> Admitted:
+        """By its key, before anything of the body is read."""
+        admitted = self.server.endpoint.admitted.get(self.key)
+        if admitted is None:
+            raise over()
+        self.server.strangers.discard(self)
+        self.may_wait = True
+        return admitted
 
     @property
     def place(self) -> str:
@@ -163,14 +188,6 @@ class Handler(BaseHTTPRequestHandler):
             status=404,
         )
 
-    def read_body(self) -> bytes:
-        """The connection ends where the length is not told or too large: nobody knows what follows."""
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit() or int(length[:12]) > LONGEST_BODY:
-            self.close_connection = True
-            raise Refusal(f"a request has a Content-Length of at most {LONGEST_BODY}", status=413)
-        return self.rfile.read(int(length))
-
     def refuse(self, refusal: Refusal) -> None:
         self.reply(refusal.status, refusal.to_json())
 
@@ -182,19 +199,9 @@ class Handler(BaseHTTPRequestHandler):
         events = "".join(write_events(reply, int(time.time()), with_usage=with_usage))
         self.send(200, "text/event-stream", events.encode())
 
-    def send(self, status: int, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the standard library finds wrong with a request, in OpenAI's form."""
-        self.close_connection = True
+        self.close_connection = self.has_refused = True
         if self.request_version == "HTTP/0.9":  # which knows no headers
             return
         self.refuse(Refusal(message or f"HTTP status {code}", status=code))
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing: programs keep logs of their own."""

@@ -21,14 +21,16 @@ from foresail.agents.figures import EpisodeFigures
 from foresail.agents.programs.chat_reply import MODEL, Reply
 from foresail.agents.programs.chat_turns import NoRoom, place_turn, to_reply
 from foresail.agents.programs.chat_wire import ChatRequest, Refusal
+from foresail.agents.programs.columns import show_problem
 from foresail.agents.programs.conversation import Conversation, Turn
 from foresail.agents.programs.endpoint import Endpoint, over
 from foresail.agents.programs.episode import Asked, Ended, Episode, Waiting, sampling_of, settle
 from foresail.agents.programs.outcome import Hung, Outcome, judge_outcome
-from foresail.agents.programs.program import Agent, Programs, without_answer
+from foresail.agents.programs.program import Agent, Programs
 from foresail.data.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Sample
+from foresail.rollout.controller import Closing
 from foresail.rollout.groups import requests, to_spec
 from foresail.rollout.plan import SampleSpec
 from foresail.rollout.stream import Launched, Stream
@@ -50,6 +52,7 @@ class ProgramStream(Stream):
     max_turns: int
     max_length: int
     turn_seconds: float
+    columns: tuple[str, ...] = ()  # that programs are shown
     episodes: dict[str, Episode] = field(default_factory=dict, init=False)
     waiting: dict[str, Waiting] = field(default_factory=dict, init=False)  # by the fleet's request
     families: dict[int, dict[tuple[int, ...], int]] = field(default_factory=dict, init=False)
@@ -70,7 +73,7 @@ class ProgramStream(Stream):
                 base_url=self.endpoint.base_url,
                 api_key=key,
                 model=MODEL,
-                problem=without_answer(entry.problem),
+                problem=show_problem(entry.problem, self.columns),
             )
             self.episodes[spec.id] = Episode(
                 spec=spec,
@@ -213,6 +216,7 @@ class ProgramStream(Stream):
                 self.fleet.release(turn.request_id)
         sample = self._sample(episode)
         self.figures.add(
+            episode.spec,
             len(episode.conversation.turns),
             (),
             seconds=self.fleet.event_log.now() - episode.began,
@@ -240,6 +244,9 @@ class ProgramStream(Stream):
         for family in self.families.pop(number).values():
             self.joined.pop(family, None)
         return super()._score(number)
+
+    def _close(self, closing: Closing) -> None:
+        self.figures.close(closing.prefix)
 
     def _give_up(self, number: int, launched: Launched) -> None:
         for family in self.families.pop(number).values():

@@ -22,12 +22,13 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from foresail.agents.programs.columns import ShownColumns
 from foresail.recipe.reward_function import is_file, split_name
 from foresail.records import Problem
 from foresail.rewards.foreign_rewards import load_file, load_module
@@ -35,16 +36,11 @@ from foresail.rewards.foreign_rewards import load_file, load_module
 MOST_AT_ONCE = 256  # programs; others wait until one has ended
 LONGEST_OUTPUT = 1 << 16  # bytes of what a command prints; of more, the end
 LAST_WORDS = 300  # characters of what a command that failed said
-# Columns of a problem's data that hold what only the verdict may know.
-HIDDEN = frozenset(
-    "reward_model answer answers ground_truth label final_answer target solution solutions golden_answers aliases "
-    "tests test test_list test_cases input_output plus_input".split()
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """What a program is told: where its model is, and its problem, whose answer is empty."""
+    """What a program is told: where its model is, and its problem as `show_problem` has it."""
 
     base_url: str
     api_key: str
@@ -59,18 +55,6 @@ class Agent:
 
 class ProgramFailed(Exception):
     """A program that ended with an error of its own."""
-
-
-def without_answer(problem: Problem) -> Problem:
-    """The problem as a program may know it: neither the answer, nor columns that are known to hold it."""
-    return replace(problem, answer="", extra=hide(problem.extra, problem.answer))
-
-
-def hide(value: Any, answer: str) -> Any:
-    if isinstance(value, Mapping):
-        kept = {name: entry for name, entry in value.items() if name not in HIDDEN}
-        return {name: hide(entry, answer) for name, entry in kept.items() if not (answer and entry == answer)}
-    return value
 
 
 # The two kinds of programs.
@@ -140,7 +124,10 @@ def variables(agent: Agent) -> dict[str, str]:
     """What a command finds in its environment. A proxy for the world is none for this machine."""
     proxied = [os.environ.get(name, "") for name in ("NO_PROXY", "no_proxy")]
     direct = ",".join(filter(None, ["127.0.0.1", "localhost", *proxied]))
-    problem = {"id": agent.problem.id, "prompt": agent.messages, "extra": agent.problem.extra}
+    extra = agent.problem.extra
+    problem = {"id": agent.problem.id, "prompt": agent.messages, "extra": extra}
+    if isinstance(extra, ShownColumns):
+        problem["hidden"] = sorted(extra.hidden)  # what environment.columns may name
     return {
         "OPENAI_BASE_URL": agent.base_url,
         "OPENAI_API_BASE": agent.base_url,

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
+from foresail.agents.http_limits import BadLength, LimitedHandler
 from foresail.agents.tools.search import MOST_PASSAGES, Finder, open_index
 
 LONGEST_BODY = 1 << 16
@@ -30,11 +31,9 @@ class SearchServer(ThreadingHTTPServer):
         super().__init__((host, port), Handler)
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(LimitedHandler):
     server: SearchServer
-    protocol_version = "HTTP/1.1"
     timeout = SECONDS
-    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         if self.path == "/health":
@@ -43,39 +42,26 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(404, {"error": "there are POST /search and GET /health"})
 
     def do_POST(self) -> None:
-        body = self.read_body()
-        if body is None:
-            return
         try:
-            query, count = read_request(body)
+            query, count = read_request(self.read_body(LONGEST_BODY))
+        except BadLength as error:
+            self.reply(error.status, {"error": str(error)})
+            return
         except ValueError as error:
             self.reply(400, {"error": str(error)})
             return
         if self.path != "/search":
             self.reply(404, {"error": "there are POST /search and GET /health"})
             return
-        found = self.server.index.find(query, count)
+        try:
+            found = self.server.index.find(query, count)
+        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
+            self.reply(400, {"error": f"this query cannot be searched: {type(error).__name__}"})
+            return
         self.reply(200, {"passages": [passage._asdict() for passage in found]})
 
-    def read_body(self) -> bytes | None:
-        """None, and the connection ends, where its length is not told or too large."""
-        length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit() or int(length[:10]) > LONGEST_BODY:
-            self.close_connection = True
-            self.reply(413, {"error": f"a request has a Content-Length of at most {LONGEST_BODY}"})
-            return None
-        return self.rfile.read(int(length))
-
     def reply(self, status: int, content: dict[str, Any]) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing: a line for each request would be most of what the server does."""
+        self.send(status, "application/json", json.dumps(content).encode())
 
 
 def read_request(body: bytes) -> tuple[str, int]:

@@ -18,7 +18,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 import re
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,7 +105,10 @@ class OpenTool:
     state: Any = None
     turn: asyncio.Lock | None = None  # calls of a tool with state run in the order they were written
 
-    async def call(self, arguments: Mapping[str, Any], seconds: float | None = None) -> Answer:
+    async def call(
+        self, arguments: Mapping[str, Any], seconds: float | None = None, *, begin_by: float = math.inf
+    ) -> Answer:
+        """`begin_by` is a time of `time.monotonic`: no model can make a turn so long that it passes for broken."""
         try:
             checked = self.tool.read(arguments)
         except BadArguments as error:
@@ -111,6 +116,8 @@ class OpenTool:
         if self.turn is None:
             return await self._call(checked, seconds)
         async with self.turn:
+            if time.monotonic() > begin_by:
+                return failed("not called: the calls before it took too long; make fewer in a turn")
             return await self._call(checked, seconds)
 
     async def _call(self, arguments: dict[str, Any], seconds: float | None) -> Answer:

@@ -9,6 +9,7 @@ with what is wrong and counted; only a world that is broken (no search server, n
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -29,7 +30,8 @@ class ToolEnvironment:
     """`max_turns` counts the model's turns, the final answer among them.
 
     `tool_seconds` is for one call, `episode_seconds` for all calls of an episode; both are on the wall clock, since
-    a tool may wait for another machine. Tools that say so (`limits_itself`) have limits of their own instead.
+    a tool may wait for another machine. Tools that say so (`limits_itself`) have limits of their own instead. Of a
+    tool with state, whose calls wait for each other, none begins later in a turn than `turn_seconds`.
     Results are cut to `max_result_chars` characters.
     """
 
@@ -40,6 +42,7 @@ class ToolEnvironment:
         *,
         max_turns: int = 8,
         tool_seconds: float = 30.0,
+        turn_seconds: float = 240.0,
         episode_seconds: float = 300.0,
         max_result_chars: int = 4000,
     ) -> None:
@@ -50,8 +53,9 @@ class ToolEnvironment:
         self.format = format
         self.max_turns, self.max_result_chars = max_turns, max_result_chars
         self.tool_seconds, self.episode_seconds = tool_seconds, episode_seconds
+        self.turn_seconds = turn_seconds
         self.opened: dict[str, OpenTool] = {}
-        self.turns, self.seconds = 0, 0.0
+        self.turns, self.seconds, self.turn_ends = 0, 0.0, math.inf
 
     async def reset(self, problem: Problem) -> None:
         await self.close()
@@ -64,8 +68,9 @@ class ToolEnvironment:
         self.turns += 1
         calls = self.format.parse(response)
         if not calls or self.turns >= self.max_turns:
-            return Observation(done=True, uses=tuple(not_made(call) for call in calls))
+            return Observation(done=True, uses=tuple(map(self._not_made, calls)))
         began = time.monotonic()
+        self.turn_ends = began + self.turn_seconds
         done = await together([self._answer(call) for call in calls])
         self.seconds += time.monotonic() - began
         results = [shorten(answer.text, self.max_result_chars) for answer, _ in done]
@@ -88,7 +93,13 @@ class ToolEnvironment:
             known = ", ".join(self.opened) or "none"
             return "", failed(f"there is no tool {call.name[:SHOWN]!r}; there are: {known}")
         left = max(self.episode_seconds - self.seconds, 0.0)
-        return call.name, await self.opened[call.name].call(call.arguments, min(self.tool_seconds, left))
+        seconds = min(self.tool_seconds, left)
+        return call.name, await self.opened[call.name].call(call.arguments, seconds, begin_by=self.turn_ends)
+
+    def _not_made(self, call: ToolCall | MalformedCall) -> ToolUse:
+        """A call in the last turn, in which there are no more. The log has names of tools, not the model's."""
+        name = call.name if isinstance(call, ToolCall) and call.name in self.opened else ""
+        return ToolUse(tool=name, seconds=0.0, error="called in the last turn")
 
     async def close(self) -> None:
         """Ends what tools have open. A tool that cannot end says nothing about the episode, which is over."""
@@ -114,12 +125,6 @@ async def together(tasks: Sequence[object]) -> list[tuple[Answer, ToolUse]]:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-
-
-def not_made(call: ToolCall | MalformedCall) -> ToolUse:
-    """A call in the last turn, in which there are no more."""
-    name = "" if isinstance(call, MalformedCall) else call.name[:SHOWN]
-    return ToolUse(tool=name, seconds=0.0, error="called in the last turn")
 
 
 def shorten(text: str, most: int) -> str:

@@ -30,6 +30,7 @@ from foresail.recipe.corpus import (
 )
 from foresail.runlog.atomic import clean_leftovers, explained, write_text
 from foresail.runlog.lock import lock_folder
+from foresail.signals import shielded_from_interrupts
 from foresail.tokenizer.documents import DocumentEncoder
 from foresail.tokenizer.tokenizer import Tokenizer
 
@@ -164,8 +165,9 @@ def make_shards(job: Job, workers: int, note: Callable[[int, int], None]) -> Non
         processes.Process(target=work, args=(job, left, taken, failures, os.getpid()), daemon=True)
         for _ in range(workers)
     ]
-    for process in everyone:
-        process.start()
+    with shielded_from_interrupts():
+        for process in everyone:
+            process.start()
     try:
         while any(process.is_alive() for process in everyone):
             next(process for process in everyone if process.is_alive()).join(timeout=0.5)

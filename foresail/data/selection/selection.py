@@ -157,13 +157,11 @@ def describe_sources(launched: Sequence[Group], names: Sequence[str]) -> Iterato
 
 
 def judge_right(groups: Sequence[Group]) -> list[bool]:
-    """Of every sample that was judged, whether it is right."""
-    return [
-        verdict.status == "correct"
-        for group in groups
-        for verdict in group.verdicts
-        if verdict.status not in FAILURES and verdict.status != "scored"
-    ]
+    """Of every sample that was judged, whether it is right; none where some scores say nothing of that."""
+    statuses = [verdict.status for group in groups for verdict in group.verdicts]
+    if "scored" in statuses:
+        return []
+    return [status == "correct" for status in statuses if status not in FAILURES]
 
 
 def describe_levels(launched: Sequence[Group]) -> Iterator[tuple[str, float]]:

@@ -15,83 +15,16 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from foresail.judge.sandbox.remote import OPERATIONS, Remote, claims_of, make_remote
 from foresail.judge.sandbox.wire import Decoder, Encoder, WireError, refuse_wildcard, set_fields
 
 LONGEST_FRAME = 32 << 20
-
-
-class Remote:
-    """An object of the other side: attributes, calls, items, length and text are asked for, each time.
-
-    What a program returns is to be judged, not to judge. So equality and `in` are never asked: two are equal when
-    they are the same object there. And what a function returned has no methods, or `f(x).startswith("ab")` would
-    be the program's own verdict; instances that a script makes itself, `Stack().push(1)`, have them.
-    """
-
-    def __init__(self, peer: Peer, number: int, has_methods: bool) -> None:
-        self.__dict__.update(_peer=peer, _number=number, _has_methods=has_methods, _is_class=False)
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return self._peer.call(self._number, arguments, keywords, has_methods=self._is_class)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        value = self._peer.ask({"do": "get", "of": self._number, "name": name}, has_methods=self._has_methods)
-        if isinstance(value, Remote) and not self._has_methods:
-            error = AttributeError(f"{name} is no data; methods of what a function returned cannot be called")
-            self._peer.admit(error, "get")
-            raise error
-        return value
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._peer.ask({"do": "set", "of": self._number, "name": name, "to": self._peer.encode(value)})
-
-    def __len__(self) -> int:
-        return self._operate("len", int)
-
-    def __bool__(self) -> bool:
-        return self._operate("bool", bool)
-
-    def __iter__(self) -> Any:
-        return iter(self._operate("list", list))
-
-    def __str__(self) -> str:
-        return self._operate("str", str)
-
-    def __repr__(self) -> str:
-        return self._operate("repr", str)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._operate("getitem", object, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._operate("setitem", object, key, value)
-
-    def _operate(self, operation: str, kind: type, *operands: Any) -> Any:
-        sent = self._peer.encode(list(operands))
-        value = self._peer.ask({"do": "operate", "of": self._number, "by": operation, "with": sent})
-        if not isinstance(value, kind) or (
-            isinstance(value, int) and kind is int and not 0 <= value < 1 << 63
-        ):
-            self._peer.lost(f"the program answered {operation} with a {type(value).__name__}")
-        return value
 
 
 # A test that passes one of these to a program would let it reach into the test.
 NOT_FOR_OTHERS = (
     "eval exec compile getattr setattr delattr vars globals locals open __import__ guarded_eval guarded_exec"
 ).split()
-
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    "len": len,
-    "bool": bool,
-    "list": list,
-    "str": str,
-    "repr": repr,
-    "getitem": lambda value, key: value[key],
-    "setitem": lambda value, key, to: value.__setitem__(key, to),
-}
 
 
 class Peer:
@@ -118,6 +51,7 @@ class Peer:
         self.numbers: dict[int, int] = {}  # id of a lent object -> its number
         self.met: dict[tuple[int, bool], Remote] = {}
         self.asked = 0  # questions so far
+        self.changes = 0  # of those, calls and assignments, after which an object may be another
 
     # What crosses.
 
@@ -150,14 +84,16 @@ class Peer:
         if id(value) not in self.numbers:
             self.numbers[id(value)] = len(self.lent)
             self.lent.append(value)
-        return ["remote", "mine", self.numbers[id(value)]]
+        return ["remote", "mine", self.numbers[id(value)], claims_of(value)]
 
     def meet(self, parts: list[Any], has_methods: bool) -> Any:
-        whose, number = parts if len(parts) == 2 else (None, None)
+        whose, number, *claims = parts if len(parts) in (2, 3) else (None, None)
         if type(number) is not int or number < 0:
             raise WireError("a remote object without a number")
         if whose == "mine":
-            return self.met.setdefault((number, has_methods), Remote(self, number, has_methods))
+            if (number, has_methods) not in self.met:  # what it claims at first, it stays
+                self.met[number, has_methods] = make_remote(self, number, has_methods, *claims or ("",))
+            return self.met[number, has_methods]
         if whose == "yours" and number < len(self.lent):
             return self.lent[number]
         raise WireError("a remote object of nobody")
@@ -166,6 +102,7 @@ class Peer:
 
     def ask(self, request: dict[str, Any], has_methods: bool = False) -> Any:
         self.asked += 1
+        self.changes += request["do"] in ("call", "set") or request.get("by") == "setitem"
         self.send(request)
         while True:
             message = self.receive()
@@ -197,7 +134,10 @@ class Peer:
         if len(after) != len(given):
             self.lost("the program answered a call with something else")
         for mine, theirs in zip(given, after, strict=True):
-            if is_changed(mine, theirs) and self.carry_back(mine):
+            if isinstance(mine, Remote):
+                if self.carry_back(mine):
+                    mine._forget()
+            elif is_changed(mine, theirs) and self.carry_back(mine):
                 self.write_back(mine, theirs)
         return value
 
@@ -295,7 +235,7 @@ def after_call(value: Any) -> Any:
 
 def is_changed(mine: Any, theirs: Any) -> bool:
     """Whether an argument came back as another value; of objects nobody knows."""
-    if type(mine) is not type(theirs) or isinstance(mine, Remote) or mine is None or callable(mine):
+    if type(mine) is not type(theirs) or mine is None or callable(mine):
         return False
     if isinstance(mine, list | dict | set | bytearray):
         try:

@@ -129,16 +129,20 @@ class Worker:
                 except FileNotFoundError as error:
                     self.link.close()
                     raise WorkerDied(str(error)) from None
-            self.process = subprocess.Popen(
-                command,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env=ENVIRONMENT,
-                start_new_session=True,
-            )
+            try:
+                self.process = subprocess.Popen(
+                    command,
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    env=ENVIRONMENT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self.link.close()
+                raise OSError(error.errno, f"the sandbox cannot be started: {error.strerror}") from error
         try:
             self.isolation = self.receive(START).decode()
         except WorkerDied:

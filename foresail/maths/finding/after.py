@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 
 from foresail.maths.finding import words
+from foresail.maths.finding.answer_tags import tagged_answers
 from foresail.maths.finding.cues import CLOSING, CUE, SENTENCES, may_hold_cue, sentence_end
 from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, bits_in_sentence
 from foresail.maths.finding.values import DENIED, all_values, stated_values, values_of
 from foresail.maths.finding.words import (
     ADMITTED,
+    AND,
     CORRECTING,
     CORRECTION,
     DOUBT,
@@ -46,15 +48,15 @@ _LEAVING = re.compile(r"((?:[^\w$\\\n]|\\[a-zA-Z]++(?:\{[^{}$]*+\})?+|\\[^a-zA-Z
 _ALTERNATIVE = WordPattern(rf"{OR}|{CORRECTION}", rf"{OR}|{CORRECTION}")
 _OR_BEFORE = WordPattern(rf"(?:{OR}|{CORRECTION})(?:\W+\w+){{0,3}}\W*\Z", rf"{OR}|{CORRECTION}")
 _ROUGHLY = compiled(r"\b(?:about|approximately|roughly|around|nearly)\W*\Z|[≈~]\s*\Z")  # 2π, or about 6.28
-_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _HASHES = re.compile(r"\s*####(?!#)")
 _METHOD = compiled(
     r"\b(?:consider|not(?:e|ice)|observe|us(?:e|ing)|solv(?:e|ing)|recall|(?:verify|check|confirm)(?:ing)?"
     r"|comput(?:e|ing)|by|let|since|because|method|approach|we (?:can|could|may|might|note|see|know))\b"
 )
-_VALUE_ALONE = re.compile(r"[\s*$\\(\[-]*\d[\d.,/]*[\s*$\\)\].%]*")
-_VALUE_BELOW = re.compile(r"\n[\s*$\\(\[#-]*+(?:[aA]\s*[:：]\s*)?\d|<")
+_VALUE_ALONE = re.compile(r"[\s*$\\(\[-]*+\d[\d.,/]*+[\s*$\\)\].%]*+")
+_VALUE_BELOW = re.compile(r"\n(?:[^\S\n]|[*$\\(\[#-])*+(?:[aA]\s*+[:：]\s*+)?\d|<")
 _DIGITS_FIRST = re.compile(r"[^a-zA-Z\d\\]*+(?:(?:\\[a-zA-Z]++|\\[^a-zA-Z])[^a-zA-Z\d\\]*+)*+\d")
+_AND_NUMBER = compiled(rf"[\s$*)}}\\]*+(?:{AND})[\s$*(\\]*+\d")
 _VALUE_SIGN = re.compile(r"[\d$\\]")
 _BEYOND_MARKS = re.compile(r"[^\s,;/|&()\[\]$*\\、，；]")
 _MARKS = CLOSING + "\n.,;!。([{"
@@ -70,12 +72,12 @@ _REFERS = compiled(REFERS)
 _OF_OTHERS = compiled(OF_OTHERS)
 # Linked to the answer, for "5 wrong answers" and "3 of them are false" say nothing of 5 and 3.
 _WRONG_AT_ONCE = WordPattern(
-    r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|was|would|must|can|seems?|looks?|ay|là|está"
+    r"^\W*(?:fails?|contradicts|violates)\b|(?:^[^\w$\\]*(?:is|are|was|were|would|must|can|seems?|looks?|ay|là|está"
     r"|adalah|ialah|é|es|est|ist|era|foi|était|war)(?!\w)|[,;:(—–-]|\b(?:but|which|that|this|it|isso|eso"
-    r"|c'est|das)(?!\w))(?:[^\w$\\]*\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely"
+    r"|c'est|das)(?!\w))(?:[^\w$\\]*+\b(?:is|was|be|that|this|it|and|my|an?|clearly|obviously|definitely"
     r"|actually|totally|completely|also|just|the|yang|la|el|o|a|die|der|une|answer|jawaban|jawapan|đáp án"
     r"|resposta|respuesta|réponse|adalah|é"
-    rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*{WRONG}"
+    rf"|est|ist|está|es|là)(?!\w))*+[^\w$\\]*+{WRONG}"
     rf"|^\W*(?:salah|keliru|sai|mali|errado|falso|faux|falsch)\W*\Z|^\W*[是はがも은는이가]?\s*{WRONG_UNSPACED}"
     r"|^\W*(?:(?:但|但是|不过|可是|しかし|でも|하지만)\W*)?(?:这|這|那|此|该|上|我|答案|结果|これ|それ|答え|이|그|제|답)"
     rf"[\s\u3040-\u9fff\uac00-\ud7ff]{{0,12}}?{WRONG_UNSPACED}"
@@ -105,6 +107,24 @@ _FOLLOWING = (
     r"|endergebnis|risposta|cevap"
 )
 
+# "… is too large", "… is half the answer", "… was only a guess": it is said not to be the answer.
+_DISOWNED = compiled(
+    r"\W*(?:(?:which|that|this|it)\s+)?(?:is|are|was|were|seems?|looks?|(?:would|must|may|might) be)\s+"
+    r"(?:(?:just|only|merely|clearly|probably|obviously|also|far|much|way|still|an?|the|my|our)\s+)*"
+    r"(?:too\s+(?:large|small|big|high|low|much|many|long|short|great|few)\b|not\W*\Z|unlikely\b"
+    r"|(?:(?:first|initial|rough|wild)\s+)?(?:guess|trap|decoy|typo|overestimate|underestimate"
+    r"|(?:upper|lower) bound)\b"
+    r"|(?:twice|double|half|triple|thrice|(?:less|more|greater|smaller|larger|fewer|bigger|higher|lower) than"
+    r"|(?:square|cube|root|divisor|multiple|factor|negative|opposite|reciprocal|double|half) of"
+    r"|\w+ (?:more|less) than)"
+    r"\s+(?:of\s+)?(?:(?:the|my|our)\s+)?(?:(?:final|correct|right|actual|real)\s+)?"
+    r"(?:answer|result|solution|it\b|that\b|[b-hj-z]\b(?!['’]))|what (?:I|we) (?:first|initially|originally)\b)"
+    r"|\W*(?:cannot|can[’']t|could not) be(?: (?:right|true|it|so|the answer))?\W*\Z"
+    r"|\W*(?:(?:and|but)\s+)?(?:no|not|bukan|hindi|(?:không )?phải(?: không)?)\W*\Z"
+    r"|\W*(?:itu|ini)\s+salah|\W*está mal"
+    r"|\W*(?:exceeds|times|plus|minus|over) the (?:\w+ )?(?:answer|result)\b"
+)
+
 _ADMITTED, _NOT_ADMITTED, _REPLACED = compiled(ADMITTED), compiled(NOT_ADMITTED), compiled(REPLACED)
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\d)[^.!?\n]*)*")
 _CORRECTING = compiled(rf"\b(?:{CORRECTING})\b")
@@ -127,7 +147,14 @@ def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:
     corrected = _corrected(rest[:CORRECTED])
     if corrected is None or corrected:
         return corrected
-    if not may_change_answer(rest) and not _DIGITS_FIRST.match(rest) and not _VALUE_BELOW.search(rest):
+    if _DISOWNED.match(rest, 0, LONG):
+        return None
+    if not (
+        may_change_answer(rest)
+        or _DIGITS_FIRST.match(rest)
+        or _AND_NUMBER.match(rest)
+        or _VALUE_BELOW.search(rest)
+    ):
         return ()
     first, *later = (sentence[:LONG] for sentence in SENTENCES.split(rest))
     later = later if len(later) <= 2 * MANY else later[:MANY] + later[-MANY:]
@@ -137,7 +164,10 @@ def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:
     if "\n" in rest and "\\begin" not in rest:
         lines = filter(_VALUE_ALONE.fullmatch, rest.split("\n")[1:])
         others += [line.strip(" \t*$\\()[].-") for line in lines]
-    others += [value for tag in _TAGGED.findall(rest) for value in stated_values(tag)] if "</" in rest else []
+    if "</" in rest:
+        others += [
+            value for tag in tagged_answers(rest) for value in stated_values(rest[tag.begin : tag.end])
+        ]
     for place, sentence in enumerate(later):
         if not may_change_answer(sentence) and "####" not in sentence:
             continue
@@ -167,7 +197,7 @@ def _corrected(rest: str) -> tuple[str, ...] | None:
 
 def is_taken_back(rest: str) -> bool:
     """Whether what follows an answer takes it back."""
-    first, *later = SENTENCES.split(rest)
+    first, *later = (sentence[:LONG] for sentence in SENTENCES.split(rest))
     return _is_taken_back_at_once(first) or any(_takes_back(sentence, "") for sentence in later)
 
 
@@ -216,13 +246,19 @@ def _takes_back(sentence: str, answer: str) -> bool:
 
 def _offered_at_once(rest: str) -> tuple[str, ...]:
     """Values that the answer's own sentence puts beside it: " or 8", ", maybe 8", " 8"."""
-    found = values_of(rest) if _DIGITS_FIRST.match(rest) or _ALTERNATIVE.search(rest[:NEAR]) else []
+    if (cue := CUE.search(rest) if may_hold_cue(rest) else None) is not None:  # \boxed{7}, so the answer is 5
+        said = rest[cue.end() : sentence_end(rest, cue.end())]
+        return stated_values(said) if values_of(said) else ()
+    is_joined = _AND_NUMBER.match(rest) is not None
+    found = (
+        values_of(rest) if is_joined or _DIGITS_FIRST.match(rest) or _ALTERNATIVE.search(rest[:NEAR]) else []
+    )
     if not found:
         return ()
     between = rest[: found[0].start]
     if len(between) <= 60 and _OR_BEFORE.search(between) and not _ROUGHLY.search(between):
         return stated_values(rest[found[0].start :])
-    bare = not _BEYOND_MARKS.search(between) and not rest[found[-1].end :].strip(" .)]*$\\。")
+    bare = (is_joined or not _BEYOND_MARKS.search(between)) and not rest[found[-1].end :].strip(" .)]*$\\。")
     return tuple(value.text for value in found) if bare else ()
 
 

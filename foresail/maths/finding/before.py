@@ -70,15 +70,16 @@ _RULED_OUT = ((DENY, DENIED), (MISNAME, _MISANSWER), (UNCLAIM, _DISBELIEVED), (U
               (UNCLAIM, _INSTRUCTION), (UNCLAIM, _SUPPOSED))  # fmt: skip
 
 
-def said_before(text: str, start: int, end: int) -> tuple[str, ...] | None:
+def said_before(text: str, start: int, end: int, floor: int = 0) -> tuple[str, ...] | None:
     r"""The value that is offered right before the answer at `start`; None where the answer is ruled out there.
 
-    `either 7 or \boxed{8}` -> 7; `it isn't \boxed{8}`, `if the answer were \boxed{8}` -> None.
+    `either 7 or \boxed{8}` -> 7; `it isn't \boxed{8}`, `if the answer were \boxed{8}` -> None. What stands before
+    `floor`, another box, is not looked at.
     """
     after = text[end : end + 40].lstrip(CLOSING)
     if (not after.isascii() or after.startswith("nicht")) and _DENIED_AFTER.match(after):
         return None
-    before = text[max(0, start - BEFORE) : start]
+    before = text[max(floor, start - BEFORE) : start]
     looks = _kinds_before(before)
     if not looks:
         return ()

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from foresail.maths.finding.after import may_change_answer
+from foresail.maths.finding.after import is_taken_back, may_change_answer
+from foresail.maths.finding.before_box import is_free_before
 from foresail.maths.finding.cues import CUE
 from foresail.maths.finding.prefilter import WordPattern
-from foresail.maths.finding.words import AND, CORRECTION, OR, STEP, compiled
+from foresail.maths.finding.words import AND, AND_OR, CORRECTION, NOT, OR, STEP, WRONG, compiled
+from foresail.maths.notation.nouns import names_things
 
 WINDOW = 20_000  # characters around the last box that are looked at
 MOST = 64  # boxes that are looked at for belonging together
@@ -21,6 +23,8 @@ _BRACES = re.compile(
 )
 _COMMAND = re.compile(r"\\(?:[bB]oxed|fbox|framebox)")
 _PLAIN = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\{([^{}\\]*+)\}")  # a number, mostly
+# The closing brace was escaped, and no other one closes the box.
+_ESCAPED = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\s*+\{((?:[^{}\\\n]|\\[a-zA-Z])*+)(?<!\s)\\\}")
 _BARE = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\s*+([^\s{}$\\]++|\\[a-zA-Z]++(?:\{[^{}]*+\})*+)")
 
 _ALTERNATIVE = WordPattern(
@@ -38,27 +42,37 @@ _STEP = compiled(rf"{STEP}|[=→⇒≈]|\\(?:Rightarrow|to|implies|approx)\b")
 _AND = compiled(AND)
 _CONTRAST = compiled(r"\b(?:but|however|yet|then I|so|thus|hence|therefore)\b")
 _PARTS = compiled(r"\b(?:second|third|next|part|case)\b|\((?:i{1,3}|[a-e]|\d)\)")
+# \boxed{3} cm, \boxed{4} cm and the height is \boxed{5}
+_MARKS = r"[\s$(){}\[\]*|\\]*+"
+_JOINED = compiled(
+    rf"(?P<unit>(?:[ \t${{}}]*[^\W\d_]+(?=[\s,;$}}]))??){_MARKS}(?:(?:{AND}|{AND_OR}|\n){_MARKS})*"
+    r"(?P<label>(?:(?:[^\W\d_][\w'’]*\s+){1,5}(?:is|are|=|:)|[a-z]\w?\s*=|the other|the second)?)" + _MARKS
+)
+_CONNECTED = compiled(rf"{AND}|{AND_OR}|\n")
+_DENYING = rf"\b(?:{NOT})(?!\w)|{WRONG}|{CORRECTION}"
+_NO_LABEL = compiled(
+    r"\b(?:it|its|this|that|these|i|we|you|they|he|she|answers?|results?|so|then|thus|hence|but|final|only)\b"
+    rf"|{_DENYING}"
+)
+# The second of two questions' answers: ".\n\n(b) We get "
+_NEXT_PART = compiled(
+    r"[.\s$*\\)\]{}]*(?:for part \([a-h]\)[\s{}]*and|\((?:[b-h]|ii|iii|iv|[2-9])\)"
+    r"|(?:part|case) \(?(?:[b-h]|ii|iii|iv|[2-9])\)?[.:]?)"
+    rf"(?![^.!?\n]*(?:{_DENYING}))[^.!?\n]{{0,40}}"
+)
 _EQUALS = re.compile(r"[\s$\\()\[\]]*(?:=|\\approx|≈|\\Rightarrow|⇒|\\to|→)[\s$\\()\[\]]*")
 _SAME_AGAIN = compiled(
     r"(?<!\bif )\bthat is\b(?! not)|\b(?:i\.e\.|equivalently|which (?:is|equals)|namely|in other words)\b"
 )
 _AGAIN_HINT = re.compile(r"i\.e|quivalently|hich (?:is|eq)|amely|other words|hat is")
-_ENUMERATOR = re.compile(r"\n\s*\(?(?:\d+|[a-zA-Z])[.):]")
+_ENUMERATOR = re.compile(r"\n[^\S\n]*+(?:\(?(?:\d+|[a-zA-Z])[.):]|[-*•](?=\s))")
 _SENTENCE_END = re.compile(r"[.!?][\s$*)\]]|[。！？#<>|]|\n[ \t]*\n")
 _WORDY = re.compile(r"[^\W\d_]{2,}|\d")
 _TYPEFACE = re.compile(r"\\[a-zA-Z]+")
 _AGAIN = compiled(r"\b(?:also|and|or|so|too|the|juga|cũng|também|también|aussi|auch|rin)\b|也|ก็|また|も|또")
-# Signs around a box that make it a part of a formula.
-FORMULA = 200  # characters of a formula around a box
-_SIGN_BEFORE = re.compile(r"(?:[-−+/^_!<≠÷×·]|(?<!\*)\*|\\(?:ne|neq|not|lt|cdot|times|div|pm|mp))([ \t]*)\Z")
-_GLUED_BEFORE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]\Z|[\d)\]]\Z")
-_SIGN_AFTER = re.compile(
-    r"[ \t]*(?:[+!÷×·]|[-−/](?![-\s]*[a-zA-Z]{2})|\*(?!\*)|\^(?!\s*\{?\s*(?:\\(?:circ|degree|text)|st|nd|rd|th))"
-    r"|\\(?:cdot|times|div|pm|mp|pi|sqrt|[dt]?frac|binom|ln|log|sin|cos|tan|infty|sum|int)(?![a-zA-Z]))|[a-zA-Z\d(]"
-)
-_FREE, _FREE_AFTER = ("", "=", "$", "(", ":"), ("", "$", ".", ",", ";", ":", "\n", ")", "}")
-_OPENING = re.compile(
-    r"\\(?:sqrt|frac|dfrac|tfrac|binom|log|ln|sin|cos|tan|overline|cancel|lfloor|lceil)\b[^$]*\Z"
+_DEFINED = re.compile(
+    r"\\(?:(?:new|renew|provide)command\*?|(?:New|Renew)DocumentCommand|[egx]?def|let)"
+    r"\s*+\{?\s*+\\([a-zA-Z]++)"
 )
 
 
@@ -101,6 +115,8 @@ def find_boxes(text: str, last: int | None = None) -> list[Box]:
                 contents[opening.start()] = opening.end(), token.start()
                 if not open_groups and opening.start() == last:
                     break
+    if last not in contents and (escaped := _ESCAPED.match(text, last)):
+        contents[last] = escaped.span(1)
     boxes: list[Box] = []
     for start, (inside, end) in sorted(contents.items()):
         if not boxes or start >= boxes[-1].end:
@@ -121,11 +137,16 @@ def last_command(text: str) -> int:
 
 
 def _first_command(text: str, place: int, last: int) -> int:
-    while (place := text.find("ox", place, last)) >= 0:
-        if (start := _command_around(text, place)) >= 0:
-            return start
-        place += 1
-    return last
+    """Where the first box's command begins between two places, `last` without one."""
+    first = last
+    for letters in ("box", "Box"):
+        start = place
+        while (start := text.find(letters, start, first)) >= 0:
+            if (command := _command_around(text, start + 1)) >= 0:
+                first = command
+                break
+            start += 1
+    return first
 
 
 def _command_around(text: str, place: int) -> int:
@@ -147,10 +168,18 @@ def _innermost(text: str, span: tuple[int, int], contents: dict[int, tuple[int, 
         start, end = inner
 
 
-def offered_together(text: str, boxes: list[Box], stands: Callable[[Box], bool]) -> list[Box]:
+class Offer(NamedTuple):
+    """Boxes that stand beside the last one, and whether they are one list: else each must be right by itself."""
+
+    boxes: list[Box]
+    is_list: bool
+
+
+def offered_together(text: str, boxes: list[Box], stands: Callable[[Box], bool]) -> Offer:
     r"""The last box and those it stands beside: `\boxed{1} and \boxed{2}`, but not `\boxed{1}, no: \boxed{2}`."""
-    run = [boxes[-1]]
-    for earlier in reversed(boxes[-MOST:-1]):
+    run, is_list = [boxes[-1]], True
+    for place in range(len(boxes) - 2, max(-1, len(boxes) - MOST), -1):
+        earlier = boxes[place]
         between = text[earlier.end : run[0].start]
         if len(between) > FAR:
             break
@@ -158,9 +187,15 @@ def offered_together(text: str, boxes: list[Box], stands: Callable[[Box], bool])
         conditions = _CONDITION.search(between) and _CONDITION.search(before)
         if not (conditions or _belong_together(between) or _said_alike(before, between)):
             break
+        if not _ALTERNATIVE.search(between) and is_taken_back(between):
+            break
         if stands(earlier):
             run.insert(0, earlier)
-    return run
+            floor = boxes[place - 1].end if place else 0
+            is_list = (
+                is_list and _makes_list(between) and is_free_before(text, earlier.start, earlier.end, floor)
+            )
+    return Offer(run, is_list)
 
 
 def _belong_together(between: str) -> bool:
@@ -187,33 +222,34 @@ def _belong_together(between: str) -> bool:
     return not _STEP.search(between) or bool(_AND.search(between) and not _CONTRAST.search(between))
 
 
+def _makes_list(between: str) -> bool:
+    """Whether what stands between two boxes joins them to one list: ", ", " cm and ", " and the width is ".
+
+    Everything else leaves them alternatives: " was a typo for ", "; it is ", " -> ".
+    """
+    bare = _TYPEFACE.sub(" ", between)
+    if _NEXT_PART.fullmatch(bare):
+        return True
+    joined = _JOINED.fullmatch(_ENUMERATOR.sub("\n", bare))
+    if joined is None or _NO_LABEL.search(joined["label"]):
+        return False
+    unit = joined["unit"].split()
+    return not unit or (names_things(unit) and _CONNECTED.search(bare) is not None)
+
+
 def _said_alike(before: str, between: str) -> bool:
     r"""Whether both are introduced in the same words: `It is \boxed{1}. It is \boxed{2}.`"""
     one, other = (_AGAIN.sub("", _SENTENCE_END.split(part)[-1]) for part in (before, between))
     return len(one.split()) > 1 and one.split() == other.split()
 
 
-def is_part_of_formula(text: str, start: int, end: int) -> bool:
-    r"""Whether the box there is a part of a formula: `-\boxed{7}`, `\boxed{7}^2`, but not `x = \boxed{7}`."""
-    if not _ends_freely(text, end) and _SIGN_AFTER.match(text, end):
-        return True
-    before = text[max(0, start - FORMULA) : start]
-    line = before[before.rfind("\n") + 1 :]
-    if line[-1:] in _FREE and line.count("{") <= line.count("}"):
+def is_redefined(text: str, box: Box) -> bool:
+    r"""Whether the text gives a box, or what stands in this one, another meaning: `\renewcommand{\boxed}[1]{8}`."""
+    command = text[box.start : box.start + 5]  # a definition names it, too
+    if "\\" not in box.text and text.find(command, 0, box.start) < 0:
         return False
-    opening = max(line.rfind("$"), line.rfind("\\("), line.rfind("\\["))
-    sign = _SIGN_BEFORE.search(line)
-    if sign and (not sign[1] or (opening >= 0 and sign.start() > opening + 1)):  # and no dash between words
-        return True
-    if _GLUED_BEFORE.search(line):
-        return True
-    formula = line[opening + 1 :]
-    if formula.count("{") <= formula.count("}"):
+    if "ommand" not in text and "\\let" not in text and "def\\" not in text and "def \\" not in text:
         return False
-    group = _OPENING.search(formula)
-    return group is not None and group[0].count("{") > group[0].count("}")
-
-
-def _ends_freely(text: str, end: int) -> bool:
-    """Whether a sign that ends a formula or a sentence follows, as it mostly does."""
-    return text[end : end + 1] in _FREE_AFTER or text.startswith(("\\)", "\\]", "\\\\"), end)
+    defined = {definition[1] for definition in _DEFINED.finditer(text)}
+    inside = {command[0][1:] for command in _TYPEFACE.finditer(box.text)}
+    return not defined.isdisjoint(inside) or any(_COMMAND.match(f"\\{name}") for name in defined)

@@ -7,11 +7,16 @@ offered together, and what is taken back is no answer.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from foresail.maths.finding.after import is_taken_back, offered_after, offers_another
+from foresail.maths.finding.answer_tags import tagged_answers
 from foresail.maths.finding.before import said_before
+from foresail.maths.finding.choices import chosen_letter, final_choice
 from foresail.maths.finding.cues import SENTENCE_BREAK, cues_from_the_end, items_below, sentence_end
+from foresail.maths.finding.printed import printed_value
 from foresail.maths.finding.values import (
     all_values,
     ending_values,
@@ -45,7 +50,6 @@ _SUPPOSITION = compiled(
 )
 _BARE_NUMBER = re.compile(r"-?\d+(?:\.\d+)?", re.ASCII)
 _PLAIN = re.compile(r"(?:####|A:)[ \t]*(-?\d+(?:\.\d+)?)\s*\Z", re.ASCII)
-_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
 _ONE_WORD = re.compile(r"[^\W\d_]+[.!]?|\$+[^$]+\$+[.]?")
 _SENTENCES = re.compile(rf"{SENTENCE_BREAK}|\n\s*\n")
 _CLAUSES = compiled(r"[,;，；]\s|[，；]|\b(?:and|while|but|whereas)\b")
@@ -59,21 +63,32 @@ _WORDS = re.compile(r"[^\W\d_]{3,}")
 Answers = tuple[str, ...]
 
 
+class Stated(NamedTuple):
+    """The values that are stated, and whether one statement lists them all: else each must be right by itself."""
+
+    values: Answers
+    is_list: bool = True
+
+
+_NOTHING = Stated(())
+
+
 def last_statement(text: str) -> str | None:
     """What the last "the answer is …", "Answer: …" or "#### …" says; None without one."""
-    return ", ".join(stated_answers(text) or ()) or None
+    stated = stated_answers(text)
+    return ", ".join(stated.values) or None if stated else None
 
 
-def stated_answers(text: str) -> Answers | None:
+def stated_answers(text: str) -> Stated | None:
     """The last statement, and those it stands beside: "The answer is 8. Or the answer is 7." -> 8, 7.
 
     Nothing without a statement; None where the last one is doubted, denied or taken back.
     """
     tail = text[-TAIL:]
     if (plain := _plain_statement(tail)) is not None:
-        return plain
-    if "</" in tail and (tagged := list(_TAGGED.finditer(tail))):
-        return _side_by_side(tail, [(tag.start(), tag.start(1), tag.end(1), tag.end()) for tag in tagged])
+        return Stated(plain)
+    if "</" in tail and (tagged := tagged_answers(tail)):
+        return _side_by_side(tail, tagged)
     tail = without_marks(tail)
     places: list[tuple[int, int, int, int]] = []
     for start, begin in islice(cues_from_the_end(tail), CUES):
@@ -91,7 +106,7 @@ def stated_answers(text: str) -> Answers | None:
         places.insert(0, (start, begin, end, end))
         if len(places) == MOST or not _may_be_said_before(tail, start):
             break
-    return _side_by_side(tail, places) if places else ()
+    return _side_by_side(tail, places) if places else _NOTHING
 
 
 def _plain_statement(tail: str) -> Answers | None:
@@ -140,26 +155,34 @@ def _may_stand_beside(text: str, start: int, end: int, later: int) -> bool:
     return len(between) <= NEAR and _REPLACING.search(between) is None
 
 
-def _side_by_side(text: str, places: list[tuple[int, int, int, int]]) -> Answers | None:
+def _side_by_side(text: str, places: Sequence[tuple[int, int, int, int]]) -> Stated | None:
     """The values of statements (start, span of what is said, end): of the last one and of those beside it."""
     answers: list[str] = []
+    is_list = True
     for number in range(len(places) - 1, -1, -1):
         _, begin, end, after = places[number]
         if answers and _CORRECTION.search(text, after, places[number + 1][0]):
             break
         said = _said(text, begin, end, "" if answers else text[after:])
-        if not answers and said is None:
-            return None
-        answers[:0] = said or ()
-    return tuple(dict.fromkeys(answers))
+        if said is None:
+            if not answers:
+                return None
+            continue
+        is_list = is_list and said.is_list and not (said.values and answers)
+        answers[:0] = said.values
+    return Stated(tuple(dict.fromkeys(answers)), is_list)
 
 
-def _said(text: str, begin: int, end: int, rest: str) -> Answers | None:
+def _said(text: str, begin: int, end: int, rest: str) -> Stated | None:
     """What the statement says, with the values that `rest` after it offers, too; None where it does not stand."""
     said = without_marks(text[begin:end]).strip()
     if _BARE_NUMBER.fullmatch(said) and not rest.strip() and begin - text.rfind("\n", 0, begin) <= LABEL:
-        return (said,)
-    if said_before(text, begin, begin) is None or _DOUBT.search(said):
+        return Stated((said,))
+    if said_before(text, begin, begin) is None:
+        return None
+    if (letter := chosen_letter(said)) is not None and not rest.strip():
+        return Stated((letter,))
+    if _DOUBT.search(said):
         return None
     if _is_below(text, begin) and (items := items_below(said, 0)[0]):
         said = " ; ".join(items)
@@ -175,24 +198,28 @@ def _said(text: str, begin: int, end: int, rest: str) -> Answers | None:
     *before, own = _SENTENCES.split(text[max(0, begin - NEARBY) : begin])
     if before and (_AGAIN.match(said) or _ANOTHER.search(own) or _OFFERING.match(own)):
         others += ending_values(before[-1])  # 7. The answer is also 8. Another answer is 9
-    return (values or (said,)) + others
+    return Stated((values or (said,)) + others, is_list=not others)
 
 
-def last_values(text: str) -> Answers:
+def last_values(text: str) -> Stated:
     """A response that is an answer and nothing else, or the last value of its last sentences."""
     whole = without_lead(without_marks(text[-TAIL:])).strip()
+    if (printed := printed_value(whole)) is not None:
+        return Stated((printed,))
+    if (choice := final_choice(whole)) is not None:
+        return Stated((choice,)) if choice else _NOTHING
     if len(whole) <= SHORT and "?" not in whole:
         if _ONE_WORD.fullmatch(whole):
-            return (whole,)
+            return Stated((whole,))
         if is_one_formula(whole):
             found = values_of(whole)
-            return () if found and is_taken_back(whole[found[0].end :]) else (whole,)
+            return _NOTHING if found and is_taken_back(whole[found[0].end :]) else Stated((whole,))
     items = items_below(whole, 0)[0]
     if len(items) > 1 and all(map(is_one_formula, items)):
-        return tuple(items)
+        return Stated(tuple(items))
     sentences = [sentence for sentence in _SENTENCES.split(whole) if sentence.strip()]
     if any(_DOUBT.search(sentence) for sentence in sentences[-LAST:]):
-        return ()
+        return _NOTHING
     sentences = [_SUPPOSITION.sub("", sentence) for sentence in sentences]
     for place in range(len(sentences) - 1, max(-1, len(sentences) - 1 - LAST), -1):
         sentence = sentences[place]
@@ -201,23 +228,25 @@ def last_values(text: str) -> Answers:
         if values := ending_values(sentence):
             earlier = sentences[place - 1] if place else ""
             return _ending(earlier, sentence, values, "\n".join(["", *sentences[place + 1 :]]))
-    return ()
+    return _NOTHING
 
 
-def _ending(earlier: str, sentence: str, values: Answers, rest: str) -> Answers:
+def _ending(earlier: str, sentence: str, values: Answers, rest: str) -> Stated:
     """The values a sentence ends on, with those offered in the sentence before and after it, if they stand."""
     end = sentence.rfind(values[-1]) + len(values[-1])
     if said_before(sentence, sentence.rfind(values[-1]), end) is None or is_taken_back(sentence[end:]):
-        return ()
+        return _NOTHING
     others = offered_after(rest, values[-1])
     if others is None:
-        return ()
+        return _NOTHING
+    listed = values
     *before, clause = _CLAUSES.split(sentence)
     if before and _said_alike(before[-1], clause):  # method 1 gives 7, method 2 gives 8
         values = ending_values(before[-1]) + values
     if earlier and (offers_another(sentence, sentence.rfind(values[0])) or _said_alike(earlier, sentence)):
         values = ending_values(earlier) + values
-    return tuple(dict.fromkeys(values + others))
+    offered = tuple(dict.fromkeys(values + others))
+    return Stated(offered, is_list=set(offered) == set(listed))
 
 
 def _said_alike(one: str, other: str) -> bool:

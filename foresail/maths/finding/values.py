@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from foresail.maths.finding.prefilter import WordPattern
+from foresail.maths.finding.visible import without_unclosed
 from foresail.maths.finding.words import (
     AND,
     BECAUSE,
@@ -25,23 +26,37 @@ from foresail.maths.notation.nouns import OPERATORS
 from foresail.maths.notation.number_words import NUMBER_WORDS
 from foresail.maths.notation.tree import EMPTY, INFINITY
 
+NEAR = 20  # characters before a value in which a preposition stands
 LONG_SENTENCE = 500  # of which only the end is looked at
 
-_NUMBER = (
-    r"(?:[-−]\s?)?(?:[$€£¥₹]\s?)?(?<![A-Za-z0-9.^{_])(?:\d[\d,.]*\d|\d|\.\d+)(?:\s*/\s*\d+)?"
-    r"(?:\s?\\?%|\s?(?:percent|pct)\b)?"
-)
+_SIGNS = r"(?:[-−]\s?)?(?:[$€£¥₹]\s?)?(?<![A-Za-z0-9.^{_])"
+_AFTER_DIGITS = r"(?:\s*/\s*\d+)?(?:\s?\\?%|\s?(?:percent|pct)\b)?"
+_NUMBER = rf"{_SIGNS}(?:\d[\d,.]*\d|\d|\.\d+){_AFTER_DIGITS}"
+# Without commas, for they part coordinates: what can be read in many ways, such as "1,2,3", takes too long.
+_COORDINATE = rf"{_SIGNS}(?:\d[\d.]*\d|\d|\.\d+){_AFTER_DIGITS}"
 _FORMULA = r"\\\[(?:.+?)\\\]|\$\$(?:.+?)\$\$|\\\((?:.+?)\\\)|\$[^$]+\$(?!\d)"
+# A formula without delimiters, known by its π, root, fraction or letter: 9π/2, 2 * sqrt(3), (\frac{2}{5}), 2x + 3.
+_FACTOR = r"\d++(?:[.,]\d++)*+"
+_TERM = (
+    r"(?:π|\\pi(?![a-zA-Z])|(?:√|\\sqrt|\bsqrt)\s?(?:\d++|\(\s?\d++\s?\)|\{[^{}]{1,40}\})"
+    r"|\\[dt]?frac\s?\{[^{}]{1,40}\}\s?\{[^{}]{1,40}\}|(?<=\d)[a-cknp-rt-z](?![\w]))(?:[²³]|\^\s?\d)?"
+)
+_SIGNED = r"\s?(?:[-−+*·×⋅/]|\\cdot|\\times)\s?"
+_BARE = (
+    rf"(?:[-−]\s?)?(?<![A-Za-z0-9.^{{_])(?:{_FACTOR}(?:{_SIGNED}|\s?)){{0,3}}{_TERM}"
+    rf"(?:{_SIGNED}(?:{_FACTOR}\s?{_TERM}|{_TERM}|{_FACTOR})|\s?{_TERM}){{0,6}}"
+)
 _VALUES = re.compile(
-    rf"({_FORMULA})|\(\s*{_NUMBER}(?:\s*,\s*{_NUMBER})+\s*\)"
+    rf"({_FORMULA})|\(\s*{_BARE}\s*\)|{_BARE}|\(\s*{_COORDINATE}(?:\s*,\s*{_COORDINATE})+\s*\)"
     rf"|{_NUMBER}(?:\s*(?:,\s*and|,\s|and|or)\s*{_NUMBER}|\s{_NUMBER})*",
     re.DOTALL,
 )
-_NUMBER_AFTER = compiled(rf"(?:\s*-?\s*{NUMBER_AFTER})++(?!-)")
+_NUMBER_AFTER = compiled(rf"(?:\s*+(?:-\s*+)?{NUMBER_AFTER})++(?!-)")
 _NUMBER_BEFORE = compiled(rf"{NUMBER_BEFORE}[\s$*]*\Z")
 _PROSE = re.compile(r"(?<![\\a-zA-Z{])[a-z]{2,}\s+[a-z]{2,}\s+[a-z]{2,}\b")
 _COMMA_GROUP = re.compile(r"\s?\{\s*,\s*\}\s?")
-_FOREIGN_WORD = re.compile(r"[\u0400-\u1fff\u3040-\u9fff\uac00-\ud7ff]|[à-öø-ỹ]|[.!][)*]*\s+\S")
+_FOREIGN_WORD = re.compile(r"[\u0400-\u1fff\u3040-\u9fff\uac00-\ud7ff]|[à-öø-ɏḀ-ỹ]|[.!][)*]*\s+\S")
+_JOINERS = re.compile("并且|而且|或者|[且或和与]")  # of conditions: k > -1 且 k ≠ 0
 _WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3}")
 _TWO_WORDS = re.compile(r"(?<![\\{a-zA-Z])(?!(?:or|and)\b)[a-zA-Z]{2,}\s+(?!(?:or|and)\b)[a-zA-Z]{2,}")
 _NUMBER_WORD = compiled(rf"(?<!\\)(?:{NUMBER_AFTER}|{NUMBER_BEFORE})")
@@ -53,7 +68,7 @@ DENIED = WordPattern(
     rf"|(?:{NOT_UNSPACED})(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z",
     rf"{NOT}|{NOT_UNSPACED}",
 )
-_UNEQUAL = re.compile(rf"(?:≠|\\neq?(?![a-zA-Z])){_MARKS}*+\Z")
+_UNEQUAL = re.compile(rf"(?:[≠≤≥]|(?<![-=<])[<>]=?|\\(?:neq?|leq?|geq?|lt|gt)(?![a-zA-Z])){_MARKS}*+\Z")
 _DENIED_AFTER = compiled(NOT_AFTER)
 _OPERATOR = re.compile(r"[-+*/^×÷·()\s\\]+")  # between two parts of one formula without delimiters
 _OPEN = re.compile(r"[-+*/^×÷·]\s*\Z")
@@ -66,6 +81,15 @@ _DELIMITERS = re.compile(r"\A(?:\\[\[(]|\$\$?)|(?:\\[\])]|\$\$?)\Z")
 _BOUND = compiled(
     r"\b(?:at (?:least|most)|(?:greater|less|more|fewer|larger|smaller|other) than|not necessarily"
     r"|above|below|between|(?:is|are) up to)\s*[$(]*\Z"
+)
+_WITHIN = compiled(
+    r"(?:\bd[’']ici|\b(?:dans|en|après|pendant|au bout (?:de|d[’'])|em|durante|después de|depois de|ao fim de|in"
+    r"|nach|binnen|dalam|selepas|selama|setelah|trong|sau|pagkatapos ng|sa loob ng))\s*\Z"
+)
+_TIME = compiled(
+    r"\s*(?:mois|ans?|années?|jours?|heures?|semaines?|minutes?|meses|m[eê]s|años?|anos?|d[ií]as?|horas?|semanas?|minutos?"
+    r"|Monate?n?|Jahre?n?|Tage?n?|Stunden?|Wochen?|Minuten?|bulan|tahun|hari|jam|minggu|menit|minit|tháng|năm|ngày|giờ"
+    r"|tuần|phút|buwan|taon|araw|oras)(?!\w)"
 )
 _THEREFORE = compiled(rf"\A\s*{STEP}[,，:\s]+")
 _ASIDE = re.compile(r"\$?(-?[\d.,/]+)\$?\s+\(([^()a-zA-Z\\]*\d[^()a-zA-Z\\]*)\)")
@@ -111,7 +135,7 @@ def all_values(sentence: str) -> list[Value]:
     """Every value in order, and of an equation what it ends on: all_values("3 + 4 = 7, not 8") -> 7, 8."""
     found: list[Value] = []
     end = 0
-    for match in _VALUES.finditer(sentence):
+    for match in _VALUES.finditer(without_unclosed(sentence)):
         between = sentence[end : match.start()]
         opened = _OPEN.search(between) is not None
         value = _whole_value(sentence, match, end)
@@ -133,7 +157,7 @@ def _whole_value(sentence: str, match: re.Match[str], floor: int) -> Value:
     if before := _NUMBER_BEFORE.search(sentence, max(floor, start - 20), start):
         start = before.start()
     if (start, end) == match.span() and match[1]:
-        return Value(_DELIMITERS.sub("", match[0]).strip(" \t\n.,;"), start, end)
+        return Value(_DELIMITERS.sub("", sentence[start:end]).strip(" \t\n.,;"), start, end)
     return Value(sentence[start:end].strip(), start, end)
 
 
@@ -151,7 +175,7 @@ def is_denied(text: str, start: int, end: int) -> bool:
     before = text[max(0, start - 60) : start]
     return (
         DENIED.search(before) is not None
-        or (("≠" in before or "\\ne" in before) and _UNEQUAL.search(before) is not None)
+        or _UNEQUAL.search(before) is not None
         or _BOUND.search(before) is not None
         or _DENIED_AFTER.match(text, end) is not None
         or is_governed(text, start, end)
@@ -173,9 +197,18 @@ def stated_values(sentence: str) -> tuple[str, ...]:
     first = _VALUES.search(sentence)
     if first is None:
         return ()
-    if reason := _BECAUSE.search(sentence, first.end()):
+    reason = _BECAUSE.search(sentence, first.end())
+    if reason and not _ALTERNATIVE.search(sentence[first.end() : reason.start()]):
         sentence = sentence[: reason.start()]
-    return tuple(dict.fromkeys(value.text for value in values_of(sentence) if not value.open))
+    found = values_of(sentence)
+    found = [*found[:1], *(value for value in found[1:] if not _tells_time(sentence, value))]
+    return tuple(dict.fromkeys(value.text for value in found if not value.open))
+
+
+def _tells_time(sentence: str, value: Value) -> bool:
+    """Whether a value only says when: the 12 of "220 $ à payer d'ici 12 mois"."""
+    before = sentence[max(0, value.start - NEAR) : value.start]
+    return _WITHIN.search(before) is not None and _TIME.match(sentence, value.end) is not None
 
 
 def ending_values(sentence: str) -> tuple[str, ...]:
@@ -205,7 +238,7 @@ def without_lead(sentence: str) -> str:
 
 def is_one_formula(text: str) -> bool:
     """Whether the text is mathematics from end to end, and not several formulas side by side."""
-    if _FOREIGN_WORD.search(text) or formulas(text) > 1 or not is_mathematics(text):
+    if _FOREIGN_WORD.search(_JOINERS.sub(",", text)) or formulas(text) > 1 or not is_mathematics(text):
         return False
     if "\n" in text.strip() and not text.lstrip().startswith(("$", "\\[", "\\(", "\\begin")):
         return False
@@ -223,7 +256,9 @@ def is_mathematics(text: str) -> bool:
 
 def formulas(text: str) -> int:
     """How many formulas stand in delimiters: formulas("$7$ or $8$") -> 2."""
-    return len(re.findall(_FORMULA, text, re.DOTALL)) if "$" in text or "\\(" in text or "\\[" in text else 0
+    if "$" not in text and "\\(" not in text and "\\[" not in text:
+        return 0
+    return len(re.findall(_FORMULA, without_unclosed(text), re.DOTALL))
 
 
 def is_governed(text: str, start: int, end: int) -> bool:
@@ -242,6 +277,11 @@ def is_about_another(text: str, cue: int) -> bool:
     """Whether the words before a cue make it say something else: "twice the answer is", "not the answer:"."""
     word, skipped = _word_before(text, cue, _FILLERS | {"final", "correct", "right"})
     return word in ("not", "wrong", "incorrect") or _governs(word, skipped)
+
+
+def governing_word(clause: str) -> tuple[str, list[str]]:
+    """The word before a value that may govern it, and the fillers after it: "half of the" -> half, [the, of]."""
+    return _word_before(clause, len(clause), _FILLERS)
 
 
 def _word_before(text: str, place: int, fillers: frozenset[str]) -> tuple[str, list[str]]:

@@ -12,9 +12,12 @@ _PROGRAM = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _STRUCK_OUT = re.compile(r"~~[^~\n]+~~")
+_STRUCK_TAG = re.compile(
+    r"<(s|del|strike)>[^<]{0,400}+</\1>(?=\s*\S)", re.IGNORECASE
+)  # and no token at the end
 _RARE = (
     (r"\iffalse", re.compile(r"\\iffalse(?![a-zA-Z]).*?(?:\\fi(?![a-zA-Z])|\Z)", re.DOTALL)),
-    (r"\verb", re.compile(r"\\verb\*?([^\w\s*])[^\n]*?\1")),
+    (r"\verb", re.compile(r"\\verb\*?([^\w\s*])[^\n]{0,400}?\1")),
     ("[asy]", re.compile(r"\[asy\].*?(?:\[/asy\]|\Z)", re.DOTALL)),  # a picture's program
 )
 _COMMENT = re.compile(r"^[ \t]*%[^\n]*|(?<=[.;:,!?])[ \t]+%[ \t][^\n]*", re.MULTILINE)
@@ -31,8 +34,11 @@ _CODE = re.compile(r"(?<!`)`([^`\n]{1,80})`(?!`)")
 
 def visible(text: str) -> str:
     r"""visible(r"It is 8. <!-- \boxed{7} -->") -> "It is 8. ". A search for one character costs next to nothing."""
-    if "<" in text and "<!--" in text:
-        text = _HTML_COMMENT.sub(" ", text)
+    if "<" in text:
+        if "<!--" in text:
+            text = _HTML_COMMENT.sub(" ", text)
+        if "</" in text:
+            text = _STRUCK_TAG.sub(" ", text)
     if "`" in text and "```" in text:
         text = _PROGRAM.sub(" ", text)
     if "~" in text and "~~" in text:
@@ -47,6 +53,19 @@ def without_rare_markup(text: str) -> str:
     for mark, hidden in _RARE:
         if mark in text:
             text = hidden.sub(" ", text)
+    return text
+
+
+def without_unclosed(text: str) -> str:
+    r"""Signs that open a formula and have no end are made unreadable, each character by itself.
+
+    without_unclosed(r"\(7\) \[8") -> r"\(7\) ??8", with characters that mean nothing. A pattern would look for the
+    end of each of them up to the end of the text, which takes the square of their number.
+    """
+    for opening, closing in ((r"\[", r"\]"), (r"\(", r"\)")):
+        if opening in text:
+            last = text.rfind(closing) + 1
+            text = text[:last] + text[last:].replace(opening, "\0\0")
     return text
 
 

@@ -36,8 +36,8 @@ FILLING_UNSPACED = (
     r"可能|能|会|一定|应该|应|等于|等於|是|为|為|必|再|就|ใช่|น่า|จะ|เป็น|เท่ากับ|ได้|คือ|อาจ|สามารถ|ควร"
 )
 NOT_AFTER = (
-    r"[ \t]*(?:だ?とは?思[わい]|(?:이?라고|이?라는)[^.]{0,8}않|では(?:あり|な)|じゃ(?:あり|な)"
-    r"|[이가은는]?[ \t]*(?:아니(?!면)|아닙)|(?:nicht|ist es nicht)\b)"
+    r"[ \t]*+(?:だ?とは?思[わい]|(?:이?라고|이?라는)[^.]{0,8}않|では(?:あり|な)|じゃ(?:あり|な)"
+    r"|(?:[이가은는][ \t]*+)?(?:아니(?!면)|아닙)|(?:nicht|ist es nicht)\b)"
 )
 
 # Withdrawals.
@@ -144,7 +144,7 @@ OR = pattern(
     r"|kaya))|ou|oder|bzw|bien|quizás?|talvez|tal vez|peut-être|vielleicht|mungkin|bisa|boleh juga|có thể"
     r"|có lẽ|cũng|baka|maaari\w*|também|podr[ií]a|también|pourrait|könnte|oppure|veya|или"
     r"|possivelmente|posiblemente",
-    r"或|还是|還是|要么|要嘛|也可能|可能|另一个|หรือ|อาจ|か(?=[\s*$\\(\d]|\Z)|または|もしくは|あるいは|それとも|또는|혹은|거나|이나|아니면",
+    r"或者?|还是|還是|要么|要嘛|也可能|可能|另一个|หรือ|อาจ|か(?=[\s*$\\(\d]|\Z)|または|もしくは|あるいは|それとも|또는|혹은|거나|이나|아니면",
 )
 MODAL = (
     r"\bshould (?:have been|be)\b|\b(?:could|might|may)(?: also| well| even)? be\b"
@@ -161,12 +161,23 @@ NUMBER_AFTER = pattern(
     r"|\w+th\b)|and (?:a|one) half|below zero|juta|ribu|ratus|mil[iy]ar|triliun|triệu|nghìn|ngàn|trăm|tỷ|tỉ"
     r"|milyon|libo|daan|mil|milh(?:ão|ões)|bilh(?:ão|ões)"
     r"|mill(?:ón|ones)|mille|millions?|milliards?|millionen|tausend|hundert|milliarden?",
-    r"[百千万萬亿億兆]|[백천만억조]|ล้าน|แสน|หมื่น|พัน|ร้อย",
+    r"[百万萬亿億兆]|千(?![克米瓦卡焦帕赫伏升])|[백천만억조]|ล้าน|แสน|หมื่น|พัน|ร้อย",
 )
 NUMBER_BEFORE = pattern(
     r"minus|negative|half of|twice|(?:square |cube )?root(?: of)?|âm|negatif|menos|moins|negativo",
     r"负|負|マイナス|ลบ",
 )
+# Twice, half, the root, the square of a value.
+OPERATION_BEFORE = pattern(
+    r"gấp đôi|một nửa(?: của)?|nửa|căn(?: bậc hai)?(?: của)?|bình phương(?: của)?|dua kali|setengah(?: dari)?"
+    r"|separuh(?: dari)?|akar(?: kuadrat)?(?: dari)?|kuadrat(?: dari)?|doble(?: de)?|dobro(?: de)?|mitad de"
+    r"|metade de|ra[ií]z(?: cuadrada| quadrada)?(?: de)?|cuadrado de|quadrado de|moitié de"
+    r"|racine(?: carrée)?(?: de)?|carré de|hälfte von|doppelte von|wurzel(?: aus)?|quadrat von"
+    r"|dalawang beses(?: ng)?|kalahati ng",
+    r"배의|절반인?|제곱근|两倍的?|兩倍的?|一半的?|平方根|平方|倍の|半分の|สองเท่าของ|ครึ่งหนึ่งของ|รากที่สองของ",
+)
+# Joins the last items of a list of solutions: "x = 1 or x = 2".
+AND_OR = pattern(r"and/or|or|atau|hoặc|ou|oder|o", r"或|หรือ|または|또는")
 AND = pattern(r"and|dan|và|y|e|et|und|at", r"[,;&、，；]|和|与|與|以及|และ|と|및")
 CORRECTION = pattern(
     r"wait|reflection|(?:không|não|nein|non|hindi|bukan|tidak)(?=\s*[,:;—-])|wrong|mistake\w*|actually"
@@ -185,8 +196,8 @@ STEP = pattern(
     r"所以|因此|故|则|得|ดังนั้น|จึง|よって|したがって|따라서|그러므로",
 )
 BECAUSE = pattern(
-    r"because|since|(?<!well )as(?! well)|where|when|after|for|from|by|with|using|in|of|out of|per|at|on"
-    r"|given|karena|kerana|dari|vì|do|dahil"
+    r"because|since|(?<!well )as(?! well)|where|when|after|for|from|by|with|using|in(?! (?:fact|reality|truth)\b)"
+    r"|of|out of|per|at|on|given|karena|kerana|dari|vì|do|dahil"
     r"|porque|pois|parce que|car|weil|denn|da",
     r"因为|由于|เพราะ|から|なぜなら|왜냐하면",
 )

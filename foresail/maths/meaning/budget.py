@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from foresail.maths.notation.tree import Node, is_deep, walk
+
 MAX_WORK = 100_000  # about microseconds
 
 
@@ -21,3 +23,15 @@ class Budget:
         self.left -= work
         if self.left < 0:
             raise Exhausted("too much work")
+
+    def charge(self, work: int) -> None:
+        """Spends what is done already, and raises only at the next step."""
+        self.left = max(0, self.left - work)
+
+
+def admit(rewritten: Node, budget: Budget) -> None:
+    """Spends a rewritten tree's size, for parts of it may stand there many times; refuses one too deep to walk."""
+    for _ in walk(rewritten):
+        budget.spend(1)
+    if is_deep(rewritten):
+        raise Exhausted("too deep")

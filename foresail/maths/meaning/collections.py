@@ -2,19 +2,29 @@ r"""Answers of several parts: lists, tuples, sets, intervals, matrices."""
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
+from operator import itemgetter
+
+from foresail.maths.meaning.budget import Budget
+from foresail.maths.meaning.exact import all_known, plain_value
 from foresail.maths.meaning.quantities import Work
-from foresail.maths.meaning.real_line import same_set
+from foresail.maths.meaning.real_line import complement, is_empty, same_set
 from foresail.maths.meaning.real_sets import INDEXED, regions
-from foresail.maths.meaning.relations import assignment, value_of
+from foresail.maths.meaning.relations import assignment, is_label, value_of
 from foresail.maths.meaning.rewriting import spelled_out
-from foresail.maths.notation.tree import CONTAINERS, DOTS, POSITIVE_INTEGERS, Node, number, symbols
+from foresail.maths.meaning.vectors import as_tuple
+from foresail.maths.notation.tree import CONTAINERS, DOTS, POSITIVE_INTEGERS, Node, number, symbol, symbols
 
 MAX_ITEMS = 256  # of a list or a set
 PAIR_COST = 25  # work to compare two items, beside that for their values
 
 _INEQUALITIES = frozenset(["<", ">", "<=", ">=", "!="])
 _INTERVALS = frozenset(["()", "[]", "(]", "[)"])
-_COORDINATES = frozenset([("x",), ("y",), ("z",)])
+_LETTER = re.compile(r"([a-zA-Z]|\\[a-z]+)(?:_(\d{1,4}))?", re.ASCII)
+_GREEK = {"\\alpha": "α", "\\beta": "β", "\\gamma": "γ", "\\delta": "δ"}
+_RUNS = [frozenset(run) for run in "abcdef hk ijk lmn pqrst uvw xyz ABCDEF LMN PQRST UVW XYZ αβγδ".split()]
+_ROOTS = frozenset("xztr")  # whose indices only number them
 _UNORDERED = frozenset(["{}", "list", "braces"])
 NATURALS = Node("set", ("N",))
 _NATURALS = (POSITIVE_INTEGERS.args, (number(0), number(1), DOTS))  # with or without zero
@@ -38,8 +48,16 @@ def same_real_set(work: Work, given: Node, gold: Node) -> bool:
         mine, theirs = {"": next(iter(mine.values()))}, {"": next(iter(theirs.values()))}
     if mine.keys() != theirs.keys():
         return False
-    agree = [same_set(mine[name], theirs[name]) for name in mine]
+    agree = [same_set(mine[name], theirs[name], work.budget) for name in mine]
     return _same_parts(work, given, gold) if None in agree else all(agree)
+
+
+def tells_apart(node: Node, budget: Budget) -> bool:
+    """Whether conditions hold of some numbers and not of others: `x^2 + 1 > 0` says nothing of x."""
+    found = regions(node, budget)
+    if found is None:
+        return True
+    return not any(is_empty(part, budget) or is_empty(complement(part), budget) for part in found.values())
 
 
 def _same_parts(work: Work, given: Node, gold: Node) -> bool:
@@ -81,6 +99,8 @@ def _same_single(work: Work, given: Node, gold: Node) -> bool:
     container, other = (given, gold) if given.head in CONTAINERS else (gold, given)
     if other.head == "matrix":
         return same_matrix(work, given, gold)
+    if container.head == "()" and (vector := as_tuple(other, len(container.args))) is not None:
+        return work.same(vector, gold) if container is gold else work.same(given, vector)
     items = _flatten(container)
     if container.head == "list" and {given.head, gold.head} == {"list", "*"}:
         return _letters(given) is not None and _letters(given) == _letters(gold)
@@ -97,8 +117,8 @@ def _same_collection(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]
     """Every item on either side has its like on the other; order and repetition do not matter."""
     if _labelled(given) and _labelled(gold):
         return same_elements(work, given, gold)
-    if _names(gold) > 1:  # x = 2, y = 1 and 1, 2
-        return _names(given) == 0 and _same_sequence(work, given, _in_order(gold))
+    if _names(gold) > 1 or _names(given) > 1:  # x = 2, y = 1 is not 1, 2
+        return _names(given) * _names(gold) == 0 and _same_sequence(work, _in_order(given), _in_order(gold))
     if all(is_inequality(item) for item in given) and all(is_inequality(item) for item in gold):
         return same_elements(work, given, gold)
     given, gold = _values(given), _values(gold)
@@ -124,6 +144,8 @@ def _same_item(work: Work, given: Node, gold: Node) -> bool:
 
 def same_matrix(work: Work, given: Node, gold: Node) -> bool:
     work.rule = "matrix"
+    size = max(len(part.args) * len(part.args[0].args) for part in (given, gold) if part.head == "matrix")
+    given, gold = (as_tuple(side, size) or side for side in (given, gold))
     mine, theirs = _rows(given), _rows(gold)
     if given.head != gold.head and 1 in (len(mine), len(theirs)):  # a vector against a tuple
         mine, theirs = _as_vector(mine), _as_vector(theirs)
@@ -140,12 +162,14 @@ def is_inequality(node: Node) -> bool:
 
 
 def _flatten(node: Node) -> tuple[Node, ...]:
-    """The items, where `a = 4, -8, -10` gives one name three values and `x = ±3` gives it two."""
+    """The items, where `a = 4, -8` gives one name two values, as `x = ±3` does, and `a = b = 1` two names one."""
     items: list[Node] = []
     for item in node.args:
         given = assignment(item)
         if given is not None and given.value.head == "list":
             items += given.value.args
+        elif given is not None and len(labels := item.args[:-2:2]) > 1 and all(map(is_label, labels)):
+            items += (Node("chain", (label, "=", given.value)) for label in labels)
         else:
             items.append(item)
     return tuple(items)
@@ -157,10 +181,26 @@ def _values(items: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _in_order(items: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The values as coordinates: y = 2, x = 1 -> 1, 2, because everybody puts x before y."""
-    if _labelled(items) and all(item.args[0].args[:1] in _COORDINATES for item in items):
-        items = tuple(sorted(items, key=lambda item: str(item.args[0].args[0])))
+    """The values in the order of their names: b = 2, a = 1 -> 1, 2, because everybody puts a before b.
+
+    Only letters of one run have such an order, and indices of one letter; k = 2, b = 3 stays as it is.
+    """
+    given = all_known(map(assignment, items))
+    places = all_known(_place(item.label) for item in given) if given else None
+    if given and places:
+        letters = {letter for letter, _ in places}
+        if len(letters) == 1 or any(run.issuperset(letters) for run in _RUNS):
+            return tuple(item.value for _, item in sorted(zip(places, given, strict=True), key=itemgetter(0)))
     return _values(items)
+
+
+def _place(label: Node) -> tuple[str, Fraction] | None:
+    r"""The letter and the index of a name: x_2 -> ("x", 2), \alpha -> ("α", 0), f(2) -> ("f", 2); or None."""
+    if label.head == "apply" and len(label.args) == 2:
+        argument = plain_value(label.args[1])
+        return None if argument is None else (str(label.args[0]), argument)
+    name = _LETTER.fullmatch(str(label.args[0])) if label.head in ("symbol", "constant") else None
+    return None if name is None else (_GREEK.get(name[1], name[1]), Fraction(name[2] or 0))
 
 
 def _labelled(items: tuple[Node, ...]) -> bool:
@@ -169,8 +209,13 @@ def _labelled(items: tuple[Node, ...]) -> bool:
 
 
 def _names(items: tuple[Node, ...]) -> int:
-    """How many different things get a value."""
-    return len({given.label for given in map(assignment, items) if given is not None})
+    """How many different things get a value; x_1 and x_2 are two roots of one unknown."""
+    return len({_unknown(given.label) for given in map(assignment, items) if given is not None})
+
+
+def _unknown(label: Node) -> Node:
+    place = _place(label)
+    return symbol(place[0]) if place and place[1] and place[0] in _ROOTS else label
 
 
 def _has_decoration(items: tuple[Node, ...]) -> bool:
@@ -186,8 +231,10 @@ def _letters(node: Node) -> frozenset[str] | None:
 def _rows(node: Node) -> list[tuple[Node, ...]]:
     if node.head == "matrix":
         return [row.args for row in node.args]
-    items = _values(_flatten(node)) if node.head in ("()", "list", "braces", "[]") else ()
-    if items and all(item.head in ("()", "[]") for item in items):  # [[1, 2], [3, 4]]
+    items = _in_order(_flatten(node)) if node.head in ("()", "list", "braces", "[]") else ()
+    if items and all(
+        item.head in ("()", "[]", "list") for item in items
+    ):  # [[1, 2], [3, 4]] and [1, 2; 3, 4]
         return [item.args for item in items]
     return [items] if items else []
 

@@ -17,6 +17,7 @@ from foresail.maths.notation.tree import Node
 MAX_BITS = 60_000  # of a numerator or denominator
 MAX_FACTORIAL = 3_000
 _COUNTING = frozenset(["!", "!!", "binom", "perm"])
+_DIVIDING = frozenset(["/", "gcd", "lcm", "floor", "ceil", "max", "min", "sqrt", "root", "log"])
 
 T = TypeVar("T")
 Point = Mapping[str, Fraction]
@@ -54,13 +55,35 @@ def exact(node: Node, point: Point = _NOWHERE, budget: Budget | None = None) -> 
         values.append(part)
     if node.head in ("+", "*") and len(values) > 1:
         return _accumulate(values, operator.add if node.head == "+" else operator.mul, budget)
-    if node.head in _COUNTING:
-        budget.spend(min(abs(round(values[0])), MAX_BITS) // 10)
+    budget.spend(_cost(node.head, values))
     result = rule(*values)
     if result is None or not _fits(result):
         return None
     budget.spend(1 + result.numerator.bit_length() // 32 + _reduction_cost(result))
     return result
+
+
+def size_cost(*values: Fraction) -> int:
+    """What dividing, reducing or comparing such numbers costs: the square of their length; usual ones nothing."""
+    return (_bits(*values) // 600) ** 2
+
+
+def _bits(*values: Fraction) -> int:
+    return sum(value.numerator.bit_length() + value.denominator.bit_length() for value in values)
+
+
+def _cost(head: str, values: list[Fraction]) -> int:
+    """What a step costs beside its result."""
+    if head in _COUNTING:
+        return min(abs(round(values[0])), MAX_BITS) // 10
+    if head in _DIVIDING:
+        return size_cost(*values)
+    if (
+        head == "^" and values[1].denominator != 1
+    ):  # a root of the power, which is refused where it is too long
+        bits = _bits(values[0]) * abs(values[1].numerator)
+        return (bits // 600) ** 2 if bits <= 2 * MAX_BITS else 0
+    return 0
 
 
 def plain_value(node: Node) -> Fraction | None:
@@ -175,14 +198,11 @@ def _log(value: Fraction, base: Fraction | None = None) -> Fraction | None:
     if base is None or base.denominator != 1 or base <= 1 or value <= 0:
         return None
     inverse = value < 1
-    rest, count = (1 / value if inverse else value), 0
+    rest = 1 / value if inverse else value
     if rest.denominator != 1:
         return None
-    number = rest.numerator
-    while number % base.numerator == 0 and count < 2000:
-        number //= base.numerator
-        count += 1
-    return Fraction(-count if inverse else count) if number == 1 else None
+    count = round(math.log(rest.numerator) / math.log(base.numerator))
+    return Fraction(-count if inverse else count) if base.numerator**count == rest.numerator else None
 
 
 _RULES: dict[str, Callable[..., Fraction | None]] = {

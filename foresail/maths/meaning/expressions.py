@@ -12,17 +12,18 @@ from functools import cached_property
 from itertools import islice
 
 from foresail.maths.meaning.budget import Budget
-from foresail.maths.meaning.exact import exact
+from foresail.maths.meaning.exact import exact, size_cost
 from foresail.maths.meaning.functions import BeyondLimits, NoValue
 from foresail.maths.meaning.letters import complex_letters, with_both_parts
 from foresail.maths.meaning.numeric import HIGH_PRECISION, USUAL, Setting, Value, evaluate
 from foresail.maths.meaning.points import POINTS, Point, Points, far_points, integer_names, near_points
 from foresail.maths.meaning.remainders import remainders
-from foresail.maths.notation.tree import INFINITY, Node, heads, symbols
+from foresail.maths.notation.tree import INFINITY, Node, heads, number, symbols
 
 WRITTEN_OUT = 10**16  # what divides it has that many decimal places at most
 LONG_DECIMAL = 10  # significant digits from which a decimal may stand for an irrational or endless value
 MAX_SYMBOLS = 40
+_TEN = number(10)
 COMPOSED = frozenset(["+", "*", "/", "^", "neg", "sqrt", "root", "!", "binom", "exp", "ln", "log"])
 PARTIAL = frozenset(["/", "^", "ln", "log", "tan"])  # functions without a value here and there
 ARITHMETIC = frozenset(["number", "+", "*", "/", "^", "neg", "sqrt", "root", "ln", "log", "tan"])
@@ -86,8 +87,11 @@ class Facts:
 
     @property
     def decimal_digits(self) -> int:
-        """Significant digits, where the expression is nothing but a decimal (with a sign)."""
+        """Significant digits, where the expression is a decimal, with a sign or a power of ten at most."""
         node = self.node.args[0] if self.node.head == "neg" else self.node
+        if node.head == "*" and len(node.args) == 2:
+            first, power = node.args
+            node = first if power.head == "^" and power.args[0] == _TEN else node
         return node.args[1] or 0 if node.head == "number" else 0
 
 
@@ -199,6 +203,7 @@ def _rounds_to(decimal: Facts, other: Facts) -> bool:
     given = decimal.exact if digits >= LONG_DECIMAL and not other.decimal_digits else None
     if given is None or given.denominator == 1:
         return False
+    decimal.budget.spend(2 * size_cost(given) + (size_cost(other.exact) if other.exact is not None else 0))
     unit = Fraction(10) ** (_magnitude(abs(given)) - digits + 1)
     if other.exact is not None:
         # integers and short decimals such as 99999999.99 must be given in full; 1/3 and 2**-40 need not

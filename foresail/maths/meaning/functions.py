@@ -73,6 +73,7 @@ def _real(ctx: Any, value: Any) -> Any:
     return ctx.re(value)
 
 
+POLES = frozenset(["/", "^"])  # without a value where the right side is zero, or both are
 SATURATING = frozenset(["tanh", "coth"])  # they differ from one by about exp(-2x), which no step shows
 _GROWING = ("!", "!!", "gamma", "binom", "perm")
 RULES: dict[str, Callable[..., Any]] = {

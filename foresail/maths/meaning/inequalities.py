@@ -8,7 +8,7 @@ from functools import cache
 from itertools import pairwise
 
 from foresail.maths.meaning.budget import Budget
-from foresail.maths.meaning.exact import all_known, exact
+from foresail.maths.meaning.exact import all_known, exact, size_cost
 from foresail.maths.meaning.functions import BeyondLimits, NoValue
 from foresail.maths.meaning.numeric import evaluate, has_value
 from foresail.maths.meaning.points import constants
@@ -112,7 +112,7 @@ def _bounded(bound: Fraction, allowed: tuple[int, ...], turned: int, budget: Bud
     r"""`x < \sqrt{3}`: the unknown on one side and a number on the other."""
 
     def contains(x: Fraction) -> bool:
-        budget.spend(MEMBERSHIP_COST)
+        budget.spend(MEMBERSHIP_COST + size_cost(x, bound))
         order = 0 if close(x, bound) else (x > bound) - (x < bound)
         return turned * order in allowed
 

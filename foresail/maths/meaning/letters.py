@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from foresail.maths.meaning.points import INTEGER_LETTERS
 from foresail.maths.meaning.relations import rename
-from foresail.maths.notation.tree import I, Node, heads, is_condition, rebuild, symbol, symbols, walk
+from foresail.maths.notation.tree import PI, I, Node, heads, is_condition, rebuild, symbol, symbols, walk
 
-_FREE = frozenset("C c K".split())  # a constant of integration in a right answer
-_FREE_TOO = _FREE | frozenset("D k C_1 c_1 const constant".split())  # and in a response
+# A constant of integration in a right answer -> what a response may call it.
+_FREE = {"C": frozenset("C c K C_0 C_1 c_1".split()), "c": frozenset("C c C_1 c_1".split()),
+         "K": frozenset("C c K".split())}  # fmt: skip
+_VARIABLES = frozenset("x y z t u v w s r \\theta \\phi \\rho".split())  # of the function that was integrated
+_NEIGHBOURS = {
+    "C": frozenset("ABD"),
+    "c": frozenset("abd"),
+    "K": frozenset("JL"),
+}  # a + b + c: the third of three
 _NUMBERED = frozenset("C_1 C_2 C_3 c_1 c_2 c_3".split())  # several of them
 _NUMBERED_TOO = _NUMBERED | frozenset("A B C D c d K_1 K_2 k_1 k_2".split())
+_FORMULAS = frozenset(["+", "^", "exp", "constant", "deg"])
 _WHOLE, _ALL = Node("set", ("Z",)), Node("set", ("R",))
 _USUALLY_COMPLEX = frozenset("z w z_1 z_2 w_1 w_2".split())
 _OF_COMPLEX = frozenset(["re", "im", "conj", "arg"])
@@ -32,30 +40,54 @@ def aligned(given: Node, gold: Node) -> tuple[Node, Node] | None:
         if any(not _says_little(name, domain, core) for name, domain in declared.items()):
             return given, gold
         mine = _renamed(mine, _pairing(mine, theirs, INTEGER_LETTERS, INTEGER_LETTERS))
-    if _adds_a_constant(theirs, _FREE) and _adds_a_constant(mine, _FREE_TOO):
-        return _renamed(mine, _pairing(mine, theirs, _FREE_TOO, _FREE)), theirs
+    else:
+        mine = _renamed(mine, _pairing(mine, theirs, _counting(mine), _counting(theirs)))
+    free = _free_constant(theirs)
+    if free and free not in symbols(mine):
+        mine = _renamed(
+            mine, dict.fromkeys([name for name in _FREE[free] if _is_added(name, mine)][:1], free)
+        )
     return _renamed(mine, _pairing(mine, theirs, _NUMBERED_TOO, _NUMBERED)), theirs
 
 
 def _without_domains(node: Node) -> tuple[Node, dict[str, Node]]:
-    r"""`2n + 1, n \in \mathbb{Z}` -> `2n + 1`, {n: Z}."""
-    if node.head != "list":
+    r"""`2n + 1, n \in \mathbb{Z}` and `\{2n + 1 \mid n \in \mathbb{Z}\}` -> `2n + 1`, {n: Z}."""
+    if node.head not in ("list", "builder"):
         return node, {}
     names = [_declared(item) for item in node.args]
     declared = [(name, item.args[2]) for name, item in zip(names, node.args, strict=True) if name]
     domains = {name: domain for name, domain in declared if domain.head == "set"}
     kept = tuple(item for name, item in zip(names, node.args, strict=True) if name not in domains)
-    if not domains or not kept:
+    if not domains or not kept or (node.head == "builder" and len(kept) > 1):
         return node, {}
     return (kept[0] if len(kept) == 1 else Node("list", kept)), domains
 
 
-def _adds_a_constant(node: Node, letters: frozenset[str]) -> bool:
-    """`x^2 + C`, `y = x^2 + C`; not `a + b + c`, where c is the third of three."""
+def _free_constant(node: Node) -> str:
+    """The C of `x^2 + C` and `y = x^2 + C`; empty for `a + c` and `a + b + c`, where c is one letter of several."""
+    names = symbols(node)
+    if _VARIABLES.isdisjoint(names):
+        return ""
+    return next(
+        (c for c in _FREE if c in names and _is_added(c, node) and names.isdisjoint(_NEIGHBOURS[c])), ""
+    )
+
+
+def _is_added(name: str, node: Node) -> bool:
     side = node.args[-1] if node.head == "chain" else node
-    terms = side.args if side.head == "+" else ()
-    added = any(term.head == "symbol" and term.args[0] in letters for term in terms)
-    return added and "b" not in symbols(side)
+    return side.head == "+" and symbol(name) in side.args
+
+
+def _counting(node: Node) -> frozenset[str]:
+    r"""The letters that can only count periods: the k of `\frac\pi3 + 2k\pi` and of `30^\circ + 360^\circ k`."""
+    side = node.args[-1] if node.head == "chain" else node
+    counting = INTEGER_LETTERS & symbols(side)
+    if not counting:
+        return counting
+    terms = side.args if side.head == "+" else (side,)
+    return counting.difference(
+        *(symbols(term) for term in terms if PI not in walk(term) and "deg" not in heads(term))
+    )
 
 
 def _declared(item: Node) -> str:
@@ -73,7 +105,7 @@ def _says_little(name: str, domain: Node, core: Node) -> bool:
 
 def _pairing(given: Node, gold: Node, mine: frozenset[str], theirs: frozenset[str]) -> dict[str, str]:
     """Which letter of the response is which of the right answer's, by the order in which they appear."""
-    if not heads(gold) & {"+", "^", "exp"} or not heads(given) & {"+", "^", "exp"}:  # options: AC is not AD
+    if not heads(gold) & _FORMULAS or not heads(given) & _FORMULAS:  # options: AC is not AD
         return {}
     ours, others = symbols(given), symbols(gold)
     left = [name for name in _in_order(given) if name not in others]

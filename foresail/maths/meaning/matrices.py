@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from foresail.maths.meaning.budget import Budget
+from foresail.maths.meaning.budget import Budget, admit
 from foresail.maths.meaning.exact import exact
-from foresail.maths.notation.tree import Node, heads, number, rebuild, walk
+from foresail.maths.notation.tree import Node, heads, number, rebuild
 
 
 def with_matrices_done(node: Node, budget: Budget) -> Node:
     """Sums, multiples and products of matrices carried out entry by entry."""
     if "matrix" not in heads(node) or node.head == "matrix":
         return node
-    parts = rebuild(node, lambda part: with_matrices_done(part, budget)).args
+    done = _carried_out(rebuild(node, lambda part: with_matrices_done(part, budget)), budget)
+    admit(done, budget)  # a factor that is no number stands in every entry of the product
+    return done
+
+
+def _carried_out(node: Node, budget: Budget) -> Node:
+    """The operation that joins the parts, none of which holds another one."""
+    parts = node.args
     matrices = [part for part in parts if isinstance(part, Node) and part.head == "matrix"]
     if not matrices:
-        return Node(node.head, parts)
+        return node
     if node.head == "det":
         return _determinant([row.args for row in matrices[0].args])
     if node.head == "neg":
@@ -31,7 +38,7 @@ def with_matrices_done(node: Node, budget: Budget) -> Node:
         return _map(total, lambda entry: Node("*", (*scalars, entry))) if scalars else total
     if node.head == "/" and parts[0].head == "matrix" and len(matrices) == 1:
         return _map(parts[0], lambda entry: Node("/", (entry, parts[1])))
-    return Node(node.head, parts)
+    return node
 
 
 def _worked_out(matrix: Node, budget: Budget) -> Node:
@@ -41,7 +48,7 @@ def _worked_out(matrix: Node, budget: Budget) -> Node:
         value = exact(entry, budget=budget)
         if value is not None:
             return number(value)
-        budget.spend(sum(1 for _ in walk(entry)))
+        admit(entry, budget)
         return entry
 
     return _map(matrix, simplest) if matrix.head == "matrix" else matrix

@@ -20,6 +20,7 @@ from foresail.maths.meaning.exact import Point
 from foresail.maths.meaning.functions import (
     COSTS,
     HIGH_PRECISION_COSTS,
+    POLES,
     RULES,
     SATURATING,
     BeyondLimits,
@@ -27,7 +28,7 @@ from foresail.maths.meaning.functions import (
     constant,
     is_real,
 )
-from foresail.maths.notation.tree import Node, heads, number, symbol
+from foresail.maths.notation.tree import Node, fingerprint, heads, number, symbol
 
 MAX_RELATIVE_ERROR = 1e-20  # of a value that needs no second evaluation
 BITS_PER_DIGIT = 3.33
@@ -142,12 +143,13 @@ class _Evaluation:
         self.contexts = context(precision.coarse), context(precision.fine)
         self.max_bits = precision.max_bits
         self.costs = HIGH_PRECISION_COSTS if precision is HIGH_PRECISION else COSTS
+        self.usual_cost = 40 if precision is HIGH_PRECISION else 8
         self.known_digits = precision.fine - 30  # by which arguments of an unknown function are told apart
         self.noisy = False
 
     def value(self, node: Node) -> Pair:
         head = node.head
-        self.budget.spend(self.costs.get(head, 8))
+        self.budget.spend(self.costs.get(head, self.usual_cost))
         if head == "number":
             return self.from_fraction(node.args[0])
         if head == "base":
@@ -169,6 +171,8 @@ class _Evaluation:
             arguments.append(self.from_fraction(Fraction(self.setting.log_base)))
         if head in SATURATING and abs(arguments[0][1]) > self.max_bits / 3:
             raise BeyondLimits("too near to one")
+        if self.noisy and head in POLES:
+            self.check_zero(head, *arguments)
         try:
             coarse, fine = map(rule, self.contexts, *arguments)
         except (ZeroDivisionError, ValueError, OverflowError, TypeError, NotImplementedError) as error:
@@ -183,14 +187,28 @@ class _Evaluation:
             raise NoValue(f"{head} is not real")
         magnitude = ctx.mag(fine) if fine else 0
         if abs(magnitude) > self.max_bits:
-            # a small number is one where both runs see it; otherwise it is what zero looks like
-            if magnitude > 0 or (coarse and ctx.mag(fine - coarse) < magnitude - 20):
+            if not self.looks_like_zero(coarse, fine):
                 raise BeyondLimits(_TOO_FAR, hopeless=abs(magnitude) > HIGH_PRECISION.max_bits)
             self.noisy = True
         return coarse, fine
 
+    def looks_like_zero(self, coarse: Any, fine: Any) -> bool:
+        """Whether a number is smaller than both runs can tell; where they see it, it is a small number."""
+        ctx = self.contexts[1]
+        if not fine:
+            return True
+        magnitude = ctx.mag(fine)
+        return magnitude < -self.max_bits and not (coarse and ctx.mag(fine - coarse) < magnitude - 20)
+
+    def check_zero(self, head: str, left: Pair, right: Pair) -> None:
+        r"""`(\sin\pi)^0` and `\frac{\sin\pi}{\sin\pi}` are no 1, unless more digits show a small number."""
+        if self.looks_like_zero(*right) and (head == "/" or self.looks_like_zero(*left)):
+            raise BeyondLimits("a division by what looks like zero, or a power of it")
+
     def from_fraction(self, value: Fraction) -> Pair:
-        size = abs(value.numerator.bit_length() - value.denominator.bit_length())
+        above, below = value.numerator.bit_length(), value.denominator.bit_length()
+        self.budget.spend((above + below) // 200)
+        size = abs(above - below)
         if size > self.max_bits and value:
             raise BeyondLimits(_TOO_FAR, hopeless=size > HIGH_PRECISION.max_bits)
         coarse, fine = self.contexts
@@ -215,7 +233,7 @@ class _Evaluation:
                 index, sides = sides[0].args[0], sides[1:]
             for side in sides:
                 if side.head in ("constant", "neg") and "constant" in heads(side):  # infinities
-                    name += str(side)
+                    name += fingerprint(side)
                 else:
                     values.append(self.value(side))
         if node.args[0] == "int" and body.args[-2:-1] == (symbol("d"),):

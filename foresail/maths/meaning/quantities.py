@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from foresail.maths.meaning.budget import Budget
 from foresail.maths.meaning.clocks import are_times, same_time
@@ -11,9 +12,12 @@ from foresail.maths.meaning.expressions import Facts, same_expression
 from foresail.maths.meaning.points import has_corners, has_steps
 from foresail.maths.meaning.relations import rename
 from foresail.maths.meaning.symbolic import HEADS
-from foresail.maths.meaning.sympy_process import SYMPY, Undecided
+from foresail.maths.meaning.sympy_process import CALLS, SYMPY, Undecided
 from foresail.maths.notation.tree import Node, heads, number, symbol, symbols
 from foresail.maths.notation.units import measure, same_noun
+
+CALLS_PER_WORK = 6  # calls of a question to sympy that cost as much as a step of other work
+QUESTION_COST = 1_000
 
 _RADIANS = frozenset(["rad", "radian", "radians"])
 _UNIT_LETTERS = frozenset("mgshLl")
@@ -22,12 +26,12 @@ RESTATING = frozenset(["gcd", "lcm", "opaque", "max", "min"])
 
 
 class Work:
-    """One verdict's work: its budget, its random points, what is known of each expression, which rule decided."""
+    """One comparison's work: its budget, its random points, what is known of each expression, the deciding rule."""
 
-    def __init__(self, seed: str, compare: Callable[[Work, Node, Node], bool]) -> None:
+    def __init__(self, seed: str, compare: Callable[[Work, Node, Node], bool], budget: Budget) -> None:
         self.seed = seed
         self.compare = compare  # two answers of any shape: `compare.py`
-        self.budget = Budget()
+        self.budget = budget
         self.known: dict[int, Facts] = {}
         self.rule = "value"
 
@@ -148,7 +152,7 @@ def _same_value(work: Work, given: Node, gold: Node) -> bool:
         return True
     if "opaque" in work.facts(gold).heads and work.facts(given).heads <= HEADS - {"opaque"}:
         work.rule = "sympy"
-        return _same_by_sympy(given, gold)
+        return _same_by_sympy(work, given, gold)
     return False
 
 
@@ -179,16 +183,27 @@ def _same_bound(work: Work, given: Node, gold: Node) -> bool:
     return all(one == other or work.same(one, other) for one, other in sides)
 
 
-def _same_by_sympy(given: Node, gold: Node) -> bool:
+def _same_by_sympy(work: Work, given: Node, gold: Node) -> bool:
     """Raises Undecided where the right answer alone is too much; a response that is has itself to blame."""
+    work.budget.spend(QUESTION_COST)
     try:
-        return SYMPY.same(given, gold)
+        answer = SYMPY.ask(given, gold, calls=min(CALLS, work.budget.left * CALLS_PER_WORK))
+        work.budget.charge(answer.calls // CALLS_PER_WORK)
+        return answer.decided()
     except Undecided as error:
         try:
-            SYMPY.same(number(0), gold)
+            work.budget.charge(_calls_alone(gold) // CALLS_PER_WORK)
         except Undecided:
             raise error from None
         return False
+
+
+@lru_cache(maxsize=256)  # many responses may be too much for one problem
+def _calls_alone(gold: Node) -> int:
+    """What the right answer takes by itself; raises Undecided where that is too much."""
+    answer = SYMPY.ask(number(0), gold)
+    answer.decided()
+    return answer.calls
 
 
 def is_word(node: Node) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from foresail.maths.meaning.budget import Budget
-from foresail.maths.meaning.exact import exact
+from foresail.maths.meaning.exact import exact, size_cost
 from foresail.maths.meaning.functions import NoValue
 from foresail.maths.meaning.numeric import evaluate
 from foresail.maths.notation.tree import INFINITY, Node, symbols
@@ -62,9 +62,9 @@ def complement(part: RealSet) -> RealSet:
     return RealSet(part.breaks, contains, part.complete)
 
 
-def same_set(one: RealSet, other: RealSet) -> bool | None:
+def same_set(one: RealSet, other: RealSet, budget: Budget) -> bool | None:
     """Whether both agree at every break of either, between the breaks and beyond them; None is unknown."""
-    for x in sample_points(one.breaks + other.breaks):
+    for x in sample_points(one.breaks + other.breaks, budget):
         inside, also = one.contains(x), other.contains(x)
         if inside is None or also is None:
             return None
@@ -80,13 +80,14 @@ def same_set(one: RealSet, other: RealSet) -> bool | None:
     return all(inside == also for inside, also in known) if 2 * len(known) > len(pairs) else None
 
 
-def is_empty(part: RealSet) -> bool:
+def is_empty(part: RealSet, budget: Budget) -> bool:
     """Whether nothing is in a set that changes at its breaks alone."""
-    return not any(map(part.contains, sample_points(part.breaks)))
+    return not any(map(part.contains, sample_points(part.breaks, budget)))
 
 
-def sample_points(breaks: tuple[Fraction, ...]) -> list[Fraction]:
+def sample_points(breaks: tuple[Fraction, ...], budget: Budget) -> list[Fraction]:
     """The breaks, a number between each two, and one beyond them on either side."""
+    budget.spend(sum(4 + 4 * size_cost(point) for point in breaks))
     ordered = sorted(set(breaks))
     if not ordered:
         return [Fraction(0), Fraction(1), Fraction(-1)]

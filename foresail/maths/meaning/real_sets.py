@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from foresail.maths.meaning.budget import Budget
-from foresail.maths.meaning.exact import all_known
+from foresail.maths.meaning.exact import all_known, size_cost
 from foresail.maths.meaning.inequalities import solution_set
 from foresail.maths.meaning.real_line import (
     EVERYTHING,
@@ -23,7 +23,7 @@ from foresail.maths.meaning.real_line import (
     real_value,
     union,
 )
-from foresail.maths.notation.tree import Node, symbols, walk
+from foresail.maths.notation.tree import Node, fingerprint, symbols, walk
 
 _ORDERS = frozenset(["<", "<=", ">", ">=", "in"])
 INDEXED = "indexed "  # x_n is one of many, and no unknown of a set
@@ -57,7 +57,7 @@ def _unknown(node: Node) -> str | None:
     labels = {part for side in sides for part in walk(side) if part.head == "apply"}
     if labels:
         label = labels.pop()
-        return f"{INDEXED if label.args[0].endswith('_') else ''}{label}" if not labels else None
+        return (INDEXED if label.args[0].endswith("_") else "") + fingerprint(label) if not labels else None
     names = {name for side in sides for name in symbols(side)}
     return names.pop() if len(names) == 1 else None
 
@@ -71,7 +71,7 @@ def _listed(items: list[Node], budget: Budget) -> RealSet | None:
     if any(item.head != "chain" for item in items):
         return union(sets)
     both = intersection(sets)
-    if not is_empty(both):
+    if not is_empty(both, budget):
         return both
     return union(sets) if all(set(item.args[1::2]) <= _ORDERS for item in items) else None
 
@@ -99,14 +99,15 @@ def _interval(low: Node, high: Node, head: str, budget: Budget) -> RealSet | Non
     if left is None or right is None or (left != "-" and right != "+" and _is_less(right, left)):
         return None
     closed_left, closed_right = head[0] == "[", head[1] == "]"
+    ends = tuple(side for side in (left, right) if isinstance(side, Fraction))
 
     def contains(x: Fraction) -> bool:
-        budget.spend(MEMBERSHIP_COST)
+        budget.spend(MEMBERSHIP_COST + size_cost(x, *ends))
         above = closed_left if isinstance(left, Fraction) and close(x, left) else _is_less(left, x)
         below = closed_right if isinstance(right, Fraction) and close(x, right) else _is_less(x, right)
         return above and below
 
-    return RealSet(tuple(side for side in (left, right) if isinstance(side, Fraction)), contains)
+    return RealSet(ends, contains)
 
 
 def _is_less(one: Fraction | str, other: Fraction | str) -> bool:
@@ -117,8 +118,10 @@ def _is_less(one: Fraction | str, other: Fraction | str) -> bool:
 
 
 def _finite(points: list[Fraction], budget: Budget) -> RealSet:
+    size = sum(map(size_cost, points))
+
     def contains(x: Fraction) -> bool:
-        budget.spend(MEMBERSHIP_COST + 3 * len(points))
+        budget.spend(MEMBERSHIP_COST + 3 * len(points) + size)
         return any(close(x, point) for point in points)
 
     return RealSet(tuple(points), contains)

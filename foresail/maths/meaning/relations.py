@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from foresail.maths.notation.tree import Node, rebuild, symbols
+from foresail.maths.meaning.computations import is_computation
+from foresail.maths.notation.tree import Node, fingerprint, rebuild, symbols
 
 MAX_PLACES = 60  # of a decimal that is said to be about something
 _COMPLEX = frozenset(["z", "w"])
@@ -40,6 +41,10 @@ def assignment(node: Node) -> Assignment | None:
         sides, signs = sides[: cut + 1], signs[:cut]
     if len(sides) == 2 and not is_label(sides[0]) and is_label(sides[1]) and not symbols(sides[0]):
         sides.reverse()
+    if is_computation(sides[0]) and len(sides) > 1:
+        return Assignment(
+            sides[0], sides[-1], tuple(side for side in sides[:-1] if not is_label(side)), about
+        )
     if not is_label(sides[0]):
         constants = [side for side in sides if not symbols(side)]
         if len(sides) == 1:
@@ -95,7 +100,7 @@ def bare_label(label: Node) -> Node:
 
 def in_usual_order(label: Node) -> bool:
     """`(x, y) = (1, 2)` says (1, 2), and `(y, x) = (1, 2)` does not."""
-    names = [str(part) for part in label.args] if label.head == "()" else []
+    names = [fingerprint(part) for part in label.args] if label.head == "()" else []
     return names == sorted(names)
 
 

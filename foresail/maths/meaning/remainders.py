@@ -51,7 +51,9 @@ def _is_prime(number: int, rng: random.Random) -> bool:
 def _remainder(node: Node, prime: int, budget: Budget) -> int | None:
     budget.spend(4)
     if node.head in ("number", "base"):
-        return _of_fraction(Fraction(node.args[0] if node.head == "number" else node.args[2]), prime)
+        value = Fraction(node.args[0] if node.head == "number" else node.args[2])
+        budget.spend((value.numerator.bit_length() + value.denominator.bit_length()) // 200)
+        return _of_fraction(value, prime)
     if node.head == "^":
         return _of_power(node.args[0], node.args[1], prime, budget)
     if node.head == "!":

@@ -12,7 +12,7 @@ from itertools import pairwise, product, zip_longest
 from typing import Any
 
 from foresail.maths.meaning.budget import Budget
-from foresail.maths.meaning.exact import all_known
+from foresail.maths.meaning.exact import all_known, size_cost
 from foresail.maths.meaning.numeric import context
 from foresail.maths.meaning.real_line import Rounded, real_value, to_fraction
 from foresail.maths.notation.tree import Node, heads, rebuild, symbol, symbols, walk
@@ -75,13 +75,13 @@ def _quotient(node: Node, unknown: str, budget: Budget) -> Quotient | None:
     for above, below in parts[1:]:
         if node.head == "/":
             above, below = below, above
+        _spend(budget, top, bottom, above, below)
         if node.head == "+" and bottom == below:
             top = _add(top, above)
         elif node.head == "+":
             top, bottom = _add(_times(top, below), _times(above, bottom)), _times(bottom, below)
         else:
             top, bottom = _times(top, above), _times(bottom, below)
-        budget.spend(len(top) * len(bottom))
         if max(len(top), len(bottom)) > MAX_DEGREE + 1:
             return None
     return top, bottom
@@ -93,10 +93,17 @@ def _power(base: Node, exponent: Fraction | None, unknown: str, budget: Budget) 
         return None
     top, bottom = [Fraction(1)], [Fraction(1)]
     for _ in range(abs(exponent.numerator)):
+        _spend(budget, top, bottom, *quotient)
         top, bottom = _times(top, quotient[0]), _times(bottom, quotient[1])
         if max(len(top), len(bottom)) > MAX_DEGREE + 1:
             return None
     return (top, bottom) if exponent > 0 else (bottom, top)
+
+
+def _spend(budget: Budget, *polynomials: Polynomial) -> None:
+    """What a product of them costs: every two coefficients are multiplied and the results kept in lowest terms."""
+    length = sum(map(len, polynomials))
+    budget.spend(length**2 // 4 + length * sum(size_cost(*polynomial) for polynomial in polynomials))
 
 
 def _add(one: Polynomial, other: Polynomial) -> Polynomial:

@@ -1,4 +1,4 @@
-"""The worker behind `sympy_process.py`: trees in; `same`, `different`, `unknown` or `timeout` out.
+"""The worker behind `sympy_process.py`: trees in; `same`, `different`, `unknown` or `timeout` and its calls out.
 
 It imports sympy and fills its tables once, then answers each question in a fork of that state. So a question
 costs the same number of calls whatever was asked before, and calls are what is counted: unlike seconds they are
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import signal
 import sys
@@ -19,12 +20,15 @@ from types import FrameType
 from typing import Any, NoReturn
 
 MEMORY = 4 << 30
-LARGEST = 100_000  # bits of a power, and arguments of factorials: sympy would work them out in a single call
+# What sympy would work out in few calls and long ones.
+LARGEST = 20_000  # bits of a number, and arguments of factorials
+LARGEST_ARGUMENT = 1_000  # bits of a number in a root or a function, which sympy tries to factor
+MOST_TERMS = 2_000  # of a power of a sum, written out
 READY = "ready"
 
 
 class TooLarge(Exception):
-    """A number that sympy would need long to write down."""
+    """A number or a power that sympy would need long to write down."""
 
 
 def serve() -> None:
@@ -61,15 +65,17 @@ def answer_in_fork(question: str) -> str:
 def answer(question: str, writer: int) -> NoReturn:
     """Whatever goes wrong is `unknown`. sympy cannot catch the end of the budget: it ends the process."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which kills, also amid a product of large numbers
+    used: Callable[[], int] = int
     try:
         calls, seconds, *trees = json.loads(question)
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        sys.setprofile(countdown(calls, writer))
+        count, used = countdown(calls, writer)
+        sys.setprofile(count)
         words = compare(*trees)
     except Exception:
         words = "unknown"
     sys.setprofile(None)
-    end(writer, words)
+    end(writer, f"{words} {used()}")
 
 
 def end(writer: int, words: str) -> NoReturn:
@@ -77,8 +83,8 @@ def end(writer: int, words: str) -> NoReturn:
     os._exit(0)
 
 
-def countdown(calls: int, writer: int) -> Callable[[FrameType, str, Any], None]:
-    """For `sys.setprofile`, which tells of each call and each return, Python's and C's."""
+def countdown(calls: int, writer: int) -> tuple[Callable[[FrameType, str, Any], None], Callable[[], int]]:
+    """For `sys.setprofile`, which tells of each call and each return, Python's and C's; and how many there were."""
     left = 2 * calls
 
     def count(frame: FrameType, event: str, arg: Any) -> None:
@@ -87,7 +93,7 @@ def countdown(calls: int, writer: int) -> Callable[[FrameType, str, Any], None]:
         if left < 0:
             end(writer, "timeout")
 
-    return count
+    return count, lambda: calls - left // 2
 
 
 def fill_tables() -> None:
@@ -143,7 +149,17 @@ def to_sympy(tree: Any) -> Any:
         return _opaque(*args)
     if head == "apply":
         return sympy.Function(args[0])(*map(to_sympy, args[1:]))
-    return _RULES[head](sympy, *map(to_sympy, args))
+    values = [to_sympy(part) for part in args]
+    if head not in _ARITHMETIC:
+        for value in values:
+            _limit_bits(value, LARGEST_ARGUMENT)
+    return _limit_bits(_RULES[head](sympy, *values), LARGEST)
+
+
+def _limit_bits(value: Any, most: int) -> Any:
+    if value.is_Rational and max(abs(value.p), value.q).bit_length() > most:
+        raise TooLarge
+    return value
 
 
 def _opaque(name: str, body: Any, *bounds: Any) -> Any:
@@ -183,6 +199,11 @@ def _without_differential(body: Any) -> tuple[Any, Any]:
 def _power(sympy: Any, base: Any, exponent: Any) -> Any:
     if base.is_Rational and exponent.is_Rational and base not in (-1, 0, 1):
         _limit(abs(exponent.p) // exponent.q * max(abs(base.p), base.q).bit_length())
+    if base.is_Add and exponent.is_Integer:
+        _limit(math.comb(abs(exponent.p) + len(base.args) - 1, len(base.args) - 1), MOST_TERMS)
+    if not exponent.is_Integer:
+        _limit_bits(base, LARGEST_ARGUMENT)
+    _limit_bits(exponent, LARGEST_ARGUMENT)
     return base**exponent
 
 
@@ -196,8 +217,8 @@ def _binomial(sympy: Any, n: Any, k: Any) -> Any:
     return sympy.binomial(n, k)
 
 
-def _limit(size: Any) -> None:
-    if getattr(size, "is_number", True) and abs(size) > LARGEST:
+def _limit(size: Any, most: int = LARGEST) -> None:
+    if getattr(size, "is_number", True) and abs(size) > most:
         raise TooLarge
 
 
@@ -216,5 +237,6 @@ _NAMES = {"+": "Add", "*": "Mul", "abs": "Abs", "ln": "log", "ceil": "ceiling"} 
 _NAMES |= {f"arc{name}": f"a{name}" for name in "sin cos tan cot sinh cosh tanh".split()}
 _NAMES |= {name: name for name in "sqrt root log exp floor sin cos tan cot sec csc sinh cosh tanh".split()}
 _RULES |= {head: _named(name) for head, name in _NAMES.items()}
+_ARITHMETIC = frozenset("+ * / neg ^ ! binom abs floor ceil".split())
 _OF_ONE = {"neg"} | _NAMES.keys() - set("+ * abs ceil sqrt root log floor".split())
 HEADS = _RULES.keys() | {"number", "symbol", "constant", "opaque", "apply"}

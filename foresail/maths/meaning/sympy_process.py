@@ -2,11 +2,12 @@ r"""sympy in a process of its own, for right answers that hold a sum, an integra
 
 Only the right answer can send work here: a response that restates such a thing instead of working it out is
 wrong already. The process stays warm and gets trees, never text to evaluate; `symbolic.py` is what runs in it.
-What it cannot decide is a failure (`timeout`, `crashed`, `ungradable`) and never a score.
+What it cannot decide of the right answer alone is a failure (`timeout`, `crashed`, `ungradable`) and never a score.
 
 Three limits, so that a verdict does not depend on how busy the machine is:
 
-    CALLS           of functions, for one question: decides alone in all but freak cases; about half a second
+    CALLS           of functions, for one question: decides alone in all but freak cases; about half a second. All
+                    questions of a verdict together may make no more: they are part of its budget
     CPU_SECONDS     for one question: several times that, for a question that makes few calls and long ones
     WALL_SECONDS    for one question: reached only where the process hardly gets a core, or hangs
 """
@@ -24,7 +25,7 @@ import threading
 import time
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from foresail.maths.meaning.symbolic import READY
 from foresail.maths.notation.tree import Node
@@ -44,6 +45,26 @@ class Undecided(Exception):
         self.status = status
 
 
+class Answer(NamedTuple):
+    """What sympy says, and the calls that it took: `same`, `different`, `unknown`, `timeout` or `died`."""
+
+    words: str
+    calls: int
+
+    def decided(self) -> bool:
+        """Whether both are equal. Raises Undecided where sympy cannot say or takes too long."""
+        if self.words in _FAILURES:
+            raise Undecided(*_FAILURES[self.words])
+        return self.words == "same"
+
+
+_FAILURES: dict[str, tuple[Status, str]] = {
+    "timeout": ("timeout", "sympy needs too long for the right answer"),
+    "died": ("crashed", "the sympy process died, perhaps for want of memory"),
+    "unknown": ("ungradable", "sympy cannot work out the right answer"),
+}
+
+
 class SympyProcess:
     """One worker process and the pipe to it; started at the first question, and again after a kill or a fork."""
 
@@ -52,8 +73,8 @@ class SympyProcess:
         self.process: subprocess.Popen[bytes] | None = None
         self.owner = 0
 
-    def same(self, given: Node, gold: Node, *, calls: int = CALLS, cpu_seconds: float = CPU_SECONDS) -> bool:
-        """Whether sympy finds both equal. Raises Undecided where it cannot say or takes too long."""
+    def ask(self, given: Node, gold: Node, *, calls: int = CALLS, cpu_seconds: float = CPU_SECONDS) -> Answer:
+        """Whether sympy finds both equal. Raises Undecided where the process fails."""
         question = json.dumps([calls, cpu_seconds, _to_json(given), _to_json(gold)]).encode() + b"\n"
         with self.lock:
             try:
@@ -64,13 +85,11 @@ class SympyProcess:
             except OSError as error:
                 self.kill()
                 raise Undecided("crashed", f"the sympy process died: {error}") from None
-        if answer == "timeout":
-            raise Undecided("timeout", "sympy needs too long for the right answer")
-        if answer == "died":
-            raise Undecided("crashed", "the sympy process died, perhaps for want of memory")
-        if answer == "unknown":
-            raise Undecided("ungradable", "sympy cannot work out the right answer")
-        return answer == "same"
+            except BaseException:  # Ctrl-C: its answer would be taken for that of the next question
+                self.kill()
+                raise
+        words, _, used = answer.partition(" ")
+        return Answer(words, int(used) if used else calls)
 
     def ready(self) -> subprocess.Popen[bytes]:
         """The process, started where there is none and with its tables filled."""

@@ -16,6 +16,7 @@ from foresail.maths.notation.nouns import changes_value, names_things
 from foresail.maths.notation.number_words import chinese_numeral, english_numeral
 from foresail.maths.notation.numeral import decimal_comma, significant_digits
 from foresail.maths.notation.tree import EMPTY, INFINITY, Node, Unreadable, number
+from foresail.maths.stack import with_room
 
 MAX_WRAPPINGS = 12
 
@@ -61,6 +62,11 @@ def _read(text: str) -> tuple[Node, ...]:
         return (Node("word", (text.strip(),)),) if text.strip() else ()
     if (simple := _SIMPLE.fullmatch(text)) is not None:
         return (_read_simple(simple),)
+    return _readings(text)
+
+
+@with_room
+def _readings(text: str) -> tuple[Node, ...]:
     text = trim(text)
     words = in_words(text)
     if not words:
@@ -76,7 +82,7 @@ def _read(text: str) -> tuple[Node, ...]:
     for commas in _comma_readings(text):
         try:
             tree = parse(text, commas=commas)
-        except (Unreadable, RecursionError):
+        except Unreadable:
             continue
         if tree not in readings:
             readings.append(tree)
@@ -141,6 +147,11 @@ def _comma_readings(text: str) -> tuple[str, ...]:
         return ("top",)
     grouped = ", " in text and not _COMMAS.search(_GROUPED.sub("", text))  # (1,234, 5), and not (1,7,103, 5)
     return ("top", "nowhere", "everywhere") if grouped else ("top", "nowhere")
+
+
+def is_split(reading: Node, first: Node) -> bool:
+    """Whether a second reading takes grouping commas for those of a list: `1,200` as 1 and 200."""
+    return reading.head == "list" and (first.head != "list" or len(reading.args) > len(first.args))
 
 
 def _as_words(text: str, words: str) -> str:

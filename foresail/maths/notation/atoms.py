@@ -11,13 +11,13 @@ from collections.abc import Callable
 from foresail.maths.notation.brackets import (
     angle_brackets,
     bars,
-    braced,
     bracket,
-    environment,
+    loose_braces,
     script,
     set_braces,
 )
 from foresail.maths.notation.cursor import Cursor
+from foresail.maths.notation.environments import environment
 from foresail.maths.notation.functions import accented, binomial, fraction, function, opaque, root
 from foresail.maths.notation.names import (
     MAX_WORDS,
@@ -30,6 +30,7 @@ from foresail.maths.notation.names import (
     with_base,
 )
 from foresail.maths.notation.nouns import changes_value, names_things
+from foresail.maths.notation.number_sets import SETS, number_set
 from foresail.maths.notation.tokens import Token
 from foresail.maths.notation.tree import (
     CONTAINERS,
@@ -37,7 +38,6 @@ from foresail.maths.notation.tree import (
     EMPTY,
     INFINITY,
     PI,
-    POSITIVE_INTEGERS,
     ZERO,
     I,
     Node,
@@ -47,11 +47,21 @@ from foresail.maths.notation.tree import (
     write,
 )
 from foresail.maths.notation.units import SCALE_WORDS
-from foresail.maths.notation.vocabulary import ACCENTS, BARS, CONSTANTS, FUNCTIONS, GREEK, OPAQUE, SEPARATORS
+from foresail.maths.notation.vocabulary import (
+    ACCENTS,
+    BARS,
+    CONDITIONAL,
+    CONSTANTS,
+    FUNCTIONS,
+    GREEK,
+    OPAQUE,
+    SEPARATORS,
+)
 
-MAX_POSTFIXES = 10  # factorials and the like on one atom
-_SETS = {f"mathbb{letter}": Node("set", (letter,)) for letter in "RZQNC"}
 _CONSTANTS = {"pi": PI, "infinity": INFINITY, "empty": EMPTY, "i": I}
+_NO_UNITS = SEPARATORS | CONDITIONAL | {"to", "otherwise"}
+_ROWS = frozenset(["row", "()", "[]", "list"])
+_TRANSPOSES = frozenset(["T", "top", "intercal", "t", "⊤"])
 _ORDINALS = frozenset(["th", "st", "nd", "rd"])
 
 
@@ -62,11 +72,7 @@ def power(cursor: Cursor) -> Node:
     """An atom with its exponent, factorial, percent or degree sign."""
     cursor.enter()
     tree = atom(cursor)
-    for _ in range(MAX_POSTFIXES):
-        rule = POSTFIXES.get(cursor.peek().kind)
-        changed = rule(cursor, tree) if rule else None
-        if changed is None:
-            break
+    while (rule := POSTFIXES.get(cursor.peek().kind)) and (changed := rule(cursor, tree)) is not None:
         tree = changed
     cursor.leave()
     return tree
@@ -84,6 +90,9 @@ def raised(cursor: Cursor, base: Node) -> Node:
     if inner.kind == "word" and inner.text in _ORDINALS:
         skip_script(cursor)
         return base
+    if (base.head == "matrix" or base.head in CONTAINERS) and inner.text in _TRANSPOSES:
+        skip_script(cursor)
+        return transposed(base)
     if inner.text == "prime" and base.head == "symbol":
         return symbol(base.args[0] + "'" * _primes(cursor))
     cursor.enter()
@@ -91,9 +100,19 @@ def raised(cursor: Cursor, base: Node) -> Node:
     if cursor.peek().kind == "^":
         exponent = raised(cursor, exponent)
     cursor.leave()
-    if base.head in CONTAINERS and exponent.args[:1] in (("T",), ("\\top",)):  # (1, 2)^T
-        return base
     return Node("^", (base, exponent))
+
+
+def transposed(base: Node) -> Node:
+    """Rows as columns, also of ((1, 2), (3, 4)); a tuple of numbers stands for a row and for a column."""
+    if base.head != "matrix" and not any(row.head in _ROWS for row in base.args):
+        if base.head in _ROWS:
+            return base
+        raise Unreadable("a set is not transposed")
+    if any(row.head not in _ROWS or len(row.args) != len(base.args[0].args) for row in base.args):
+        raise Unreadable("rows of different lengths")
+    columns = zip(*(row.args for row in base.args), strict=True)
+    return Node(base.head, tuple(Node(base.args[0].head, column) for column in columns))
 
 
 def _primes(cursor: Cursor) -> int:
@@ -171,7 +190,7 @@ def with_unit(cursor: Cursor, tree: Node) -> Node:
     words: list[str] = _bracketed_unit(cursor)
     while True:
         token = cursor.peek()
-        is_word = token.kind == "word" and token.text.lower() not in SEPARATORS and token.text != "to"
+        is_word = token.kind == "word" and token.text.lower() not in _NO_UNITS
         if token.kind == "word" and token.text.lower() in SCALE_WORDS and not words:
             factors = tree.args if tree.head == "*" else (tree,)
             tree = Node("*", (*factors, number(SCALE_WORDS[cursor.advance().text.lower()])))
@@ -243,18 +262,6 @@ def command(cursor: Cursor, token: Token) -> Node:
     return rule(cursor, token)
 
 
-def number_set(cursor: Cursor, command: Token) -> Node:
-    r"""`\mathbb{Z}`, and `\mathbb{Z}^+` or `\mathbb{Z}_{>0}`, which is \{1, 2, …\} there."""
-    shape = " ".join(token.text for token in cursor.tokens[cursor.position : cursor.position + 5])
-    for positive in ("_ { > 0 }", "^ { + }", "_ { + }", "^ +", "_ +"):
-        if command.text == "mathbbZ" and shape.startswith(positive):
-            cursor.position += len(positive.split())
-            return POSITIVE_INTEGERS
-    if cursor.peek().kind in ("^", "_"):
-        raise Unreadable("a part of a set")
-    return _SETS[command.text]
-
-
 def selection(cursor: Cursor, token: Token) -> Node:
     """`_{10}C_3` and `^{10}P_3`: how many ways to choose or to arrange."""
     total = script(cursor)
@@ -285,7 +292,7 @@ ATOMS: dict[str, Rule] = {
     "letter": name,
     "command": command,
     **dict.fromkeys(["(", "[", "]"], bracket),
-    "{": braced,
+    "{": loose_braces,
     r"\{": set_braces,
     "|": bars,
     "word": label,
@@ -297,7 +304,7 @@ COMMANDS: dict[str, Rule] = {
     **dict.fromkeys(["pm", "mp"], plus_or_minus),
     **dict.fromkeys(OPAQUE, opaque),
     **dict.fromkeys(ACCENTS, accented),
-    **dict.fromkeys(_SETS, number_set),
+    **dict.fromkeys(SETS, number_set),
     "begin": environment,
     **dict.fromkeys(["langle", "lbrace", "lbrack"], angle_brackets),
     **dict.fromkeys(BARS, bars),
@@ -305,6 +312,7 @@ COMMANDS: dict[str, Rule] = {
     **dict.fromkeys(CONSTANTS, constant),
     **dict.fromkeys(FUNCTIONS, function),
     "sqrt": root,
+    "jmath": lambda cursor, command: symbol("j"),
 }
 # dfrac, tbinom, ldots
 ENDINGS: dict[str, Rule] = {"frac": fraction, "binom": binomial, "dots": lambda cursor, command: DOTS}

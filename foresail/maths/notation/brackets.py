@@ -1,4 +1,4 @@
-r"""Brackets of every kind: (…), […], \{…\}, |…|, \langle…\rangle, and LaTeX environments.
+r"""Brackets of every kind: (…), […], \{…\}, |…|, \langle…\rangle.
 
 Each function is called with its opening token read, and reads up to its closing one.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 from foresail.maths.notation.cursor import Cursor
 from foresail.maths.notation.tokens import Token
 from foresail.maths.notation.tree import Node, Unreadable, is_condition, join, symbols
-from foresail.maths.notation.vocabulary import BARS
+from foresail.maths.notation.vocabulary import BARS, RELATIONS
 
+_OPENING, _CLOSING = frozenset(["(", "[", "{", r"\{"]), frozenset([")", "]", "}", r"\}"])
 _BAR_HEADS = {"lfloor": "floor", "lceil": "ceil"}
-_MATRICES = frozenset("pmatrix bmatrix Bmatrix vmatrix Vmatrix matrix smallmatrix array".split())
-_SYSTEMS = frozenset("cases aligned align gathered split alignedat rcases".split())
 
 
 def bracket(cursor: Cursor, opening: Token) -> Node:
@@ -20,7 +19,7 @@ def bracket(cursor: Cursor, opening: Token) -> Node:
     items = cursor.group(opening.kind)
     closing = cursor.expect(")", "]", "[").kind
     head = ("(" if opening.kind in "(]" else "[") + (")" if closing in ")[" else "]")
-    if len(items) == 1 and head in ("()", "[]"):
+    if len(items) == 1 and (head == "()" or (head == "[]" and items[0].head != "[]")):
         return items[0]
     if head == "()" and items and all(map(is_condition, items)):  # (x > 1 and x < 3)
         return join("intersect", items)
@@ -52,6 +51,35 @@ def braced(cursor: Cursor, opening: Token) -> Node:
     return items[0] if len(items) == 1 else Node("braces", tuple(items))
 
 
+def loose_braces(cursor: Cursor, opening: Token) -> Node:
+    r"""Braces that are no argument: a group, a bare `{1, 2}`, or `{kπ | k∈ℤ}` for `\{kπ \mid k∈ℤ\}`."""
+    divider = _divider(cursor, ("|", ":"))
+    return braced(cursor, opening) if divider is None else set_braces(cursor, opening, divider)
+
+
+def _divider(cursor: Cursor, signs: tuple[str, ...]) -> int | None:
+    """Where the sign between a set's elements and its conditions stands: the first bar of `x | |x| > 2`."""
+    depth = bars = 0
+    divider, divides = None, False
+    for place in range(cursor.position, len(cursor.tokens)):
+        token = cursor.tokens[place]
+        depth += (token.kind in _OPENING) - (token.kind in _CLOSING)
+        if depth < 0:
+            break
+        if depth == 0 and token.kind in signs:
+            if divider is None and place > cursor.position and bars % 2 == 0:
+                divider = place
+            bars += token.kind == "|"
+        divides = divides or (divider is not None and _is_relation(token))
+    if divider is None or (cursor.tokens[divider].kind == "|" and bars % 2 == 0):
+        return None
+    return divider if divides else None
+
+
+def _is_relation(token: Token) -> bool:
+    return token.kind in ("=", "<", ">") or (token.kind == "command" and token.text in RELATIONS)
+
+
 def script(cursor: Cursor) -> Node:
     """What stands after ^ or _: a group, a whole number, a signed atom."""
     cursor.enter()
@@ -68,8 +96,14 @@ def script(cursor: Cursor) -> Node:
     return tree
 
 
-def set_braces(cursor: Cursor, opening: Token) -> Node:
+def set_braces(cursor: Cursor, opening: Token, divider: int | None = None) -> Node:
     r"""\{1, 2\}, or \{x \mid x > 2\}, which says what its condition says."""
+    if cursor.at_command("begin"):
+        return _braced_environment(cursor)
+    if divider is None:
+        divider = _divider(cursor, ("|",))
+    if divider is not None:
+        cursor.tokens[divider] = Token("command", "mid")
     items = cursor.group(r"\{")
     conditions: list[Node] | None = None
     if cursor.peek().kind in ("|", ":") or cursor.at_command("mid", "colon", "vert"):
@@ -83,6 +117,19 @@ def set_braces(cursor: Cursor, opening: Token) -> Node:
     return Node("{}", tuple(items))
 
 
+def _braced_environment(cursor: Cursor) -> Node:
+    r"""A brace before equations, which may stay open, adds nothing: `\{ \begin{array}{l} x = 1 \end{array}`."""
+    inner = cursor.rules.atom(cursor)
+    closed = cursor.peek().kind == r"\}"
+    if closed:
+        cursor.advance()
+    if inner.head in ("list", "pieces"):
+        return inner
+    if not closed:
+        raise Unreadable("an unclosed brace")
+    return Node("{}", (inner,))
+
+
 def _described(elements: list[Node], conditions: list[Node]) -> Node:
     r"""`\{x \mid x > 2\}` is what its conditions say, all at once; `\{2x \mid x > 2\}` is something else."""
     if len(elements) != 1 or not conditions:
@@ -90,6 +137,9 @@ def _described(elements: list[Node], conditions: list[Node]) -> Node:
     (element,) = elements
     if element.head == "chain" and element.args[1:] == ("in", Node("set", ("R",))):
         element = element.args[0]
+    first = conditions[0]
+    if len(conditions) > 1 and first.head == "chain" and first.args[:2] == (element, "="):  # x = kπ, k ∈ ℤ
+        element, conditions = first.args[-1], conditions[1:]
     about_it = all(element in part.args[::2] or symbols(part) == symbols(element) for part in conditions)
     if element.head == "symbol" and about_it:
         return join("intersect", conditions)
@@ -111,47 +161,3 @@ def angle_brackets(cursor: Cursor, opening: Token) -> Node:
     items = cursor.group(opening.text)
     cursor.advance()
     return Node("{}" if opening.text == "lbrace" else "()", tuple(items))
-
-
-def environment(cursor: Cursor, opening: Token) -> Node:
-    r"""\begin{pmatrix}…\end{pmatrix}: a matrix, or several equations."""
-    name = _environment_name(cursor)
-    if name == "array":
-        _environment_name(cursor)  # the column letters
-    if name not in _MATRICES | _SYSTEMS:
-        raise Unreadable(f"unknown environment {name}")
-    cursor.open.append("{")
-    rows: list[list[Node]] = [[]]
-    while not cursor.at_command("end"):
-        if not cursor.more():
-            raise Unreadable("an environment without its end")
-        if cursor.peek().kind == "row":
-            cursor.advance()
-            rows.append([])
-        elif cursor.peek().kind in ("&", ","):
-            cursor.advance()
-        else:
-            rows[-1].append(cursor.rules.relation(cursor))
-    cursor.advance()
-    _environment_name(cursor)
-    cursor.open.pop()
-    filled = [row for row in rows if row]
-    if name in _SYSTEMS:
-        if not filled:
-            raise Unreadable("an empty environment")
-        if any(len(row) > 1 for row in filled):
-            raise Unreadable("a function by cases")
-        return Node("list", tuple(row[0] for row in filled))
-    if not filled or len({len(row) for row in filled}) > 1:
-        raise Unreadable("a ragged matrix")
-    matrix = Node("matrix", tuple(Node("row", tuple(row)) for row in filled))
-    return Node("det", (matrix,)) if name == "vmatrix" else matrix
-
-
-def _environment_name(cursor: Cursor) -> str:
-    cursor.expect("{")
-    name = ""
-    while cursor.more() and cursor.peek().kind != "}":
-        name += cursor.advance().text
-    cursor.expect("}")
-    return name.rstrip("*")

@@ -14,6 +14,7 @@ MAX_DEPTH = 120  # rules inside each other, of which one bracket takes about fiv
 _FACTORS = frozenset([*FUNCTIONS, *CONSTANTS, *GREEK, *ACCENTS, *OPAQUE, "sqrt", "begin"])
 _CLOSING = frozenset([")", "}", r"\}", "end", "&", "row"])
 _CLOSING_COMMANDS = frozenset("rangle rvert rVert rfloor rceil end mid rbrace".split())
+_BEFORE_ITEM = frozenset(["[", ",", ";"])
 _LOGICAL = frozenset(["land", "lor", "wedge", "vee"])
 
 
@@ -101,7 +102,11 @@ class Cursor:
         if token.kind == "|":
             return "|" not in self.open
         if token.kind == "number":
-            return self.position > 0 and self.tokens[self.position - 1].kind != "number"
+            if self.position and self.tokens[self.position - 1].kind != "number":
+                return True
+            return (
+                self.peek(1).kind == "^" and self.position > 1 and self.tokens[self.position - 2].kind == "^"
+            )
         if token.kind != "command":
             return False
         if token.text in BARS:
@@ -117,8 +122,10 @@ class Cursor:
             return bool(self.open)
         if token.kind == "|":
             return "|" in self.open
-        if token.kind == "[":
-            return self.open[-1:] in (["["], ["]"])
+        if token.kind == "[":  # of ]1, 2[, and not of [[1, 2], [3, 4]]
+            return (
+                self.open[-1:] in (["["], ["]"]) and self.tokens[self.position - 1].kind not in _BEFORE_ITEM
+            )
         return token.kind == "command" and (
             token.text in _CLOSING_COMMANDS or (token.text in ("vert", "Vert") and token.text in self.open)
         )

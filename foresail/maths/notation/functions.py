@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foresail.maths.notation.brackets import arguments, braced, script
 from foresail.maths.notation.cursor import Cursor
+from foresail.maths.notation.names import with_letters
 from foresail.maths.notation.tokens import Token
 from foresail.maths.notation.tree import PI, I, Node, Unreadable, number, symbol
 from foresail.maths.notation.vocabulary import FUNCTIONS
@@ -130,17 +131,21 @@ def accented(cursor: Cursor, command: Token) -> Node:
 
 def opaque(cursor: Cursor, command: Token) -> Node:
     """A sum or an integral: read, so that it can be compared, and never carried out."""
-    bounds: list[Node] = []
+    bounds: dict[str, list[Node]] = {"_": [], "^": []}
     while cursor.peek().kind in ("_", "^"):
-        cursor.advance()
+        bound = bounds[cursor.advance().kind]
         if cursor.peek().kind == "{":
             cursor.advance()
-            bounds += [] if cursor.closes() else cursor.rules.items(cursor)
+            bound += [] if cursor.closes() else cursor.rules.items(cursor)
             cursor.expect("}")
+        elif cursor.peek().kind == "letter":  # the n of \\sum^n_{k=1} has no index
+            bound.append(symbol(cursor.advance().text))
         else:
-            bounds.append(cursor.rules.atom(cursor))
+            bound.append(cursor.rules.atom(cursor))
     factors = [cursor.rules.power(cursor)]
     while cursor.starts_factor():
         factors.append(cursor.rules.power(cursor))
     body = factors[0] if len(factors) == 1 and command.text != "int" else Node("*", tuple(factors))
-    return Node("opaque", (command.text, body, *bounds))
+    found = Node("opaque", (command.text, body, *bounds["_"], *bounds["^"]))
+    counts_with_i = any(bound.head == "chain" and bound.args[0] == I for bound in bounds["_"])
+    return with_letters(found) if counts_with_i else found

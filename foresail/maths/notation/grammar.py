@@ -1,8 +1,9 @@
 r"""From tokens to a tree: `parse(r"x = \pm 3")` -> a chain whose right side is 0 ± 3.
 
 Recursive descent, one function per level: items, relation, set, ratio, sum, product, power, atom. `RULES` hands the
-upper levels to the lower ones, for brackets hold whole answers. The depth is bounded, so hostile nesting is
-unreadable rather than a crash.
+upper levels to the lower ones, for brackets hold whole answers. How deep the rules call each other is bounded, and
+so is how deep the tree is that they make: `1/2/2/…` needs few rules and makes a deep tree. Beyond, a text is
+unreadable.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ from collections.abc import Callable
 
 from foresail.maths.notation.atoms import atom, power, with_unit
 from foresail.maths.notation.cursor import Cursor, Rules
+from foresail.maths.notation.domains import with_domains_apart
 from foresail.maths.notation.names import skip_lead
 from foresail.maths.notation.tokens import Token, tokenize
-from foresail.maths.notation.tree import ZERO, Node, Unreadable, is_condition, join, symbols
+from foresail.maths.notation.tree import ZERO, Node, Unreadable, is_condition, is_deep, join, symbols
 from foresail.maths.notation.vocabulary import RELATIONS
 
 MAX_LENGTH = 20_000  # characters of an answer that are read; longer ones are compared as text
 
 MAX_SIGNS = 6  # of ± in one sum
-MAX_SETS = 60  # in one union
-MAX_DIVISIONS = 40  # in one product, moduli included
+MAX_PARTS = 4  # of a measure: days, hours, minutes, seconds
 
-_AND = frozenset(["and", "land", "wedge", "和", "且"])
-_OR = frozenset(["or", "lor", "vee", "或"])
+_AND = frozenset(["and", "land", "wedge", "和", "且", "并且", "而且"])
+_OR = frozenset(["or", "lor", "vee", "或", "或者"])
 _SET_SIGNS = {"cup": "union", "cap": "intersect", "setminus": "minus", "backslash": "minus"}
 
 
@@ -31,13 +32,16 @@ def parse(text: str, *, commas: str = "top") -> Node:
     """The tree of a whole answer; raises Unreadable where the text is not mathematics."""
     if len(text) > MAX_LENGTH:
         raise Unreadable("too long")
-    cursor = Cursor(tokenize(text, commas=commas), RULES)
+    cursor = Cursor(with_domains_apart(tokenize(text, commas=commas)), RULES)
     found = items(cursor)
     while cursor.peek().kind == "row":
         cursor.advance()
     if cursor.more():
         raise Unreadable(f"stray {cursor.peek().text}")
-    return found[0] if len(found) == 1 else Node("list", tuple(found))
+    tree = found[0] if len(found) == 1 else Node("list", tuple(found))
+    if is_deep(tree):
+        raise Unreadable("too deep")
+    return tree
 
 
 def items(cursor: Cursor) -> list[Node]:
@@ -114,12 +118,10 @@ def _relation_sign(cursor: Cursor) -> str | None:
 
 
 def _set_expression(cursor: Cursor) -> Node:
-    left, signs = _ratio(cursor), 0
+    left = _ratio(cursor)
     while (cursor.peek().kind == "command" and cursor.peek().text in _SET_SIGNS) or _at_letter_union(cursor):
         head = _SET_SIGNS.get(cursor.advance().text, "union")
-        left, signs = Node(head, (left, _ratio(cursor))), signs + 1
-        if signs > MAX_SETS:
-            raise Unreadable("too many sets")
+        left = Node(head, (left, _ratio(cursor)))
     return left
 
 
@@ -181,11 +183,13 @@ def sum_of_terms(cursor: Cursor) -> Node:
 
 
 def _compound(cursor: Cursor, first: Node, sign: str | None) -> Node:
-    """`1 hour 30 minutes`, as a list of two quantities."""
-    rest = _product(cursor)
-    if sign is not None or rest.head != "unit":
+    """`1 hour 30 minutes`, as a list of quantities."""
+    parts = [first]
+    while cursor.peek().kind == "number" and len(parts) < MAX_PARTS:
+        parts.append(_product(cursor))
+    if sign is not None or any(part.head != "unit" for part in parts):
         raise Unreadable("a number after a unit")
-    return Node("list", (first, rest))
+    return Node("list", tuple(parts))
 
 
 def _sum_sign(cursor: Cursor) -> str | None:
@@ -211,15 +215,11 @@ def _signed_product(cursor: Cursor) -> Node:
 def _product(cursor: Cursor) -> Node:
     """Factors side by side or joined by signs; left to right, so `1/2x` is half of x."""
     tree = power(cursor)
-    divisions = 0
     while True:
         token = cursor.peek()
         joined = _JOINING.get(token.text if token.kind == "command" else token.kind)
         if joined is not None:
             tree = joined(cursor, tree)
-            divisions += joined is _divided
-            if divisions > MAX_DIVISIONS:
-                raise Unreadable("too many divisions")
         elif _starts_mixed_fraction(cursor, tree):
             tree = _mixed(tree, _mixed_fraction(cursor))
         elif cursor.starts_factor() and not _at_letter_union(cursor):

@@ -7,7 +7,7 @@ from foresail.maths.notation.brackets import arguments, braced, script
 from foresail.maths.notation.cursor import Cursor
 from foresail.maths.notation.nouns import changes_value
 from foresail.maths.notation.tokens import Token
-from foresail.maths.notation.tree import E, I, Node, Unreadable, number, rebuild, symbol, write
+from foresail.maths.notation.tree import E, I, Node, Unreadable, is_deep, number, rebuild, symbol, write
 from foresail.maths.notation.units import CURRENCY_WORDS
 
 MAX_WORDS = 8  # of a label or a unit
@@ -92,7 +92,9 @@ def indexed(cursor: Cursor, letter: str) -> Node:
         return symbol(f"{letter}_{write(index.args[0])}")
     if index.head == "*" and all(part.head in ("symbol", "constant") for part in index.args):  # S_{ABC}
         return symbol(f"{letter}_{''.join(str(part.args[0]) for part in index.args)}")
-    return Node("apply", (f"{letter}_", _with_letters(index)))
+    if is_deep(index):
+        raise Unreadable("too deep")
+    return Node("apply", (f"{letter}_", with_letters(index)))
 
 
 def _extreme_index(cursor: Cursor) -> str | None:
@@ -148,8 +150,8 @@ def greek(cursor: Cursor, command: Token) -> Node:
     return symbol(f"\\{name.removeprefix('var')}")
 
 
-def _with_letters(index: Node) -> Node:
-    """An index with i and e as letters: the i of a_i is no root of -1."""
-    if index.head == "constant" and index.args[0] in "ie":
-        return symbol(index.args[0])
-    return rebuild(index, _with_letters)
+def with_letters(node: Node) -> Node:
+    """An index, or a sum over i, with i and e as letters: the i of a_i is no root of -1."""
+    if node.head == "constant" and node.args[0] in "ie":
+        return symbol(node.args[0])
+    return rebuild(node, with_letters)

@@ -15,20 +15,29 @@ _MOST_SHOWN = 60  # digits before the dots of an endless decimal
 _CHUNK = 4_000  # below the 4,300 digits that Python agrees to turn into an integer at once
 
 # Grouped forms first: the alternatives are tried in order, and a match must not stop inside a digit run.
+# Of bounded length: a list such as 11,11,11… could be the beginning of a grouped numeral at each of its items.
+_GROUPS = 300
+# Commas that group make up a whole run of digits: in 10,100,1000 each is a separator.
 GROUPED = (
-    r"[1-9]\d{0,2}(?:,\d{3})+(?![\d])(?:\.\d+)?"  # 1,234,567.8
-    r"|[1-9]\d?(?:,\d{2})+,\d{3}(?!\d)(?:\.\d+)?"  # 12,34,567
-    r"|[1-9]\d{0,2}(?:\.\d{3})+,\d+(?!,)"  # 1.234,89
+    rf"(?<!\d,)(?:[1-9]\d{{0,2}}(?:,\d{{3}}){{1,{_GROUPS}}}|[1-9]\d?(?:,\d{{2}}){{1,{_GROUPS}}},\d{{3}})"
+    r"(?!,?\d)(?:\.\d+)?"  # 1,234.5; 12,34,567
+    rf"|[1-9]\d{{0,2}}(?:\.\d{{3}}){{1,{_GROUPS}}},\d+(?!,)"  # 1.234,89
 )
-POINTED = r"[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\d,])"  # 1.234.567
-SPACED = r"[1-9]\d{0,2}(?:[ '_]\d{3})+(?![\d'])(?:\.\d+|,\d{2}(?![\d,]))?"  # 1 234 567 and 1'234'567
+# 1,000 and 1,234,050 and 21, 000: no item of a list begins with a zero, so these commas group everywhere.
+ZERO_LED = (
+    rf"[1-9]\d{{0,2}}(?:,\d{{3}}){{0,{_GROUPS}}},(?:0\d\d| 000)"
+    rf"(?:,\d{{3}}|, 000){{0,{_GROUPS}}}(?!\d)(?:\.\d+)?"
+)
+POINTED = rf"[1-9]\d{{0,2}}(?:\.\d{{3}}){{2,{_GROUPS}}}(?![\d,])"  # 1.234.567
+# 1 234 567 and 1'234'567
+SPACED = rf"[1-9]\d{{0,2}}(?:[ '_]\d{{3}}){{1,{_GROUPS}}}(?![\d'])(?:\.\d+|,\d{{2}}(?![\d,]))?"
 _DOTTED = r"\\dot\s?(?:\{\d\}|\d)"
 RECURRING = rf"\d*\.\d*(?:\\(?:overline|bar)\s?\{{\d+\}}|{_DOTTED}(?:\d*{_DOTTED})?|\(\d+\)(?![\d(^]))"
 ENDLESS = r"\d*\.\d+(?:\.\.\.|\\l?dots\b|\\cdots\b)"
 PLAIN = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+(?![\d.]))?"
 
 _DIGITS = re.compile(r"\d+")
-_FRACTION = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?\Z", re.ASCII)
+_FRACTION = re.compile(r"(\d*+)\.?(\d*+)(?:[eE]([+-]?\d+))?\Z", re.ASCII)
 
 
 def value_of(numeral: str) -> Fraction | None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from foresail.maths.notation import numeral
 from foresail.maths.notation.characters import plain
+from foresail.maths.notation.spelling import spelled_out
 from foresail.maths.notation.tree import Unreadable
 from foresail.maths.notation.units import CURRENCIES, CURRENCY_WORDS, UNITS
 from foresail.maths.notation.vocabulary import (
@@ -42,30 +43,34 @@ _SPACING = re.compile(
     r"\\!\s*|(?<!\\)\\[,;:> ]|~|\\q?quad|\\color\s*\{[^{}]*\}|\\textcolor\s*\{[^{}]*\}|\\[hv]space\*?\s*\{[^{}]*\}"
     r"|\\(?:h|v)?phantom\s*\{[^{}]*\}|\\hline|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])"
 )
-_CLOCK = re.compile(r"(\d\s*(?:\\text\s*\{)?\s*)([ap])\.?\s?m\b\.?", re.IGNORECASE)  # 4:40 a.m., 5 PM
+_CLOCK = re.compile(r"(\d\s*+(?:\\text\s*+\{\s*+)?)([ap])\.?\s?m\b\.?", re.IGNORECASE)  # 4:40 a.m., 5 PM
 # A braced comma belongs to the number: it groups in 14{,}916 and is the decimal sign in 2{,}5.
 _COMMA_GROUP = re.compile(r"(?<=\d)(?:\s?\{\s*,\s*\}\s?|,\\!\s*)(?:(?=(\d{3}(?!\d)))|(?=\d))")
 _EMPTY_GROUP = re.compile(r"(?<![a-zA-Z^_])\{([+=:-]?|or|and)\}")
 # 1\text{A}_{16}
 _SPLIT_NUMERAL = re.compile(r"(?<![0-9A-F])([0-9A-F]{0,20})\\(?:text|mathrm)\{([0-9A-F]{1,20})\}_")
-_NUMBERS = f"{numeral.RECURRING}|{numeral.ENDLESS}|{numeral.SPACED}"
+_NUMBERS = f"{numeral.RECURRING}|{numeral.ENDLESS}|{numeral.SPACED}|{numeral.ZERO_LED}"
+UNSPACED = "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"  # scripts that put no spaces between words and letters
 _REST = (
-    r"|(?P<command>\\+[A-Za-z]+\*?)|(?P<row>\\\\(?:\[-?[\d.]+\s*[a-z]{2}\])?)|(?P<escaped>\\.)"
-    r"|(?P<word>[^\W\d_]+)|(?P<space>\s+)|(?P<relation><=|>=|!=|=<|=>|==|\*\*|\+/-|\+-)|(?P<other>.)"
+    r"|(?P<command>\\{1,2}[A-Za-z]+\*?)|(?P<row>\\\\(?:\[-?[\d.]+\s*[a-z]{2}\])?)|(?P<escaped>\\.)"
+    rf"|(?P<word>(?:(?!{UNSPACED})[^\W\d_])+|{UNSPACED}+)|(?P<space>\s+)|(?P<relation><=|>=|!=|=<|=>|==|\*\*|\+/-|\+-)|(?P<other>.)"
 )
 _TOKEN_SPLIT = re.compile(rf"(?P<number>{_NUMBERS}|{numeral.POINTED}|{numeral.PLAIN}){_REST}", re.DOTALL)
 _TOKEN_GROUPED = re.compile(
     rf"(?P<number>{_NUMBERS}|{numeral.GROUPED}|{numeral.POINTED}|{numeral.PLAIN}){_REST}", re.DOTALL
 )
 _TOKEN_IN_SCRIPT = re.compile(rf"(?P<number>{numeral.PLAIN}){_REST}", re.DOTALL)  # no groups in \log_2 128
-_IN_BASE = re.compile(
-    r"([0-9][0-9A-F]*)_(?!\d{3})(?=\{?(?:\d|\\text|two|three|five|eight))|([0-9][0-9a-f]*)_(?=\{?16\}?(?!\d))"
+_IN_BASE = re.compile(  # of bounded length, for 1A1A1A… holds a numeral at every second place
+    r"([0-9][0-9A-F]{0,300}+)_(?!\d{3})(?=\{?(?:\d|\\text|two|three|five|eight))"
+    r"|([0-9][0-9a-f]{0,300}+)_(?=\{?16\}?(?!\d))"
 )
+
+_OPENING = tuple("({_\\")  # after a function's name
 _NEGATED = re.compile(r"\s*(?:=|\\in(?![a-zA-Z]))")
 _CODE_NUMERAL = re.compile(r"(?<![\w.])0[xXbBoO][\da-fA-F]")  # 0x10 is no product
 _TEXT_GROUP = re.compile(r"\s*\{([^{}]*)\}")
 _PIECES = re.compile(r"(\d[\d,]*\.?\d*)|([^\W\d_]+(?:['-][^\W\d_]+)*)|(\s+)|(.)", re.DOTALL)
-_BLACKBOARD = re.compile(r"\s*\{?\s*([A-Z])\s*\}?")
+_BLACKBOARD = re.compile(r"\s*+(?:\{\s*+)?([A-Z])\s*+\}?")
 _RELATIONS = {"<=": "le", ">=": "ge", "!=": "ne", "=<": "le", "=>": "Rightarrow", "==": "=", "**": "^", "+/-": "pm",
               "+-": "pm"}  # fmt: skip
 _ESCAPED = {"|": ("command", "Vert"), "%": ("%", "%"), "$": ("currency", "dollars")}
@@ -75,7 +80,7 @@ _SHORT_WORDS = word_set("per the is are was not for all any yes no Yes No odd Od
 
 def tokenize(text: str, *, commas: str = "top") -> list[Token]:
     """`commas` says where `1,234` is one number: at the "top" level only, "everywhere" or "nowhere"."""
-    text = _COMMA_GROUP.sub(lambda comma: "" if comma[1] else ".", plain(text))
+    text = _COMMA_GROUP.sub(lambda comma: "" if comma[1] else ".", spelled_out(plain(text)))
     text = _SPACING.sub(lambda gap: "" if gap[0].startswith(r"\!") else " ", text)
     text = _SPLIT_NUMERAL.sub(r"\1\2_", _EMPTY_GROUP.sub(r"\1", text))
     if "m" in text or "M" in text:
@@ -129,7 +134,10 @@ class _Lexer:
         elif kind in ("number", "row"):
             self.add(kind, found)
         elif kind == "word":
-            self.add_letters(found)
+            if found == "min" and self.last_kind == "number" and text[end : end + 1] not in _OPENING:
+                self.add("word", found)
+            else:
+                self.add_letters(found)
         elif kind == "relation":
             name = _RELATIONS[found]
             self.add(name if name in "=^" else "command", name)
@@ -215,7 +223,9 @@ class _Lexer:
             self.add("word", run)
 
     def is_word(self, run: str) -> bool:
-        after_value = self.last_kind in ("number", "}", ")", "word", "/")
+        after_value = self.last_kind in ("number", "}", ")", "word", "/") or (
+            self.last_kind == "command" and self.tokens[-1].text == "pi"
+        )
         if run in UNITS and (after_value or run in CURRENCY_WORDS):
             return True
         return run.lower() in SEPARATORS or run in _SHORT_WORDS or not run.isascii()

@@ -4,6 +4,7 @@ Heads: `number` (a Fraction and, for a decimal, how many digits it gives), `symb
 infinity), `word`; the operations `+ * / ^ neg ! !!`, `pm`/`mp` (a ± b), function names; `apply` (an
 unknown function or an indexed name); the containers `()`, `[]`, `(]`, `[)`, `{}`, `braces` (bare, as in
 `{1,2}`), `list` (nothing around), `matrix` of `row`s; `chain` (a relation: side, sign, side, …);
+`pieces` (a function by cases, each a `piece` of a value and a condition);
 `builder` (a set by a condition on something else than a name, `\{2k \mid k > 1\}`);
 `union`, `intersect`, `minus`; `unit` (a value and its unit), `%`, `deg`, `:`, `base`, `mod`; `opaque` (a sum, an
 integral or the like, which is compared but not carried out).
@@ -14,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
+
+MAX_LEVELS = 64  # of a tree; the deepest of 13,000 real answers has eight
 
 
 class Unreadable(Exception):
@@ -35,6 +38,13 @@ def symbol(name: str) -> Node:
     return Node("symbol", (name,))
 
 
+def fingerprint(part: Any) -> str:
+    """A tree as text that no other tree has, in hexadecimal: Python refuses to write more than 4,300 digits."""
+    if isinstance(part, Node):
+        return f"({part.head} {' '.join(map(fingerprint, part.args))})"
+    return f"{part.numerator:x}/{part.denominator:x}" if isinstance(part, int | Fraction) else repr(part)
+
+
 def write(value: Fraction) -> str:
     """A number as part of a name. Python refuses to write more than 4,300 digits, so long ones are unreadable."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > 10_000:
@@ -46,6 +56,7 @@ PI, E, I, INFINITY = (Node("constant", (name,)) for name in ("pi", "e", "i", "in
 EMPTY = Node("{}", ())
 ZERO = number(0)
 DOTS = symbol("…")
+OTHERWISE = Node("otherwise")
 POSITIVE_INTEGERS = Node("{}", (number(1), number(2), DOTS))
 
 CONTAINERS = frozenset(["()", "[]", "(]", "[)", "{}", "braces", "list"])
@@ -71,7 +82,20 @@ def join(head: str, items: list[Node]) -> Node:
 
 def rebuild(node: Node, change: Callable[[Node], Node]) -> Node:
     """The node with every part changed; plain values in it stay."""
-    return Node(node.head, tuple(change(part) if isinstance(part, Node) else part for part in node.args))
+    parts = []
+    for part in node.args:  # no generator: each would take more of Python's stack
+        parts.append(change(part) if isinstance(part, Node) else part)
+    return Node(node.head, tuple(parts))
+
+
+def is_deep(node: Node, levels: int = MAX_LEVELS) -> bool:
+    """Whether the tree has more levels than that: is_deep(parse("1/2"), 1) -> True."""
+    level = [node]
+    for _ in range(levels):
+        level = [child for parent in level for child in parent.args if isinstance(child, Node)]
+        if not level:
+            return False
+    return True
 
 
 def walk(node: Node) -> Iterator[Node]:

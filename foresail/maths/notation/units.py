@@ -16,7 +16,8 @@ CURRENCIES = {"€": "euros", "£": "pounds sterling", "¥": "yen", "₹": "rupe
               "₩": "won", "₫": "dong", "฿": "baht"}  # fmt: skip
 CURRENCY_WORDS = frozenset(["USD", "EUR", "RMB", "CNY", "INR", "JPY", "Rs"])
 SCALE_WORDS: dict[str, Fraction] = SCALES | {
-    "万": Fraction(10**4), "亿": Fraction(10**8), "百万": Fraction(10**6),
+    "百": Fraction(100), "千": Fraction(1000), "万": Fraction(10**4), "百万": Fraction(10**6),
+    "亿": Fraction(10**8),
 }  # fmt: skip
 _METRIC: dict[str, tuple[str, Fraction | int]] = {
     "": ("", 1), "k": ("kilo", 1000), "d": ("deci", Fraction(1, 10)), "c": ("centi", Fraction(1, 100)),
@@ -105,7 +106,8 @@ def measure(name: str) -> Measure | None:
     for place, part in enumerate(re.split(r"/|\bper\b", name)):
         for word, power in _FACTOR.findall(part):
             if word in _POWERS:
-                return measure(re.sub(rf"\b{word} (\S+)", rf"\1^{_POWERS[word]}", name, count=1))
+                squared, changed = re.subn(rf"\b{word} (\S+)", rf"\1^{_POWERS[word]}", name, count=1)
+                return measure(squared) if changed else None
             if word not in _MEASURES:
                 return None
             size, dimension = _MEASURES[word]

@@ -59,7 +59,7 @@ STRUCTURES = word_set("""
     setminus backslash infty ldots dots cdots vdots mathbb langle rangle lfloor rfloor lceil rceil lvert rvert
     vert Vert lVert rVert mid circ degree sum prod int lim to bmod mod pmod star ast land lor wedge vee quad
     qquad hspace phantom vphantom hphantom stackrel lbrace rbrace lbrack rbrack bigcup bigcap iint iiint oint
-    not perp parallel cdotp centerdot bullet oplus otimes top over slash cr newline color textcolor
+    not perp parallel jmath intercal cdotp centerdot bullet oplus otimes top over slash cr newline color textcolor
 """)
 COMMANDS = (
     frozenset(FUNCTIONS) | frozenset(CONSTANTS) | GREEK | frozenset(RELATIONS) - {"=", "<", ">"}
@@ -79,7 +79,8 @@ BARE_COMMANDS = (
        word_set("alpha beta gamma delta epsilon theta kappa lambda rho sigma tau phi psi omega")}
 )  # fmt: skip
 
-SEPARATORS = frozenset(["and", "or", "und", "oder", "et", "ou", "和", "或", "及", "与", "或者", "以及"])
+CONDITIONAL = word_set("if for when where whenever 若 当 如果")  # words before a condition
+SEPARATORS = word_set("and or und oder et ou 和 或 及 与 或者 以及 且 并且 而且")
 
 
 def split_command(name: str) -> tuple[str, str]:

@@ -33,14 +33,27 @@ def logit_gradients(
     scale_C: Tensor,
     temperature: float,
     dtype: torch.dtype,
+    by_entropy: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
-    """scale x (1 at the token - probability), rounded once."""
+    """scale x (1 at the token - probability), and the entropy's with its own scale; rounded once."""
     tokens, words = logits_CV.shape
     out_CV = torch.empty_like(logits_CV, dtype=dtype)
     if tokens:
         grid = (tokens, count_blocks(words, COLUMNS))
+        scale_C = scale_C.contiguous()
+        entropy_C, entropy_scale_C = (scale_C, scale_C) if by_entropy is None else by_entropy
         logit_gradients_kernel[grid](
-            logits_CV, ids_C, log_sums_C, scale_C.contiguous(), out_CV, 1 / temperature, words, **SHAPE
+            logits_CV,
+            ids_C,
+            log_sums_C,
+            scale_C,
+            entropy_C.contiguous(),
+            entropy_scale_C.contiguous(),
+            out_CV,
+            1 / temperature,
+            words,
+            by_entropy is not None,
+            **SHAPE,
         )
     return out_CV
 
@@ -72,11 +85,28 @@ def score_kernel(logits, ids, out, beta, tokens, words: tl.constexpr, BLOCK: tl.
 
 
 @triton.jit
-def logit_gradients_kernel(logits, ids, log_sums, scales, out, beta, words, BLOCK: tl.constexpr):
+def logit_gradients_kernel(
+    logits,
+    ids,
+    log_sums,
+    scales,
+    entropies,
+    entropy_scales,
+    out,
+    beta,
+    words,
+    BY_ENTROPY: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
     token = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = columns < words
     value = tl.load(logits + token * words + columns, mask=inside, other=0.0) * beta
-    probability = tl.exp(value - tl.load(log_sums + token))
+    logprob = value - tl.load(log_sums + token)
+    probability = tl.exp(logprob)
     here = tl.where(columns == tl.load(ids + token), 1.0, 0.0)
-    tl.store(out + token * words + columns, tl.load(scales + token) * (here - probability), mask=inside)
+    gradient = tl.load(scales + token) * (here - probability)
+    if BY_ENTROPY:
+        slope = tl.load(entropy_scales + token) * (logprob + tl.load(entropies + token))
+        gradient -= probability * slope
+    tl.store(out + token * words + columns, gradient, mask=inside)

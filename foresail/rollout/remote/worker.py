@@ -21,6 +21,7 @@ from foresail.rollout.instance import InstanceLost
 from foresail.rollout.remote.engine_loop import EngineSpec, Message, Order, serve
 from foresail.rollout.remote.instance import RemoteInstance
 from foresail.rollout.weights.sync import SharedWeights
+from foresail.signals import shielded_from_interrupts
 
 A_MOMENT = 5.0  # seconds for a process whose pipe has ended to be gone
 GOODBYE = 60.0  # seconds for a process to end its work when it is told to
@@ -78,7 +79,7 @@ class PipeChannel:
         self.name = name
         self.pipe, theirs = processes.Pipe()
         self.process = processes.get_context("spawn").Process(target=work, args=(spec, theirs), daemon=True)
-        with hidden_main():
+        with hidden_main(), shielded_from_interrupts():
             self.process.start()
         theirs.close()
 

@@ -27,7 +27,8 @@ from typing import Any, Literal, Protocol
 from foresail.engine.request import Request
 from foresail.recipe import parts
 from foresail.recipe.backend import reshapes
-from foresail.recipe.memory import kv_pages
+from foresail.recipe.engines import vllm_page
+from foresail.recipe.memory import Device, kv_pages
 from foresail.recipe.shape import ModelShape
 
 Speculation = Literal["none", "ngram", "suffix"]
@@ -41,7 +42,6 @@ SPECULATION: Mapping[str, dict[str, Any] | None] = {
     },
     "suffix": {"method": "suffix"},
 }
-CPU_BLOCK = 32  # tokens of a KV page there are a multiple of this
 # Before vLLM is imported; what the user has set stays.
 ENVIRONMENT = {
     "VLLM_LOGGING_LEVEL": "ERROR",
@@ -88,22 +88,15 @@ class Started:
     to_params: Callable[[dict[str, Any]], Any]
 
 
-def engine_size(
-    engine: parts.Engine, max_length: int, shape: ModelShape, *, device: str, share: int = 1
-) -> EngineSize:
-    """Of each of `share` engines that take the place of the one described."""
-    block = CPU_BLOCK if device == "cpu" else engine.page_size
-    rows = -(-engine.max_running // share)
-    each = engine.model_copy(update={"page_size": block, "max_running": rows})
-    if engine.kv_tokens is not None:
-        each = each.model_copy(update={"kv_tokens": engine.kv_tokens // share})
-    length = min(max_length, shape.max_context)
+def engine_size(engine: parts.Engine, max_length: int, shape: ModelShape, *, device: Device) -> EngineSize:
+    block, length = vllm_page(engine, device), min(max_length, shape.max_context)
+    pages = kv_pages(engine.model_copy(update={"page_size": block}), length)
     return EngineSize(
-        kv_tokens=kv_pages(each, length) * block,
+        kv_tokens=pages * block,
         block=block,
-        max_running=rows,
+        max_running=engine.max_running,
         max_length=length,
-        prefill_tokens=max(engine.prefill_tokens, rows),
+        prefill_tokens=max(engine.prefill_tokens, engine.max_running),
     )
 
 

@@ -348,7 +348,7 @@ class VllmSpec:
 
     def build(self) -> tuple[VllmInstance, VllmLoader]:
         with tempfile.TemporaryDirectory(prefix="foresail-") as folder:
-            config = config_from_shape(self.shape, dtype=self.dtype)
+            config = config_from_shape(self.shape.within_context(), dtype=self.dtype)
             Path(folder, "config.json").write_text(json.dumps(config))
             arguments = engine_arguments(
                 Path(folder),

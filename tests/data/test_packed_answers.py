@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.data.pair_packing import pack_pairs, plan_pairs
+from foresail.data.answer_packing import pack_answers, plan_answers
 from foresail.records import TrainPair, TrainSequence
 
 sizes = st.tuples(st.integers(1, 8), st.integers(0, 3), st.integers(1, 6), st.integers(1, 6))
@@ -40,17 +40,17 @@ def test_both_answers_are_there_once_beside_each_other(
     pairs = [make_pair(number, size) for number, size in enumerate(made)]
     chosen_tokens = sum(sum(pair.chosen.loss_mask) for pair in pairs)
     seen = []
-    for plan in plan_pairs(pairs, max_tokens=room, share_from=share_from):
-        batch = pack_pairs(pairs, plan, num_pairs=len(pairs), chosen_tokens=chosen_tokens, device="cpu")
-        assert batch.pairs is not None and batch.pairs.ref_logprobs_P2 is not None
+    for plan in plan_answers(pairs, max_tokens=room, share_from=share_from):
+        batch = pack_answers(pairs, plan, count=len(pairs), good=chosen_tokens, device="cpu")
+        assert batch.answers is not None and batch.answers.ref_logprobs_PK is not None
         assert len(batch.ids_T) <= room
         starts, ids = batch.starts_S1.tolist(), batch.ids_T.tolist()
-        for row, segments in enumerate(batch.pairs.segments_P2.tolist()):
+        for row, segments in enumerate(batch.answers.segments_PK.tolist()):
             number = plan.members[row]
             seen.append(number)
-            assert batch.pairs.margins_P[row] == number
-            assert batch.pairs.ref_logprobs_P2[row].tolist() == [-number, -number - 0.5]
-            assert batch.pairs.weights_P[row].item() == pytest.approx(1 / len(pairs))
+            assert batch.answers.margins_P[row] == number
+            assert batch.answers.ref_logprobs_PK[row].tolist() == [-number, -number - 0.5]
+            assert batch.answers.weights_P[row].item() == pytest.approx(1 / len(pairs))
             for side, segment in enumerate(segments):
                 sequence = (pairs[number].chosen, pairs[number].rejected)[side]
                 parent = -1 if batch.parents_S is None else int(batch.parents_S[segment])
@@ -69,11 +69,11 @@ def test_both_answers_are_there_once_beside_each_other(
 
 def test_a_prompt_is_packed_once_where_that_pays() -> None:
     pairs = [make_pair(0, (8, 0, 2, 3)), make_pair(1, (8, 0, 1, 1))]
-    (shared,) = plan_pairs(pairs, max_tokens=100, share_from=0.1)
-    (apart,) = plan_pairs(pairs, max_tokens=100, share_from=0.9)
+    (shared,) = plan_answers(pairs, max_tokens=100, share_from=0.1)
+    (apart,) = plan_answers(pairs, max_tokens=100, share_from=0.9)
     lengths = []
     for plan in (shared, apart):
-        batch = pack_pairs(pairs, plan, num_pairs=2, chosen_tokens=3, device="cpu")
+        batch = pack_answers(pairs, plan, count=2, good=3, device="cpu")
         lengths.append(len(batch.ids_T))
     assert lengths == [8 + 5 + 8 + 2, 10 + 11 + 9 + 9]
 
@@ -82,7 +82,7 @@ def test_a_pair_that_fits_no_micro_batch_is_named() -> None:
     with pytest.raises(
         ValueError, match="0 has 30 tokens, more than a micro-batch of 20; set micro_batch_tokens"
     ):
-        plan_pairs([make_pair(0, (10, 0, 6, 4))], max_tokens=20, share_from=None)
+        plan_answers([make_pair(0, (10, 0, 6, 4))], max_tokens=20, share_from=None)
 
 
 def test_margins_that_are_not_given_are_zero_and_references_may_be_missing() -> None:
@@ -90,7 +90,7 @@ def test_margins_that_are_not_given_are_zero_and_references_may_be_missing() -> 
         chosen=TrainSequence(ids=[1, 2], loss_mask=[0, 1]),
         rejected=TrainSequence(ids=[1, 3], loss_mask=[0, 1]),
     )
-    (plan,) = plan_pairs([pair], max_tokens=10, share_from=0.0)
-    packed = pack_pairs([pair], plan, num_pairs=1, chosen_tokens=1, device="cpu").pairs
-    assert packed is not None and packed.ref_logprobs_P2 is None
+    (plan,) = plan_answers([pair], max_tokens=10, share_from=0.0)
+    packed = pack_answers([pair], plan, count=1, good=1, device="cpu").answers
+    assert packed is not None and packed.ref_logprobs_PK is None
     assert torch.equal(packed.margins_P, torch.zeros(1))

@@ -1,29 +1,32 @@
-"""The pairs of a stage that learns from preferences: those of the next step, and what is told of the others."""
+"""What a stage learns preferences from: the numbers of the next step, and what is told of what was left out."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from foresail.data.mixture import describe_dropped
-from foresail.data.pairs import PairMixture, describe_unusable
+from foresail.data.preference_mixture import PreferenceMixture, describe_unusable
 from foresail.data.selection.lineup import WHOLE
 from foresail.data.selection.supply import Supply, draw
-from foresail.recipe.dpo import Dpo
+from foresail.recipe.preference_stage import PreferenceStage
 from foresail.recipe.reward_model import RewardModel
 from foresail.train.checkpoint import Progress
 from foresail.train.session import Session
 
 
-def tell_left_out(session: Session[Dpo] | Session[RewardModel], pairs: PairMixture) -> None:
-    if pairs.dropped:
+def tell_left_out(session: Session[Any], mixture: PreferenceMixture[Any]) -> None:
+    if mixture.dropped:
         limit = f"max_length {session.recipe.max_length}"
-        session.display.note(describe_dropped(pairs.dropped, limit), style="yellow")
-    if pairs.unusable:
-        session.display.note(describe_unusable(pairs.unusable), style="yellow")
+        session.display.note(describe_dropped(mixture.dropped, limit), style="yellow")
+    if mixture.unusable:
+        session.display.note(describe_unusable(mixture.unusable), style="yellow")
 
 
-def draw_pairs(supply: Supply, recipe: Dpo | RewardModel, progress: Progress) -> tuple[list[int], Progress]:
-    """Numbers of the next step's pairs, too few at the data's end, and where the run stands after it."""
+def draw_entries(
+    supply: Supply, recipe: PreferenceStage | RewardModel, progress: Progress
+) -> tuple[list[int], Progress]:
+    """Numbers of the next step's preferences, too few at the data's end, and where the run stands after it."""
     decks = supply.decks(None, position=progress.position, places=progress.places)
     drawn, places = draw(decks, recipe.batch_size, seed=recipe.run.seed, position=progress.position)
     return drawn, replace(
@@ -35,11 +38,9 @@ def draw_pairs(supply: Supply, recipe: Dpo | RewardModel, progress: Progress) ->
     )
 
 
-def next_pairs(
-    session: Session[Dpo] | Session[RewardModel], supply: Supply
-) -> tuple[list[int], Progress] | None:
-    """What `draw_pairs` gives; None, and the run ends, where it is too little for a step."""
-    drawn, progress = draw_pairs(supply, session.recipe, session.progress)
+def next_entries(session: Session[Any], supply: Supply) -> tuple[list[int], Progress] | None:
+    """What `draw_entries` gives; None, and the run ends, where it is too little for a step."""
+    drawn, progress = draw_entries(supply, session.recipe, session.progress)
     if len(drawn) == session.recipe.batch_size:
         return drawn, progress
     session.display.note(f"data.epochs leaves less than step {progress.step} needs: the run ends here")

@@ -1,0 +1,41 @@
+"""Starts of grading processes that fail: tried again after a while, and so often in a row that there is no hope.
+
+    starts = Starts()
+    starts.fail("[Errno 24] Too many open files")    # the next may begin at once, then after 0.05 s, 0.1 s, …
+    starts.are_hopeless                              # after MOST_FAILED in a row
+    starts.succeed()                                 # all is forgotten
+
+A start fails where the process does not come to be (no descriptors, no memory), and where it is gone before it has
+loaded its grader. Neither says anything of the response that it was to grade.
+"""
+
+from __future__ import annotations
+
+import time
+
+MOST_FAILED = 8  # in a row: three seconds and what the starts took
+FIRST_DELAY = 0.05  # seconds before the second attempt after a failure; each further one waits twice as long
+
+
+class Starts:
+    """`cause` is what the first failure of the row said: later ones may only follow from it."""
+
+    def __init__(self) -> None:
+        self.failed, self.cause, self.not_before = 0, "", 0.0
+
+    def fail(self, cause: str) -> None:
+        self.cause = self.cause or cause
+        delay = FIRST_DELAY * 2 ** (min(self.failed, MOST_FAILED) - 1) if self.failed else 0.0
+        self.not_before = time.monotonic() + delay
+        self.failed += 1
+
+    def succeed(self) -> None:
+        self.failed, self.cause, self.not_before = 0, "", 0.0
+
+    @property
+    def are_hopeless(self) -> bool:
+        return self.failed >= MOST_FAILED
+
+    def seconds_left(self) -> float:
+        """Until the next start may begin."""
+        return max(0.0, self.not_before - time.monotonic())

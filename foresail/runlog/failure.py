@@ -1,0 +1,43 @@
+"""What ended a run that failed, in `error.txt` of its folder, until the run goes on.
+
+    with noting_failure(run.path):
+        train()
+
+`foresail runs` calls such a run failed. Ctrl-C and kills leave no such file.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from foresail.runlog.held_folder import FolderGone
+
+NAME = "error.txt"
+
+
+@contextmanager
+def noting_failure(folder: Path) -> Iterator[None]:
+    """The last error is forgotten at the start; one that ends what happens inside is written down."""
+    (folder / NAME).unlink(missing_ok=True)
+    try:
+        yield
+    except FolderGone:  # there is nowhere to write
+        raise
+    except Exception as error:
+        with suppress(OSError):  # a full disk, say: the error itself matters more
+            (folder / NAME).write_text(
+                f"{error}\n\n{''.join(traceback.format_exception(error))}", encoding="utf-8", errors="replace"
+            )
+        raise
+
+
+def read_failure(folder: Path) -> str | None:
+    """The first line of the error that ended the run; None where it did not fail."""
+    try:
+        lines = (folder / NAME).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    return lines[0] if lines else "it failed, and could not write why"

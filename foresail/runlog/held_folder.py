@@ -1,0 +1,64 @@
+"""A run's folder while the run goes on: whether it is still the one under its path.
+
+    held = HeldFolder(path)
+    held.check()    # raises FolderGone once somebody has moved or removed it
+
+Writing by its path would make another folder there, with one checkpoint and nothing to go on from.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class FolderGone(OSError):
+    """The run's folder was moved or removed; the message says where the last checkpoint is."""
+
+
+class HeldFolder:
+    """Open as long as the run goes on: so it is known by itself and not by its name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = os.open(path, os.O_RDONLY)
+
+    def check(self) -> None:
+        if self._descriptor is None:
+            return
+        try:
+            if os.path.samestat(os.stat(self.path), os.fstat(self._descriptor)):
+                return
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        raise FolderGone(self.describe_loss())
+
+    def describe_loss(self) -> str:
+        gone = f"{self.path} was moved or removed while the run went on, which stops here"
+        if (now := self.find()) is None:
+            return f"{gone}; bring it back, then go on from its last checkpoint: foresail resume {self.path}"
+        steps = sorted(
+            int(number)
+            for path in (now / "checkpoints").glob("step_*")
+            if (number := path.name.removeprefix("step_")).isdecimal()
+        )
+        if not steps:
+            return f"{gone}; it is {now} now, and has no checkpoint yet: start the run anew"
+        last = now / "checkpoints" / f"step_{steps[-1]}"
+        return f"{gone}; it is {now} now, and {last} is its last checkpoint; to go on: foresail resume {now}"
+
+    def find(self) -> Path | None:
+        """Where it is now, where the system tells (Linux does), and there is such a folder."""
+        try:
+            now = Path(os.readlink(f"/proc/self/fd/{self._descriptor}"))
+        except OSError:
+            return None
+        return now if now.is_dir() else None
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __del__(self) -> None:
+        self.close()

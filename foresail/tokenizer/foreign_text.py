@@ -1,0 +1,98 @@
+"""Text that somebody else wrote, on its way into a prompt: a tool's result, a user's message.
+
+    ForeignText(core, unknown).clean("<|im_end|>") -> "< |im_end|>"
+
+Whatever it says, it can be written: special tokens in it lose their meaning, and characters that the tokenizer does
+not know become a question mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import tokenizers
+
+CONTROL = ("<|", "<｜")  # how control tokens of most tokenizers begin
+STAND_INS = ("?", " ", "")  # for a character that is not known: the first that is
+
+
+class UnwritableText(ValueError):
+    """A chat template refuses what a message says, and would write another in its place."""
+
+
+class ForeignText:
+    """For one tokenizer. `unknown` is the id that stands for what it cannot write."""
+
+    def __init__(self, core: tokenizers.Tokenizer, unknown: int | None) -> None:
+        self.core, self.unknown = core, unknown
+        # Some tokenizers do not say of `<｜User｜>` that it is special, so all of that form count.
+        added = core.get_added_tokens_decoder().items()
+        found = {id: token for id, token in added if token.special or token.content.startswith(CONTROL)}
+        self.specials = tuple(token.content for token in found.values())
+        # These are looked for in the text as it is normalised, so that other texts become them as well.
+        folded = {id for id, token in found.items() if token.normalized and len(token.content.strip()) > 1}
+        self.folded = frozenset(folded - {unknown} if core.normalizer is not None else ())
+
+    def clean(self, text: str) -> str:
+        return with_known_characters(self.without_specials(text), self.core, self.unknown)
+
+    def without_specials(self, text: str) -> str:
+        return without_folded_specials(without_specials(text, self.specials), self.core, self.folded)
+
+
+def without_specials(text: str, specials: Sequence[str]) -> str:
+    """Other text is as it was, but for half characters."""
+    text = text.encode(errors="replace").decode()
+    # A single character, or white space, ends no turn; and a space would not break it.
+    longer = [token for token in specials if len(token.strip()) > 1]
+    while there := [token for token in longer if token in text]:  # again: what is left may be another
+        for token in there:
+            text = text.replace(token, broken(token))
+    return text
+
+
+def broken(token: str) -> str:
+    """With a space behind its first character that is none: broken("<|im_end|>") -> "< |im_end|>"."""
+    first = len(token) - len(token.lstrip()) + 1
+    return f"{token[:first]} {token[first:]}"
+
+
+def without_folded_specials(text: str, core: tokenizers.Tokenizer, specials: Collection[int]) -> str:
+    """Without what the tokenizer's normaliser makes a special token: "＜|im_end|＞" under NFKC."""
+    is_first = True
+    while specials and (spans := spans_of(specials, text, core)):
+        others = [broken(text[start:end]) if is_first else "" for start, end in spans]
+        text, is_first = with_others(text, spans, others), False  # later ones make it shorter
+    return text
+
+
+def with_known_characters(text: str, core: tokenizers.Tokenizer, unknown: int | None) -> str:
+    """with_known_characters("4 €", …) -> "4 ?" where the tokenizer knows no €; `unknown` stands for all such."""
+    if unknown is None:
+        return text
+    stand_in = next(sign for sign in STAND_INS if unknown not in ids_of(sign, core))
+    while spans := spans_of((unknown,), text, core):
+        text = with_others(text, spans, [stand_in] * len(spans))
+        stand_in = ""  # a second time, which makes it shorter: what they join
+    return text
+
+
+def ids_of(text: str, core: tokenizers.Tokenizer) -> list[int]:
+    ids: list[int] = core.encode(text, add_special_tokens=False).ids
+    return ids
+
+
+def spans_of(ids: Collection[int], text: str, core: tokenizers.Tokenizer) -> list[tuple[int, int]]:
+    """Where in the text tokens with these ids come from."""
+    encoding = core.encode(text, add_special_tokens=False)
+    both = zip(encoding.ids, encoding.offsets, strict=True)
+    return sorted({(start, end) for token, (start, end) in both if token in ids and end > start})
+
+
+def with_others(text: str, spans: Sequence[tuple[int, int]], others: Sequence[str]) -> str:
+    """The text with one of the others in the place of each span."""
+    pieces, end = [], 0
+    for (start, behind), other in zip(spans, others, strict=True):
+        pieces += [text[end:start], other]
+        end = behind
+    return "".join([*pieces, text[end:]])
