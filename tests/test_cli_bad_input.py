@@ -386,7 +386,7 @@ def test_an_unknown_grader(desk: Desk) -> None:
 
 def test_a_reward_function_that_cannot_be_used(desk: Desk) -> None:
     (desk.folder / "mine.py").write_text(
-        "def score(response, weight): return 1.0\ndef fine(completions): return [1.0]"
+        "def score(response, weight): return 1.0\ndef fine(completions): return [1.0 for _ in completions]"
     )
     for grader, words in {
         "nowhere.py:score": ("reward.grader nowhere.py:score", "does not exist", "check the path"),

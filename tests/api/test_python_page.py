@@ -34,7 +34,7 @@ def test_the_page_runs(after_quickstart: Path, capsys: pytest.CaptureFixture[str
     said = capsys.readouterr().out
     assert "correct" in said.splitlines()  # of foresail.grade
     assert [path.name for path in sorted((after_quickstart / "runs").iterdir())] == [
-        "dpo", "quickstart", "rl", "rl-2", "rl-3", "sft", "sft-2",
+        "dpo", "quickstart", "rl", "rl-2", "rl-3", "rl-4", "sft", "sft-2",
     ]  # fmt: skip
 
 

@@ -291,5 +291,6 @@ def test_progress_is_plain_json(run: RunDirectory) -> None:
         "stage": 0,
         "began": 0,
         "best": None,
+        "entropy": None,
         "finished": False,
     }
