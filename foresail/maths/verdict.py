@@ -33,6 +33,7 @@ _STATED = re.compile(r"^\s*(?:####|(?:the |final |the final )?answer\b)", re.IGN
 _INTEGER = re.compile(r"[+-]?\d{1,4000}\Z", re.ASCII)
 
 
+@with_room
 def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
     r"""grade(r"It is \boxed{0.5}.", "1/2") -> correct; grade("I give up.", "1/2") -> unparsable.
 
@@ -131,7 +132,6 @@ def _compare_texts(given: str, gold: str, budget: Budget, is_one: bool = True) -
     return _compare_readings(given, gold, budget, is_one)
 
 
-@with_room
 def _compare_readings(given: str, gold: str, budget: Budget, is_one: bool) -> tuple[bool, str]:
     one, other = trim(given), trim(gold)
     readings = read(given)
@@ -178,7 +178,6 @@ def _meant(
             yield given, Node("()", other.args)
 
 
-@with_room
 def _is_too_much(gold: Node) -> bool:
     """Whether the right answer alone exhausts a budget, so that no response is to blame."""
     try:
