@@ -21,6 +21,7 @@ import json
 import random
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,7 +42,8 @@ from attack_oracle import surely_differ
 from attack_rewriting import rewritten
 from math_pairs import ROOT
 
-from foresail.maths.verdict import grade
+from foresail.maths.verdict import FAULT, grade
+from foresail.records import FAILURES
 
 MAKERS: dict[str, tuple[Maker, ...]] = (
     attack_relations.MAKERS
@@ -208,18 +210,26 @@ def judge(cases: Iterator[Case]) -> tuple[dict[str, tuple[bool | None, int]], li
     for case in cases:
         tried[case.family] = (case.right, tried.get(case.family, (case.right, 0))[1] + 1)
         started = time.process_time()
-        try:
-            status = str(grade(case.response, case.gold).status)
-        except Exception as error:  # a verdict must never raise: it is reported, not the end of the search
-            status = f"raised {type(error).__name__}"
+        status = status_of(case.response, case.gold)
         outcome = Outcome(case, status, time.process_time() - started)
         if case.right is not None and (status == "correct") != case.right:
             misjudged.append(outcome)
-        if case.right is None and status == "ungradable":  # the right answer was made as deep as the response
-            continue
+        if case.right is None and status in FAILURES and status_of(boxed(case.gold), case.gold) in FAILURES:
+            continue  # the right answer was made as deep as the response, and fails by itself
         if outcome.seconds > SLOW or status not in STATUSES:
             troubles.append(outcome)
     return tried, misjudged, troubles
+
+
+def status_of(response: str, gold: str) -> str:
+    """The verdict's status, or what went wrong instead: that is reported, and not the end of the search."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            verdict = grade(response, gold)
+    except Exception as error:
+        return f"raised {type(error).__name__}"
+    return FAULT if FAULT in verdict.detail else str(verdict.status)
 
 
 def report(

@@ -9,6 +9,7 @@ evaluated as a program.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -25,6 +26,7 @@ from foresail.records import Verdict
 
 SHORT = 300  # characters of two answers whose comparison is remembered
 VALUE_COST = 50  # work to look at one of several values, beside one for each character
+FAULT = "a fault of the verifier"  # in the detail of a verdict that ended in an error nobody had thought of
 SHOWN = 60  # characters of each side that `detail` keeps
 
 _LISTS = frozenset(["list", "{}", "braces"])
@@ -43,22 +45,43 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
     readings = read(gold)
     if not readings:
         return Verdict(status="ungradable", score=0.0, detail="the problem's answer is empty")
+    try:
+        return _judge(response, gold, accept)
+    except Undecided as error:
+        return Verdict(status=error.status, score=0.0, detail=str(error))
+    except Exception as error:
+        return _without_comparison(error, readings[0])
+
+
+def _judge(response: str, gold: str, accept: Accept) -> Verdict:
     extracted = extract(response, accept)
     if extracted is None:
         why = f"no {_WANTED[accept]} that stands after the thinking"
         return Verdict(status="unparsable", score=0.0, detail=why)
-    try:
-        same, rule = _decide(extracted, gold)
-    except (Exhausted, RecursionError):  # the stack: where Python was allowed less than `stack.py` counts on
-        if _is_too_much(readings[0]):
-            return Verdict(status="ungradable", score=0.0, detail="the problem's answer takes too much work")
-        same, rule = False, "nothing, for that would be too much work"
-    except Undecided as error:
-        return Verdict(status=error.status, score=0.0, detail=str(error))
+    same, rule = _decide(extracted, gold)
     if rule == "empty":
         return Verdict(status="unparsable", score=0.0, detail=f"{extracted.rule} answer is empty")
     detail = f"{extracted.rule} {shorten(extracted.text)} against {shorten(gold)}, compared by {rule}"
     return Verdict(status="correct" if same else "wrong", score=float(same), detail=detail)
+
+
+def _without_comparison(error: Exception, gold: Node) -> Verdict:
+    """Where nothing could be compared: the problem is to blame if its answer alone fails, else the response.
+
+    Only the first two errors are meant to happen; the stack is where Python was allowed less than `stack.py` counts
+    on. Any other is a fault of this verifier, and a response that provokes one must not drop its group by it.
+    """
+    why = "too much work"
+    if not isinstance(error, Exhausted | RecursionError):
+        why = f"{FAULT}: {type(error).__name__}: {shorten(str(error))}"
+        warnings.warn(
+            f"the maths verifier could not compare an answer ({why}); please report it", stacklevel=3
+        )
+    if _fails_alone(gold):
+        return Verdict(
+            status="ungradable", score=0.0, detail=f"the problem's answer cannot be compared: {why}"
+        )
+    return Verdict(status="wrong", score=0.0, detail=f"compared by nothing: {why}")
 
 
 def _decide(extracted: Extracted, gold: str) -> tuple[bool, str]:
@@ -104,7 +127,7 @@ def ballot(response: str, *, accept: Accept = "any") -> str | None:
             return str(facts.exact)
         if not facts.symbols and facts.value is not None:
             return str(facts.value.fine.context.nstr(facts.value.fine, 15))
-    except (Exhausted, ValueError):  # str of an integer of more than 4,300 digits
+    except Exception:  # too much work, or str of an integer of more than 4,300 digits: its words are its vote
         pass
     return in_words(extracted.text).replace(" ", "")
 
@@ -178,14 +201,14 @@ def _meant(
             yield given, Node("()", other.args)
 
 
-def _is_too_much(gold: Node) -> bool:
-    """Whether the right answer alone exhausts a budget, so that no response is to blame."""
+def _fails_alone(gold: Node) -> bool:
+    """Whether the right answer cannot even be compared with itself, so that no response is to blame."""
     try:
         new_work("alone", Budget()).same(gold, gold)
-    except (Exhausted, RecursionError):
-        return True
     except Undecided:
-        pass
+        return False
+    except Exception:
+        return True
     return False
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from foresail.maths.verdict import ballot, grade
+from foresail.maths.verdict import FAULT, ballot, grade
 
 ROOT = Path(__file__).parents[2]
 VERIFIER = ROOT.parent / "shared/data/verifier"
@@ -47,6 +47,23 @@ def test_a_number_that_is_none_equals_nothing():
 @pytest.mark.parametrize("gold", [r"\int_0^1 x", r"\sum_k k"])
 def test_what_sympy_cannot_work_out_is_nobodys_wrong_answer(gold: str):
     assert grade(r"\boxed{7}", gold).status == "ungradable"
+
+
+def test_a_fault_of_the_verifier_is_the_responses_or_the_problems_but_never_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Else a policy could drop the groups it does badly in."""
+
+    def broken(*_: object) -> bool:
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr("foresail.maths.verdict.same_answer", broken)
+    with pytest.warns(UserWarning, match="please report"):
+        verdict = grade(r"\boxed{x+1}", "x+2")
+    assert verdict.status == "wrong" and FAULT in verdict.detail
+    monkeypatch.setattr("foresail.maths.verdict.new_work", broken)
+    with pytest.warns(UserWarning, match="please report"):
+        assert grade(r"\boxed{x+1}", "x+2").status == "ungradable"
 
 
 @pytest.mark.parametrize(

@@ -114,3 +114,10 @@ def test_matrices_are_multiplied_out():
     assert [[exact(entry) for entry in row.args] for row in product.args] == [[4, 2], [8, 6]]
     determinant = with_matrices_done(parse(r"\begin{vmatrix}1&2\\3&4\end{vmatrix}"), Budget())
     assert exact(determinant) == -2
+
+
+def test_matrices_that_do_not_fit_stay_a_product():
+    one, column = r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}5\end{pmatrix}"
+    for text in (column + one, 2 * (column + one), column + one + column, "3" + column + one):
+        product = parse(text)
+        assert with_matrices_done(product, Budget()) == product

@@ -34,6 +34,8 @@ def _carried_out(node: Node, budget: Budget) -> Node:
         scalars = tuple(part for part in parts if part.head != "matrix")
         total = matrices[0]
         for factor in matrices[1:]:
+            if not _fit(total, factor):
+                return node
             total = _worked_out(_product(total, factor), budget)
         return _map(total, lambda entry: Node("*", (*scalars, entry))) if scalars else total
     if node.head == "/" and parts[0].head == "matrix" and len(matrices) == 1:
@@ -51,7 +53,7 @@ def _worked_out(matrix: Node, budget: Budget) -> Node:
         admit(entry, budget)
         return entry
 
-    return _map(matrix, simplest) if matrix.head == "matrix" else matrix
+    return _map(matrix, simplest)
 
 
 def _determinant(rows: list[tuple[Node, ...]]) -> Node:
@@ -86,10 +88,14 @@ def _sum(matrices: list[Node]) -> Node:
     ))  # fmt: skip
 
 
-def _product(one: Node, other: Node) -> Node:
+def _fit(one: Node, other: Node) -> bool:
+    """Whether the second has as many rows as the first has columns, and their product is no huge one."""
     (rows, inner), (height, columns) = _shape(one), _shape(other)
-    if inner != height or rows * inner * columns > 1000:
-        return Node("*", (one, other))
+    return inner == height and rows * inner * columns <= 1000
+
+
+def _product(one: Node, other: Node) -> Node:
+    (rows, inner), (_, columns) = _shape(one), _shape(other)
     return Node("matrix", tuple(
         Node("row", tuple(
             Node("+", tuple(Node("*", (one.args[i].args[k], other.args[k].args[j])) for k in range(inner)))
