@@ -121,16 +121,13 @@ def _standing_box(text: str, boxes: list[Box], command: int) -> Extracted | None
     last = boxes[-1] if boxes else bare_box(text)
     if last is None or last.start > command or last.end <= command:
         return None
-    before = said_before(text, last.start, last.end, _floor(boxes))
+    floor = _floor(boxes)
+    before = said_before(text, last.start, last.end, floor)
     while before is None and len(boxes) > 1 and last.start - boxes[-2].end <= NEAR:
         boxes.pop()  # \boxed{7}, not \boxed{8}
-        last = boxes[-1]
-        before = said_before(text, last.start, last.end, _floor(boxes))
-    if (
-        before is None
-        or not is_free_before(text, last.start, last.end, _floor(boxes))
-        or is_redefined(text, last)
-    ):
+        last, floor = boxes[-1], _floor(boxes)
+        before = said_before(text, last.start, last.end, floor)
+    if before is None or not is_free_before(text, last.start, last.end, floor) or is_redefined(text, last):
         return None
     others = _said_after(text, last)
     extracted = _from(text, boxes) if others is not None else None

@@ -9,7 +9,7 @@ import re
 
 from foresail.maths.finding import words
 from foresail.maths.finding.answer_tags import tagged_answers
-from foresail.maths.finding.cues import CLOSING, CUE, SENTENCES, may_hold_cue, sentence_end
+from foresail.maths.finding.cues import CLOSING, CUE, may_hold_cue, sentence_end, sentences
 from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, bits_in_sentence
 from foresail.maths.finding.values import DENIED, all_values, stated_values, values_of
 from foresail.maths.finding.words import (
@@ -128,6 +128,11 @@ _DISOWNED = compiled(
 _ADMITTED, _NOT_ADMITTED, _REPLACED = compiled(ADMITTED), compiled(NOT_ADMITTED), compiled(REPLACED)
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\d)[^.!?\n]*)*")
 _CORRECTING = compiled(rf"\b(?:{CORRECTING})\b")
+# Words of which each match of `_CORRECTING` and of `_DISOWNED` has one.
+_JUDGING = Prefilter(
+    rf"{CORRECTING}|hmm\w|whoops|is|are|was|were|seems?|looks?|would|must|may|might|cannot|can|could|not|bukan|hindi"
+    r"|itu|ini|mal|exceeds|times|plus|minus|over"
+)
 _TELLING = Prefilter("|".join([words.NOT, words.NO, words.OR, words.WRONG, words.CORRECTION, _FOLLOWING]))
 
 
@@ -144,11 +149,12 @@ def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:
         rest = leaving[1] + rest[leaving.end() :]
     if rest.lstrip(CLOSING).startswith(("?", "？", "✗", "✘", "❌")):
         return None
-    corrected = _corrected(rest[:CORRECTED])
-    if corrected is None or corrected:
-        return corrected
-    if _DISOWNED.match(rest, 0, LONG):
-        return None
+    if _may_hold(_JUDGING, rest):
+        corrected = _corrected(rest[:CORRECTED])
+        if corrected is None or corrected:
+            return corrected
+        if _DISOWNED.match(rest, 0, LONG):
+            return None
     if not (
         may_change_answer(rest)
         or _DIGITS_FIRST.match(rest)
@@ -156,7 +162,7 @@ def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:
         or _VALUE_BELOW.search(rest)
     ):
         return ()
-    first, *later = (sentence[:LONG] for sentence in SENTENCES.split(rest))
+    first, *later = (sentence[:LONG] for sentence in sentences(rest))
     later = later if len(later) <= 2 * MANY else later[:MANY] + later[-MANY:]
     if _is_taken_back_at_once(first):
         return None
@@ -197,7 +203,7 @@ def _corrected(rest: str) -> tuple[str, ...] | None:
 
 def is_taken_back(rest: str) -> bool:
     """Whether what follows an answer takes it back."""
-    first, *later = (sentence[:LONG] for sentence in SENTENCES.split(rest))
+    first, *later = (sentence[:LONG] for sentence in sentences(rest))
     return _is_taken_back_at_once(first) or any(_takes_back(sentence, "") for sentence in later)
 
 
@@ -285,6 +291,11 @@ def _offered(sentence: str, answer: str) -> tuple[str, ...]:
 def offers_another(sentence: str, value: int) -> bool:
     """Whether the sentence offers the value there beside what was said before: "Or 8.", "It could also be 8."."""
     return _OFFERING.match(sentence) is not None or _MODAL.search(sentence[:value]) is not None
+
+
+def _may_hold(words: Prefilter, text: str) -> bool:
+    """Like `may_hold`, and surely where words stand in apostrophes or in other scripts."""
+    return bits_in_sentence(text) & words.bit != 0 or "'" in text or not text.isascii()
 
 
 def may_change_answer(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from foresail.maths.finding import words
-from foresail.maths.finding.cues import ANSWER, CLOSING, SENTENCES
+from foresail.maths.finding.cues import ANSWER, CLOSING, sentences
 from foresail.maths.finding.prefilter import UNSPACED, Prefilter, WordPattern, bits_in
 from foresail.maths.finding.values import DENIED, values_of
 from foresail.maths.finding.words import DISBELIEF, DISBELIEF_UNSPACED, NOT_AFTER, OR, compiled
@@ -83,7 +83,7 @@ def said_before(text: str, start: int, end: int, floor: int = 0) -> tuple[str, .
     looks = _kinds_before(before)
     if not looks:
         return ()
-    before = SENTENCES.split(before)[-1]
+    before = sentences(before)[-1]
     if any(looks & kind and found.search(before) for kind, found in _RULED_OUT):
         return None
     return _offered_before(before) if looks & OFFER else ()

@@ -90,6 +90,7 @@ _COMMAND = re.compile(rf"\\(?!{TYPEFACE})[a-zA-Z]+\*?\s*\Z")
 _TYPEFACE_AT_END = re.compile(rf"\\{TYPEFACE}\s*\Z")
 _CELL = re.compile(r"\\multicolumn\{\d+\}\{[^{}]*\}\Z")
 _BRACES = re.compile(r"\\[{}]|[{}]")
+_NO_BRACES = bytes(set(range(256)) - set(b"{}"))
 
 
 def is_free_before(text: str, start: int, end: int, floor: int = 0) -> bool:
@@ -248,7 +249,7 @@ def _without_marks(before: str, mark: re.Pattern[str]) -> tuple[str, bool]:
 
 def _is_argument(before: str) -> bool:
     r"""Whether the box is an argument of a command that is no typeface: `\sqrt{x = \boxed{7}}`, `2^{\boxed{7}}`."""
-    if "{" not in before:
+    if not _leaves_open(before):
         return False
     opened: list[int] = []
     for brace in _BRACES.finditer(before):
@@ -257,6 +258,17 @@ def _is_argument(before: str) -> bool:
         elif brace[0] == "}" and opened:
             opened.pop()
     return any(_takes_argument(before[:place]) for place in opened)
+
+
+def _leaves_open(text: str) -> bool:
+    r"""A quick look for a brace that is not closed: _leaves_open(r"\frac{1}{2}") -> False."""
+    if "{" not in text:
+        return False
+    plain = text.replace("\\{", " ").replace("\\}", " ").encode(errors="replace")
+    braces = plain.translate(None, _NO_BRACES)
+    while b"{}" in braces:
+        braces = braces.replace(b"{}", b"")
+    return b"{" in braces
 
 
 def _takes_argument(before: str) -> bool:

@@ -33,6 +33,7 @@ _HINTS = (
     "réponse", "résultat", "antwort", "ergebnis", "risposta", "cevap", "ответ", "答", "正解", "选", "답", "उत्तर",
     "الجواب", "الإجابة", "ចម្លើយ", "ຄຳຕອບ", "အဖြေ",
 )  # fmt: skip
+_ASCII_HINTS = tuple(filter(str.isascii, _HINTS))
 _LABEL = re.compile(r"^[>*_ ]*[aA][*_ ]*[:：]", re.MULTILINE)
 _HASHES = re.compile(r"[ \t]*+####(?!#)")
 _HEADING = re.compile(
@@ -48,6 +49,11 @@ SENTENCE_BREAK = (
     + rf"|\\[\])](?<=[.!?]..){_BLANK}|(?<=[。！？])"
 )  # fmt: skip
 SENTENCES = re.compile(rf"{SENTENCE_BREAK}|\n+")
+# The same for ASCII. Every break has a first character there, and the search skips to the next one that may be it.
+_ASCII_SENTENCES = re.compile(
+    r"[\s)*$\\](?:(?<=[.!?][^\\])" + "".join(rf"(?<!\b{word}\.[\s\S])" for word in _ABBREVIATIONS) + _BLANK
+    + rf"|(?<=\\)[\])](?<=[.!?]..){_BLANK}|(?<=\n)\n*)"
+)  # fmt: skip
 CLOSING = " \t$)]}*\\_\"'”」）"  # what may close a formula or a quotation
 POINT = "".join(rf"(?<!\b{word}\.)" for word in _ABBREVIATIONS)
 _SENTENCE_END = re.compile(rf"[.!]{POINT}(?=\s|$)|[。！]|\n")
@@ -55,9 +61,17 @@ _DISPLAY = re.compile(r"\s*(?:\\\[.*?\\\]|\$\$.*?\$\$|\\\(.*?\\\)|\$[^$]*\$(?!\d
 _BULLET = re.compile(r"[ \t]*(?:[-*•+]|(\d{1,2})[.)])[ \t]+(?=\S)([^\n]*)(?:\n[ \t]*)*")
 
 
+def sentences(text: str) -> list[str]:
+    """sentences("It is 7. Or 8.") -> ["It is 7.", "Or 8."]."""
+    return (_ASCII_SENTENCES if text.isascii() else SENTENCES).split(text)
+
+
 def may_hold_cue(text: str) -> bool:
     """A quick look for letters that every cue has."""
-    return any(map(text.lower().__contains__, _HINTS)) or _LABEL.search(text) is not None
+    hints = _ASCII_HINTS if text.isascii() else _HINTS
+    if any(map(text.lower().__contains__, hints)):
+        return True
+    return (":" in text or "：" in text) and _LABEL.search(text) is not None
 
 
 def cues_from_the_end(text: str) -> Iterator[tuple[int, int]]:

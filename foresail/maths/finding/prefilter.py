@@ -10,6 +10,7 @@ import re
 from functools import lru_cache, reduce
 from operator import or_
 
+SHORTEST = 3  # characters of a beginning of words
 LONGEST = 40  # characters of a word that is kept in the dictionary
 MOST = 1 << 16  # words in it
 
@@ -43,8 +44,7 @@ class _Lexicon(dict[str, int]):
     def __init__(self) -> None:
         self.patterns = 0  # that have a bit
         self._whole: dict[str, int] = {}
-        self._prefixes: dict[str, int] = {}
-        self._all_prefixes: tuple[str, ...] = ()
+        self._prefixes: dict[str, dict[str, int]] = {}  # by their first letters, which a lookup finds at once
         self._negated = 0
 
     def add(self, beginnings: str) -> int:
@@ -55,19 +55,20 @@ class _Lexicon(dict[str, int]):
         for run, varies in _RUNS.findall(fixed):
             word = run.lower()
             if word not in _LATER and _SPACED.fullmatch(word):
-                known = self._prefixes if varies and len(word) > 2 else self._whole
+                is_prefix = varies and len(word) >= SHORTEST
+                known = self._prefixes.setdefault(word[:SHORTEST], {}) if is_prefix else self._whole
                 known[word] = known.get(word, 0) | bit
         if "n[’']" in beginnings:
             self._negated |= bit
-        self._all_prefixes = tuple(self._prefixes)
         self.clear()
         return bit
 
     def __missing__(self, word: str) -> int:
         bare = word.partition("'")[0].partition("’")[0]
         bits = self._whole.get(bare, 0)
-        if bare.startswith(self._all_prefixes):
-            bits |= reduce(or_, (bit for start, bit in self._prefixes.items() if bare.startswith(start)))
+        for prefix, prefix_bits in self._prefixes.get(bare[:SHORTEST], {}).items():
+            if bare.startswith(prefix):
+                bits |= prefix_bits
         if word.endswith(("n't", "n’t")):
             bits |= self._negated
         if len(self) < MOST and len(word) <= LONGEST:
@@ -83,7 +84,14 @@ def bits_in(text: str) -> int:
     return reduce(or_, map(_lexicon.__getitem__, plain_words(text)), 0)
 
 
-bits_in_sentence = lru_cache(maxsize=64)(bits_in)  # of which several patterns are tried
+@lru_cache(maxsize=64)  # of a sentence several patterns are tried
+def _telling_words(sentence: str) -> dict[str, int]:
+    """Its words that have bits."""
+    return {word: bits for word in plain_words(sentence) if (bits := _lexicon[word])}
+
+
+def bits_in_sentence(sentence: str) -> int:
+    return reduce(or_, _telling_words(sentence).values(), 0)
 
 
 class Prefilter:
@@ -126,10 +134,11 @@ class WordPattern(Prefilter):
         """Where one of the words stands, as a word or within another."""
         starts = []
         small = text.lower()
-        for word in {word for word in plain_words(text) if _lexicon[word] & self.bit}:
-            start = -1
-            while (start := small.find(word, start + 1)) >= 0:
+        for word, bits in _telling_words(text).items():
+            start = small.find(word) if bits & self.bit else -1
+            while start >= 0:
                 starts.append(start)
+                start = small.find(word, start + 1)
         if not text.isascii():
             starts += [letter.start() for letter in self.letters.finditer(text)]
         return sorted(starts)

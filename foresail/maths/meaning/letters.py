@@ -40,6 +40,8 @@ def aligned(given: Node, gold: Node) -> tuple[Node, Node] | None:
         if any(not _says_little(name, domain, core) for name, domain in declared.items()):
             return given, gold
         mine = _renamed(mine, _pairing(mine, theirs, INTEGER_LETTERS, INTEGER_LETTERS))
+    elif symbols(mine) == symbols(theirs):
+        return mine, theirs
     else:
         mine = _renamed(mine, _pairing(mine, theirs, _counting(mine), _counting(theirs)))
     free = _free_constant(theirs)

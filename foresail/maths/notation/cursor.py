@@ -33,6 +33,7 @@ class Cursor:
 
     def __init__(self, tokens: list[Token], rules: Rules) -> None:
         self.tokens = tokens
+        self.end = len(tokens)
         self.rules = rules
         self.position = 0
         self.depth = 0
@@ -42,20 +43,25 @@ class Cursor:
 
     def peek(self, offset: int = 0) -> Token:
         index = self.position + offset
-        return self.tokens[index] if index < len(self.tokens) else END
+        return self.tokens[index] if index < self.end else END
 
     def kinds(self, count: int) -> list[str]:
         """The kinds of the next tokens, by which short patterns such as `(x)=` are recognised."""
         return [self.peek(offset).kind for offset in range(count)]
 
     def advance(self) -> Token:
-        if not self.more():
+        if self.position >= self.end:
             raise Unreadable("an end where something should stand")
         self.position += 1
         return self.tokens[self.position - 1]
 
+    def replace(self, end: int, tokens: list[Token]) -> None:
+        """Puts other tokens in place of those from here to `end`."""
+        self.tokens[self.position : end] = tokens
+        self.end = len(self.tokens)
+
     def more(self) -> bool:
-        return self.position < len(self.tokens)
+        return self.position < self.end
 
     def expect(self, *kinds: str) -> Token:
         token = self.advance()

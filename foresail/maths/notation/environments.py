@@ -122,7 +122,7 @@ def _drop_alignment(cursor: Cursor) -> None:
         neighbours = kept[-1:] + tokens[place + 1 : place + 2]
         if depth or token.kind != "&" or not any(map(_relates, neighbours)):
             kept.append(token)
-    tokens[cursor.position : end] = kept
+    cursor.replace(end, kept)
 
 
 def _relates(token: Token) -> bool:

@@ -148,7 +148,7 @@ def _at_colon(cursor: Cursor) -> bool:
     token = cursor.peek()
     if token.kind == ":":
         return cursor.open[-1:] != [r"\{"]
-    return cursor.at_command("colon") or (token.kind == "word" and token.text == "to")
+    return (token.kind == "command" and token.text == "colon") or (token.kind == "word" and token.text == "to")
 
 
 def sum_of_terms(cursor: Cursor) -> Node:
@@ -196,7 +196,7 @@ def _sum_sign(cursor: Cursor) -> str | None:
     token = cursor.peek()
     if token.kind in ("+", "-"):
         return token.kind
-    return token.text if cursor.at_command("pm", "mp") else None
+    return token.text if token.kind == "command" and token.text in ("pm", "mp") else None
 
 
 def _signed_product(cursor: Cursor) -> Node:

@@ -52,7 +52,9 @@ def value_of(numeral: str) -> Fraction | None:
     if match is None:
         return None
     whole, places, exponent = match.groups()
-    value = Fraction(integer(whole + places), 10 ** len(places))
+    value = Fraction(integer(whole + places))
+    if places:
+        value /= 10 ** len(places)
     if not exponent:
         return value
     power = int(exponent) if len(exponent) < 7 else MAX_EXPONENT + 1

@@ -98,10 +98,10 @@ class _Lexer:
     def run(self, text: str) -> list[Token]:
         if _CODE_NUMERAL.search(text):
             raise Unreadable("a numeral of a programming language")
+        may_have_base = "_" in text
         position = 0
         while position < len(text):
-            based = None if self.last_kind == "^" else _IN_BASE.match(text, position)
-            if based:
+            if may_have_base and self.last_kind != "^" and (based := _IN_BASE.match(text, position)):
                 self.add("number", based[1] or based[2])
                 position = based.end() - 1
                 continue

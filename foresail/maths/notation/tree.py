@@ -31,7 +31,7 @@ class Node(NamedTuple):
 
 
 def number(value: Fraction | int, digits: int | None = None) -> Node:
-    return Node("number", (Fraction(value), digits))
+    return Node("number", (value if type(value) is Fraction else Fraction(value), digits))
 
 
 def symbol(name: str) -> Node:
@@ -62,6 +62,7 @@ POSITIVE_INTEGERS = Node("{}", (number(1), number(2), DOTS))
 CONTAINERS = frozenset(["()", "[]", "(]", "[)", "{}", "braces", "list"])
 
 
+_LEAVES = frozenset(["number", "symbol", "constant"])  # nothing stands below them
 _INEQUALITIES = frozenset(["<", ">", "<=", ">="])
 
 
@@ -104,7 +105,8 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(child for child in node.args if isinstance(child, Node))
+        if node.head not in _LEAVES:
+            stack += [child for child in node.args if isinstance(child, Node)]
 
 
 def symbols(node: Node) -> set[str]:
