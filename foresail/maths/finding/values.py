@@ -80,7 +80,8 @@ _FACTORS = re.compile(r"^[^,;.]{0,40}[*×·+/÷-]")
 _DELIMITERS = re.compile(r"\A(?:\\[\[(]|\$\$?)|(?:\\[\])]|\$\$?)\Z")
 _BOUND = compiled(
     r"\b(?:at (?:least|most)|(?:greater|less|more|fewer|larger|smaller|other) than|not necessarily"
-    r"|above|below|between|(?:is|are) up to)\s*[$(]*\Z"
+    r"|above|below|between|(?:is|are) up to|(?:plus|moins) (?:de|d[’'])|más de|(?:mais|menos) (?:de|do que|que)"
+    r"|(?:mehr|weniger) als|(?:lebih|kurang) dari(?:pada)?|hơn|ít hơn)\s*[$(]*\Z|(?:超过|超過|多于|少于|大于|小于)\s*[$(]*\Z"
 )
 _WITHIN = compiled(
     r"(?:\bd[’']ici|\b(?:dans|en|après|pendant|au bout (?:de|d[’'])|em|durante|después de|depois de|ao fim de|in"
@@ -201,7 +202,7 @@ def stated_values(sentence: str) -> tuple[str, ...]:
     if reason and not _ALTERNATIVE.search(sentence[first.end() : reason.start()]):
         sentence = sentence[: reason.start()]
     found = values_of(sentence)
-    found = [*found[:1], *(value for value in found[1:] if not _tells_time(sentence, value))]
+    found = [value for value in found if not _tells_time(sentence, value)] or found
     return tuple(dict.fromkeys(value.text for value in found if not value.open))
 
 
