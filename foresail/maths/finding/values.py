@@ -39,7 +39,7 @@ _FORMULA = r"\\\[(?:.+?)\\\]|\$\$(?:.+?)\$\$|\\\((?:.+?)\\\)|\$[^$]+\$(?!\d)"
 _FACTOR = r"\d++(?:[.,]\d++)*+"
 _TERM = (
     r"(?:π|\\pi(?![a-zA-Z])|(?:√|\\sqrt|\bsqrt)\s?(?:\d++|\(\s?\d++\s?\)|\{[^{}]{1,40}\})"
-    r"|\\[dt]?frac\s?\{[^{}]{1,40}\}\s?\{[^{}]{1,40}\}|(?<=\d)[a-cknp-rt-z](?![\w]))(?:[²³]|\^\s?\d)?"
+    r"|\\[dt]?frac\s?\{[^{}]{1,40}\}\s?\{[^{}]{1,40}\}|(?<=\d)[a-cknp-rt-z](?![^\Wπ]))(?:[²³]|\^\s?\d)?"
 )
 _SIGNED = r"\s?(?:[-−+*·×⋅/]|\\cdot|\\times)\s?"
 _BARE = (
@@ -65,7 +65,8 @@ _SIGN = re.compile(r"[\d\\$=^]")
 _MARKS = r"[\s$({\[\\\"'“*]"
 DENIED = WordPattern(
     rf"\b(?:{NOT})(?!\w)(?:{_MARKS}|(?:{FILLING})(?!\w)|(?:{FILLING_UNSPACED}))*+\Z"
-    rf"|(?:{NOT_UNSPACED})(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z",
+    rf"|(?:{NOT_UNSPACED})(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z"
+    r"|\bnot (?:the|my|our|an?) (?:\w+ ){0,2}answer\s*:\W*+\Z",
     rf"{NOT}|{NOT_UNSPACED}",
 )
 _UNEQUAL = re.compile(rf"(?:[≠≤≥]|(?<![-=<])[<>]=?|\\(?:neq?|leq?|geq?|lt|gt)(?![a-zA-Z])){_MARKS}*+\Z")
