@@ -162,7 +162,7 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
 
 
 def _is_shared_factor(text: str, start: int, rest: str, place: int) -> bool:
-    r"""Whether the box is the other factor of an equation whose sides both end in this one: `2^9i = \boxed{512}i`."""
+    r"""Whether it is the other factor of an equation whose sides both end in this one: `2^9i = \boxed{512}i`."""
     factor, other = _FACTOR.match(rest, place), _LAST_FACTOR.search(text, max(0, start - FACTOR_REACH), start)
     return factor is not None and other is not None and factor[1] == other[1]
 

@@ -82,7 +82,8 @@ _DELIMITERS = re.compile(r"\A(?:\\[\[(]|\$\$?)|(?:\\[\])]|\$\$?)\Z")
 _BOUND = compiled(
     r"\b(?:at (?:least|most)|(?:greater|less|more|fewer|larger|smaller|other) than|not necessarily"
     r"|above|below|between|(?:is|are) up to|(?:plus|moins) (?:de|d[’'])|más de|(?:mais|menos) (?:de|do que|que)"
-    r"|(?:mehr|weniger) als|(?:lebih|kurang) dari(?:pada)?|hơn|ít hơn)\s*[$(]*\Z|(?:超过|超過|多于|少于|大于|小于)\s*[$(]*\Z"
+    r"|(?:mehr|weniger) als|(?:lebih|kurang) dari(?:pada)?|hơn|ít hơn)\s*[$(]*\Z"
+    r"|(?:超过|超過|多于|少于|大于|小于)\s*[$(]*\Z"
 )
 _WITHIN = compiled(
     r"(?:\bd[’']ici|\b(?:dans|en|après|pendant|au bout (?:de|d[’'])|em|durante|después de|depois de|ao fim de|in"

@@ -15,7 +15,17 @@ from foresail.maths.meaning.real_sets import INDEXED, regions
 from foresail.maths.meaning.relations import assignment, is_label, value_of
 from foresail.maths.meaning.rewriting import spelled_out
 from foresail.maths.meaning.vectors import as_tuple
-from foresail.maths.notation.tree import CONTAINERS, DOTS, INFINITY, POSITIVE_INTEGERS, Node, number, symbol, symbols, walk
+from foresail.maths.notation.tree import (
+    CONTAINERS,
+    DOTS,
+    INFINITY,
+    POSITIVE_INTEGERS,
+    Node,
+    number,
+    symbol,
+    symbols,
+    walk,
+)
 
 MAX_ITEMS = 256  # of a list or a set
 PAIR_COST = 25  # work to compare two items, beside that for their values

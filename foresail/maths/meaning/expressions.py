@@ -208,7 +208,9 @@ def is_rounded_end(decimal: Facts, other: Facts) -> bool:
     )
 
 
-def _rounds_to(decimal: Facts, other: Facts, least: int = LONG_DECIMAL, within: Fraction = Fraction(1)) -> bool:
+def _rounds_to(
+    decimal: Facts, other: Facts, least: int = LONG_DECIMAL, within: Fraction = Fraction(1)
+) -> bool:
     """4.123105625617661 stands for the root of 17: so many digits, all of them right, can be meant no other way.
 
     `least` digits are asked for, and `within` how much of the last one's unit they may be off.
