@@ -181,12 +181,20 @@ def choice(rng: random.Random, *, is_right: bool = False) -> Case:
         f"{one}. It can't be {other} or {third}.", f"Therefore I think it's {one}.", f"I think it's ({one}).",
         f"{one}, not {other}.", f"The answer is {one}, it isn't {other}.", f"({one}) Paris", f"So it is {one}.",
         f"It's not {other}, so I choose {one}.", f"The answer is for sure {one}, it can't be {other} or {third}",
+        f"{other} is wrong. So ({one}) is the right choice.", f"I think **{one}** is correct",
+        f"It's not {other}, therefore I think it's {one}", f"It must be {one}.", f"Option {one} is correct.",
+        f"The answer is {one}, since {other} is too small.", f"{one} is correct because {other} is too small.",
+        f"答案是{one}，不是{other}。", f"选{one}，不选{other}", f"Jawabannya {one}, bukan {other}.",
         f"{one}) the left one", f"I would go with {one}, not {other}.", f"{one} because {other} is not valid",
     ]  # fmt: skip
     hedged = [
         f"{one} or {other}.", f"I think it's {one} or {other}.", f"I think it's {one}, or maybe {other}.",
         f"{one}. No, {other}.", f"{one}. Actually {other}.", f"It could be {one}.", f"Is it {one}?",
         f"I don't think it's {one}.", f"{one}. That is wrong.", f"{one} and {other}", f"({one}) or ({other})",
+        f"{one} is correct. {other} is correct.", f"I doubt that {one} is correct.", f"{one} is correct?",
+        f"Neither {one} nor {other} is correct.", f"They say {one} is correct.",
+        f"{one} is correct, {other} is too.",
+        f"{one} or {other} is correct.", f"If {one} is correct, we are done.",
         f"{one}. 5 apples\n{other}. 6 apples", f"It isn't {one}.", f"I am not sure, but I think it's {one}.",
     ]  # fmt: skip
     if is_right:

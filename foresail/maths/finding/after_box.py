@@ -21,6 +21,7 @@ from foresail.maths.notation.tree import symbols
 from foresail.maths.notation.units import is_unit
 
 REACH = 200  # characters that are looked at
+FACTOR_REACH = 40  # characters before a box in which the left side's last factor stands
 STEPS = 24  # marks that are read, from the box outwards
 BARE = ""  # what closes no formula: there is none
 _ENDS = "\\end{"
@@ -97,6 +98,9 @@ _EQUALS = re.compile(r"(?:&\s*)?(?:=|\\equiv(?![a-zA-Z]))")
 _SET_EQUAL = re.compile(
     r"(?P<about>\\approx|≈|\\simeq)|=|\\equiv(?![a-zA-Z])|\\to(?![a-zA-Z])|\\(?:long)?rightarrow|→|->"
 )
+# `2^9 i = \\boxed{512}\\,i`: a factor of both sides, which the box leaves out.
+_LAST_FACTOR = re.compile(r"(?<=[\d})])\s*(?:\\,\s*)?(i|\\pi)\s*&?=\s*&?\s*\Z")
+_FACTOR = re.compile(r"(i|\\pi)(?![a-zA-Z])\s*(?=[.,]?\s*(?:\Z|\$|\\[)\]]|\\end|\\\\))")
 _RIGHT_SIDE = re.compile(r"\s*([^=$&\n≈]*?)(?=[=$&\n≈]|\\\)|\\\]|\\\\|\\end|\\approx|[.,;]?\s*\Z|[.,;]\s)")
 
 
@@ -154,8 +158,16 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
             place, spaced = place + 1, True  # a blank, in a formula
         else:
             is_free = _goes_on_freely(rest, place, content, bool(closer), outside, spaced)
+            if not is_free and closer and _is_shared_factor(text, start, rest, place):
+                return ()
             return _set_equal(rest[place:], content) if is_free else None
     return None
+
+
+def _is_shared_factor(text: str, start: int, rest: str, place: int) -> bool:
+    r"""Whether it is the other factor of an equation whose sides both end in this one: `2^9i = \boxed{512}i`."""
+    factor, other = _FACTOR.match(rest, place), _LAST_FACTOR.search(text, max(0, start - FACTOR_REACH), start)
+    return factor is not None and other is not None and factor[1] == other[1]
 
 
 def _may_stand_beside(rest: str, place: int) -> bool:

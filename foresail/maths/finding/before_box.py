@@ -60,6 +60,7 @@ _OPERATOR = re.compile(
 _WORDS_IN_FORMULA = re.compile(r"\\(?:text(?:bf|it|rm|normal)?|math(?:rm|bf)|mbox|hbox)\s*\{([^{}]*)\}\Z")
 _NAMED = re.compile(r"(?:[a-zA-Z]{2}|\})\s*:\Z")  # `\mathrm{OH}: \boxed{46.08}`
 _IN_TUPLE = re.compile(r"[(\[{](?:[^()\[\]{}a-zA-Z\\]|\\[a-zA-Z]+)*[,;]\Z")
+_NUMBER_GOES_ON = re.compile(r"\d[.,]\Z")  # `5.$\\boxed{7}$`
 _AFTER_FORMULA = re.compile(r"(\$\$?|\\[)\]])\Z")
 _PART_OF_RATIO = re.compile(r"(?:\d|(?<![a-zA-Z])[a-zA-Z])\s*:\Z")
 _BETWEEN_BOXES = (",", ";", "、", "}", "},", "y", "e")
@@ -123,6 +124,8 @@ def is_free_before(text: str, start: int, end: int, floor: int = 0) -> bool:
         lead = ""
     if formula.start < floor or lead:
         return _ends_formula_freely(inside, is_closed)
+    if _NUMBER_GOES_ON.search(text, floor, max(floor, formula.outside)):
+        return False
     if formula.opener == "\\begin":  # which may stand in a formula itself
         return is_free_before(text, formula.outside, end, floor)
     return _ends_prose_freely(plain_signs(text[floor : max(floor, formula.outside)]) + " ", is_closed)
@@ -144,7 +147,7 @@ def _ends_formula_freely(inside: str, is_closed: bool) -> bool:
     lead, _ = _without_marks(inside, _MARK_IN_FORMULA)
     if is_closed and (bracket := _BRACKET.search(lead)):
         lead, _ = _without_marks(lead[: bracket.start()], _MARK_IN_FORMULA)
-    if not lead or _is_relation(lead) or lead.strip() in _BETWEEN_BOXES:
+    if not lead or _is_relation(lead) or lead.strip(" $") in _BETWEEN_BOXES:
         return True
     if _LINE_BREAK.search(lead):
         return _opens_line_freely(lead)
@@ -178,7 +181,7 @@ def _ends_prose_freely(before: str, is_closed: bool) -> bool:
     if is_closed and (bracket := _BRACKET.search(lead)):
         lead, glued = _without_marks(lead[: bracket.start()], _MARK_IN_PROSE)
     gap = before[len(lead) :]
-    if not lead or _is_relation(lead) or lead.strip() in _BETWEEN_BOXES:
+    if not lead or _is_relation(lead) or lead.strip(" $") in _BETWEEN_BOXES:
         return True
     if lead[-1] == ":":
         return not _REFERENCE.search(lead) and (gap != "" or not _PART_OF_RATIO.search(lead))

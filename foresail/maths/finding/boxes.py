@@ -51,9 +51,14 @@ _CONTRAST = compiled(r"\b(?:but|however|yet|then I|so|thus|hence|therefore)\b")
 _PARTS = compiled(r"\b(?:second|third|next|part|case)\b|\((?:i{1,3}|[a-e]|\d)\)")
 # \boxed{3} cm, \boxed{4} cm and the height is \boxed{5}
 _MARKS = r"[\s$(){}\[\]*|\\]*+"
+_MEASURED = (
+    "length|width|height|depth|area|perimeter|volume|surface|radius|diameter|mean|median|mode|minimum|maximum"
+    "|sum|product"
+)
 _JOINED = compiled(
     rf"(?P<unit>(?:[ \t${{}}]*[^\W\d_]+(?=[\s,;$}}]))??){_MARKS}(?:(?:{AND}|{AND_OR}|\n){_MARKS})*"
-    r"(?P<label>(?:(?:[^\W\d_][\w'’]*\s+){1,5}(?:is|are|=|:)|[a-z]\w?\s*=|the other|the second)?)" + _MARKS
+    r"(?P<label>(?:(?:[^\W\d_][\w'’]*\s+){1,5}(?:is|are|=|:)|[a-z](?:_?\w|_\{\s*\w\s*\})?\s*="
+    rf"|the other|the second|(?:the\s+)?(?:{_MEASURED})\b)?)" + _MARKS
 )
 _CONNECTED = compiled(rf"{AND}|{AND_OR}|\n")
 _DENYING = rf"\b(?:{NOT})(?!\w)|{WRONG}|{CORRECTION}"

@@ -1,4 +1,4 @@
-r"""The letter of a multiple choice in a sentence: "D. It can't be A or B", "therefore I think it's (B)".
+r"""The letter of a multiple choice in a sentence: "D. It can't be A or B", "so I think it's (B)", "B is correct".
 
 Other letters may be named only to rule them out. What takes the choice back or offers another leaves none.
 """
@@ -9,16 +9,20 @@ import re
 
 from foresail.maths.finding.after import is_taken_back
 from foresail.maths.finding.before import said_before
+from foresail.maths.finding.cues import SENTENCES
 from foresail.maths.finding.words import CORRECTION, DOUBT, OR, compiled
 
 LONGEST = 300  # characters of an answer that begins with its letter
 NEAR = 60  # characters between a denial and the letter it rules out
 
 _FIRST = compiled(
-    r"[\s*(\[]*(?:(?:for sure|definitely|clearly|surely|certainly|option|choice|letter)\W+){0,3}[(*\[]*"
+    r"[\s*(\[]*(?:(?:故|应|因此|所以)?选择?\s*)?"
+    r"(?:(?:for sure|definitely|clearly|surely|certainly|option|choice|letter)\W+){0,3}[(*\[]*"
 )
 _LETTER = re.compile(
-    r"([A-HJ])(?:[)*\]]+[.:,]?|[.:,](?!\d)|(?=\s*\Z)|(?=\s*(?:不|非|non\b|not\b|pas\b|nicht\b|bukan\b|and not\b)))"
+    r"([A-HJ])(?:[)*\]]+[.:,]?|[.:,，。](?!\d)|(?=\s*\Z)"
+    r"|(?=\s*[(]?(?:不|非|non\b|not\b|pas\b|nicht\b|bukan\b|and not\b))"
+    r"|(?=\s+(?:because|since)\b))"
 )
 _MARKED = re.compile(r"[\s*]*(?:\([A-HJ]\)|[A-HJ][).:])[\s*]")
 _DIGIT = re.compile(r"\d")
@@ -34,10 +38,24 @@ _DENIED_AFTER = compiled(
 _DOUBTFUL = compiled(DOUBT)
 _JOINED = re.compile(r"\s*(?:,|or|nor|and|ou|或|和)\s*")
 _UNCERTAIN = compiled(rf"{DOUBT}|{CORRECTION}|{OR}")
+_REASON = compiled(
+    r"[\s,.)*\]]*\b(?:because|since|as)\b(?![^\n]*\b(?:correct|right|true|best|answer|also)\b)"
+)
+_CORRECT = compiled(
+    r"\W*(?:(?:so|therefore|thus|hence|then|clearly|i|we|think|believe|say|conclude|see|that|only|the|option|choice"
+    r"|answer|statement|letter)\b[\s,:*]*){0,8}[(*\[]*(?P<letter>(?-i:[A-HJ]))[)*\]]*"
+    r"\s+is\s+(?:the\s+)?(?:correct|right|best)(?:\s+(?:answer|option|choice|one))?[\s.!*]*"
+    r"(?P<reason>,?\s*\b(?:because|since)\b[^?\n]{1,200})?"
+)
+_SAID_CORRECT = compiled(
+    r"(?<![A-Za-z0-9'’$\\])(?P<letter>(?-i:[A-HJ]))[)*\]]*\s+is\s+(?:the\s+)?(?:correct|right|best)\b"
+)
 _CONCLUDES = compiled(
-    r"(?:\A(?:it is|it[’']s)|\b(?:think|believe|choose|pick|select|go(?:ing)? (?:with|for)|vote for|say|therefore"
+    r"(?:\A(?:it|this) (?:is|must be|has to be)|\Ait[’']s|\bit[’']s|\bjawab(?:an|annya)|\bjawapannya"
+    r"|\b(?:think|believe|choose|pick|select|go(?:ing)? (?:with|for)|vote for|say|therefore"
     r"|thus|hence|so)\b,?)(?P<between>[^.!?\n,]{0,40}?)\s[(*\[]*(?P<letter>(?-i:[A-HJ]))[)*\]]*"
-    r"(?P<rest>(?:[.,]\s*|\s+)(?:it|and not|but not|not|because|since|as)\b[^?\n]{0,80})?[.\s]*\Z"
+    r"(?P<rest>(?:[.,]\s*|\s+)[(]?(?:it|and not|but not|not|because|since|as|bukan|pas|nicht)\b"
+    r"[^?\n]{0,80})?[.\s]*\Z"
 )
 
 
@@ -60,7 +78,9 @@ def final_choice(text: str) -> str | None:
             rest = text[option.end() :]
             named = _OTHER.search(rest) or is_taken_back(rest) or _UNCERTAIN.search(rest)
             return "" if named else text
-    last = _CONCLUDES.search(text[-LONGEST:].rpartition("\n")[2])
+    if (correct := _called_correct(text[-LONGEST:])) is not None:
+        return correct
+    last = _last(_CONCLUDES, text[-LONGEST:].rpartition("\n")[2])
     if last is None or _OTHER.search(last["between"]) or _UNCERTAIN.search(last["between"]):
         return None
     sentence, rest = last.string, last["rest"] or ""
@@ -69,8 +89,28 @@ def final_choice(text: str) -> str | None:
     return last["letter"] if not rest.strip(" .") or _rules_out(last["letter"], rest) else None
 
 
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The match that begins last: of "it's not A because …, therefore I think it's B" the second one."""
+    last = found = pattern.search(text)
+    while found:
+        last, found = found, pattern.search(text, found.start() + 1)
+    return last
+
+
+def _called_correct(text: str) -> str | None:
+    """_called_correct("A is wrong. So (B) is the right choice.") -> "B"; "" where two letters are called so."""
+    *earlier, own = [sentence for sentence in SENTENCES.split(text) if sentence and sentence.strip()] or [""]
+    match = _CORRECT.fullmatch(own)
+    if match is None or _UNCERTAIN.search(match["reason"] or ""):
+        return None
+    others = _SAID_CORRECT.finditer("\n".join(earlier))
+    return "" if any(other["letter"] != match["letter"] for other in others) else match["letter"]
+
+
 def _rules_out(letter: str, rest: str) -> bool:
     """Whether the rest names other letters, and each of them only to rule it out: ", it can't be A or B"."""
+    if _REASON.match(rest) and not _UNCERTAIN.search(rest):
+        return True
     end = 0  # of the last letter that is ruled out
     for other in _OTHER.finditer(rest):
         denied = _DENIAL.search(rest[: other.start()]) or _DENIED_AFTER.match(rest, other.end())

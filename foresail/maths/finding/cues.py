@@ -10,7 +10,7 @@ ANSWER = (
     r"|\bjawapan(?:nya)?|\bhasil akhir(?:nya)?|đáp án|đáp số|câu trả lời|kết quả cuối cùng|คำตอบ"
     r"|(?<!คำ)ตอบ(?=\s*[:：])|\b(?:ka)?sagot(?:an)?|\bresposta|\bresultado final|\brespuesta|\bréponse"
     r"|\brésultat final|(?:\b|end)antwort|\bendergebnis|\brisposta|\bcevap|\bответ|答案|答え|解答|正解|(?:^"
-    r"|(?<=\n))答(?=[:：])|故选|应选|정답|(?<![가-힣])답|उत्तर|الجواب|الإجابة|ចម្លើយ|ຄຳຕອບ|အဖြေ"
+    r"|(?<=\n))答(?=[:：])|故选|应选|正确选项|정답|(?<![가-힣])답|उत्तर|الجواب|الإجابة|ចម្លើយ|ຄຳຕອບ|အဖြေ"
 )
 _MODIFIER = (
     r"(?:\s+(?:final(?:e)?|correct[aeo]?|corret[ao]|corretta|definitiva|akhir(?:nya)?|yang (?:benar|betul"

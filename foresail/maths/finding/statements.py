@@ -34,6 +34,7 @@ NEAR = 60  # characters between two statements that are made side by side
 NEARBY = 120  # characters before a statement in which another may have been made
 LABEL = 6  # characters of "A: " or "#### ", before which nothing can be said in the line
 MOST = 16  # statements side by side
+ENDING = " \n.。*$"  # what may end a response after a letter
 CUES = 100  # cues that are looked at, from the end
 SHORT = 200  # a response that may be an answer and nothing else
 FEW = 6  # words around a value that make the same said twice
@@ -180,7 +181,7 @@ def _said(text: str, begin: int, end: int, rest: str) -> Stated | None:
         return Stated((said,))
     if said_before(text, begin, begin) is None:
         return None
-    if (letter := chosen_letter(said)) is not None and not rest.strip():
+    if (letter := chosen_letter(said)) is not None and not rest.strip(ENDING):
         return Stated((letter,))
     if _DOUBT.search(said):
         return None

@@ -36,8 +36,8 @@ OPERATIONS_BEFORE = word_set("""
     setengah separuh songsangan
     âm trừ cộng nhân chia căn mũ khác nửa
     negatibo negatibong bawas dagdag kalahati
-    menos negativo negativa más moins négatif négative negativ ungleich zweimal dreimal viermal fünfmal zehnmal halb
-    unter
+    menos negativo negativa más moins négatif négative negativ ungleich zweimal doppelt dreimal viermal fünfmal
+    zehnmal halb unter
     마이너스 음의 절반의 배의 루트 제곱근 로그 아닌
 """)
 # Behind a number: "3 fois 7", "zero vírgula 7".

@@ -39,7 +39,7 @@ _FORMULA = r"\\\[(?:.+?)\\\]|\$\$(?:.+?)\$\$|\\\((?:.+?)\\\)|\$[^$]+\$(?!\d)"
 _FACTOR = r"\d++(?:[.,]\d++)*+"
 _TERM = (
     r"(?:π|\\pi(?![a-zA-Z])|(?:√|\\sqrt|\bsqrt)\s?(?:\d++|\(\s?\d++\s?\)|\{[^{}]{1,40}\})"
-    r"|\\[dt]?frac\s?\{[^{}]{1,40}\}\s?\{[^{}]{1,40}\}|(?<=\d)[a-cknp-rt-z](?![\w]))(?:[²³]|\^\s?\d)?"
+    r"|\\[dt]?frac\s?\{[^{}]{1,40}\}\s?\{[^{}]{1,40}\}|(?<=\d)[a-cknp-rt-z](?![^\Wπ]))(?:[²³]|\^\s?\d)?"
 )
 _SIGNED = r"\s?(?:[-−+*·×⋅/]|\\cdot|\\times)\s?"
 _BARE = (
@@ -65,7 +65,8 @@ _SIGN = re.compile(r"[\d\\$=^]")
 _MARKS = r"[\s$({\[\\\"'“*]"
 DENIED = WordPattern(
     rf"\b(?:{NOT})(?!\w)(?:{_MARKS}|(?:{FILLING})(?!\w)|(?:{FILLING_UNSPACED}))*+\Z"
-    rf"|(?:{NOT_UNSPACED})(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z",
+    rf"|(?:{NOT_UNSPACED})(?:{_MARKS}|(?:{FILLING_UNSPACED}))*+\Z"
+    r"|\bnot (?:the|my|our|an?) (?:\w+ ){0,2}answer\s*:\W*+\Z",
     rf"{NOT}|{NOT_UNSPACED}",
 )
 _UNEQUAL = re.compile(rf"(?:[≠≤≥]|(?<![-=<])[<>]=?|\\(?:neq?|leq?|geq?|lt|gt)(?![a-zA-Z])){_MARKS}*+\Z")
@@ -80,7 +81,9 @@ _FACTORS = re.compile(r"^[^,;.]{0,40}[*×·+/÷-]")
 _DELIMITERS = re.compile(r"\A(?:\\[\[(]|\$\$?)|(?:\\[\])]|\$\$?)\Z")
 _BOUND = compiled(
     r"\b(?:at (?:least|most)|(?:greater|less|more|fewer|larger|smaller|other) than|not necessarily"
-    r"|above|below|between|(?:is|are) up to)\s*[$(]*\Z"
+    r"|above|below|between|(?:is|are) up to|(?:plus|moins) (?:de|d[’'])|más de|(?:mais|menos) (?:de|do que|que)"
+    r"|(?:mehr|weniger) als|(?:lebih|kurang) dari(?:pada)?|hơn|ít hơn)\s*[$(]*\Z"
+    r"|(?:超过|超過|多于|少于|大于|小于)\s*[$(]*\Z"
 )
 _WITHIN = compiled(
     r"(?:\bd[’']ici|\b(?:dans|en|après|pendant|au bout (?:de|d[’'])|em|durante|después de|depois de|ao fim de|in"
@@ -201,7 +204,7 @@ def stated_values(sentence: str) -> tuple[str, ...]:
     if reason and not _ALTERNATIVE.search(sentence[first.end() : reason.start()]):
         sentence = sentence[: reason.start()]
     found = values_of(sentence)
-    found = [*found[:1], *(value for value in found[1:] if not _tells_time(sentence, value))]
+    found = [value for value in found if not _tells_time(sentence, value)] or found
     return tuple(dict.fromkeys(value.text for value in found if not value.open))
 
 

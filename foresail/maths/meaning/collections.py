@@ -8,13 +8,24 @@ from operator import itemgetter
 
 from foresail.maths.meaning.budget import Budget
 from foresail.maths.meaning.exact import all_known, plain_value
+from foresail.maths.meaning.expressions import is_rounded_end
 from foresail.maths.meaning.quantities import Work
 from foresail.maths.meaning.real_line import complement, is_empty, same_set
 from foresail.maths.meaning.real_sets import INDEXED, regions
 from foresail.maths.meaning.relations import assignment, is_label, value_of
 from foresail.maths.meaning.rewriting import spelled_out
 from foresail.maths.meaning.vectors import as_tuple
-from foresail.maths.notation.tree import CONTAINERS, DOTS, POSITIVE_INTEGERS, Node, number, symbol, symbols
+from foresail.maths.notation.tree import (
+    CONTAINERS,
+    DOTS,
+    INFINITY,
+    POSITIVE_INTEGERS,
+    Node,
+    number,
+    symbol,
+    symbols,
+    walk,
+)
 
 MAX_ITEMS = 256  # of a list or a set
 PAIR_COST = 25  # work to compare two items, beside that for their values
@@ -88,6 +99,8 @@ def same_container(work: Work, given: Node, gold: Node) -> bool:
         return _same_sequence(work, _in_order(given_items), _in_order(gold_items))
     if mine in _INTERVALS and theirs in _INTERVALS:
         pair = len(given_items) == 2 and len(gold_items) == 2
+        if pair and mine == theirs and (mine != "()" or any(INFINITY in walk(item) for item in gold_items)):
+            return all(_same_end(work, *ends) for ends in zip(given_items, gold_items, strict=True))
         return (mine == theirs or not pair) and _same_sequence(work, given_items, gold_items)
     if len(given_items) != 2 and "[]" in (mine, theirs):  # [1, 2, 3] written for a set
         return _same_collection(work, given_items, gold_items)
@@ -111,6 +124,11 @@ def _same_single(work: Work, given: Node, gold: Node) -> bool:
 
 def _same_sequence(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
     return len(given) == len(gold) and all(map(work.same, given, gold))
+
+
+def _same_end(work: Work, given: Node, gold: Node) -> bool:
+    """An end of an interval, which may be rounded to four places: 2.6667 for 8/3."""
+    return work.same(given, gold) or is_rounded_end(work.facts(given), work.facts(gold))
 
 
 def _same_collection(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:

@@ -22,6 +22,7 @@ from foresail.maths.notation.tree import INFINITY, Node, heads, number, symbols
 
 WRITTEN_OUT = 10**16  # what divides it has that many decimal places at most
 LONG_DECIMAL = 10  # significant digits from which a decimal may stand for an irrational or endless value
+END_DECIMAL = 4  # the same at an end of an interval, rounded to as many places at least
 MAX_SYMBOLS = 40
 _TEN = number(10)
 COMPOSED = frozenset(["+", "*", "/", "^", "neg", "sqrt", "root", "!", "binom", "exp", "ln", "log"])
@@ -197,14 +198,29 @@ def _infinity_sign(node: Node) -> int:
     return int(node == INFINITY)
 
 
-def _rounds_to(decimal: Facts, other: Facts) -> bool:
-    """4.123105625617661 stands for the root of 17: so many digits, all of them right, can be meant no other way."""
+def is_rounded_end(decimal: Facts, other: Facts) -> bool:
+    """2.6667 is 8/3 at an end of an interval; 2.6666 and 2.667 are not."""
+    value = decimal.exact
+    return (
+        value is not None
+        and (value * 10 ** (END_DECIMAL - 1)).denominator != 1
+        and _rounds_to(decimal, other, END_DECIMAL, Fraction(1, 2))
+    )
+
+
+def _rounds_to(
+    decimal: Facts, other: Facts, least: int = LONG_DECIMAL, within: Fraction = Fraction(1)
+) -> bool:
+    """4.123105625617661 stands for the root of 17: so many digits, all of them right, can be meant no other way.
+
+    `least` digits are asked for, and `within` how much of the last one's unit they may be off.
+    """
     digits = decimal.decimal_digits
-    given = decimal.exact if digits >= LONG_DECIMAL and not other.decimal_digits else None
+    given = decimal.exact if digits >= least and not other.decimal_digits else None
     if given is None or given.denominator == 1:
         return False
     decimal.budget.spend(2 * size_cost(given) + (size_cost(other.exact) if other.exact is not None else 0))
-    unit = Fraction(10) ** (_magnitude(abs(given)) - digits + 1)
+    unit = within * Fraction(10) ** (_magnitude(abs(given)) - digits + 1)
     if other.exact is not None:
         # integers and short decimals such as 99999999.99 must be given in full; 1/3 and 2**-40 need not
         return WRITTEN_OUT % other.exact.denominator != 0 and abs(given - other.exact) < unit

@@ -36,6 +36,7 @@ _WRAPPERS = re.compile(
 )
 _NOT_WORDS = re.compile(r"[\d\\^_=<>+*/|()\[\]!?']")
 _DATED = re.compile(r"(?=.*[^\W\d_]{3})[\w ,:'.-]+")  # words with figures among them: March 5
+_SCRIPT = re.compile(r"([_^])\{([\w+*-])\}")
 _LOOSE = re.compile(r"\s+|\$|\\(?:left|right|displaystyle)(?![a-zA-Z])|\\[,;:! ]")
 _FRACTIONS = re.compile(r"(?<=\\)[dt]frac")
 _AND = re.compile(r",\s*and\b|\band\b|,")
@@ -163,7 +164,7 @@ def is_split(reading: Node, first: Node) -> bool:
 def _as_words(text: str, words: str) -> str:
     """Words in a form where order in a list does not matter; what is no words keeps its every sign."""
     if _NOT_WORDS.search(_WRAPPERS.sub(" ", text)):
-        return _LOOSE.sub("", _FRACTIONS.sub("frac", text))
+        return _SCRIPT.sub(r"\1\2", _LOOSE.sub("", _FRACTIONS.sub("frac", text)))
     return ",".join(sorted(part.strip() for part in _AND.split(words)))
 
 

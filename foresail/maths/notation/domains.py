@@ -90,7 +90,7 @@ def _domain_at(tokens: list[Token], place: int) -> Domain | None:
         if token(place).kind != ")":
             return None
         place += 1
-    if after_comma and not (bracketed or led or members[0] is _INTEGERS):
+    if after_comma and not (bracketed or led or members[0] is not tokens[place - len(members)]):
         return None  # it is where it belongs
     if not (after_comma or bracketed or led) and not _is_added(tokens, start):
         return None
