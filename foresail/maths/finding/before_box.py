@@ -139,7 +139,11 @@ def opens_bracket(text: str, start: int) -> bool:
 
 def _ends_formula_freely(inside: str, is_closed: bool) -> bool:
     """Whether a formula up to the box ends on a relation, an arrow, the end of a line or words."""
-    if "{" in inside and (words := _OPEN_TEXT.search(inside)) and re.search(r"(?<!\\)\b[^\W\d_]{2}", words[1]):
+    if (
+        "{" in inside
+        and (words := _OPEN_TEXT.search(inside))
+        and re.search(r"(?<!\\)\b[^\W\d_]{2}", words[1])
+    ):
         return _ends_prose_freely(words[1], is_closed)
     lead, _ = _without_marks(inside, _MARK_IN_FORMULA)
     if is_closed and (bracket := _BRACKET.search(lead)):
