@@ -121,7 +121,9 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
     for _ in range(STEPS):
         if place >= len(rest):
             return ()
-        if rest[place].isalpha() and rest[place] not in "pP":  # a word, and none of the marks; not `percent of`
+        if (
+            rest[place].isalpha() and rest[place] not in "pP"
+        ):  # a word, and none of the marks; not `percent of`
             is_free = _goes_on_freely(rest, place, content, bool(closer), outside, spaced)
             return _set_equal(rest[place:], content) if is_free else None
         if outside and (opening := _OPENING.match(rest, place)):

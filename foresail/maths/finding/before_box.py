@@ -142,7 +142,11 @@ def opens_bracket(text: str, start: int) -> bool:
 
 def _ends_formula_freely(inside: str, is_closed: bool) -> bool:
     """Whether a formula up to the box ends on a relation, an arrow, the end of a line or words."""
-    if (words := _OPEN_TEXT.search(inside)) and re.search(r"(?<!\\)\b[^\W\d_]{2}", words[1]):
+    if (
+        "{" in inside
+        and (words := _OPEN_TEXT.search(inside))
+        and re.search(r"(?<!\\)\b[^\W\d_]{2}", words[1])
+    ):
         return _ends_prose_freely(words[1], is_closed)
     lead, _ = _without_marks(inside, _MARK_IN_FORMULA)
     if is_closed and (bracket := _BRACKET.search(lead)):
@@ -158,6 +162,8 @@ def _ends_formula_freely(inside: str, is_closed: bool) -> bool:
 
 def _is_relation(lead: str) -> bool:
     lead = lead[-LONGEST_SIGN:]
+    if lead[-1:].isalpha() and "\\" not in lead:  # a word
+        return False
     return _RELATION.search(lead) is not None and not _NOT_EQUAL.search(lead)
 
 
@@ -185,17 +191,17 @@ def _ends_prose_freely(before: str, is_closed: bool) -> bool:
         return True
     if lead[-1] == ":":
         return not _REFERENCE.search(lead) and (gap != "" or not _PART_OF_RATIO.search(lead))
-    if _LINE_BREAK.search(lead):
+    if lead[-1] in "\\]&" and _LINE_BREAK.search(lead):
         return _opens_line_freely(lead)
-    if _IN_TUPLE.search(lead):
+    if lead[-1] in ",;" and _IN_TUPLE.search(lead):
         return False
-    if tag := _LAYOUT_TAG.search(lead):
+    if lead[-1] == ">" and (tag := _LAYOUT_TAG.search(lead)):
         return not _OPERATOR.search(lead[: tag.start()].rstrip()) and not changed_by_words_before(
             lead[: tag.start()]
         )
     if lead[-1] == "}" and (worded := _WORDS_IN_FORMULA.search(lead)):
         return leave_value(worded[1])
-    if closer := _AFTER_FORMULA.search(lead):
+    if lead[-1] in "$)]" and (closer := _AFTER_FORMULA.search(lead)):
         return _follows_formula_freely(lead[: closer.start()].rstrip(), closer[1], gap)
     if changed_by_words_before(lead):
         return False

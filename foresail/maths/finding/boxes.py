@@ -27,9 +27,7 @@ _PLAIN = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\{([^{}\\]*+)\}")  # a number,
 _INSIDE = r"(?:[^{}\\]++|\\.)*+"
 _FLAT_GROUP = rf"\{{{_INSIDE}\}}"
 _GROUP = rf"\{{(?:[^{{}}\\]++|\\.|{_FLAT_GROUP})*+\}}"
-_FORMULA = re.compile(
-    rf"\\(?:[bB]oxed|fbox|framebox)\{{((?:[^{{}}\\]++|\\.|{_GROUP})*+)\}}", re.DOTALL
-)
+_FORMULA = re.compile(rf"\\(?:[bB]oxed|fbox|framebox)\{{((?:[^{{}}\\]++|\\.|{_GROUP})*+)\}}", re.DOTALL)
 # The closing brace was escaped, and no other one closes the box.
 _ESCAPED = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\s*+\{((?:[^{}\\\n]|\\[a-zA-Z])*+)(?<!\s)\\\}")
 _BARE = re.compile(r"\\(?:[bB]oxed|fbox|framebox)\s*+([^\s{}$\\]++|\\[a-zA-Z]++(?:\{[^{}]*+\})*+)")
@@ -109,9 +107,7 @@ def find_boxes(text: str, last: int | None = None) -> list[Box]:
     start = _first_command(text, max(0, last - WINDOW), last)
     if text.find("phantom", max(0, start - NEAR), last) >= 0:  # it opens before the box that it hides
         start = max(0, start - NEAR)
-    elif start == last and (
-        plain := _PLAIN.match(text, last) or _FORMULA.match(text, last, last + WINDOW)
-    ):
+    elif start == last and (plain := _PLAIN.match(text, last) or _FORMULA.match(text, last, last + WINDOW)):
         return [Box(plain[1].strip(), last, plain.end())]
     contents: dict[int, tuple[int, int]] = {}  # where a box's command begins -> the span inside its braces
     open_groups: list[re.Match[str]] = []

@@ -66,7 +66,7 @@ _OPERATION_BY = compiled(
     r"|\b(?:short|to the power) of\W*\Z|\bto the power\W*\Z"
 )
 _FOREIGN = compiled(rf"(?:{NUMBER_BEFORE}|{OPERATION_BEFORE})[\s$*\\(\[]*\Z")
-_CLAUSE = re.compile(r"(?:[^,;:=?!.$\\(){}<>]|\.(?=\d))*\Z")
+_CLAUSE_BREAK = re.compile(r"[,;:=?!$\\(){}<>]|\.(?!\d)")
 _SPOKEN = re.compile(r"\d[\d.,]*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _ELISION = re.compile(r"\b[dl]['’]")  # "l'inverse de"
 _FILLERS = value_words.FILLERS_OF | word_set(
@@ -81,8 +81,8 @@ def changed_by_words_before(lead: str) -> bool:
     clause = lead[-REACH:].replace("\n", " ").rstrip(" $*\\([{_`'\"")
     if not clause.isascii() and (_FOREIGN.search(clause) or value_words.UNSPACED_BEFORE.search(clause)):
         return True
-    said = _CLAUSE.search(clause)
-    words = _SPOKEN.findall(_ELISION.sub(" ", said[0].lower()) if said else "")[-NEXT:]
+    said = _CLAUSE_BREAK.split(clause)[-1]
+    words = _SPOKEN.findall(_ELISION.sub(" ", said.lower()))[-NEXT:]
     if not words or not clause[-1:].isalpha():
         return clause.endswith("%") and _PERCENT_OF.search(clause) is not None
     last = words[-1]

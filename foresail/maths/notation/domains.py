@@ -14,6 +14,7 @@ MAX_NAMES = 4  # of one domain
 
 _LEADS = word_set("where for with and any all every each some 其中 这里 其 对 对于 任意 且")
 _WHOLE = word_set("integer integers 整数 Integer Integers")
+_OPENING = _WHOLE | {"in"}  # of which every domain has one
 _IS = word_set("is are be being denotes 是 为 為")
 _SETS = frozenset(["mathbbZ", "mathbbN", "mathbbR", "mathbbQ", "mathbbC"])
 _LETTERS = frozenset("ZNRQC")
@@ -32,7 +33,7 @@ class Domain(NamedTuple):
 
 def with_domains_apart(tokens: list[Token]) -> list[Token]:
     """The tokens with every domain after a comma; the same list where there is none."""
-    if not any(token.text == "in" or token.text in _WHOLE for token in tokens):
+    if _OPENING.isdisjoint([token.text for token in tokens]):
         return tokens
     apart: list[Token] = []
     place = 0

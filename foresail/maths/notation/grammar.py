@@ -148,7 +148,9 @@ def _at_colon(cursor: Cursor) -> bool:
     token = cursor.peek()
     if token.kind == ":":
         return cursor.open[-1:] != [r"\{"]
-    return (token.kind == "command" and token.text == "colon") or (token.kind == "word" and token.text == "to")
+    return (token.kind == "command" and token.text == "colon") or (
+        token.kind == "word" and token.text == "to"
+    )
 
 
 def sum_of_terms(cursor: Cursor) -> Node:
