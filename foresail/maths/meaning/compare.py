@@ -62,8 +62,11 @@ from foresail.maths.meaning.rewriting import (
     without_sign,
     without_signs,
 )
-from foresail.maths.notation.tree import CONTAINERS, Node, heads, symbols
+from foresail.maths.notation.tree import CONTAINERS, Node, heads, symbols, walk
 from foresail.maths.notation.units import same_noun
+
+USUAL_NODES = 64  # of both sides, which the other costs account for
+NODE_COST = 4  # work for each further one: every level of a tree is looked at again, about ten times
 
 _WRITTEN_SHORT = frozenset(["pm", "mp", "matrix", "list", "chain"])
 _TURNED: dict[Any, Any] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -118,7 +121,9 @@ def _same_but_for_a_sign(work: Work, given: Node, gold: Node) -> bool:
 
 def same(work: Work, given: Node, gold: Node) -> bool:
     """The same for a part of an answer, where nothing is left open."""
-    marks = heads(given) | heads(gold)
+    nodes = [*walk(given), *walk(gold)]
+    work.budget.spend(NODE_COST * max(0, len(nodes) - USUAL_NODES))
+    marks = {node.head for node in nodes}
     if "pm" in marks:
         free = with_free_signs(given) or with_free_signs(gold)
         if free is not None and same(work, with_free_signs(given) or given, with_free_signs(gold) or gold):
