@@ -21,7 +21,7 @@ from foresail.maths.meaning.sympy_process import Undecided
 from foresail.maths.notation.answer import in_words, is_split, read, same_words, trim
 from foresail.maths.notation.tree import Node
 from foresail.maths.options import option_asked, option_chosen, value_of_option, without_typeface
-from foresail.maths.stack import with_room
+from foresail.maths.stack import again_with_room, has_room, with_room
 from foresail.records import Verdict
 
 SHORT = 300  # characters of two answers whose comparison is remembered
@@ -35,7 +35,7 @@ _STATED = re.compile(r"^\s*(?:####|(?:the |final |the final )?answer\b)", re.IGN
 _INTEGER = re.compile(r"[+-]?\d{1,4000}\Z", re.ASCII)
 
 
-@with_room
+@again_with_room
 def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
     r"""grade(r"It is \boxed{0.5}.", "1/2") -> correct; grade("I give up.", "1/2") -> unparsable.
 
@@ -50,6 +50,8 @@ def grade(response: str, answer: str, *, accept: Accept = "any") -> Verdict:
     except Undecided as error:
         return Verdict(status=error.status, score=0.0, detail=str(error))
     except Exception as error:
+        if isinstance(error, RecursionError) and not has_room():
+            raise
         return _without_comparison(error, readings[0])
 
 
@@ -155,6 +157,7 @@ def _compare_texts(given: str, gold: str, budget: Budget, is_one: bool = True) -
     return _compare_readings(given, gold, budget, is_one)
 
 
+@with_room
 def _compare_readings(given: str, gold: str, budget: Budget, is_one: bool) -> tuple[bool, str]:
     one, other = trim(given), trim(gold)
     readings = read(given)
@@ -201,6 +204,7 @@ def _meant(
             yield given, Node("()", other.args)
 
 
+@with_room
 def _fails_alone(gold: Node) -> bool:
     """Whether the right answer cannot even be compared with itself, so that no response is to blame."""
     try:

@@ -16,7 +16,7 @@ from foresail.maths.notation.nouns import changes_value, names_things
 from foresail.maths.notation.number_words import chinese_numeral, english_numeral
 from foresail.maths.notation.numeral import decimal_comma, significant_digits
 from foresail.maths.notation.tree import EMPTY, INFINITY, Node, Unreadable, number
-from foresail.maths.stack import with_room
+from foresail.maths.stack import again_with_room
 
 MAX_WRAPPINGS = 12
 SHORT = 300  # characters of a text whose readings are remembered
@@ -67,7 +67,7 @@ def _read(text: str) -> tuple[Node, ...]:
     return _readings(text)
 
 
-@with_room
+@again_with_room
 def _readings(text: str) -> tuple[Node, ...]:
     text = trim(text)
     words = in_words(text)
