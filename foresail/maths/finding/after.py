@@ -159,7 +159,7 @@ def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:
         may_change_answer(rest)
         or _DIGITS_FIRST.match(rest)
         or _AND_NUMBER.match(rest)
-        or _VALUE_BELOW.search(rest)
+        or (("\n" in rest or "<" in rest) and _VALUE_BELOW.search(rest))
     ):
         return ()
     first, *later = (sentence[:LONG] for sentence in sentences(rest))

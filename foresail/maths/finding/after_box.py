@@ -23,6 +23,7 @@ from foresail.maths.notation.units import is_unit
 REACH = 200  # characters that are looked at
 FACTOR_REACH = 40  # characters before a box in which the left side's last factor stands
 STEPS = 24  # marks that are read, from the box outwards
+_BLANKS = " \t\r"
 BARE = ""  # what closes no formula: there is none
 _ENDS = "\\end{"
 
@@ -121,20 +122,20 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
     for _ in range(STEPS):
         if place >= len(rest):
             return ()
-        if (
-            rest[place].isalpha() and rest[place] not in "pP"
-        ):  # a word, and none of the marks; not `percent of`
-            is_free = _goes_on_freely(rest, place, content, bool(closer), outside, spaced)
-            return _set_equal(rest[place:], content) if is_free else None
-        if outside and (opening := _OPENING.match(rest, place)):
+        sign = rest[place]
+        if sign in _BLANKS:
+            place, spaced, may_close = _end_of_blanks(rest, place), True, False
+        elif sign.isalpha() and sign not in "pP":  # a word, and none of the marks; not `percent of`
+            return () if _goes_on_freely(rest, place, content, bool(closer), outside, spaced) else None
+        elif outside and (opening := _OPENING.match(rest, place)):
             if not spaced or not _may_stand_beside(rest, opening.end()):
                 return () if spaced and _NAMED.match(rest, opening.end()) else None
             closer, outside, place = _CLOSER[opening[1]], False, opening.end()
         elif closer and rest.startswith(closer, place) and (closer != _ENDS or depth == 1):
-            ended = _ENDS_ENVIRONMENT.match(rest, place)
+            ended = _ENDS_ENVIRONMENT.match(rest, place) if closer == _ENDS else None
             spaced = spaced or closer in ("$$", "\\]", _ENDS)
             place, closer, outside = ended.end() if ended else place + len(closer), BARE, True
-        elif ended := _ENDS_ENVIRONMENT.match(rest, place):
+        elif sign == "\\" and (ended := _ENDS_ENVIRONMENT.match(rest, place)):
             place, spaced, depth = ended.end(), True, depth - 1
         elif not closer and (closing := _CLOSERS.match(rest, place)):
             place, outside = closing.end(), True
@@ -144,7 +145,7 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
             place, may_close = bracket.end(), False
         elif _SHARE_OF.match(rest, place):
             return None
-        elif outside and spaced and rest[place] == "~":  # who signs it
+        elif outside and spaced and sign == "~":  # who signs it
             return ()
         elif unit := _UNIT.match(rest, place):
             if (unit[1] or "").strip().lower() in _CONNECTIVES:
@@ -156,7 +157,7 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
             place, spaced, has_unit = unit.end(), True, True
         elif mark := _MARK.match(rest, place):
             place, spaced, may_close = mark.end(), spaced or mark[0][0] in " \t\r\\~*_<", mark[0][0] == "["
-        elif closer and rest[place] == "\n":
+        elif closer and sign == "\n":
             place, spaced = place + 1, True  # a blank, in a formula
         else:
             is_free = _goes_on_freely(rest, place, content, bool(closer), outside, spaced)
@@ -164,6 +165,10 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
                 return ()
             return _set_equal(rest[place:], content) if is_free else None
     return None
+
+
+def _end_of_blanks(rest: str, place: int) -> int:
+    return len(rest) - len(rest[place:].lstrip(_BLANKS))
 
 
 def _is_shared_factor(text: str, start: int, rest: str, place: int) -> bool:
@@ -219,8 +224,13 @@ def _goes_on_freely(
 
     `spaced`: there was a blank.
     """
-    goes_on = _GOES_ON.match(rest, place) or _GOES_ON.match(rest, max(0, place - 1), place + 4)
+    is_word = rest[place].isalpha()
+    goes_on = not is_word and (
+        _GOES_ON.match(rest, place) or _GOES_ON.match(rest, max(0, place - 1), place + 4)
+    )
     rest = rest[place:]
+    if is_word and rest[0] not in _CONTINUING and not _OPTION.fullmatch(content):
+        return _is_free_word(rest, in_formula, outside, spaced)
     if goes_on or (not in_formula and is_worked_on(rest, 0)):
         return False
     if rest[0] == "\n" or rest.startswith("\\\\"):
@@ -230,7 +240,7 @@ def _goes_on_freely(
             return rule(match, content)
     if rest[0] == "~" or _OPTION.fullmatch(content):
         return True
-    if rest[0].isalpha():
+    if is_word:
         return _is_free_word(rest, in_formula, outside, spaced)
     if outside and (rest[0] == "!" or rest[0].isdecimal()):  # a value beside it is looked at elsewhere
         return True
@@ -251,21 +261,28 @@ def _opens_line_freely(rest: str) -> bool:
 
 def _is_free_word(rest: str, in_formula: bool, outside: bool, spaced: bool) -> bool:
     """Whether letters after a box are a unit or a word that leaves it as it is: "cm", "apples", not "x"."""
-    if _CLOCK.match(rest):
-        return True
     word = _FIRST_WORD.match(rest)
     letters = word[0] if word else ""
-    if not letters or letters in _SCALE_LETTERS or _VARIABLES.match(rest) or _ROOT_OR_POWER.match(rest):
+    is_short = len(letters) < 4 or not letters.isascii()
+    if is_short and _CLOCK.match(rest):
+        return True
+    if not letters or letters in _SCALE_LETTERS or (is_short and _VARIABLES.match(rest)):
+        return False
+    if letters.startswith(_ORDINAL_ENDS) and _ROOT_OR_POWER.match(rest):
         return False
     if letters.isascii():
-        plain = _PLAIN_UNIT.match(rest)
-        is_plain_unit = plain is not None and is_unit(plain[1])
         if not spaced:  # glued to the formula or to the box
-            if not (outside and (is_plain_unit or letters in _ORDINAL_ENDS or len(letters) > 3)):
+            if not (outside and (len(letters) > 3 or letters in _ORDINAL_ENDS or _begins_with_unit(rest))):
                 return False
-        elif len(letters) <= 1 + in_formula and not (is_plain_unit or (outside and letters in "aI")):
+        elif len(letters) <= 1 + in_formula and not ((outside and letters in "aI") or _begins_with_unit(rest)):
             return False
     return not changed_by_next_words(rest)
+
+
+def _begins_with_unit(rest: str) -> bool:
+    """_begins_with_unit("cm^2.") -> True."""
+    unit = _PLAIN_UNIT.match(rest)
+    return unit is not None and is_unit(unit[1])
 
 
 def _fits_base(match: re.Match[str], content: str) -> bool:
@@ -294,3 +311,5 @@ _CONTINUATIONS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], bool
     (_END, _always),
     (_EQUALS, _always),
 )
+_CONTINUING = "mMib"  # letters that those begin with: `mod`, `in base`
+

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from foresail.maths.finding.formula import formula_around
+from foresail.maths.finding.formula import formula_around, is_laid_out
 from foresail.maths.finding.plain_signs import plain_signs
 from foresail.maths.finding.tags import FORMATTING, LAYOUT, is_hidden
 from foresail.maths.finding.values import DENIED
@@ -110,11 +110,11 @@ def is_free_before(text: str, start: int, end: int, floor: int = 0) -> bool:
         return False
     if near and not has_environment:
         return True
-    formula = formula_around(text, start)
-    if not formula.is_laid_out:
+    if not is_laid_out(text, start):
         return False
     if near:
         return True
+    formula = formula_around(text, start)
     is_closed = _BRACKET_CLOSES.match(text, end, end + LONGEST_SIGN) is not None
     if formula.start < 0:
         return _ends_prose_freely(before, is_closed)

@@ -149,7 +149,7 @@ def last_command(text: str) -> int:
 def _first_command(text: str, place: int, last: int) -> int:
     """Where the first box's command begins between two places, `last` without one."""
     first = last
-    for letters in ("box", "Box"):
+    for letters in ("box", "\\Boxed"):
         start = place
         while (start := text.find(letters, start, first)) >= 0:
             if (command := _command_around(text, start + 1)) >= 0:
@@ -249,8 +249,13 @@ def _makes_list(between: str) -> bool:
 
 def _said_alike(before: str, between: str) -> bool:
     r"""Whether both are introduced in the same words: `It is \boxed{1}. It is \boxed{2}.`"""
-    one, other = (_AGAIN.sub("", _SENTENCE_END.split(part)[-1]) for part in (before, between))
-    return len(one.split()) > 1 and one.split() == other.split()
+    words = _words_of_last_sentence(between)
+    return len(words) > 1 and _words_of_last_sentence(before) == words
+
+
+def _words_of_last_sentence(text: str) -> list[str]:
+    """Without those that only say that there is another one."""
+    return _AGAIN.sub("", _SENTENCE_END.split(text)[-1]).split()
 
 
 def is_redefined(text: str, box: Box) -> bool:
@@ -258,7 +263,11 @@ def is_redefined(text: str, box: Box) -> bool:
     command = text[box.start : box.start + 5]  # a definition names it, too
     if "\\" not in box.text and text.find(command, 0, box.start) < 0:
         return False
-    if "ommand" not in text and "\\let" not in text and "def\\" not in text and "def \\" not in text:
+    if not (
+        "ommand" in text
+        or "\\let" in text
+        or ("def" in text and ("def\\" in text or "def \\" in text))
+    ):
         return False
     defined = {definition[1] for definition in _DEFINED.finditer(text)}
     inside = {command[0][1:] for command in _TYPEFACE.finditer(box.text)}

@@ -38,13 +38,12 @@ class Formula(NamedTuple):
     outside: int
     environments: list[str]
 
-    @property
-    def is_laid_out(self) -> bool:
-        """Whether nothing around it is a matrix, a case, a comment or program text."""
-        return all(name in _LAYOUTS for name in self.environments)
-
-
 NOWHERE = Formula(-1, "", -1, [])
+
+
+def is_laid_out(text: str, place: int) -> bool:
+    """Whether nothing around the place is a matrix, a case, a comment or program text."""
+    return all(sign[2] in _LAYOUTS for sign in _open_environments(text, max(0, place - WINDOW), place))
 
 
 def formula_around(text: str, place: int) -> Formula:

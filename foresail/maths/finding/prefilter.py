@@ -84,14 +84,13 @@ def bits_in(text: str) -> int:
     return reduce(or_, map(_lexicon.__getitem__, plain_words(text)), 0)
 
 
-@lru_cache(maxsize=64)  # of a sentence several patterns are tried
+bits_in_sentence = lru_cache(maxsize=64)(bits_in)  # of a sentence several patterns are tried
+
+
+@lru_cache(maxsize=64)
 def _telling_words(sentence: str) -> dict[str, int]:
     """Its words that have bits."""
     return {word: bits for word in plain_words(sentence) if (bits := _lexicon[word])}
-
-
-def bits_in_sentence(sentence: str) -> int:
-    return reduce(or_, _telling_words(sentence).values(), 0)
 
 
 class Prefilter:

@@ -7,6 +7,7 @@ Softer than what is asked of values without a box: "a sum of \boxed{7}", "at lea
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from foresail.maths.finding import value_words
 from foresail.maths.finding.words import NUMBER_AFTER, NUMBER_BEFORE, OPERATION_BEFORE, compiled
@@ -192,7 +193,11 @@ def is_worked_on(text: str, place: int) -> bool:
 
 def changed_by_next_words(rest: str) -> bool:
     """changed_by_next_words(" million.") -> True; (" million tons are"), (" apples.") -> False."""
-    rest = rest[:REACH].lstrip(" $*)]}\\\n_`")
+    return _changed_by_words(rest[:REACH].lstrip(" $*)]}\\\n_`"))
+
+
+@lru_cache(maxsize=1024)  # "square units." comes again
+def _changed_by_words(rest: str) -> bool:
     if is_worked_on(rest, 0) or _PHRASES.match(rest) or value_words.PHRASES_AFTER.match(rest):
         return True
     if not rest.isascii() and value_words.UNSPACED_AFTER.match(rest):
