@@ -102,6 +102,8 @@ def _decide(extracted: Extracted, gold: str) -> tuple[bool, str]:
 
 def _compare(given: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
     """Whether they mean the same, and by which rule. Short ones come again and are remembered with their cost."""
+    if _INTEGER.match(given) and _INTEGER.match(gold):
+        return int(given) == int(gold), "integer"
     if len(given) + len(gold) > SHORT:
         return _compare_texts(given, gold, budget, is_one)
     same, rule, work = _compare_short(given, gold, is_one)
@@ -149,8 +151,6 @@ def right_answer(answer: str) -> str:
 
 def _compare_texts(given: str, gold: str, budget: Budget, is_one: bool = True) -> tuple[bool, str]:
     """Whether they mean the same, and by which rule. `is_one`: the response gives it in one piece."""
-    if _INTEGER.match(given) and _INTEGER.match(gold):
-        return int(given) == int(gold), "integer"
     one, other = trim(given), trim(gold)
     if _INTEGER.match(one) and _INTEGER.match(other):
         return int(one) == int(other), "integer"

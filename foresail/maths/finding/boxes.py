@@ -149,7 +149,7 @@ def last_command(text: str) -> int:
 def _first_command(text: str, place: int, last: int) -> int:
     """Where the first box's command begins between two places, `last` without one."""
     first = last
-    for letters in ("box", "\\Boxed"):
+    for letters in ("box", "\\Boxed") if text.find("B", place, last) >= 0 else ("box",):
         start = place
         while (start := text.find(letters, start, first)) >= 0:
             if (command := _command_around(text, start + 1)) >= 0:
