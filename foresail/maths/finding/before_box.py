@@ -20,6 +20,7 @@ REACH = 200  # characters that are looked at
 ENVIRONMENTS = 2_000  # in which an environment may have begun
 STEPS = 24  # marks that are read, from the box outwards
 LONGEST_SIGN = 60  # characters of `\\begin{array}{…}`
+LONGEST_RELATION = 16  # `\\Longrightarrow`
 LONGEST_WORD = 30
 LONGEST_PLAIN = 16
 
@@ -126,11 +127,12 @@ def is_free_before(text: str, start: int, end: int, floor: int = 0) -> bool:
         lead = ""
     if formula.start < floor or lead:
         return _ends_formula_freely(inside, is_closed)
-    if _NUMBER_GOES_ON.search(text, floor, max(floor, formula.outside)):
+    outside = max(floor, formula.outside)
+    if _NUMBER_GOES_ON.search(text, max(floor, outside - 2), outside):
         return False
     if formula.opener == "\\begin":  # which may stand in a formula itself
         return is_free_before(text, formula.outside, end, floor)
-    return _ends_prose_freely(plain_signs(text[floor : max(floor, formula.outside)]) + " ", is_closed)
+    return _ends_prose_freely(plain_signs(text[floor:outside]) + " ", is_closed)
 
 
 def opens_bracket(text: str, start: int) -> bool:
@@ -164,9 +166,11 @@ def _ends_formula_freely(inside: str, is_closed: bool) -> bool:
 
 def _is_relation(lead: str) -> bool:
     lead = lead[-LONGEST_SIGN:]
-    if lead[-1:].isalpha() and "\\" not in lead:  # a word
+    is_named = lead[-1:].isalpha()
+    if is_named and "\\" not in lead:  # a word
         return False
-    return _RELATION.search(lead) is not None and not _NOT_EQUAL.search(lead)
+    begin = max(0, len(lead) - (LONGEST_RELATION if is_named else 3))  # `{=}`
+    return _RELATION.search(lead, begin) is not None and not _NOT_EQUAL.search(lead)
 
 
 def _opens_line_freely(lead: str) -> bool:
@@ -211,7 +215,7 @@ def _ends_prose_freely(before: str, is_closed: bool) -> bool:
         return _ends_in_word(lead, glued, "\n" in gap)
     if "\n" in gap:
         return not _OPERATOR.search(lead)
-    if _LINE_OPENING.search(lead) or _DASH.search(lead):
+    if _LINE_OPENING.search(lead) or (lead[-1] == "-" and _DASH.search(lead)):
         return gap[:1].isspace()
     if not lead[-1].isascii():
         return lead[-1].isalpha() or _is_vowel_sign(lead[-1]) or _CLAUSE_END.search(lead[-1]) is not None
