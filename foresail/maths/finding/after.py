@@ -128,10 +128,11 @@ _DISOWNED = compiled(
 _ADMITTED, _NOT_ADMITTED, _REPLACED = compiled(ADMITTED), compiled(NOT_ADMITTED), compiled(REPLACED)
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\d)[^.!?\n]*)*")
 _CORRECTING = compiled(rf"\b(?:{CORRECTING})\b")
-# Words of which each match of `_CORRECTING` and of `_DISOWNED` has one.
-_JUDGING = Prefilter(
-    rf"{CORRECTING}|hmm\w|whoops|is|are|was|were|seems?|looks?|would|must|may|might|cannot|can|could|not|bukan|hindi"
-    r"|itu|ini|mal|exceeds|times|plus|minus|over"
+# Words of which each match of `_CORRECTING`, and of `_DISOWNED`, has one.
+_MAY_CORRECT = Prefilter(rf"{CORRECTING}|hmm\w|whoops")
+_MAY_DISOWN = Prefilter(
+    r"is|are|was|were|seems?|looks?|would|must|may|might|cannot|can|could|no|not|bukan|hindi|itu|ini|mal|exceeds"
+    r"|times|plus|minus|over"
 )
 _TELLING = Prefilter("|".join([words.NOT, words.NO, words.OR, words.WRONG, words.CORRECTION, _FOLLOWING]))
 
@@ -149,12 +150,12 @@ def offered_after(rest: str, answer: str = "") -> tuple[str, ...] | None:
         rest = leaving[1] + rest[leaving.end() :]
     if rest.lstrip(CLOSING).startswith(("?", "？", "✗", "✘", "❌")):
         return None
-    if _may_hold(_JUDGING, rest):
+    if _may_hold(_MAY_CORRECT, rest):
         corrected = _corrected(rest[:CORRECTED])
         if corrected is None or corrected:
             return corrected
-        if _DISOWNED.match(rest, 0, LONG):
-            return None
+    if _may_hold(_MAY_DISOWN, rest) and _DISOWNED.match(rest, 0, LONG):
+        return None
     if not (
         may_change_answer(rest)
         or _DIGITS_FIRST.match(rest)

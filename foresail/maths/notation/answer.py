@@ -150,7 +150,7 @@ def same_words(one: str, other: str) -> bool:
 
 
 def _comma_readings(text: str) -> tuple[str, ...]:
-    if not _COMMAS.search(text):
+    if "," not in text or not _COMMAS.search(text):
         return ("top",)
     grouped = ", " in text and not _COMMAS.search(_GROUPED.sub("", text))  # (1,234, 5), and not (1,7,103, 5)
     return ("top", "nowhere", "everywhere") if grouped else ("top", "nowhere")
@@ -170,7 +170,7 @@ def _as_words(text: str, words: str) -> str:
 
 def _as_decimal(text: str) -> Node | None:
     """The reading with a decimal comma: "2,74 $" -> 2.74; None for "1,2", which is a list."""
-    match = _DECIMAL_COMMA.fullmatch(text.rstrip(".")) if len(text) < 100 else None
+    match = _DECIMAL_COMMA.fullmatch(text.rstrip(".")) if "," in text and len(text) < 100 else None
     value = decimal_comma(match[3]) if match else None
     if match is None or value is None:
         return None

@@ -56,12 +56,11 @@ _EATEN = re.compile(
 )
 _LETTERS = {"\f": "f", "\t": "t", "\x08": "b", "\r": "r", "\x07": "a"}
 _DIGIT = re.compile(r"[^\W\D0-9]")  # in other scripts
-_NOT_ASCII = re.compile(r"[^\x20-\x7e]")
 
 
 def plain(text: str) -> str:
     """The text in ASCII and LaTeX as far as it can be; other letters stay what they are."""
-    if _NOT_ASCII.search(text) is None:
+    if text.isascii() and text.isprintable():
         return text
     text = _EATEN.sub(lambda eaten: "\\" + _LETTERS[eaten[0][-1]], text)
     text = _SCRIPTS.sub(_unscript, text)

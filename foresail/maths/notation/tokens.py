@@ -46,7 +46,7 @@ _SPACING = re.compile(
 _CLOCK = re.compile(r"(\d\s*+(?:\\text\s*+\{\s*+)?)([ap])\.?\s?m\b\.?", re.IGNORECASE)  # 4:40 a.m., 5 PM
 # A braced comma belongs to the number: it groups in 14{,}916 and is the decimal sign in 2{,}5.
 _COMMA_GROUP = re.compile(r"(?<=\d)(?:\s?\{\s*,\s*\}\s?|,\\!\s*)(?:(?=(\d{3}(?!\d)))|(?=\d))")
-_EMPTY_GROUP = re.compile(r"(?<![a-zA-Z^_])\{([+=:-]?|or|and)\}")
+_EMPTY_GROUP = re.compile(r"\{(?<![a-zA-Z^_]\{)([+=:-]?|or|and)\}")
 # 1\text{A}_{16}
 _SPLIT_NUMERAL = re.compile(r"(?<![0-9A-F])([0-9A-F]{0,20})\\(?:text|mathrm)\{([0-9A-F]{1,20})\}_")
 _NUMBERS = f"{numeral.RECURRING}|{numeral.ENDLESS}|{numeral.SPACED}|{numeral.ZERO_LED}"
@@ -80,9 +80,15 @@ _SHORT_WORDS = word_set("per the is are was not for all any yes no Yes No odd Od
 
 def tokenize(text: str, *, commas: str = "top") -> list[Token]:
     """`commas` says where `1,234` is one number: at the "top" level only, "everywhere" or "nowhere"."""
-    text = _COMMA_GROUP.sub(lambda comma: "" if comma[1] else ".", spelled_out(plain(text)))
-    text = _SPACING.sub(lambda gap: "" if gap[0].startswith(r"\!") else " ", text)
-    text = _SPLIT_NUMERAL.sub(r"\1\2_", _EMPTY_GROUP.sub(r"\1", text))
+    text = spelled_out(plain(text))
+    if "," in text:
+        text = _COMMA_GROUP.sub(lambda comma: "" if comma[1] else ".", text)
+    if "\\" in text or "~" in text:
+        text = _SPACING.sub(lambda gap: "" if gap[0].startswith(r"\!") else " ", text)
+    if "{" in text:
+        text = _EMPTY_GROUP.sub(r"\1", text)
+    if "}_" in text:
+        text = _SPLIT_NUMERAL.sub(r"\1\2_", text)
     if "m" in text or "M" in text:
         text = _CLOCK.sub(_clock, text)
     return _Lexer(commas).run(text)
