@@ -65,11 +65,9 @@ def extract(response: str, accept: Accept = "any") -> Extracted | None:
         final = _BEGINNING.sub("", final)
         final = _SPECIAL_TOKEN.split(final, maxsplit=1)[0] or final
     if (last := last_command(final)) >= 0:
-        start = max(0, last - AROUND)
-        around = final[start:]
-        if (seen := without_rare_markup(around)) != around:
-            final = final[:start] + seen
-            last = last_command(final)
+        seen = without_rare_markup(final, max(0, last - AROUND))
+        if seen is not final:
+            final, last = seen, last_command(seen)
     if last >= 0:
         return _standing_box(final, find_boxes(final, last), last)
     if accept == "boxed":
@@ -108,7 +106,9 @@ def _from(text: str, boxes: list[Box]) -> Extracted | None:
 
 
 def _together(answers: tuple[str, ...], rule: Rule, is_list: bool = True) -> Extracted:
-    return Extracted(", ".join(map(str.strip, answers)), rule, answers, is_list or len(answers) == 1)
+    if len(answers) == 1:
+        return Extracted(answers[0].strip(), rule, answers)
+    return Extracted(", ".join(map(str.strip, answers)), rule, answers, is_list)
 
 
 def _standing_box(text: str, boxes: list[Box], command: int) -> Extracted | None:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from foresail.maths.finding.formula import formula_around
+from foresail.maths.finding.formula import formula_around, is_laid_out
 from foresail.maths.finding.plain_signs import plain_signs
 from foresail.maths.finding.tags import is_hidden
 from foresail.maths.verdict import grade
@@ -85,7 +85,7 @@ def test_formulas() -> None:
     assert formula_around("$a$ and ", 8).start == -1
     assert formula_around("it costs $5 and then we have ", 29).start == -1
     assert formula_around(r"\[ a \] \( ", 11).opener == r"\("
-    assert not formula_around(r"\begin{pmatrix} ", 16).is_laid_out
+    assert not is_laid_out(r"\begin{pmatrix} ", 16) and is_laid_out(r"\begin{align} ", 14)
 
 
 def test_tags() -> None:

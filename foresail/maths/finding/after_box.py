@@ -274,7 +274,9 @@ def _is_free_word(rest: str, in_formula: bool, outside: bool, spaced: bool) -> b
         if not spaced:  # glued to the formula or to the box
             if not (outside and (len(letters) > 3 or letters in _ORDINAL_ENDS or _begins_with_unit(rest))):
                 return False
-        elif len(letters) <= 1 + in_formula and not ((outside and letters in "aI") or _begins_with_unit(rest)):
+        elif len(letters) <= 1 + in_formula and not (
+            (outside and letters in "aI") or _begins_with_unit(rest)
+        ):
             return False
     return not changed_by_next_words(rest)
 
@@ -312,4 +314,3 @@ _CONTINUATIONS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], bool
     (_EQUALS, _always),
 )
 _CONTINUING = "mMib"  # letters that those begin with: `mod`, `in base`
-

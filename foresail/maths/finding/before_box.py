@@ -42,8 +42,8 @@ _MARK_IN_PROSE = re.compile(rf"(?:{_BOTH}|{FORMATTING}|['\"“”‘’`«_*✅�
 # What most boxes follow: "x = $\\boxed{7}$", "the answer is $\\boxed{7}$".
 # It begins with the signs that are looked for first, which is twice as fast.
 _PLAIN = re.compile(
-    r"[=:\s](?:(?<=[\w)\]}]=)(?<!\\no.=)|(?<=[\w)\]}] =)(?<!\\no. =)|(?<=\s)(?:is|are|be|get|equals|has):?|(?<=[a-z]{2}:))"
-    r"\s{0,3}(\$\$?|\\\(|\\\[)?\s{0,4}\Z",
+    r"[=:\s](?:(?<=[\w)\]}]=)(?<!\\no.=)|(?<=[\w)\]}] =)(?<!\\no. =)|(?<=\s)(?:is|are|be|get|equals|has):?"
+    r"|(?<=[a-z]{2}:))\s{0,3}(\$\$?|\\\(|\\\[)?\s{0,4}\Z",
     re.IGNORECASE,
 )
 _RELATION = re.compile(
@@ -113,7 +113,7 @@ def is_free_before(text: str, start: int, end: int, floor: int = 0) -> bool:
         return False
     if near and not has_environment:
         return True
-    if not is_laid_out(text, start):
+    if has_environment and not is_laid_out(text, start):
         return False
     if near:
         return True

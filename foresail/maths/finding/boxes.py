@@ -263,11 +263,8 @@ def is_redefined(text: str, box: Box) -> bool:
     command = text[box.start : box.start + 5]  # a definition names it, too
     if "\\" not in box.text and text.find(command, 0, box.start) < 0:
         return False
-    if not (
-        "ommand" in text
-        or "\\let" in text
-        or ("def" in text and ("def\\" in text or "def \\" in text))
-    ):
+    defines = "def" in text and ("def\\" in text or "def \\" in text)
+    if not (defines or "ommand" in text or "\\let" in text):
         return False
     defined = {definition[1] for definition in _DEFINED.finditer(text)}
     inside = {command[0][1:] for command in _TYPEFACE.finditer(box.text)}

@@ -38,6 +38,7 @@ class Formula(NamedTuple):
     outside: int
     environments: list[str]
 
+
 NOWHERE = Formula(-1, "", -1, [])
 
 

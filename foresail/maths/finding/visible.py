@@ -50,11 +50,11 @@ def visible(text: str) -> str:
     return text
 
 
-def without_rare_markup(text: str) -> str:
-    r"""The text without `\iffalse … \fi`, `\verb|…|` and programs of pictures."""
+def without_rare_markup(text: str, begin: int = 0) -> str:
+    r"""The text without `\iffalse … \fi`, `\verb|…|` and programs of pictures that begin at a place or later."""
     for mark, hidden in _RARE:
-        if mark in text:
-            text = hidden.sub(" ", text)
+        if text.find(mark, begin) >= 0:
+            text = text[:begin] + hidden.sub(" ", text[begin:])
     return text
 
 

@@ -21,9 +21,9 @@ def compiled(text: str) -> re.Pattern[str]:
 # Denials: what rules the next value out. `FILLING` may stand between the denial and the value.
 NOT = (
     r"(?<!\bif )not|never|cannot|\w{1,12}n[’']t|no|nor|neither|without|anything (?:but|except)"
-    r"|(?<!number )(?<!nothing )(?<!none )other than|rather than|instead of|no longer|far from|differ from|differs from"
-    r"|different from|unlike|bukan(?:lah)?|tidak(?:lah)?|tak|không|chẳng|hindi|não|nao|nunca|pas|jamais"
-    r"|nicht|keine?[nrms]?|niemals|non|nunca|jamás|не"
+    r"|(?<!number )(?<!nothing )(?<!none )other than|rather than|instead of|no longer|far from|differ from"
+    r"|differs from|different from|unlike|bukan(?:lah)?|tidak(?:lah)?|tak|không|chẳng|hindi|não|nao|nunca|pas"
+    r"|jamais|nicht|keine?[nrms]?|niemals|non|nunca|jamás|не"
 )
 NOT_UNSPACED = r"不|非|ไม่|而不"
 FILLING = (

@@ -211,8 +211,10 @@ class _Evaluation:
         size = abs(above - below)
         if size > self.max_bits and value:
             raise BeyondLimits(_TOO_FAR, hopeless=size > HIGH_PRECISION.max_bits)
-        coarse, fine = self.contexts
-        return coarse.mpf(value.numerator) / value.denominator, fine.mpf(value.numerator) / value.denominator
+        coarse, fine = (ctx.mpf(value.numerator) for ctx in self.contexts)
+        if value.denominator == 1:
+            return coarse, fine
+        return coarse / value.denominator, fine / value.denominator
 
     def unknown_function(self, name: str, arguments: list[Pair]) -> Pair:
         """A hash of the arguments, so that f(x) equals f(x) and not f(y)."""
