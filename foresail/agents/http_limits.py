@@ -143,7 +143,9 @@ class LimitedHandler(BaseHTTPRequestHandler):
             return False
         *headers, end = self.rfile.lines[1:]
         if end not in (b"\r\n", b"\n") or not all(map(HEADER.fullmatch, headers)):
-            self.send_error(400, "a header is malformed: each is a line of its own, a name, a colon and a value")
+            self.send_error(
+                400, "a header is malformed: each is a line of its own, a name, a colon and a value"
+            )
             return False
         return True
 

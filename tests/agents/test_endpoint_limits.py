@@ -127,7 +127,16 @@ def test_a_length_is_told_once_and_in_one_way(
     assert status(reply) in (400, 411) and not sizes
 
 
-HIDING = [b"garbage", b" folded", b"\tfolded: x", b": empty", b"From nobody", b"A : b", b"A\x00: b", b"A: b\r"]
+HIDING = [
+    b"garbage",
+    b" folded",
+    b"\tfolded: x",
+    b": empty",
+    b"From nobody",
+    b"A : b",
+    b"A\x00: b",
+    b"A: b\r",
+]
 
 
 @pytest.mark.parametrize("line", HIDING)
