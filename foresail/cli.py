@@ -293,7 +293,9 @@ def main() -> None:
             raise
         print(f"error: {in_words(error)}", file=sys.stderr)
         sys.exit(1)
-    except Exception as error:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a library's panic too
         from foresail.recipe.out_of_memory import OutOfMemory, in_short, is_out_of_memory
 
         if not is_out_of_memory(error) or os.environ.get("FORESAIL_DEBUG"):

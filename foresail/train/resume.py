@@ -53,9 +53,14 @@ def finished_checkpoint(run: RunDirectory, recipe: Stage) -> Path | None:
     newest = latest_checkpoint(run)
     if newest is None:
         return None
-    progress = read_progress(newest)
+    try:
+        progress = read_progress(newest)
+    except ValueError:
+        check_whole(run, newest)  # it names another checkpoint, if there is one to go on from
+        raise
     if not progress.finished or is_taken_up(recipe, newest, progress.step):
         return None
+    check_whole(run, newest)
     # killed right after its last save, it may have left what was about to be removed, or the best step unnamed
     if any(run.checkpoints_path.glob(f"{ASIDE}*")) or tidying(run, progress, recipe.checkpoints):
         with suppress(FolderInUse), lock_folder(run.path):

@@ -280,7 +280,7 @@ class Session(Trainer[Recipe]):
         for write in self.also_save:
             write(checkpoint)
         write_copy(checkpoint, self.recipe)
-        write_log_state(checkpoint, self.run)
+        write_log_state(checkpoint, self.run, self.progress.step)
 
 
 def begin_again(run: RunDirectory, start: Path, recipe: Stage) -> Progress:
@@ -307,7 +307,7 @@ def describe_damage(run: RunDirectory, start: Path | None) -> Iterator[str]:
             f"{start} was written by an earlier version: whether {run.recipe_path} and the checkpoint's progress "
             "are as they were cannot be told"
         )
-    yield from lost_history(start, run)
+    yield from lost_history(start, run, read_progress(start).step)
 
 
 def today() -> str:
