@@ -75,7 +75,8 @@ class EngineFailed(RunStopped):
     """An error ended an engine elsewhere; `trace` is what it left."""
 
     def __init__(self, name: str, trace: str) -> None:
-        super().__init__(f"the engine of instance {name} failed:\n{trace.rstrip()}")
+        trace = trace.rstrip()
+        super().__init__(f"the engine of instance {name} failed:{chr(10) if chr(10) in trace else ' '}{trace}")
 
 
 class Instance(Protocol):
