@@ -59,7 +59,7 @@ class Report:
         assert (self.state == "parked") == (self.parked is not None), f"{self.event}: {self.state}"
 
 
-class InstanceLost(Exception):
+class InstanceLost(RunStopped):
     """An instance is gone; what it ran must run elsewhere."""
 
     def __init__(self, name: str, why: str = "its process ended") -> None:
