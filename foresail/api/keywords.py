@@ -39,7 +39,6 @@ class Keywords:
     def shown(self, key: str) -> str:
         return f"{self.table}.{key}" if self.together else key
 
-
     def told(self, mistake: str) -> str:
         """A sentence that begins with its key, or one about the whole table."""
         begins = re.split(r"[^a-z_0-9]", mistake, maxsplit=1)[0] in self.kind.model_fields

@@ -132,7 +132,9 @@ def look_at_grading(
     yield from judge(key, name, trials)
 
 
-def refuse_broken(grading: Grading, problems: Sequence[Problem], settings: Reward, tokenizer: Tokenizer) -> None:
+def refuse_broken(
+    grading: Grading, problems: Sequence[Problem], settings: Reward, tokenizer: Tokenizer
+) -> None:
     """Before an evaluation: a function of one's own that fails on answers made up for it would fail on all."""
     if not settings.functions or settings.asks_model or settings.asks_environment:
         return

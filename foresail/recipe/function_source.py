@@ -114,4 +114,4 @@ def is_made_of(code: CodeType, node: Definition) -> bool:
     body = node.body
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
     places = [place for place in code.co_positions() if None not in place and place[3]]
-    return all(start <= (line, left) and (last, right) <= end for line, last, left, right in places)  # type: ignore[operator]
+    return all(start <= (line, left) and (last, right) <= end for line, last, left, right in places)

@@ -101,7 +101,9 @@ def how_to_give(functions: Mapping[str, str]) -> str:
     files = [f"{key}=FILE.py:{'NAME' if name == LAMBDA else name}" for key, name in names.items()]
     (first, *more), listed = names.values(), ", ".join(names.values())
     if more:
-        told = f"the rewards {listed} were given by a Python program; in Python pass them again, as reward=[…]"
+        told = (
+            f"the rewards {listed} were given by a Python program; in Python pass them again, as reward=[…]"
+        )
     else:
         again = "…" if first == LAMBDA else first
         told = f"the reward {first} was given by a Python program; in Python pass it again, as reward={again}"

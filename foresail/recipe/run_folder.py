@@ -27,7 +27,9 @@ def check_new_run(recipe: Stage) -> str | None:
         return check_place(folder)
     if (refusal := check_folder(recipe)) is not None:
         return refusal
-    return f"{folder} already holds this run; go on with it: {how_to_go_on(recipe)}, or choose another run.name"
+    return (
+        f"{folder} already holds this run; go on with it: {how_to_go_on(recipe)}, or choose another run.name"
+    )
 
 
 def how_to_go_on(recipe: Stage) -> str:

@@ -32,7 +32,9 @@ def open_grading(
     grade what would be graded in a pool of this one. `device` is where a reward model is.
     """
     named = {key: name for key, name in settings.functions.items() if isinstance(name, str)}
-    if missing := {key: name for key, name in named.items() if given_by_program(name)}:  # as recipe.toml has it
+    if missing := {
+        key: name for key, name in named.items() if given_by_program(name)
+    }:  # as recipe.toml has it
         raise ValueError(how_to_give(missing))
     if settings.asks_model:
         return open_model_grading(settings, prints=prints, hosts=hosts, device=device)

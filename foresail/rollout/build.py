@@ -43,8 +43,8 @@ from foresail.rollout.vllm.weights import layer_of, saved_weights
 from foresail.rollout.weights.broadcast import Broadcast, Kind
 from foresail.rollout.weights.buckets import Named, whole_weights
 from foresail.rollout.weights.model_handle import EmptyModel, ModelHandle, SharedModel
-from foresail.runlog.process_log import ProcessLog
 from foresail.rollout.weights.sync import CopiedWeights, HandedOver, SharedWeights, Transport, WeightSync
+from foresail.runlog.process_log import ProcessLog
 
 GB = 10**9
 Start = Callable[[str], RemoteInstance]  # an engine with this name
@@ -82,7 +82,9 @@ def build_fleet(
         start = worker_starter(model, each, rollout, max_length, vocabulary, logs)
         return gather_remote(start, "worker", rollout, max_length=max_length)
     if by_ray:
-        start = ray_starter(model, each, rollout, cluster, max_length, vocabulary, logs or Path("logs"), stream)
+        start = ray_starter(
+            model, each, rollout, cluster, max_length, vocabulary, logs or Path("logs"), stream
+        )
     else:
         start = vllm_starter(model, each, rollout, max_length, vocabulary, stream, logs)
     fleet = gather_remote(start, "ray" if by_ray else "vllm", rollout, max_length=max_length)
@@ -266,9 +268,7 @@ def vllm_starter(
     device: Device = "cuda" if model.device.type == "cuda" else "cpu"
     spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device, log=path)
     weights = CopiedWeights(partial(stream, saved_weights), HandedOver(), unit=layer_of)
-    return lambda name: ThreadInstance(
-        spec(name), weights, log=None if path is None else ProcessLog(path)
-    )
+    return lambda name: ThreadInstance(spec(name), weights, log=None if path is None else ProcessLog(path))
 
 
 def with_drafts(model: Decoder, rollout: parts.Rollout) -> bool:

@@ -76,7 +76,9 @@ class EngineFailed(RunStopped):
 
     def __init__(self, name: str, trace: str) -> None:
         trace = trace.rstrip()
-        super().__init__(f"the engine of instance {name} failed:{chr(10) if chr(10) in trace else ' '}{trace}")
+        super().__init__(
+            f"the engine of instance {name} failed:{chr(10) if chr(10) in trace else ' '}{trace}"
+        )
 
 
 class Instance(Protocol):

@@ -1,8 +1,8 @@
 """What another process prints, in a file of the run; where it dies, its last words belong into the error.
 
-    log = ProcessLog(run / "logs" / "worker-0.log")
-    print_to(log.path)    # in the process itself
-    log.ends()            # "; its log runs/rl/logs/worker-0.log ends: CUDA error: an illegal memory access"
+log = ProcessLog(run / "logs" / "worker-0.log")
+print_to(log.path)    # in the process itself
+log.ends()            # "; its log runs/rl/logs/worker-0.log ends: CUDA error: an illegal memory access"
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def spawned_print_to(path: Path) -> Iterator[None]:
                 f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@" >>{shlex.quote(str(path.absolute()))} 2>&1\n'
             )
             script.chmod(0o700)
-            atexit.register(script.unlink, missing_ok=True)  # a process that has just started has yet to read it
+            atexit.register(
+                script.unlink, missing_ok=True
+            )  # a process that has just started has yet to read it
             if os.access(script, os.X_OK):  # else a folder that runs nothing
                 spawn.set_executable(str(script))
         _inside += 1

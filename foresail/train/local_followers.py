@@ -19,8 +19,8 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 
 from foresail.recipe import parts
-from foresail.signals import shielded_from_interrupts
 from foresail.runlog.process_log import ProcessLog
+from foresail.signals import shielded_from_interrupts
 from foresail.train.follow import Failure, describe_loss, follow, log_path
 from foresail.train.followers import Led
 from foresail.train.network import HERE, on_this_host, open_store

@@ -99,9 +99,7 @@ def check_file(
         raise RecipeError(describe_change(str(run.recipe_path), changed, run, checkpoint))
 
 
-def check_recipe(
-    recipe: Stage, run: RunDirectory, checkpoint: Path, *, changed_reward: bool = False
-) -> None:
+def check_recipe(recipe: Stage, run: RunDirectory, checkpoint: Path, *, changed_reward: bool = False) -> None:
     """Refuse to go on with another recipe than the checkpoint's, but for keys that may change."""
     if not copy_path(checkpoint).is_file():
         return
@@ -121,9 +119,7 @@ def refused(
     """What may not change in the middle of a run; of rewards, where another is not accepted."""
     unlike = changed if checkpoint is None else without_same_functions(changed, checkpoint)
     accepted = ("reward",) if changed_reward else ()
-    return {
-        key: pair for key, pair in unlike.items() if not may_change(key) and not is_among(key, accepted)
-    }
+    return {key: pair for key, pair in unlike.items() if not may_change(key) and not is_among(key, accepted)}
 
 
 def without_same_functions(
@@ -137,7 +133,9 @@ def without_same_functions(
 def same_functions(now: Any, before: Any, known: Mapping[str, str]) -> bool:
     """Of values, lists and tables: whether they differ in nothing but where the same functions are."""
     if isinstance(now, dict) and isinstance(before, dict):
-        return now.keys() == before.keys() and all(same_functions(now[key], before[key], known) for key in now)
+        return now.keys() == before.keys() and all(
+            same_functions(now[key], before[key], known) for key in now
+        )
     if isinstance(now, list | tuple) and isinstance(before, list | tuple):
         pairs = zip(now, before, strict=False)
         return len(now) == len(before) and all(same_functions(*pair, known) for pair in pairs)

@@ -288,9 +288,7 @@ class Session(Trainer[Recipe]):
         write_log_state(checkpoint, self.run)
 
 
-def begin_again(
-    run: RunDirectory, start: Path, recipe: Stage, *, changed_reward: bool = False
-) -> Progress:
+def begin_again(run: RunDirectory, start: Path, recipe: Stage, *, changed_reward: bool = False) -> Progress:
     """Where the checkpoint stands, once all that is read of it is what was written, and the recipe is its own."""
     check_whole(run, start)
     check_file(run, start, changed_reward=changed_reward)

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 
 import foresail as package
-from foresail.recipe.load import RecipeError
 from foresail.recipe.function_source import fingerprint
+from foresail.recipe.load import RecipeError
 from foresail.recipe.reward_function import fingerprint_of_named
 from foresail.runlog.directory import RunDirectory
 
@@ -71,7 +71,9 @@ def test_the_source_is_what_a_function_is_known_by(tmp_path: Path) -> None:
         "import math\n" + CELL.replace("  # a count", " # another remark, a count")
     )
     known = fingerprint(run_cell())
-    assert fingerprint(run_cell(CELL + "\n")) == known == fingerprint_of_named(f"{tmp_path}/rewards.py:reward")
+    assert (
+        fingerprint(run_cell(CELL + "\n")) == known == fingerprint_of_named(f"{tmp_path}/rewards.py:reward")
+    )
     assert fingerprint(run_cell(CELL.replace("7", "5"))) != known
     assert fingerprint_of_named(f"{tmp_path}/rewards.py:other") is None
     assert fingerprint_of_named("math") is None
@@ -83,7 +85,9 @@ def test_the_source_is_what_a_function_is_known_by(tmp_path: Path) -> None:
 def test_a_lambda_is_the_same_wherever_it_stands_and_a_partial_has_what_it_fixes(tmp_path: Path) -> None:
     def first(call: str, number: int = 0) -> str:
         text = f"def take(*given, **named): return [*given, *named.values()][{number}]\nreward = {call}\n"
-        return fingerprint(run_cell("from functools import partial\ndef f(response, answer, k): return k\n" + text))
+        return fingerprint(
+            run_cell("from functools import partial\ndef f(response, answer, k): return k\n" + text)
+        )
 
     known = first("take(lambda response, answer: 1.0, 5)")
     assert known == first("take(3, steps=2, reward=lambda response,answer:\n   1.0 )", 2)
@@ -131,7 +135,11 @@ def test_after_a_kill_it_ends_with_the_same_weights(begun: Path, tmp_path: Path)
 
 def test_another_reward_is_refused_or_accepted(begun: Path, tmp_path: Path, foresail: CommandLine) -> None:
     run = shutil.copytree(begun, tmp_path / "rr")
-    for other in ("math", run_cell(CELL.replace("reward", "other") + "reward = other"), lambda response, answer: 1.0):
+    for other in (
+        "math",
+        run_cell(CELL.replace("reward", "other") + "reward = other"),
+        lambda response, answer: 1.0,
+    ):
         with pytest.raises(RecipeError, match=r"reward.grader is .*was 'python:reward'.*changed_reward=True"):
             package.resume(run, reward=other, steps=3)
     (tmp_path / "rewards.py").write_text(CELL.replace("7", "5"))
@@ -159,7 +167,9 @@ def test_a_list_of_rewards_is_given_again_as_a_list(
     words = [f"reward.terms#{number}.grader=own.py:{name}" for number, name in ((1, "reward"), (2, "length"))]
     text = (tmp_path / "own.py").read_text().replace("Any", "object")
     (tmp_path / "own.py").write_text(text)
-    assert "other reward.terms" in foresail.run("resume", run, "steps=4", *words).err, "annotations are source"
+    assert "other reward.terms" in foresail.run("resume", run, "steps=4", *words).err, (
+        "annotations are source"
+    )
     (tmp_path / "own.py").write_text("from typing import Any\n" + text.replace("object", "Any"))
     assert foresail.run("resume", run, "steps=4", *words).code == 0
 
@@ -197,7 +207,7 @@ def test_evaluation_takes_the_function_too(begun: Path) -> None:
         (lambda run: package.generate(run, "1 +1", temprature=0.5), "temprature: unknown keyword; the nearest is"),
         (lambda run: package.evaluate(run, ROWS, sufix="x"), "sufix: unknown keyword; the nearest is suffix"),
         (lambda run: package.evaluate(run, ROWS, sampling={"top_p": 7.0}), "top_p must be at most 1, not 7.0"),
-        (lambda run: package.evaluate(run, ROWS, reward="mth"), 'evaluate: reward: unknown grader "mth"; did you mean math'),
+        (lambda run: package.evaluate(run, ROWS, reward="mth"), 'reward: unknown grader "mth"; did you mean math'),
     ],
 )  # fmt: skip
 def test_mistakes_end_in_one_line(begun: Path, call: Callable[[Path], Any], message: str) -> None:

@@ -100,7 +100,9 @@ IN_A_CHECKPOINT: Row = (
 RESUME: Row = "a run goes on by a command: foresail resume RUN"
 FOLDER: Row = "a run lies in the folder `run.root`/`run.name`; set these two"
 EVERY_STEP: Row = "every step is logged; leave it out"
-NO_PROFILER = "there is no profiler to set: a run's timeline.jsonl and metrics.jsonl say how long its phases took"
+NO_PROFILER = (
+    "there is no profiler to set: a run's timeline.jsonl and metrics.jsonl say how long its phases took"
+)
 LOGGERS: Row = (
     '`run.wandb` = "project" logs to Weights & Biases; the terminal and TensorBoard files always have all'
 )
