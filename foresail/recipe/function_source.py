@@ -36,9 +36,10 @@ def fingerprint_in_file(file: Path, function: str) -> str | None:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function:
             return digest(written(node))
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
-            if any(isinstance(target, ast.Name) and target.id == function for target in node.targets):
-                return digest(written(node.value))
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Lambda):
+            continue
+        if any(isinstance(target, ast.Name) and target.id == function for target in node.targets):
+            return digest(written(node.value))
     return None
 
 
