@@ -154,7 +154,7 @@ def resume(
     for path in go_back(directory, from_step) if from_step is not None else ():
         print(f"set aside: {path}; remove it when it is of no use")
     if overrides:
-        recipe = extend(directory, overrides)
+        recipe = extend(directory, overrides, changed_reward=changed_reward)
     elif (ended := finished_checkpoint(directory, recipe)) is not None:
         print(describe_end(run, ended, recipe))
         return

@@ -192,13 +192,18 @@ def resume(
     """
     folder = folder_of(run, "run")
     callbacks = take_callbacks(settings)
-    if settings:
+    recipe = read_run(folder)
+    if settings or reward is not None:
         from foresail.train.resume import extend
 
-        extend(RunDirectory.open(folder), [*to_overrides(settings)])
-    recipe = read_run(folder)
-    if reward is not None:
-        recipe = load_recipe(recipe, reward=name_rewards(reward))
+        again = {} if reward is None else {"reward": name_rewards(reward)}
+        recipe = extend(
+            RunDirectory.open(folder),
+            [*to_overrides(settings)],
+            change=lambda recipe: load_recipe(recipe, **again),
+            changed_reward=changed_reward,
+        )
+        recipe = relocate(recipe, folder)
     follow_if_started(recipe)
     with calling(callbacks):
         run_stage(recipe, resume=True, **({"changed_reward": True} if changed_reward else {}))

@@ -210,6 +210,7 @@ class Reward(Part):
         for label, count in Counter(term.label for term in self.terms).items():
             if count > 1:
                 raise ValueError(
-                    f'{count} terms are named "{label}"; give each a name of its own with name = "…"'
+                    f'{count} terms are named "{label}"; give each a name of its own with name = "…", in Python '
+                    'by {"grader": …, "name": "…"}'
                 )
         return self
