@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +251,8 @@ def take_callbacks(settings: dict[str, Any]) -> Callbacks:
     for name, function in taken.items():
         if function is not None and not callable(function):
             raise RecipeError(f"{name} is a {type(function).__name__}; give a function of one report")
+        if iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__):
+            raise RecipeError(f"{name} is a coroutine, which nothing would wait for; give it without async")
     return Callbacks(**taken)
 
 

@@ -161,7 +161,7 @@ class Reward(Part):
     @property
     def num_parts(self) -> int:
         """How many rewards are added up."""
-        return (self.grader != NO_GRADER) + len(self.terms) + self.shapes
+        return (self.grader != NO_GRADER) + sum(term.weight != 0 for term in self.terms) + self.shapes
 
     @property
     def asks_environment(self) -> bool:

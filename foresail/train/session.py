@@ -255,6 +255,11 @@ class Session(Trainer[Recipe]):
             f"alarm since step {raised.step}: {name}" for name, raised in self.alarms.standing.items()
         ]
 
+    def log_start(self, metrics: Mapping[str, Any]) -> None:
+        """What was measured before the first step stands as step 0, and a script's functions hear of it."""
+        self.log(0, metrics)
+        self.call_back(0, metrics)
+
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
         measure(self.recipe.checkpoints.best, metrics)  # tells of a name that fits several, before any step
         self.run.append_metrics(step, metrics)
