@@ -60,8 +60,7 @@ def begun(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return package.rl(reward=run_cell(), **settings(tiny_checkpoint, folder)).run
 
 
-def weights(run: Path) -> torch.Tensor:
-    step = RunDirectory(run).checkpoint_steps()[-1]
+def weights(run: Path, step: int) -> torch.Tensor:
     tensors = load_file(run / "checkpoints" / f"step_{step}" / "model.safetensors")
     return torch.cat([tensor.flatten() for _, tensor in sorted(tensors.items())])
 
@@ -126,11 +125,36 @@ def test_a_run_goes_on_with_the_function_and_without_it_says_what_to_pass(
         package.resume(run, reward=run_cell(), optimizer={"lr": 1.0})
 
 
-def test_after_a_kill_it_ends_with_the_same_weights(begun: Path, tmp_path: Path) -> None:
-    run = shutil.copytree(begun, tmp_path / "rr")
-    shutil.rmtree(run / "checkpoints" / "step_2")
-    package.resume(run, reward=run_cell())
-    assert weights(run).equal(weights(begun))
+def test_a_notebook_that_was_killed_goes_on_in_another(
+    begun: Path, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel dies by SIGKILL in the second step; a new one defines the function anew, and resumes."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(package.__file__).parents[1]))
+    start = f"import os, signal, foresail\nsettings = {settings(tiny_checkpoint, tmp_path)!r}"
+    kill = "def kill(report):\n    if report.step == 2: os.kill(os.getpid(), signal.SIGKILL)"
+    with pytest.raises(RuntimeError, match="Kernel died"):
+        run_notebook(tmp_path, start, CELL, kill, "foresail.rl(reward=reward, on_step=kill, **settings)")
+    run = tmp_path / "rr"
+    said = run_notebook(
+        tmp_path,
+        start,
+        CELL,
+        "try: foresail.rl(reward=reward, **settings)\nexcept ValueError as error: print(error)",
+        f"run = foresail.resume({str(run)!r}, reward=reward)",
+        "run = foresail.resume(run, reward=reward, steps=3)",
+        f"print(foresail.evaluate(run, {ROWS!r}, samples=1, reward=reward).figures.keys())",
+    )
+    assert "already holds this run; go on with it" in said and "greedy reward" in said
+    assert RunDirectory(run).checkpoint_steps()[-1] == 3
+    assert weights(run, 2).equal(weights(begun, 2))
+
+
+def run_notebook(folder: Path, *cells: str) -> str:
+    """All that these cells print, in a kernel of their own."""
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    return "".join(output.get("text", "") for cell in notebook.cells for output in cell.outputs)
 
 
 def test_another_reward_is_refused_or_accepted(begun: Path, tmp_path: Path, foresail: CommandLine) -> None:
