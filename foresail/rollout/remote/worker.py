@@ -80,7 +80,7 @@ class SameModel:
 class PipeChannel:
     """A process behind a pipe; see `instance.Channel`."""
 
-    def __init__(self, name: str, spec: EngineSpec, log: ProcessLog | None) -> None:
+    def __init__(self, name: str, spec: EngineSpec, log: ProcessLog | None = None) -> None:
         self.name = name
         self.pipe, theirs = processes.Pipe()
         arguments = (spec, theirs, None if log is None else log.path)
