@@ -154,7 +154,7 @@ def resume(
     for path in go_back(directory, from_step) if from_step is not None else ():
         print(f"set aside: {path}; remove it when it is of no use")
     if overrides:
-        recipe = extend(directory, overrides)
+        recipe = extend(directory, overrides, changed_reward=changed_reward)
     elif (ended := finished_checkpoint(directory, recipe)) is not None:
         print(describe_end(run, ended, recipe))
         return
@@ -293,7 +293,9 @@ def main() -> None:
             raise
         print(f"error: {in_words(error)}", file=sys.stderr)
         sys.exit(1)
-    except Exception as error:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a library's panic too
         from foresail.recipe.out_of_memory import OutOfMemory, in_short, is_out_of_memory
 
         if not is_out_of_memory(error) or os.environ.get("FORESAIL_DEBUG"):

@@ -21,6 +21,8 @@ HEAD_SECONDS, BODY_SECONDS = 30.0, 300.0  # from the first byte to the last
 LINGER_BYTES, LINGER_SECONDS = 1 << 24, 5.0  # of a refused body, thrown away
 PIECE = 1 << 16
 LENGTH = re.compile(r"0|[1-9][0-9]{0,11}")
+# A header's line. The standard library also takes others, and overlooks what stands behind some of them.
+HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n]*\r?\n")
 
 
 class BadLength(Exception):
@@ -53,10 +55,12 @@ class LimitedInput:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.buffer = bytearray()
+        self.lines: list[bytes] = []  # that were read since the last limit
         self.limit(0, 0.0)
 
     def limit(self, num_bytes: int, seconds: float) -> None:
         self.left, self.deadline = num_bytes, time.monotonic() + seconds
+        self.lines.clear()
 
     def wait(self) -> bool:
         """Whether anything comes before the time is over."""
@@ -68,7 +72,8 @@ class LimitedInput:
             searched = len(self.buffer)
             if not self._receive():
                 break
-        return self._take(end or min(size, len(self.buffer)))
+        self.lines.append(self._take(end or min(size, len(self.buffer))))
+        return self.lines[-1]
 
     def read(self, size: int) -> bytes:
         while len(self.buffer) < size and self._receive():
@@ -132,6 +137,17 @@ class LimitedHandler(BaseHTTPRequestHandler):
             return
         self.rfile.limit(LONGEST_HEAD, HEAD_SECONDS)
         super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        *headers, end = self.rfile.lines[1:]
+        if end not in (b"\r\n", b"\n") or not all(map(HEADER.fullmatch, headers)):
+            self.send_error(
+                400, "a header is malformed: each is a line of its own, a name, a colon and a value"
+            )
+            return False
+        return True
 
     def handle_expect_100(self) -> bool:
         self.expects_word = True  # sent when the body is asked for

@@ -68,6 +68,7 @@ def evaluate(
     )
     asked = grader if reward is None else Reward(**rewarded)
     from foresail.agents.build import open_episodes
+    from foresail.check.grading import refuse_broken
     from foresail.evaluation.checkpoint import evaluate_checkpoint
     from foresail.evaluation.target import find_target
 
@@ -94,5 +95,6 @@ def evaluate(
                 template_options=target.template_options,
                 episodes=episodes,
                 prompt_tokens=target.prompt_tokens,
+                try_grading=refuse_broken,
             )
         return Evaluation(results)

@@ -39,6 +39,11 @@ class Keywords:
     def shown(self, key: str) -> str:
         return f"{self.table}.{key}" if self.together else key
 
+    def told(self, mistake: str) -> str:
+        """A sentence that begins with its key, or one about the whole table."""
+        begins = re.split(r"[^a-z_0-9]", mistake, maxsplit=1)[0] in self.kind.model_fields
+        return self.shown(mistake) if begins or not self.together else f"{self.table}: {mistake}"
+
 
 def check_keywords(function: str, *groups: Keywords, others: Sequence[str] = ()) -> list[dict[str, Any]]:
     """What is said in each group, checked; or one error with all that is wrong. `others`: further keywords."""
@@ -61,7 +66,7 @@ def check_keywords(function: str, *groups: Keywords, others: Sequence[str] = ())
             built = group.kind.model_validate(whole)
             checked.append({key: getattr(built, key) for key in right})
         except ValidationError as error:
-            mistakes += [group.shown(line) for line in explain_errors(error, group.kind, whole)]
+            mistakes += [group.told(line) for line in explain_errors(error, group.kind, whole)]
     if mistakes:
         raise complaint(function, mistakes)
     return checked

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -192,13 +193,18 @@ def resume(
     """
     folder = folder_of(run, "run")
     callbacks = take_callbacks(settings)
-    if settings:
+    recipe = read_run(folder)
+    if settings or reward is not None:
         from foresail.train.resume import extend
 
-        extend(RunDirectory.open(folder), [*to_overrides(settings)])
-    recipe = read_run(folder)
-    if reward is not None:
-        recipe = load_recipe(recipe, reward=name_rewards(reward))
+        again = {} if reward is None else {"reward": name_rewards(reward)}
+        recipe = extend(
+            RunDirectory.open(folder),
+            [*to_overrides(settings)],
+            change=lambda recipe: load_recipe(recipe, **again),
+            changed_reward=changed_reward,
+        )
+        recipe = relocate(recipe, folder)
     follow_if_started(recipe)
     with calling(callbacks):
         run_stage(recipe, resume=True, **({"changed_reward": True} if changed_reward else {}))
@@ -245,6 +251,8 @@ def take_callbacks(settings: dict[str, Any]) -> Callbacks:
     for name, function in taken.items():
         if function is not None and not callable(function):
             raise RecipeError(f"{name} is a {type(function).__name__}; give a function of one report")
+        if iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__):
+            raise RecipeError(f"{name} is a coroutine, which nothing would wait for; give it without async")
     return Callbacks(**taken)
 
 

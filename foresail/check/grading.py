@@ -132,6 +132,18 @@ def look_at_grading(
     yield from judge(key, name, trials)
 
 
+def refuse_broken(
+    grading: Grading, problems: Sequence[Problem], settings: Reward, tokenizer: Tokenizer
+) -> None:
+    """Before an evaluation: a function of one's own that fails on answers made up for it would fail on all."""
+    if not settings.functions or settings.asks_model or settings.asks_environment:
+        return
+    some = [with_prompt_ids(problem, tokenizer) for problem in spread(problems)]
+    broken = first_failure(grading, some, any_form, WRONG["math"], tokenizer)
+    if broken is not None:
+        raise ValueError(f"{' + '.join(map(name_of, settings.functions.values()))} fails on {broken}")
+
+
 def first_failure(
     grading: Grading,
     problems: Sequence[Problem],

@@ -63,6 +63,7 @@ def evaluate(
     from rich.console import Console
 
     from foresail.agents.build import open_episodes
+    from foresail.check.grading import refuse_broken
     from foresail.evaluation.checkpoint import default_output, evaluate_checkpoint
     from foresail.evaluation.results import figures_table
     from foresail.evaluation.target import find_target, in_modes
@@ -97,6 +98,7 @@ def evaluate(
                 template_options=target.template_options,
                 episodes=episodes,
                 prompt_tokens=target.prompt_tokens,
+                try_grading=refuse_broken,
             )
         Console().print(figures_table(results, ", ".join(filter(None, (*named, mode)))))
         print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))

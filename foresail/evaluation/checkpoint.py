@@ -8,7 +8,7 @@ writes records.jsonl (one line per problem, all attempts with their texts) and s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,13 +27,18 @@ from foresail.recipe.machine import main_memory
 from foresail.recipe.memory import pages_per_sample
 from foresail.recipe.reward import Reward
 from foresail.recipe.reward_function import Function, check_function, name_of
+from foresail.records import Problem
 from foresail.rewards.build import open_grading
+from foresail.rewards.grading import Grading
 from foresail.rollout.build import build_fleet
 from foresail.rollout.stream import Stream, StreamKind
 from foresail.runlog.atomic import write_text
 from foresail.tokenizer.tokenizer import Tokenizer
 
 UNKNOWN_MEMORY = 8 << 30  # bytes assumed where the system does not say
+
+
+TryGrading = Callable[[Grading, Sequence[Problem], Reward, Tokenizer], None]
 
 
 class EpisodeSource(Protocol):
@@ -64,10 +69,12 @@ def evaluate_checkpoint(
     template_options: Mapping[str, Any] | None = None,
     episodes: EpisodeSource | None = None,
     prompt_tokens: int = 0,
+    try_grading: TryGrading = lambda *given: None,
 ) -> list[ProblemResult]:
     """One greedy attempt and `num_samples` samples per problem; records and summary go to `output`.
 
-    `prompt_tokens`: room for prompts that a program writes itself.
+    `prompt_tokens`: room for prompts that a program writes itself. `try_grading` may refuse a grader before it is
+    needed (`check.grading.refuse_broken`, which this room does not know).
     """
     reward = grader if isinstance(grader, Reward) else choose_grader(grader)
     model, tokenizer = open_checkpoint(
@@ -90,6 +97,7 @@ def evaluate_checkpoint(
     max_length = longest_prompt + sampling.max_new_tokens
     engine = choose_engine(model, max_length, num_attempts=len(prompted) * (1 + num_samples))
     with open_grading(reward, prints=output / "reward.log", device=device) as grading:
+        try_grading(grading, [entry.problem for entry in prompted], reward, tokenizer)
         results = evaluate(
             build_fleet(
                 model,

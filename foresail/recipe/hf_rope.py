@@ -62,8 +62,8 @@ def read_scaling(config: ModelConfig, rope: Rope, positions: int) -> RopeScaling
     kind = next((kind for kind in KINDS if kind == name), None)
     if kind is None:
         raise ValueError(
-            f"rope type {name!r} is not supported, only default, {', '.join(KINDS)}; if your sequences fit the "
-            "original context, remove rope_scaling (or set its rope_type to default) in config.json"
+            f"rope type {name!r} is not supported, only default, {', '.join(KINDS)}; choose another model: without "
+            "its scaling this one would compute something else, for short sequences as well"
         )
     values = {key: getattr(rope, HF_NAMES.get(key, key)) for key in (*REQUIRED[kind], *OPTIONAL[kind])}
     factor = rope.factor

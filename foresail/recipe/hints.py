@@ -21,7 +21,7 @@ from foresail.recipe.elsewhere.answers import choose, keys_in, plain
 from foresail.recipe.elsewhere.tables import ALL, ALONE, NAMES, Place, rows, table_rows
 from foresail.recipe.elsewhere.values import value_note
 from foresail.recipe.keys import all_keys
-from foresail.recipe.slips import name_edits, nearest, path_edits
+from foresail.recipe.slips import far_edits, name_edits, nearest, path_edits
 from foresail.recipe.stages import STAGES, recipe_type
 
 # A key without its table belongs to the first of these that has it.
@@ -130,7 +130,22 @@ class Hints:
             if (count := name_edits(name, one)) is not None:
                 meant = self.translated(f"{table}.{one}" if table else one)
                 said += [(count, f"if {one} is meant: {meant}")] if meant else []
-        return nearest(said) or self.longer(path)
+        return nearest(said) or self.longer(path) or self.far_slip(path)
+
+    def far_slip(self, path: str) -> str | None:
+        """run.evice -> run.device: one edit anywhere in a long path, or two in a longer one, and no other key near.
+
+        A name that somebody has is no slip, whatever table it is in.
+        """
+        if path.rpartition(".")[2] in all_names():
+            return None
+        tables = {key.rpartition(".")[0] for key in self.known}
+        counted = [
+            (count, self.named("the nearest is {}", key))
+            for key in self.known
+            if (count := far_edits(path, key)) and not (key in tables or is_plural(path, key))
+        ]
+        return nearest(counted)
 
     def own_slips(self, path: str) -> Iterator[tuple[int, str]]:
         """Keys that a path may be misspelt for. A word and its plural may be two things: of a table, `checkpoint`

@@ -106,7 +106,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")  # -sig: Windows editors put a mark before the first key
     except FileNotFoundError:
-        near = get_close_matches(path.name, [found.name for found in path.parent.glob("*.toml")], n=1)
+        near = get_close_matches(
+            path.name, [found.name for found in path.parent.glob("*.toml") if found.exists()], n=1
+        )
         hint = f"; did you mean {path.parent / near[0]}?" if near else "; give the path of a TOML file"
         raise RecipeError(f"{path} does not exist{hint}") from None
     except UnicodeDecodeError:

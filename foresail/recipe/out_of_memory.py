@@ -21,6 +21,10 @@ WORDS = re.compile(
     r"|can't start new thread",
     re.IGNORECASE,
 )
+# of libraries in Rust, as tokenizers: their threads could not be started
+PANIC = re.compile(
+    r"Resource temporarily unavailable|Cannot allocate memory|memory allocation", re.IGNORECASE
+)
 LONGEST = 200  # characters of what was said
 
 
@@ -36,6 +40,8 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
+    if type(error).__name__ == "PanicException":  # derived from BaseException
+        return PANIC.search(str(error)) is not None
     return isinstance(error, RuntimeError) and WORDS.search(str(error)) is not None
 
 
@@ -44,7 +50,7 @@ def explaining_memory(recipe: Stage) -> Iterator[None]:
     """Around a run; one that had begun can go on with the keys set lower."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
         if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
             raise
         raise OutOfMemory(describe(recipe, error)) from error

@@ -111,7 +111,7 @@ class PreferenceStage(Stage):
         if not (self.loss.needs_reference and self.reference.kept):
             return {}
         return {
-            "reference.safetensors": f"the reference's log-probabilities of the answers of all {self.entries}"
+            "reference.safetensors": f"the reference's log-probabilities of the {self.entries} of the run"
         }
 
 

@@ -161,7 +161,7 @@ class Reward(Part):
     @property
     def num_parts(self) -> int:
         """How many rewards are added up."""
-        return (self.grader != NO_GRADER) + len(self.terms) + self.shapes
+        return (self.grader != NO_GRADER) + sum(term.weight != 0 for term in self.terms) + self.shapes
 
     @property
     def asks_environment(self) -> bool:
@@ -210,6 +210,7 @@ class Reward(Part):
         for label, count in Counter(term.label for term in self.terms).items():
             if count > 1:
                 raise ValueError(
-                    f'{count} terms are named "{label}"; give each a name of its own with name = "…"'
+                    f'{count} terms are named "{label}"; give each a name of its own with name = "…", in Python '
+                    'by {"grader": …, "name": "…"}'
                 )
         return self

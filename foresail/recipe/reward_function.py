@@ -8,16 +8,16 @@ names of their parameters. Here they are looked at without running them, for the
 from __future__ import annotations
 
 import ast
-import hashlib
-import inspect
 import re
 import sys
-import textwrap
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
+
+from foresail.recipe.function_source import fingerprint_in_file
 
 Shape = Literal["verl", "trl", "openrlhf", "areal", "plain"]
 Function = str | Callable[..., Any]  # by its name, or itself
@@ -26,6 +26,7 @@ Function = str | Callable[..., Any]  # by its name, or itself
 RESPONSE_NAMES = ("response", "completion", "solution", "text")
 ANSWER_NAMES = ("answer", "label", "ground_truth", "target", "gold")
 IN_PROGRAM = "python"  # the place of a function that no file or module has: python:score
+LAMBDA = "lambda"  # what `name_of` calls one
 
 SHAPES: dict[Shape, str] = {
     "verl": "f(data_source, solution_str, ground_truth, extra_info=None) -> a number, or a dict with score",
@@ -58,7 +59,8 @@ def name_of(function: Function) -> str:
     """`module:function` of what other processes can import; `python:NAME` of a lambda, a method, a notebook's."""
     if isinstance(function, str):
         return function
-    name = getattr(function, "__qualname__", type(function).__qualname__)
+    named = function.func if isinstance(function, partial) else function
+    name = getattr(named, "__qualname__", type(named).__qualname__)
     module = getattr(function, "__module__", None)
     if module not in (None, "__main__") and getattr(sys.modules.get(module), name, None) is function:
         return f"{module}:{name}"
@@ -84,49 +86,28 @@ def given_by_program(function: Function) -> bool:
     return name_of(function).startswith(f"{IN_PROGRAM}:")
 
 
-def fingerprint(function: Callable[..., Any]) -> str:
-    """Of a function's source, so that the same cell run again gives the same: 16 hexadecimal digits.
-
-    Comments, blank lines and indentation do not count, nor do the values of names outside of it.
-    """
-    function = inspect.unwrap(getattr(function, "__func__", function))
-    if not hasattr(function, "__code__"):  # an object with __call__
-        function = type(function).__call__
-    try:
-        source = ast.dump(ast.parse(textwrap.dedent(inspect.getsource(function))))
-    except (OSError, TypeError, SyntaxError):  # typed at a prompt, or in the middle of an expression
-        code = function.__code__
-        source = repr((code.co_code, code.co_names, code.co_varnames, [*map(str_constant, code.co_consts)]))
-    return hashlib.sha256(source.encode()).hexdigest()[:16]
-
-
-def str_constant(value: Any) -> str:
-    """Code inside code has an address in its repr."""
-    return value.co_code.hex() if hasattr(value, "co_code") else repr(value)
-
-
-def fingerprint_in_file(grader: str) -> str | None:
-    """The same of a function at the top of a file, `rewards.py:score`, which is not run; None if it has none."""
+def fingerprint_of_named(grader: str) -> str | None:
+    """What `rewards.py:score` is known by, which is not run; None where it is no function at the top of a file."""
     place, function = split_name(grader)
-    file = Path(place) if is_file(place) else find_module(place)
-    try:
-        body = ast.parse(file.read_bytes()).body if file is not None else []
-    except (OSError, SyntaxError, ValueError):
+    if not place or place == IN_PROGRAM:
         return None
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function:
-            module = ast.Module(body=[node], type_ignores=[])
-            return hashlib.sha256(ast.dump(module).encode()).hexdigest()[:16]
-    return None
+    file = Path(place) if is_file(place) else find_module(place)
+    return None if file is None else fingerprint_in_file(file, function)
 
 
-def how_to_give(function: str) -> str:
-    """What to do where a function is needed that a program gave: how_to_give("python:score") -> a sentence."""
-    _, name = split_name(function)
-    return (
-        f"the reward {name} was given by a Python program; in Python pass it again, as reward={name}; on the "
-        f"command line put it into a file and say reward.grader=FILE.py:{name}"
-    )
+def how_to_give(functions: Mapping[str, str]) -> str:
+    """What to do where functions are needed that a program gave: how_to_give({"reward.grader": "python:score"})."""
+    names = {key: split_name(function)[1] for key, function in functions.items()}
+    files = [f"{key}=FILE.py:{'NAME' if name == LAMBDA else name}" for key, name in names.items()]
+    (first, *more), listed = names.values(), ", ".join(names.values())
+    if more:
+        told = (
+            f"the rewards {listed} were given by a Python program; in Python pass them again, as reward=[…]"
+        )
+    else:
+        again = "…" if first == LAMBDA else first
+        told = f"the reward {first} was given by a Python program; in Python pass it again, as reward={again}"
+    return f"{told}; on the command line put {'them' if more else 'it'} into a file and say {' '.join(files)}"
 
 
 def explain_shapes(name: str, names: Collection[str]) -> str:
@@ -151,7 +132,7 @@ def check_function(key: str, grader: str) -> Iterator[str]:
     """Refusals: no such file, module or function, text that is not Python, or an unknown shape."""
     place, function = split_name(grader)
     if place == IN_PROGRAM:
-        yield f"{key}: {how_to_give(grader)}"
+        yield f"{key}: {how_to_give({key: grader})}"
         return
     file = Path(place) if is_file(place) else find_module(place)
     if file is None:

@@ -10,7 +10,8 @@ from typing import Any
 from foresail.recipe.keys import leaves
 from foresail.recipe.load import RecipeError, load_recipe
 from foresail.recipe.machine import nearest_existing
-from foresail.recipe.reward_function import name_of
+from foresail.recipe.reward import Reward
+from foresail.recipe.reward_function import given_by_program, name_of
 from foresail.recipe.stage import Stage
 
 MOST_KEYS = 4  # that a message names
@@ -26,7 +27,18 @@ def check_new_run(recipe: Stage) -> str | None:
         return check_place(folder)
     if (refusal := check_folder(recipe)) is not None:
         return refusal
-    return f"{folder} already holds this run; go on with it: foresail resume {folder}, or choose another run.name"
+    return (
+        f"{folder} already holds this run; go on with it: {how_to_go_on(recipe)}, or choose another run.name"
+    )
+
+
+def how_to_go_on(recipe: Stage) -> str:
+    """The command; where a program gave functions, the call that gives them again."""
+    reward, folder = getattr(recipe, "reward", None), recipe.run.folder
+    functions = reward.functions.values() if isinstance(reward, Reward) else ()
+    if any(given_by_program(function) for function in functions):
+        return f'foresail.resume("{folder}", reward=…)'
+    return f"foresail resume {folder}"
 
 
 def check_folder(recipe: Stage) -> str | None:
@@ -44,7 +56,7 @@ def check_folder(recipe: Stage) -> str | None:
     if different := differing_keys(recipe, recorded):
         return (
             f"{folder} holds a run of another recipe (other {', '.join(different)}); choose another "
-            f"run.name, or go on with that run: foresail resume {folder}"
+            f"run.name, or go on with that run: {how_to_go_on(recorded)}"
         )
     return None
 

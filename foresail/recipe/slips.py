@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 SHORT = 4  # letters of a word that is too short to tell a slip from another word
 LONG = 10  # and of one in which there may be two
+FAR, FAR_LONG = 8, 14  # of a path in which an edit may be anywhere, and of one in which there may be two
 MOST = 4  # letters more or less than a name has
 
 
@@ -73,6 +74,25 @@ def path_edits(written: str, meant: str) -> int | None:
         return None
     shortest = SHORT if len(names) == 1 else 2
     return total(name_edits(one, other, shortest=shortest) for one, other in zip(names, others, strict=True))
+
+
+def far_edits(written: str, meant: str) -> int | None:
+    """Of whole paths, wherever the edits are: far_edits("ooss.clip_high", "loss.clip_high") -> 1.
+
+    One edit, or two of long ones; a name of a table or a key keeps more than half of its letters.
+    """
+    least = min(len(written), len(meant))
+    most = 2 if least >= FAR_LONG else 1
+    if least < FAR or abs(len(written) - len(meant)) > most or len({*written} ^ {*meant}) > 2 * most:
+        return None
+    if re.sub(r"\D", "", written) != re.sub(r"\D", "", meant) or (count := edits(written, meant)) > most:
+        return None
+    names, others = written.split("."), meant.split(".")
+    alike = len(names) == len(others) and all(
+        one == other or min(len(one), len(other)) > max(SHORT - 1, 2 * edits(one, other))
+        for one, other in zip(names, others, strict=True)
+    )
+    return count if alike or len(names) != len(others) else None
 
 
 def total(counts: Iterable[int | None]) -> int | None:

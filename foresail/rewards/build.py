@@ -31,9 +31,11 @@ def open_grading(
     `prints` is the file for what reward functions print; without it, stderr or, in this process, as ever. `hosts`
     grade what would be graded in a pool of this one. `device` is where a reward model is.
     """
-    for function in settings.functions.values():
-        if isinstance(function, str) and given_by_program(function):  # as recipe.toml has it
-            raise ValueError(how_to_give(function))
+    named = {key: name for key, name in settings.functions.items() if isinstance(name, str)}
+    if missing := {
+        key: name for key, name in named.items() if given_by_program(name)
+    }:  # as recipe.toml has it
+        raise ValueError(how_to_give(missing))
     if settings.asks_model:
         return open_model_grading(settings, prints=prints, hosts=hosts, device=device)
     grader = find_grader(settings)

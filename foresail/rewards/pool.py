@@ -41,6 +41,7 @@ from foresail.rewards.print_log import PrintLog
 from foresail.rewards.queued_grading import Job, PoolClosed, QueuedGrading, wants_verdict
 from foresail.rewards.starts import Starts
 from foresail.rewards.time_limit import TimeLimit
+from foresail.runlog.process_log import ProcessLog
 
 LOADING_GRACE = 30.0  # seconds beyond the worker's own limit: what holds Python's lock can only be killed
 MOST_DEATHS = 3  # of workers that had the same response: two may be killed by others, for want of memory say
@@ -62,6 +63,9 @@ class Worker:
         ours, theirs = socket.socketpair()
         with theirs:
             self.connection = Connection(ours.detach())
+            if prints is not None:
+                prints.open()
+            self.log = None if prints is None else ProcessLog(prints.path)
             place = theirs.fileno()
             try:
                 self.process = subprocess.Popen(
@@ -261,7 +265,7 @@ class GradingPool(QueuedGrading):
 
     def _handle_death(self, worker: Worker) -> None:
         """A worker is dead: its job is tried again, unless that has become hopeless."""
-        how = describe_exit(self._remove(worker))
+        how = describe_exit(self._remove(worker)) + (worker.log.ends() if worker.log is not None else "")
         job = worker.job
         if job is None:
             return

@@ -44,6 +44,7 @@ from foresail.rollout.weights.broadcast import Broadcast, Kind
 from foresail.rollout.weights.buckets import Named, whole_weights
 from foresail.rollout.weights.model_handle import EmptyModel, ModelHandle, SharedModel
 from foresail.rollout.weights.sync import CopiedWeights, HandedOver, SharedWeights, Transport, WeightSync
+from foresail.runlog.process_log import ProcessLog
 
 GB = 10**9
 Start = Callable[[str], RemoteInstance]  # an engine with this name
@@ -58,15 +59,15 @@ def build_fleet(
     max_length: int,
     vocabulary: Sequence[bytes] = (),
     cluster: Cluster | None = None,
-    logs: Path = Path("logs"),
+    logs: Path | None = None,
     stream: Stream | None = None,
 ) -> Fleet:
     """Engines with the model's weights. Samples are at most `max_length` tokens long, prompt and all.
 
     Whatever [engine] says reaches each of them, or is refused; those on a CPU share its rows and cache.
 
-    `vocabulary` has the bytes of every token; stop strings need it. With a `cluster` of Ray it is open; what its
-    actors print goes to `logs`. Where other ranks have some of the weights, `stream` has them give theirs.
+    `vocabulary` has the bytes of every token; stop strings need it. A `cluster` of Ray is open. What engines'
+    processes print goes to `logs`. Where other ranks have some of the weights, `stream` has them give theirs.
     """
     stream, cluster = stream or (lambda read: read(model)), cluster or Cluster()
     device: Device = "cuda" if model.device.type == "cuda" else "cpu"
@@ -78,12 +79,14 @@ def build_fleet(
         if not rollout.workers:
             here = start_here(model, each, rollout, max_length, vocabulary)
             return gather([here], rollout, max_length=max_length)
-        start = worker_starter(model, each, rollout, max_length, vocabulary)
+        start = worker_starter(model, each, rollout, max_length, vocabulary, logs)
         return gather_remote(start, "worker", rollout, max_length=max_length)
     if by_ray:
-        start = ray_starter(model, each, rollout, cluster, max_length, vocabulary, logs, stream)
+        start = ray_starter(
+            model, each, rollout, cluster, max_length, vocabulary, logs or Path("logs"), stream
+        )
     else:
-        start = vllm_starter(model, each, rollout, max_length, vocabulary, stream)
+        start = vllm_starter(model, each, rollout, max_length, vocabulary, stream, logs)
     fleet = gather_remote(start, "ray" if by_ray else "vllm", rollout, max_length=max_length)
     try:
         fleet.update_weights(0)  # engines may have none yet
@@ -158,6 +161,7 @@ def worker_starter(
     rollout: parts.Rollout,
     max_length: int,
     vocabulary: Sequence[bytes],
+    logs: Path | None,
 ) -> Start:
     """Processes on this machine, which read the model's own weights."""
     weights = SharedWeights(model.named_parameters)
@@ -167,6 +171,7 @@ def worker_starter(
         engine_options=engine_options(engine, max_length, vocabulary),
         drafts=with_drafts(model, rollout),
         weights=weights,
+        logs=logs,
     )
 
 
@@ -226,6 +231,7 @@ def vllm_spec(
     vocabulary: Sequence[bytes],
     *,
     device: Device,
+    log: Path | None = None,
 ) -> Callable[[str], Spec]:
     if model.shape.experts is not None:
         raise ValueError(
@@ -241,6 +247,7 @@ def vllm_spec(
         device=device,
         vocabulary=vocabulary,
         speculation=rollout.speculation,
+        log=log,
     )
 
 
@@ -251,12 +258,17 @@ def vllm_starter(
     max_length: int,
     vocabulary: Sequence[bytes],
     stream: Stream,
+    logs: Path | None = None,
 ) -> Start:
-    """vLLM beside the trainer: each engine in processes that it starts, with a copy of the weights."""
+    """vLLM beside the trainer: each engine in processes that it starts, with a copy of the weights.
+
+    All of them print to one file, `vllm.log`.
+    """
+    path = None if logs is None else logs / "vllm.log"
     device: Device = "cuda" if model.device.type == "cuda" else "cpu"
-    spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device)
+    spec = vllm_spec(model, engine, rollout, max_length, vocabulary, device=device, log=path)
     weights = CopiedWeights(partial(stream, saved_weights), HandedOver(), unit=layer_of)
-    return lambda name: ThreadInstance(spec(name), weights)
+    return lambda name: ThreadInstance(spec(name), weights, log=None if path is None else ProcessLog(path))
 
 
 def with_drafts(model: Decoder, rollout: parts.Rollout) -> bool:

@@ -195,7 +195,7 @@ class Fleet:
         assert self.version is not None
         if self.weights is not None:
             for name in self.weights.push(self.version, cast(Sequence[Member], instances)):
-                self._lose(InstanceLost(name))
+                self._lose(getattr(self.instances[name], "loss", None) or InstanceLost(name))
             return
         for instance in instances:
             with self._minding_loss():

@@ -59,7 +59,7 @@ class Report:
         assert (self.state == "parked") == (self.parked is not None), f"{self.event}: {self.state}"
 
 
-class InstanceLost(Exception):
+class InstanceLost(RunStopped):
     """An instance is gone; what it ran must run elsewhere."""
 
     def __init__(self, name: str, why: str = "its process ended") -> None:
@@ -75,7 +75,10 @@ class EngineFailed(RunStopped):
     """An error ended an engine elsewhere; `trace` is what it left."""
 
     def __init__(self, name: str, trace: str) -> None:
-        super().__init__(f"the engine of instance {name} failed:\n{trace.rstrip()}")
+        trace = trace.rstrip()
+        super().__init__(
+            f"the engine of instance {name} failed:{chr(10) if chr(10) in trace else ' '}{trace}"
+        )
 
 
 class Instance(Protocol):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from foresail.runlog.atomic import explained
 from foresail.runlog.held_folder import FolderGone
 
 NAME = "error.txt"
@@ -21,7 +22,8 @@ NAME = "error.txt"
 @contextmanager
 def noting_failure(folder: Path) -> Iterator[None]:
     """The last error is forgotten at the start; one that ends what happens inside is written down."""
-    (folder / NAME).unlink(missing_ok=True)
+    with explained(folder / NAME):
+        (folder / NAME).unlink(missing_ok=True)
     try:
         yield
     except FolderGone:  # there is nowhere to write

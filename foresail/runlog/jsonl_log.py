@@ -84,7 +84,7 @@ class JsonlLog:
 
     def rewind(self, step: int) -> None:
         """Drop the records of later steps, as if the run had stopped right after `step`."""
-        if not self.path.exists():
+        if not self.is_file():
             return
         kept = b"".join(line for line, record in self.whole_lines() if record["step"] <= step)
         write_aside(self.path, lambda aside: aside.write_bytes(kept))
@@ -92,16 +92,22 @@ class JsonlLog:
         self.close()
         self._open()
 
-    def whole_lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
-        if not self.path.exists():
-            if self.path.is_symlink():
-                place = self.path.readlink()
-                raise ValueError(
-                    f"{self.path} is a link to {place}, which is gone; bring that back, or remove the link"
-                )
-            return
-        if not self.path.is_file():
+    def is_file(self) -> bool:
+        """False where nothing is there yet; a ValueError where something else stands in its place."""
+        if self.path.is_file():
+            return True
+        if self.path.exists():
             raise ValueError(f"{self.path} is no file; move it away, then try again")
+        if self.path.is_symlink():
+            place = self.path.readlink()
+            raise ValueError(
+                f"{self.path} is a link to {place}, which is gone; bring that back, or remove the link"
+            )
+        return False
+
+    def whole_lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        if not self.is_file():
+            return
         with open(self.path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith(b"\n"):

@@ -27,7 +27,7 @@ def lock_folder(folder: Path) -> IO[str]:
     """Take it, or say who has it. The folder is made; closing the file lets go."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / NAME).open("a+")
+        file = open_lock(folder / NAME)
     try:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,6 +45,12 @@ def lock_folder(folder: Path) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def open_lock(path: Path) -> IO[str]:
+    if os.path.lexists(path) and not path.is_file():  # a link to nothing too
+        raise FileExistsError(f"{path} is no file; remove it, then try again")
+    return path.open("a+")
 
 
 def is_locked(folder: Path) -> bool:

@@ -12,7 +12,8 @@ from pathlib import Path
 from foresail.data.prompts import PromptedProblem
 from foresail.model.decoder import Decoder
 from foresail.model.weights import checksum
-from foresail.recipe.reward_function import IN_PROGRAM, Function, file_of, fingerprint, name_of
+from foresail.recipe.function_source import fingerprint
+from foresail.recipe.reward_function import IN_PROGRAM, Function, file_of, name_of
 from foresail.train.checkpoint import Progress
 
 

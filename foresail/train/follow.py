@@ -23,6 +23,7 @@ from foresail.model.device import choose_device
 from foresail.model.linear import batch_invariant
 from foresail.recipe.out_of_memory import in_short, is_out_of_memory
 from foresail.records import RunStopped
+from foresail.runlog.process_log import ProcessLog, print_to
 from foresail.train.ranks import joined
 from foresail.train.trainer import Opening, obey
 
@@ -97,22 +98,13 @@ def is_broken_connection(error: BaseException) -> bool:
     return isinstance(error, dist.DistError) or (type(error) is RuntimeError and "gloo" in str(error))
 
 
-def print_to(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    for stream in (1, 2):
-        os.dup2(file, stream)
-
-
 def log_path(folder: Path, rank: int) -> Path:
     return folder / LOGS / f"rank_{rank}.log"
 
 
-def describe_loss(folder: Path, rank: int, how: str) -> RankLost:
-    return RankLost(
-        f"rank {rank} {how}; what it said is in {log_path(folder, rank)}. The last checkpoint is whole: foresail "
-        f"resume {folder}"
-    )
+def describe_loss(folder: Path, rank: int, how: str, log: ProcessLog | None = None) -> RankLost:
+    said = (log.ends() if log is not None else "") or f"; what it said is in {log_path(folder, rank)}"
+    return RankLost(f"rank {rank} {how}{said}. The last checkpoint is whole: foresail resume {folder}")
 
 
 def own_device(wanted: str, local_rank: int) -> torch.device:

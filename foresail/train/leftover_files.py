@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,19 @@ NAME = "leftovers.jsonl.gz"
 def write_leftovers(leftovers: Leftovers, checkpoint: Path) -> None:
     if not leftovers:
         return
-    with gzip.open(checkpoint / TRAINER / NAME, "wt", encoding="utf-8", compresslevel=QUICKEST) as file:
-        for problem, leftover in leftovers.items():
-            file.write(json.dumps({"problem": problem, **vars(leftover)}, default=to_json) + "\n")
+    rows = (row_of(problem, leftover) for problem, leftover in leftovers.items())
+    text = "".join(json.dumps(row, default=to_json) + "\n" for row in rows)
+    # no time inside: the same leftovers give the same bytes
+    (checkpoint / TRAINER / NAME).write_bytes(gzip.compress(text.encode(), QUICKEST, mtime=0))
+
+
+def row_of(problem: str, leftover: Leftover) -> dict[str, Any]:
+    """Without the requests' ids, which are numbered from the start of a process on: what goes on gets new ones."""
+    parked = {
+        number: [replace(part, request=replace(part.request, id="")) for part in parts]
+        for number, parts in leftover.parked.items()
+    }
+    return {"problem": problem, "samples": leftover.samples, "parked": parked}
 
 
 def find_leftovers(checkpoint: Path | None) -> Leftovers:
@@ -51,5 +62,4 @@ def read_parked(row: Mapping[str, Any]) -> Parked:
     request = row["request"]
     tuples = {name: tuple(request[name]) for name in ("prompt", "stop_ids", "closing")}
     known = {**tuples, "sampling": Sampling.model_validate(request["sampling"])}
-    # requests are numbered from the start of a process on: what goes on gets a new number
     return Parked(**{**row, "request": Request(**{**request, **known, "id": ""})})

@@ -19,8 +19,9 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 
 from foresail.recipe import parts
+from foresail.runlog.process_log import ProcessLog
 from foresail.signals import shielded_from_interrupts
-from foresail.train.follow import Failure, describe_loss, follow
+from foresail.train.follow import Failure, describe_loss, follow, log_path
 from foresail.train.followers import Led
 from foresail.train.network import HERE, on_this_host, open_store
 
@@ -51,7 +52,7 @@ class LocalFollower:
     def __init__(self, rank: int, size: int, port: int, run: parts.Run) -> None:
         from foresail.rollout.remote.worker import hidden_main  # the engine comes with it
 
-        self.rank, self.folder = rank, run.folder
+        self.rank, self.folder, self.log = rank, run.folder, ProcessLog(log_path(run.folder, rank))
         self.pipe, theirs = processes.Pipe(duplex=False)
         context: Any = processes.get_context("spawn")
         arguments = (rank, size, port, run.device, theirs)
@@ -79,7 +80,7 @@ class LocalFollower:
             if self.told is None and not self.process.is_alive() and self.process.exitcode:
                 code = self.process.exitcode
                 how = f"with code {code}" if code > 0 else f"by signal {-code} (memory?)"
-                self.told = describe_loss(self.folder, self.rank, f"was ended {how}")
+                self.told = describe_loss(self.folder, self.rank, f"was ended {how}", self.log)
             return self.told
 
     @property

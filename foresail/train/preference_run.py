@@ -77,7 +77,7 @@ def run_preferences(
         kept = prepare_reference(session, objective, supply, mixture, held_out)
         held_out = {name: kept.fill(entries) for name, entries in held_out.items()}
         if session.saved is None and held_out and recipe.eval_every:
-            session.log(0, measure(session, objective, held_out))
+            session.log_start(measure(session, objective, held_out))
         for step in session.steps():
             watch = Stopwatch()
             if (next_step := next_entries(session, supply)) is None:

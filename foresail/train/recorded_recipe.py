@@ -19,7 +19,7 @@ from typing import Any
 from foresail.recipe.dump import to_toml
 from foresail.recipe.keys import leaves
 from foresail.recipe.load import RecipeError, build_recipe, read_toml
-from foresail.recipe.reward_function import fingerprint_in_file, given_by_program
+from foresail.recipe.reward_function import fingerprint_of_named, given_by_program
 from foresail.recipe.run_folder import written
 from foresail.recipe.seal import read_seal
 from foresail.recipe.stage import Stage
@@ -27,7 +27,7 @@ from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import read_progress
 from foresail.train.learner import TRAINER
 
-NAME, GRADER = "recipe.toml", "reward.grader"
+NAME = "recipe.toml"
 # What does not change the steps that were done; those of the second line change no more than rounding.
 CHANGEABLE = (
     *("steps", "eval_every", "show_samples", "run.wandb", "run.device", "model.dtype"),
@@ -65,7 +65,13 @@ def next_number(folder: Path) -> int:
 # Comparing.
 
 
-def check_file(run: RunDirectory, checkpoint: Path | None, *, setting: Collection[str] = ()) -> None:
+def check_file(
+    run: RunDirectory,
+    checkpoint: Path | None,
+    *,
+    setting: Collection[str] = (),
+    changed_reward: bool = False,
+) -> None:
     """Refuse a recipe.toml that was cut, damaged or changed by hand. Keys that are being set anew may differ."""
     text = read_text(run, checkpoint)
     state, number = read_seal(text)
@@ -86,19 +92,18 @@ def check_file(run: RunDirectory, checkpoint: Path | None, *, setting: Collectio
     if (
         state == "whole"
     ):  # what differs all the same was set with `foresail resume`, if that may be set at all
-        changed = {key: pair for key, pair in changed.items() if not may_change(key)}
-    changed = without_same_function(changed, checkpoint)
+        changed = refused(changed, checkpoint, changed_reward=changed_reward)
+    changed = without_same_functions(changed, checkpoint)
     changed = {key: pair for key, pair in changed.items() if not is_among(key, setting)}
     if changed:
         raise RecipeError(describe_change(str(run.recipe_path), changed, run, checkpoint))
 
 
-def check_recipe(recipe: Stage, run: RunDirectory, checkpoint: Path) -> None:
+def check_recipe(recipe: Stage, run: RunDirectory, checkpoint: Path, *, changed_reward: bool = False) -> None:
     """Refuse to go on with another recipe than the checkpoint's, but for keys that may change."""
     if not copy_path(checkpoint).is_file():
         return
-    changed = {key: pair for key, pair in changes_since(recipe, checkpoint).items() if not may_change(key)}
-    changed = without_same_function(changed, checkpoint)
+    changed = refused(changes_since(recipe, checkpoint), checkpoint, changed_reward=changed_reward)
     if changed:
         raise RecipeError(describe_change("the recipe", changed, run, checkpoint))
 
@@ -108,16 +113,36 @@ def changes_since(recipe: Stage, checkpoint: Path) -> dict[str, tuple[Any, Any]]
     return different_keys(tomllib.loads(to_toml(recipe)), read_toml(copy_path(checkpoint)))
 
 
-def without_same_function(
+def refused(
+    changed: Mapping[str, tuple[Any, Any]], checkpoint: Path | None, *, changed_reward: bool
+) -> dict[str, tuple[Any, Any]]:
+    """What may not change in the middle of a run; of rewards, where another is not accepted."""
+    unlike = changed if checkpoint is None else without_same_functions(changed, checkpoint)
+    accepted = ("reward",) if changed_reward else ()
+    return {key: pair for key, pair in unlike.items() if not may_change(key) and not is_among(key, accepted)}
+
+
+def without_same_functions(
     changed: Mapping[str, tuple[Any, Any]], checkpoint: Path
 ) -> dict[str, tuple[Any, Any]]:
-    """Without the grader, where a file now has the function that a program gave when the run began."""
-    now, before = changed.get(GRADER, (None, None))
+    """Without graders where a file now has the function that a program gave when the run began."""
+    known = read_progress(checkpoint).rewards
+    return {key: pair for key, pair in changed.items() if not same_functions(*pair, known)}
+
+
+def same_functions(now: Any, before: Any, known: Mapping[str, str]) -> bool:
+    """Of values, lists and tables: whether they differ in nothing but where the same functions are."""
+    if isinstance(now, dict) and isinstance(before, dict):
+        return now.keys() == before.keys() and all(
+            same_functions(now[key], before[key], known) for key in now
+        )
+    if isinstance(now, list | tuple) and isinstance(before, list | tuple):
+        pairs = zip(now, before, strict=False)
+        return len(now) == len(before) and all(same_functions(*pair, known) for pair in pairs)
     if isinstance(now, str) and isinstance(before, str) and given_by_program(before):
-        known = read_progress(checkpoint).rewards.get(before)
-        if known is not None and fingerprint_in_file(now) == known:
-            return {key: pair for key, pair in changed.items() if key != GRADER}
-    return dict(changed)
+        one = fingerprint_of_named(now)
+        return now == before or (one is not None and one in known.get(before, ""))
+    return bool(now == before)
 
 
 def is_taken_up(recipe: Stage, checkpoint: Path, step: int) -> bool:
@@ -176,10 +201,20 @@ def describe_change(
 ) -> str:
     told = [describe_key(key, *pair) for key, pair in list(changed.items())[:MOST_KEYS]]
     told += [f"and {len(changed) - MOST_KEYS} more"] * (len(changed) > MOST_KEYS)
+    unlike = f"{what} is not what {run.path} was trained with: {'; '.join(told)}"
+    if all(is_among(key, ("reward",)) for key in changed):
+        return f"{unlike}. {accept_reward(run)}"
     return (
-        f"{what} is not what {run.path} was trained with: {'; '.join(told)}. To go on as it was, copy "
-        f"{copy_path(checkpoint)} to {run.recipe_path}. steps and a few other keys may change, by foresail "
-        f"resume {run.path} KEY=VALUE; for all else start a new run: model.path={checkpoint}"
+        f"{unlike}. To go on as it was, copy {copy_path(checkpoint)} to {run.recipe_path}. steps and a few other "
+        f"keys may change, by foresail resume {run.path} KEY=VALUE; for all else start a new run: "
+        f"model.path={checkpoint}"
+    )
+
+
+def accept_reward(run: RunDirectory) -> str:
+    return (
+        "Pass the reward that the run began with, or go on with this one: "
+        f"foresail resume {run.path} --changed-reward …, in Python changed_reward=True"
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,11 +27,12 @@ from foresail.train.recorded_recipe import (
     changeable_keys,
     check_file,
     copy_path,
+    describe_change,
     different_keys,
+    is_among,
     is_taken_up,
-    may_change,
     next_number,
-    without_same_function,
+    refused,
 )
 
 SET_ASIDE = "left_"  # before the names of checkpoints that the run went back from
@@ -53,9 +54,14 @@ def finished_checkpoint(run: RunDirectory, recipe: Stage) -> Path | None:
     newest = latest_checkpoint(run)
     if newest is None:
         return None
-    progress = read_progress(newest)
+    try:
+        progress = read_progress(newest)
+    except ValueError:
+        check_whole(run, newest)  # it names another checkpoint, if there is one to go on from
+        raise
     if not progress.finished or is_taken_up(recipe, newest, progress.step):
         return None
+    check_whole(run, newest)
     # killed right after its last save, it may have left what was about to be removed, or the best step unnamed
     if any(run.checkpoints_path.glob(f"{ASIDE}*")) or tidying(run, progress, recipe.checkpoints):
         with suppress(FolderInUse), lock_folder(run.path):
@@ -64,25 +70,35 @@ def finished_checkpoint(run: RunDirectory, recipe: Stage) -> Path | None:
     return newest
 
 
-def extend(run: RunDirectory, overrides: Sequence[str]) -> Stage:
+def extend(
+    run: RunDirectory,
+    overrides: Sequence[str] = (),
+    *,
+    change: Callable[[Stage], Stage] = lambda recipe: recipe,
+    changed_reward: bool = False,
+) -> Stage:
     """Change the run's recipe, and keep the one before as recipe.1.toml. So a run that was finished goes on.
 
-    Learning rates that fall towards the end follow the new number of steps from here on.
+    Learning rates that fall towards the end follow the new number of steps from here on. `change` lays over what
+    no override can say, such as functions; `changed_reward` accepts another reward.
     """
     newest = latest_checkpoint(run)
     if newest is not None:
         check_whole(run, newest)
-    check_file(run, newest, setting=split_overrides(overrides)[0])
-    before, after = load_recipe(run.recipe_path), load_recipe(run.recipe_path, overrides)
+    setting = split_overrides(overrides)[0]
+    check_file(run, newest, setting=setting, changed_reward=changed_reward)
+    before, after = load_recipe(run.recipe_path), change(load_recipe(run.recipe_path, overrides))
     changed = different_keys(tomllib.loads(to_toml(after)), tomllib.loads(to_toml(before)))
-    unlike = changed if newest is None else without_same_function(changed, newest)
-    if refused := [key for key in unlike if not may_change(key)]:
+    if unlike := refused(changed, newest, changed_reward=changed_reward):
+        if newest is not None and all(is_among(key, ("reward",)) for key in unlike):
+            raise RecipeError(describe_change("the recipe", unlike, run, newest))
         raise RecipeError(
-            f"{', '.join(refused)} cannot change in the middle of {run.path}; {changeable_keys()} can. For all "
+            f"{', '.join(unlike)} cannot change in the middle of {run.path}; {changeable_keys()} can. For all "
             f"else start a new run from its checkpoint: model.path={newest}"
         )
     progress = None if newest is None else read_progress(newest)
-    if progress is not None and after.steps <= progress.step and (progress.finished or "steps" in changed):
+    too_few = progress is not None and after.steps <= progress.step
+    if progress is not None and too_few and ("steps" in changed or (progress.finished and overrides)):
         raise RecipeError(
             f"{run.path} has done {progress.step} steps; set steps above that, like steps={2 * progress.step}"
         )

@@ -72,7 +72,7 @@ def open_run(
         open_episodes(recipe.environment) as episodes,
         batch_invariant(recipe.engine.batch_invariant),
         open_ranks(recipe.cluster, recipe.run) as world,
-        Session(recipe, resume=resume, world=world) as session,
+        Session(recipe, resume=resume, world=world, changed_reward=changed_reward) as session,
     ):
         keep_rewards(session, gradings, changed=changed_reward)
         session.display.begin("reading the data")

@@ -69,7 +69,10 @@ class Outcome:
 class Session(Trainer[Recipe]):
     """One stage under way, on rank 0. A fresh run refuses a folder in use; a resumed one rewinds its log first."""
 
-    def __init__(self, recipe: Recipe, *, resume: bool, world: World = ONE_PROCESS) -> None:
+    def __init__(
+        self, recipe: Recipe, *, resume: bool, world: World = ONE_PROCESS, changed_reward: bool = False
+    ) -> None:
+        """`changed_reward`: the recipe may have another reward than the checkpoint's."""
         path = recipe.run.folder
         with ExitStack() as exits:
             exits.enter_context(lock_folder(path))
@@ -79,7 +82,9 @@ class Session(Trainer[Recipe]):
             start = latest_checkpoint(self.run)  # None: the run is fresh
             if resume and start is None:
                 check_file(self.run, None)
-            progress = begin_again(self.run, start, recipe) if start else Progress(day=today())
+            progress = Progress(day=today())
+            if start:
+                progress = begin_again(self.run, start, recipe, changed_reward=changed_reward)
             super().__init__(
                 recipe,
                 world,
@@ -250,6 +255,11 @@ class Session(Trainer[Recipe]):
             f"alarm since step {raised.step}: {name}" for name, raised in self.alarms.standing.items()
         ]
 
+    def log_start(self, metrics: Mapping[str, Any]) -> None:
+        """What was measured before the first step stands as step 0, and a script's functions hear of it."""
+        self.log(0, metrics)
+        self.call_back(0, metrics)
+
     def log(self, step: int, metrics: Mapping[str, Any]) -> None:
         measure(self.recipe.checkpoints.best, metrics)  # tells of a name that fits several, before any step
         self.run.append_metrics(step, metrics)
@@ -280,14 +290,14 @@ class Session(Trainer[Recipe]):
         for write in self.also_save:
             write(checkpoint)
         write_copy(checkpoint, self.recipe)
-        write_log_state(checkpoint, self.run)
+        write_log_state(checkpoint, self.run, self.progress.step)
 
 
-def begin_again(run: RunDirectory, start: Path, recipe: Stage) -> Progress:
+def begin_again(run: RunDirectory, start: Path, recipe: Stage, *, changed_reward: bool = False) -> Progress:
     """Where the checkpoint stands, once all that is read of it is what was written, and the recipe is its own."""
     check_whole(run, start)
-    check_file(run, start)
-    check_recipe(recipe, run, start)
+    check_file(run, start, changed_reward=changed_reward)
+    check_recipe(recipe, run, start, changed_reward=changed_reward)
     progress = read_progress(start)
     if not (progress.finished and is_taken_up(recipe, start, progress.step)):
         return progress
@@ -307,7 +317,7 @@ def describe_damage(run: RunDirectory, start: Path | None) -> Iterator[str]:
             f"{start} was written by an earlier version: whether {run.recipe_path} and the checkpoint's progress "
             "are as they were cannot be told"
         )
-    yield from lost_history(start, run)
+    yield from lost_history(start, run, read_progress(start).step)
 
 
 def today() -> str:

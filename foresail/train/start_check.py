@@ -47,8 +47,7 @@ def check_start(session: Session[Sampled], setup: Setup) -> None:
             with watch("eval"):
                 before = measure(session, setup, 0)
         log_timeline(session, 0, watch, setup.fleet.event_log.take())
-        session.log(0, found | before)
-        session.call_back(0, found | before)
+        session.log_start(found | before)
     tell_of_prints(session, setup.rewards.gradings)
 
 

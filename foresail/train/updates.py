@@ -47,11 +47,13 @@ def line_up(groups: Sequence[Mapping[str, RewardPart]]) -> tuple[Tensor, Tensor]
 
 
 def any_reward_teaches(settings: Mapping[str, Reward], group: Group) -> bool:
-    """Whether some reward of the group differs between its samples, even where all sums are equal."""
+    """Whether some reward that counts differs between the group's samples, even where all sums are equal."""
     if group.failed:
         return False
     parts = reward_parts(group, settings[group.problem.dataset]).values()
-    return any(has_spread([score for score in part.scores if not math.isnan(score)]) for part in parts)
+    return any(
+        has_spread([score for score in part.scores if not math.isnan(score)]) for part in parts if part.weight
+    )
 
 
 def pack_groups(

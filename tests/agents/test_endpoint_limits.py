@@ -127,6 +127,28 @@ def test_a_length_is_told_once_and_in_one_way(
     assert status(reply) in (400, 411) and not sizes
 
 
+HIDING = [
+    b"garbage",
+    b" folded",
+    b"\tfolded: x",
+    b": empty",
+    b"From nobody",
+    b"A : b",
+    b"A\x00: b",
+    b"A: b\r",
+]
+
+
+@pytest.mark.parametrize("line", HIDING)
+def test_no_line_hides_what_stands_behind_it(endpoint: Endpoint, sizes: list[int], line: bytes) -> None:
+    """The standard library reads no header behind some of these, and would take a body for the next request."""
+    inner = post(bearer(endpoint.admit(echo)), LENGTH)
+    length = b"Content-Length: %d" % len(inner)
+    for headers in ([b"Host: x", line, length], [line, b"Host: x", length]):
+        reply = exchange(endpoint, b"\r\n".join([b"GET /v1/models HTTP/1.1", *headers, b"", inner]))
+        assert re.findall(rb"HTTP/1.1 (\d+)", reply) == [b"400"] and not sizes
+
+
 @pytest.mark.parametrize("header", [LENGTH, LENGTH + b" \t", b"content-length:" + SIZE])
 def test_an_honest_length_is_read(endpoint: Endpoint, sizes: list[int], header: bytes) -> None:
     sent = post(bearer(endpoint.admit(echo)), header, b"Connection: close")

@@ -55,3 +55,10 @@ def test_callbacks_hear_of_steps_and_evaluations_and_may_end_the_run(
 def test_what_is_no_function_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="on_step is a str; give a function"):
         package.rl(model=str(tiny_checkpoint), run={"root": str(tmp_path)}, on_step="print", **SIZES)
+
+    class Awaited:
+        async def __call__(self, report: StepReport) -> None: ...
+
+    for coroutine in (Awaited(), Awaited().__call__):
+        with pytest.raises(RecipeError, match="on_evaluation is a coroutine, which nothing would wait for"):
+            package.sft(model=str(tiny_checkpoint), data=[], on_evaluation=coroutine)

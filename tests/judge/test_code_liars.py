@@ -61,6 +61,8 @@ STATE = (
     "    def __len__(self): return len(self.x)\n    def __iter__(self): return iter(self.x)\n    def __bool__(self): return bool(self.x)\n"
     "    def __getitem__(self, i): return self.x[i]\n    def __setitem__(self, i, y): self.x[i] = y\n"
 )
+APPROX = "class Approx:\n    def __init__(self, x, e): self.x, self.e = x, e\n"
+EQUALS_NEAR = "    def __eq__(self, y): return abs(self.x - y) <= self.e\n"
 BY_HAND = [
     # An attribute, a text and a truth stay what they were.
     ("class C:\n    k = 0\n    @property\n    def x(self):\n        self.k += 1\n        return self.k\ndef f(): return C()", "r = f()\nassert r.x == 1 and r.x == 2", "wrong"),
@@ -85,6 +87,18 @@ BY_HAND = [
     # What a function returned and another changes.
     (STATE + "def f(c=None):\n    if c is None: return C()\n    c.add(1)", "c = f()\nassert len(c) == 0\nf(c)\nassert len(c) == 1 and list(c) == [1]", "correct"),
     ("class C:\n    x = 0\ndef f(): return C()", "r = f()\nassert r.x == 0\nr.x = 5\nassert r.x == 5", "correct"),
+    # Any name is the object's own, also one that a stand-in could need for itself.
+    ("class C:\n    def __init__(self): self._items, self._size, self._peer, self._answers, self._number, self.asked = [1], 1, 2, 3, 4, 5", "c = C()\nassert c._items == [1] and (c._size, c._peer, c._answers, c._number, c.asked) == (1, 2, 3, 4, 5)\nc._size = 7\nassert c._size == 7", "correct"),
+    ("class C: pass\ndef f(): return C()", "assert f()._items", "wrong"),
+    ("class C: pass", "assert C()._size", "wrong"),
+    # Instances of the test's own classes that equal more than one thing.
+    (APPROX + "def f(): return Approx(0.0, 1e300)", APPROX + EQUALS_NEAR + "assert f() == 9", "wrong"),
+    (APPROX + "def f(): return [1, {2: Approx(0.0, 1e300)}]", APPROX + EQUALS_NEAR + "assert f() == [1, {2: 9}]", "wrong"),
+    (APPROX + "def f(): return Approx('.*', 0)", "import re\n" + APPROX + "    def __eq__(self, y): return re.fullmatch(self.x, y) is not None\nassert f() == 'abc'", "wrong"),
+    (APPROX + "def f(): return Approx([*range(20)], 0)", APPROX + "    def __eq__(self, y): return y in self.x\nassert f() == 9", "wrong"),
+    (APPROX + "def f(): return Approx(9.0, 1e-6)", APPROX + EQUALS_NEAR + "assert f() == 9", "correct"),
+    (APPROX + "def f(): return Approx(2, 7)", APPROX + "    def __eq__(self, y): return (self.x - getattr(y, 'x', y)) % self.e == 0\nassert f() == 9 and f() == Approx(16, 7)", "correct"),
+    (APPROX + "def f(): return Approx([], 0)", APPROX + "    def __eq__(self, y): return [*self.x] == [*y]\nassert f() == [] and f() == ()", "correct"),
     ("class C:\n    def __iter__(self):\n        yield float('nan')\n    def __len__(self): return 1\n    def __getitem__(self, i): return [*self][i]\ndef f(): return C()", "r = f()\nassert r[0] != r[0] and len(r) == 1 and list(r)", "correct"),
 ]  # fmt: skip
 

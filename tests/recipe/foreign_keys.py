@@ -450,7 +450,9 @@ actor_rollout_ref.actor.checkpoint.save_contents        checkpoints.resumable
 actor_rollout_ref.actor.checkpoint.async_save           -
 actor_rollout_ref.actor.entropy_from_logits_with_chunking  -
 actor_rollout_ref.actor.router_replay.mode              engine.replay_routing
-actor_rollout_ref.actor.profiler.enable                 -
+actor_rollout_ref.actor.profiler.enable                 "there is no profiler"
+actor_rollout_ref.actor.profiler.save_path              "there is no profiler"
+reward_model.rollout.profiler.save_path                 "there is no profiler"
 actor_rollout_ref.actor.optim.lr                        optimizer.lr
 actor_rollout_ref.actor.optim.optimizer                 optimizer.name
 actor_rollout_ref.actor.optim.lr_warmup_steps           optimizer.warmup
@@ -587,7 +589,8 @@ trainer.balance_batch                                   "without padding"
 trainer.device                                          run.device
 trainer.esi_redundant_time                              -
 ray_kwargs.ray_init.num_cpus                            cluster.kind cluster.address
-global_profiler.tool                                    -
+global_profiler.tool                                    "there is no profiler"
+global_profiler.save_path                               "there is no profiler"
 """
 
 VERL_SFT = """

@@ -179,6 +179,33 @@ def test_a_slip_leads_to_the_key_or_to_none(stage: str) -> None:
     assert led > 45
 
 
+def edited(key: str, source: random.Random) -> str:
+    """A letter anywhere is left out, added, replaced, or swapped with the next."""
+    at, letter = source.randrange(len(key)), source.choice("abcdefghijklmnopqrstuvwxyz")
+    swapped = key[at + 1 : at + 2] + key[at]
+    return source.choice(
+        [
+            key[:at] + key[at + 1 :],
+            key[:at] + letter + key[at:],
+            key[:at] + letter + key[at + 1 :],
+            key[:at] + swapped + key[at + 2 :],
+        ]
+    )
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_one_edit_anywhere_leads_to_the_key_and_never_to_another(stage: str) -> None:
+    source, known = random.Random(f"anywhere {stage}"), stage_keys(stage)
+    led, wrong = 0, []
+    for key in source.sample([key for key in sorted(known) if len(key) > 10], 60):
+        slip = edited(key, source)
+        text = answer(stage, slip)
+        led += slip in known or key in text
+        if slip not in known and text.startswith("the nearest is") and key not in text:
+            wrong.append((slip, text))
+    assert wrong == [] and led > 48
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_key_that_looks_like_others_is_no_slip_of_them(stage: str) -> None:
     """A key is taken out: `sampling.top_k`, say, is then no misspelt `sampling.top_p`."""

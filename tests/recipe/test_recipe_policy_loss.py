@@ -69,5 +69,7 @@ def test_an_environment_may_be_learned_from() -> None:
 def test_one_reward_is_not_compared_part_by_part() -> None:
     with pytest.raises(ValueError, match="each of several rewards by itself, and there is one; add"):
         rl(advantage=Advantage(kind="gdpo"))
+    with pytest.raises(ValueError, match="there is one; add"):  # a term of no weight is only measured
+        rl(advantage=Advantage(kind="gdpo"), reward=Reward(terms=(Term(grader="my.py:brevity", weight=0),)))
     several = (Reward(terms=(Term(grader="my.py:brevity"),)), Reward(overlong_buffer=10, workers=0))
     assert all(rl(advantage=Advantage(kind="gdpo"), reward=reward) for reward in several)

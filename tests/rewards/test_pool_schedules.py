@@ -35,7 +35,7 @@ class PlayedWorker:
         self.loading, self.has_loaded, self.is_dead = True, False, False
         self.inbox: deque[Any] = deque()
         self.outbox: deque[Graded | Duties] = deque()
-        self.connection, self.process = self, SimpleNamespace(pid=0)
+        self.connection, self.process, self.log = self, SimpleNamespace(pid=0), None
 
     def send(self, item: Any) -> None:
         if self.is_dead:

@@ -53,7 +53,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             note(plan["plan"].spec("ray 0")) if "plan" in plan else start("vllm 0")
         return SimpleNamespace(update_weights=lambda version: None, close=lambda: None)
 
-    def note(spec: Any, weights: Any = None) -> None:
+    def note(spec: Any, weights: Any = None, log: Any = None) -> None:
         if hasattr(spec, "options"):
             started.append(dict(spec.options))
         else:

@@ -117,6 +117,8 @@ def test_workers_draw_the_same_tokens_and_survive_each_other(whole):
 class Process:
     """Of a worker, as far as the pipe's other end asks for it."""
 
+    exitcode = None
+
     def __init__(self, *, alive: bool) -> None:
         self.alive = alive
 

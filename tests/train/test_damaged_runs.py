@@ -23,7 +23,7 @@ from foresail.recipe.parts import Checkpoints
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoint import latest_checkpoint
 from foresail.train.learner import open_policy
-from foresail.train.resume import extend, go_back, read_recipe
+from foresail.train.resume import extend, finished_checkpoint, go_back, read_recipe
 from foresail.train.session import begin_again, describe_damage
 from foresail.train.sft import run_sft
 
@@ -215,3 +215,43 @@ def test_a_checkpoint_without_its_manifest_is_refused(run: RunDirectory) -> None
         resume(run.path)
     go_back(run, 2)
     assert resume(run.path).progress["step"] == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "step", "weights"])
+def test_the_end_of_a_finished_run_is_looked_at_too(run: RunDirectory, damage: str) -> None:
+    """`foresail resume` says where the weights are: they must be there."""
+    newest = run.checkpoint_path(3)
+    assert finished_checkpoint(run, read_recipe(run)) == newest
+    progress = newest / "trainer/progress.json"
+    if damage == "cut":
+        progress.write_bytes(progress.read_bytes()[:20])
+    elif damage == "step":
+        edit(progress, '"updates": 3', '"updates": 4')
+    else:
+        (newest / "model.safetensors").write_bytes(b"")
+    with pytest.raises(
+        ValueError, match=r"step_3/.* is damaged: .*step 2 is whole: foresail resume .*--from-step 2"
+    ):
+        finished_checkpoint(run, read_recipe(run))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (".lock", r"\.lock is no file; remove it"),
+        ("error.txt", r"error\.txt: Is a directory; a folder stands where a file is needed; move it away"),
+        ("timeline.jsonl", r"timeline\.jsonl is a link to .*elsewhere, which is gone"),
+        (
+            "recipe.toml",
+            r"recipe\.toml does not exist; give the path.*\n.*copy .*step_3/trainer/recipe.toml to",
+        ),
+    ],
+)
+def test_what_stands_in_the_way_is_named(run: RunDirectory, name: str, told: str) -> None:
+    (run.path / name).unlink(missing_ok=True)
+    if name == "error.txt":
+        (run.path / name).mkdir()
+    else:
+        (run.path / name).symlink_to(run.path / "elsewhere")
+    with pytest.raises((ValueError, OSError), match=told):
+        run_sft(relocate(read_recipe(run), run.path).model_copy(update={"steps": 4}), resume=True)  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from foresail.recipe.kto import Kto
 from foresail.recipe.parts import Checkpoints, Lora, Optimizer
 from foresail.recipe.preferences import Reference, UnpairedLoss
 from foresail.records import TrainAnswer, TrainSequence
+from foresail.train.callbacks import StepReport
 from foresail.train.kto import mismatch_answers, run_kto
 from foresail.train.session import Outcome
 
@@ -182,6 +183,40 @@ def test_the_command_trains_and_goes_on(make: Make, tmp_path: Path) -> None:
     longer = command.run("resume", "command", "steps=3")
     assert longer.code == 0, longer.err
     assert [record["step"] for record in curve(tmp_path / "command")] == [1, 2, 3]
+
+
+def test_callbacks_hear_of_what_was_measured_first_and_may_end_the_run_there(
+    tiny_checkpoint: Path, tmp_path: Path, file: Path, held_out: Path
+) -> None:
+    """It goes on from there, and from where a callback failed."""
+    heard: list[tuple[int, float]] = []
+
+    def note(report: StepReport) -> None:
+        heard.append((report.step, report.metrics["val/loss/held-out"]))
+        report.stop()
+
+    def fail(report: StepReport) -> None:
+        raise KeyError("a mistake of the script")
+
+    result = foresail.kto(
+        model={"path": str(tiny_checkpoint), "dtype": "float32"},
+        data=str(file),
+        eval=str(held_out),
+        eval_every=2,
+        steps=3,
+        batch_size=4,
+        max_length=24,
+        run={"root": str(tmp_path), "name": "kto", "device": "cpu"},
+        on_evaluation=note,
+    )
+    assert heard == [(0, pytest.approx(0.5))]
+    with pytest.raises(KeyError, match="a mistake of the script"):
+        foresail.resume(result, on_step=fail)
+    assert [record["step"] for record in result.metrics] == [0, 1]
+    foresail.resume(result, on_evaluation=note)
+    assert [step for step, _ in heard] == [0, 2]
+    foresail.resume(result)
+    assert [record["step"] for record in result.metrics] == [0, 1, 2, 3]
 
 
 def test_python_trains_on_rows_and_on_pairs(tiny_checkpoint: Path, tmp_path: Path, file: Path) -> None:

@@ -136,6 +136,26 @@ def test_a_log_that_is_gone_at_a_resume_is_told(
     assert weights(outcome.checkpoint).equal(whole)
 
 
+@pytest.mark.parametrize("name", ["", "step_000001.jsonl.gz"], ids=["all", "one step's"])
+def test_samples_that_are_gone_at_a_resume_are_told(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    recipe = rl_recipe(tiny_checkpoint, tmp_path, steps=3)
+    run = RunDirectory(run_rl(recipe).run)
+    whole = weights(run.checkpoint_path(3))
+    shutil.rmtree(run.checkpoint_path(3))
+    run_rl(recipe, resume=True)
+    assert "of samples up to" not in said(capsys)
+    shutil.rmtree(run.checkpoint_path(3))
+    gone = run.rollouts_path / name
+    gone.unlink() if name else shutil.rmtree(gone)
+    outcome = run_rl(recipe, resume=True)
+    assert (
+        f"{run.rollouts_path} has " in (told := said(capsys)) and "of samples up to step_2, and had " in told
+    )
+    assert weights(outcome.checkpoint).equal(whole)
+
+
 def test_samples_that_are_removed_meanwhile_are_told_and_the_run_goes_on(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,6 +232,9 @@ def test_no_files_left_names_the_limit(
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB. GPU 0 has …"),
         RuntimeError("CUDA error: out of memory"),
         RuntimeError("can't start new thread"),
+        type("PanicException", (BaseException,), {})(
+            'Os { code: 11, message: "Resource temporarily unavailable" }'
+        ),
         RuntimeError(
             "[enforce fail at alloc_cpu.cpp:114] DefaultCPUAllocator: can't allocate memory: you tried"
         ),
@@ -222,3 +245,4 @@ def test_no_files_left_names_the_limit(
 def test_every_library_s_word_for_it_is_known(error: Exception) -> None:
     assert is_out_of_memory(error)
     assert not is_out_of_memory(RuntimeError("shapes do not match"))
+    assert not is_out_of_memory(type("PanicException", (BaseException,), {})("index out of range"))

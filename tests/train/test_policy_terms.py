@@ -248,6 +248,11 @@ def test_rewards_whose_sums_are_equal_may_teach_all_the_same() -> None:
     assert compute_advantages([group], "gdpo", heavier).tolist() == [
         pytest.approx([0.7071, -0.7071], abs=1e-4)
     ]
+    alike = replace(
+        group, verdicts=tuple(replace(verdict, score=0.5) for verdict in verdicts), rewards=(0.5, 0.5)
+    )
+    measured = {"": Reward(grader="my.py:score", terms=(Term(grader="my.py:short", weight=0.0),))}
+    assert any_reward_teaches(settings, alike) and not any_reward_teaches(measured, alike)
 
 
 def expected_gdpo(rows: list[dict[str, Any]], weights: dict[str, float]) -> list[float]:

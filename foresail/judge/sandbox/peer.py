@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from foresail.judge.sandbox.remote import OPERATIONS, Remote, claims_of, make_remote
+from foresail.judge.sandbox.remote import OPERATIONS, Remote, asked_of, claims_of, make_remote
 from foresail.judge.sandbox.wire import Decoder, Encoder, WireError, refuse_wildcard, set_fields
 
 LONGEST_FRAME = 32 << 20
@@ -77,7 +77,7 @@ class Peer:
     def lend(self, value: Any) -> list[Any] | None:
         """The number of an object that stays here; None lets the encoder write its fields."""
         if isinstance(value, Remote):
-            return ["remote", "yours", value._number]
+            return ["remote", "yours", asked_of(value).number]
         by_value = not callable(value) and type(value).__name__ in self.shared_classes
         if by_value:
             return None
@@ -136,7 +136,7 @@ class Peer:
         for mine, theirs in zip(given, after, strict=True):
             if isinstance(mine, Remote):
                 if self.carry_back(mine):
-                    mine._forget()
+                    asked_of(mine).forget()
             elif is_changed(mine, theirs) and self.carry_back(mine):
                 self.write_back(mine, theirs)
         return value

@@ -13,7 +13,7 @@ has no methods, or `f(x).startswith("ab")` would be the program's own verdict. I
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, KeysView
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn, Protocol
 
@@ -58,181 +58,179 @@ class Channel(Protocol):
     def decode(self, text: str, has_methods: bool = False) -> Any: ...
 
 
-class Remote:
-    """What all of them have; `remote_class` adds what their types claim."""
+class Asked:
+    """An object of the other process: what it was asked, and the answers.
 
-    _claims: frozenset[str] = frozenset()
+    `has_methods` as above; `is_class` says that what a call of it returns has methods as well.
+    """
 
-    def __init__(self, peer: Channel, number: int, has_methods: bool) -> None:
-        self.__dict__.update(_peer=peer, _number=number, _has_methods=has_methods, _is_class=False)
-        self.__dict__.update(_answers={}, _changes=0)
+    def __init__(self, peer: Channel, number: int, claims: frozenset[str], has_methods: bool) -> None:
+        self.peer, self.number, self.claims, self.has_methods = peer, number, claims, has_methods
+        self.is_class = False
+        self.answers: dict[tuple[str, ...], tuple[Any, Exception | None]] = {}
+        self.changes = 0
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._answer(("get", name), lambda: self._get(name))
+    def get(self, name: str) -> Any:
+        return self.answer(("get", name), lambda: self.get_now(name))
 
-    def _get(self, name: str) -> Any:
-        asked = {"do": "get", "of": self._number, "name": name}
-        value = self._peer.ask(asked, has_methods=self._has_methods)
-        if isinstance(value, Remote) and not self._has_methods:
+    def get_now(self, name: str) -> Any:
+        asked = {"do": "get", "of": self.number, "name": name}
+        value = self.peer.ask(asked, has_methods=self.has_methods)
+        if isinstance(value, Remote) and not self.has_methods:
             error = AttributeError(f"{name} is no data; methods of what a function returned cannot be called")
-            self._peer.admit(error, "get")
+            self.peer.admit(error, "get")
             raise error
         return value
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._peer.ask({"do": "set", "of": self._number, "name": name, "to": self._peer.encode(value)})
-        self._forget()
+    def set(self, name: str, value: Any) -> None:
+        self.peer.ask({"do": "set", "of": self.number, "name": name, "to": self.peer.encode(value)})
+        self.forget()
 
-    def __str__(self) -> str:
-        return str(self._ask_once("str", str))
+    def set_item(self, key: Any, value: Any) -> None:
+        self.operate("setitem", object, self.peer.encode([key, value]))
+        self.forget()
 
-    def __repr__(self) -> str:
-        return str(self._ask_once("repr", str))
+    def call(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        return self.peer.call(self.number, arguments, keywords, has_methods=self.is_class)
 
     # Answers.
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """The test has changed it, or had it changed: what it is now is asked anew."""
-        self._answers.clear()
+        self.answers.clear()
 
-    def _answer(self, question: tuple[str, ...], ask: Callable[[], Any]) -> Any:
+    def answer(self, question: tuple[str, ...], ask: Callable[[], Any]) -> Any:
         """The first answer, also where that is an exception."""
-        if self._has_methods and self._changes != self._peer.changes:
-            self._forget()
-            self.__dict__["_changes"] = self._peer.changes
-        if question not in self._answers:
+        if self.has_methods and self.changes != self.peer.changes:
+            self.forget()
+            self.changes = self.peer.changes
+        if question not in self.answers:
             try:
-                self._answers[question] = ask(), None
+                self.answers[question] = ask(), None
             except Exception as error:
-                self._answers[question] = None, error
-        value, raised = self._answers[question]
+                self.answers[question] = None, error
+        value, raised = self.answers[question]
         if raised is not None:
-            self._peer.admit(raised, question[0])  # which may be expected at one place and not at another
+            self.peer.admit(raised, question[0])  # which may be expected at one place and not at another
             raise raised
         return value
 
-    def _ask_once(self, operation: str, kind: type, *operands: Any) -> Any:
-        sent = self._peer.encode(list(operands))
-        return self._answer((operation, sent), lambda: self._operate(operation, kind, sent))
+    def ask_once(self, operation: str, kind: type, *operands: Any) -> Any:
+        sent = self.peer.encode(list(operands))
+        return self.answer((operation, sent), lambda: self.operate(operation, kind, sent))
 
-    def _operate(self, operation: str, kind: type, sent: str) -> Any:
-        value = self._peer.ask({"do": "operate", "of": self._number, "by": operation, "with": sent})
+    def operate(self, operation: str, kind: type, sent: str) -> Any:
+        value = self.peer.ask({"do": "operate", "of": self.number, "by": operation, "with": sent})
         is_size = isinstance(value, int) and 0 <= value < 1 << 63
         if not isinstance(value, kind) or (kind is int and not is_size):
-            self._peer.lost(f"the program answered {operation} with a {type(value).__name__}")
+            self.peer.lost(f"the program answered {operation} with a {type(value).__name__}")
         return value
 
     # A container, of which everything follows from its items.
 
-    def _items(self) -> Any:
+    def items(self) -> Any:
         """A list, or a dict where it has keys."""
-        if "keys" in self._claims and "__getitem__" in self._claims:
-            items = self._ask_once("dict", dict)
-        elif self._has_methods and "__next__" in self._claims:  # whoever reads an iterator changes it
-            self._forget()
-            return self._ask_once("list", list)
+        if "keys" in self.claims and "__getitem__" in self.claims:
+            items = self.ask_once("dict", dict)
+        elif self.has_methods and "__next__" in self.claims:  # whoever reads an iterator changes it
+            self.forget()
+            return self.ask_once("list", list)
         else:
-            items = self._ask_once("list", list)
-        self._compare(items)
+            items = self.ask_once("list", list)
+        self.compare(items)
         return items
 
-    def _compare(self, items: Any) -> None:
+    def compare(self, items: Any) -> None:
         """An answer that was given before the items were known must be theirs."""
-        none = self._peer.encode([])
-        length, _ = self._answers.get(("len", none), (None, None))
+        none = self.peer.encode([])
+        length, _ = self.answers.get(("len", none), (None, None))
         if length is not None and length != len(items):
-            self._peer.lost(f"the program gave an object of length {length} that has {len(items)} items")
-        if self._has_methods or isinstance(items, dict):
+            self.peer.lost(f"the program gave an object of length {length} that has {len(items)} items")
+        if self.has_methods or isinstance(items, dict):
             return
-        for (asked, sent), (value, _) in self._answers.items():
-            key = self._peer.decode(sent)[0] if asked == "getitem" else None
-            if type(key) is int and not self._is_at(items, key, value):
-                self._peer.lost(
-                    f"the program gave an object that has another item at {key} than in its order"
-                )
+        for (asked, sent), (value, _) in self.answers.items():
+            key = self.peer.decode(sent)[0] if asked == "getitem" else None
+            if type(key) is int and not self.is_at(items, key, value):
+                self.peer.lost(f"the program gave an object that has another item at {key} than in its order")
 
-    def _is_at(self, items: list[Any], place: int, value: Any) -> bool:
+    def is_at(self, items: list[Any], place: int, value: Any) -> bool:
         """Compared as it is written: a NaN is itself."""
         there = items[place : place + 1 or None]
-        return bool(there) and self._peer.encode(there[0]) == self._peer.encode(value)
+        return bool(there) and self.peer.encode(there[0]) == self.peer.encode(value)
 
-    def _size(self) -> int:
-        if self._is_value and "__iter__" in self._claims:
-            return len(self._items())
-        size: int = self._ask_once("len", int)
+    def size(self) -> int:
+        if not self.has_methods and "__iter__" in self.claims:
+            return len(self.items())
+        size: int = self.ask_once("len", int)
         for known in ("list", "dict"):
-            items, _ = self._answers.get((known, self._peer.encode([])), (None, None))
+            items, _ = self.answers.get((known, self.peer.encode([])), (None, None))
             if items is not None:
-                self._compare(items)
+                self.compare(items)
         return size
 
-    @property
-    def _is_read(self) -> bool:
-        return any(asked == "list" for asked, _ in self._answers)
+    def item(self, key: Any) -> Any:
+        """A number or a slice is a place among the items, a key one of theirs; what else is no place is asked once.
 
-    @property
-    def _is_value(self) -> bool:
-        """What a function returned; of other objects the test asks for the methods themselves."""
-        return not self._has_methods
+        Of what has no order but its places, `x[0]` is asked: it may have other keys than places. And of objects
+        that the test made, the method itself is.
+        """
+        is_read = any(asked == "list" for asked, _ in self.answers)
+        if not self.has_methods and ("__iter__" in self.claims or isinstance(key, slice) or is_read):
+            items = self.items()
+            if isinstance(items, dict) or isinstance(key, int | slice):
+                return items[key]
+        return self.ask_once("getitem", object, key)
 
-
-def call(self: Remote, *arguments: Any, **keywords: Any) -> Any:
-    return self._peer.call(self._number, arguments, keywords, has_methods=self._is_class)
-
-
-def size(self: Remote) -> int:
-    return self._size()
-
-
-def iterate(self: Remote) -> Iterator[Any]:
-    return iter(self._items())
+    def truth(self) -> bool:
+        """As of any container, where it is one."""
+        if "__len__" in self.claims and not (self.has_methods and "__bool__" in self.claims):
+            return self.size() > 0
+        return bool(self.ask_once("bool", bool))
 
 
-def get_item(self: Remote, key: Any) -> Any:
-    """A number or a slice is a place among the items, a key one of theirs; what else is no place is asked once.
-
-    Of what has no order but its places, `x[0]` is asked: it may have other keys than places.
-    """
-    if self._is_value and ("__iter__" in self._claims or isinstance(key, slice) or self._is_read):
-        items = self._items()
-        if isinstance(items, dict) or isinstance(key, int | slice):
-            return items[key]
-    return self._ask_once("getitem", object, key)
+PLACE = "an object of the program"  # no attribute has such a name: all others are the object's own
 
 
-def set_item(self: Remote, key: Any, value: Any) -> None:
-    self._operate("setitem", object, self._peer.encode([key, value]))
-    self._forget()
+class Remote:
+    """The stand-in. `remote_class` adds what the types of such objects claim."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.__dict__[PLACE] = asked
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return asked_of(self).get(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        asked_of(self).set(name, value)
+
+    def __str__(self) -> str:
+        return str(asked_of(self).ask_once("str", str))
+
+    def __repr__(self) -> str:
+        return str(asked_of(self).ask_once("repr", str))
 
 
-def is_true(self: Remote) -> bool:
-    """As of any container, where it is one."""
-    if "__len__" in self._claims and (self._is_value or "__bool__" not in self._claims):
-        return self._size() > 0
-    return bool(self._ask_once("bool", bool))
-
-
-def get_keys(self: Remote) -> KeysView[Any]:
-    keys: KeysView[Any] = self._items().keys()
-    return keys
+def asked_of(remote: Remote) -> Asked:
+    asked: Asked = remote.__dict__[PLACE]
+    return asked
 
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "__call__": call,
-    "__len__": size,
-    "__iter__": iterate,
-    "__getitem__": get_item,
-    "__setitem__": set_item,
-    "__bool__": is_true,
+    "__call__": lambda self, *arguments, **keywords: asked_of(self).call(arguments, keywords),
+    "__len__": lambda self: asked_of(self).size(),
+    "__iter__": lambda self: iter(asked_of(self).items()),
+    "__getitem__": lambda self, key: asked_of(self).item(key),
+    "__setitem__": lambda self, key, value: asked_of(self).set_item(key, value),
+    "__bool__": lambda self: asked_of(self).truth(),
 }
 # Those of a returned object with keys: `dict(r)` and `r.items()` are answered from what it holds.
 OF_MAPPINGS: dict[str, Callable[..., Any]] = {
-    "keys": get_keys,
-    "values": lambda self: self._items().values(),
-    "items": lambda self: self._items().items(),
-    "get": lambda self, key, default=None: self._items().get(key, default),
+    "keys": lambda self: asked_of(self).items().keys(),
+    "values": lambda self: asked_of(self).items().values(),
+    "items": lambda self: asked_of(self).items().items(),
+    "get": lambda self, key, default=None: asked_of(self).items().get(key, default),
 }
 
 
@@ -241,13 +239,13 @@ def remote_class(claims: frozenset[str], has_methods: bool) -> type[Remote]:
     """The class of stand-ins for objects whose types have these: `isinstance(r, Iterable)` is as there."""
     methods = {name: method for name, method in METHODS.items() if name in claims}
     if "__getitem__" in claims and "__iter__" not in claims:  # by places, as Python itself does
-        methods["__iter__"] = iterate
+        methods["__iter__"] = METHODS["__iter__"]
     if "keys" in claims and not has_methods:
         methods |= OF_MAPPINGS
-    return type("Remote", (Remote,), {**methods, "_claims": claims, "__hash__": object.__hash__})
+    return type("Remote", (Remote,), {**methods, "__hash__": object.__hash__})
 
 
 def make_remote(peer: Channel, number: int, has_methods: bool, claims: Any) -> Remote:
     """`claims` comes from the other side: names that nobody knows are left out."""
-    named = claims.split() if isinstance(claims, str) else ()
-    return remote_class(frozenset(named) & frozenset(CLAIMS), has_methods)(peer, number, has_methods)
+    named = frozenset(claims.split() if isinstance(claims, str) else ()) & frozenset(CLAIMS)
+    return remote_class(named, has_methods)(Asked(peer, number, named, has_methods))

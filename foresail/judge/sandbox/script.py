@@ -22,7 +22,7 @@ from foresail.judge.sandbox.in_place import is_looked_at
 from foresail.judge.sandbox.names import Sources, UselessTest, find_sources
 from foresail.judge.sandbox.peer import Peer
 from foresail.judge.sandbox.reading import TEST, Text, script_frames
-from foresail.judge.sandbox.remote import Remote
+from foresail.judge.sandbox.remote import Remote, asked_of
 
 PASSED, FAILED, PROGRAM_GONE, BAD_SCRIPT = 0, 1, 40, 41
 
@@ -146,7 +146,7 @@ def borrow(peer: Peer, sources: Sources, text: Text) -> dict[str, Any]:
     for name, value in lent.items():
         if isinstance(value, Remote):
             # By its name, as the script spells it: the program must not choose what counts as a class.
-            value.__dict__.update(_has_methods=True, _is_class=name[0].isupper())
+            asked_of(value).has_methods, asked_of(value).is_class = True, name[0].isupper()
         elif is_passed_on(name, text):
             end(FAILED, f"{name} is a {type(value).__name__} and cannot be called")
     return lent

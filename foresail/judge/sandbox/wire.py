@@ -18,6 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 # json reads integers by `int(text)`, which refuses more than 4300 digits; longer ones travel as hexadecimal nodes.
@@ -360,14 +361,35 @@ def set_fields(instance: Any, fields: Mapping[Any, Any]) -> None:
                 object.__setattr__(instance, name, value)
 
 
+# Numbers next to each other, texts and lists: what is one of them, even by a remainder, is no other.
+DIFFERENT: tuple[Any, ...] = (
+    *range(-1, 13), *range(99, 102), 0.5, -7.25, 1e6 + 0.5, "", "a", "b", "ab", "7", "x y", (), (1,), [], [1], None,
+)  # fmt: skip
+
+
 def refuse_wildcard(instance: Any) -> None:
-    """Refuses an instance that equals any object: a wildcard of the reader's is no value that a writer may send."""
+    """Refuses an instance that equals any object, or two that differ: a wildcard of the reader's, or a tolerance
+    as wide as the writer likes, is no value that a writer may send.
+    """
+    others = [probe for probe in DIFFERENT if equals(instance, probe)]
+    if equals(instance, object()) or any(not is_kin(one, other) for one, other in combinations(others, 2)):
+        raise WireError(f"an instance of {type(instance).__name__}, which equals what is not equal")
+
+
+def equals(instance: Any, other: Any) -> bool:
     try:
-        indiscriminate = bool(instance == object())
+        return bool(instance == other)
     except Exception:
-        return
-    if indiscriminate:
-        raise WireError(f"an instance of {type(instance).__name__}, which equals everything")
+        return False
+
+
+def is_kin(one: Any, other: Any) -> bool:
+    """What an honest `__eq__` may take for the same: 2 and 7 modulo 5, but not 2 and 3; (1,) and [1]; 7 and "7"."""
+    if type(one) is type(other) is int:
+        return abs(one - other) > 1
+    if isinstance(one, str | list | tuple) and isinstance(other, str | list | tuple):
+        return [*one] == [*other]
+    return str(one) == str(other)
 
 
 def is_behaviour(member: Any) -> bool:

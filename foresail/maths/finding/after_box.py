@@ -125,8 +125,8 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
         sign = rest[place]
         if sign in _BLANKS:
             place, spaced, may_close = _end_of_blanks(rest, place), True, False
-        elif sign.isalpha() and sign not in "pP":  # a word, and none of the marks; not `percent of`
-            return () if _goes_on_freely(rest, place, content, bool(closer), outside, spaced) else None
+        elif sign.isalpha() and sign not in "pP":  # a word, no mark; `percent of` is one
+            break
         elif outside and (opening := _OPENING.match(rest, place)):
             if not spaced or not _may_stand_beside(rest, opening.end()):
                 return () if spaced and _NAMED.match(rest, opening.end()) else None
@@ -160,11 +160,12 @@ def equal_after(text: str, start: int, end: int, content: str) -> tuple[str, ...
         elif closer and sign == "\n":
             place, spaced = place + 1, True  # a blank, in a formula
         else:
-            is_free = _goes_on_freely(rest, place, content, bool(closer), outside, spaced)
-            if not is_free and closer and _is_shared_factor(text, start, rest, place):
-                return ()
-            return _set_equal(rest[place:], content) if is_free else None
-    return None
+            break
+    else:
+        return None
+    if _goes_on_freely(rest, place, content, bool(closer), outside, spaced):
+        return _set_equal(rest[place:], content)
+    return () if closer and _is_shared_factor(text, start, rest, place) else None
 
 
 def _end_of_blanks(rest: str, place: int) -> int:

@@ -55,7 +55,8 @@ _MEASURED = (
 )
 _JOINED = compiled(
     rf"(?P<unit>(?:[ \t${{}}]*[^\W\d_]+(?=[\s,;$}}]))??){_MARKS}(?:(?:{AND}|{AND_OR}|\n){_MARKS})*"
-    r"(?P<label>(?:(?:[^\W\d_][\w'’]*\s+){1,5}(?:is|are|=|:)|[a-z](?:_?\w|_\{\s*\w\s*\})?\s*="
+    r"(?P<label>(?:(?:[^\W\d_][\w'’]*\s+){1,5}(?:is|are|=|:)"
+    r"|[a-z](?:_?\w|_\{\s*\w\s*\})?(?:\(\s*\w+\s*\))?\s*="
     rf"|the other|the second|(?:the\s+)?(?:{_MEASURED})\b)?)" + _MARKS
 )
 _CONNECTED = compiled(rf"{AND}|{AND_OR}|\n")

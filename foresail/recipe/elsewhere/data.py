@@ -146,9 +146,10 @@ DATA: Table = {
     **same(
         "dataset_num_proc dataloader_num_workers dataloader_pin_memory dataloader_prefetch_factor "
         "dataloader_persistent_workers dataloader_drop_last filter_overlong_prompts_workers "
-        "dataset_kwargs dataset_streaming streaming preprocessing_num_workers use_shm",
+        "dataset_kwargs dataset_streaming streaming preprocessing_num_workers",
         NO_LOADER,
     ),
+    "use_shm": "files are read where they lie; leave it out",
     **same(
         "data.custom_cls.path data.custom_cls.name data_source_path datagen.path datagen.name",
         (

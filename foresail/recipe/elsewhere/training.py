@@ -100,6 +100,9 @@ IN_A_CHECKPOINT: Row = (
 RESUME: Row = "a run goes on by a command: foresail resume RUN"
 FOLDER: Row = "a run lies in the folder `run.root`/`run.name`; set these two"
 EVERY_STEP: Row = "every step is logged; leave it out"
+NO_PROFILER = (
+    "there is no profiler to set: a run's timeline.jsonl and metrics.jsonl say how long its phases took"
+)
 LOGGERS: Row = (
     '`run.wandb` = "project" logs to Weights & Biases; the terminal and TensorBoard files always have all'
 )
@@ -244,7 +247,7 @@ TRAINING: Table = {
         "an adapter is merged into its model first, by PEFT's merge_and_unload; `model.path` names the result"
     ),
     # checkpoints
-    **same(".output_dir run.output_dir default_local_dir save_path ckpt.output_dir logging_dir", FOLDER),
+    **same(".output_dir run.output_dir default_local_dir .save_path ckpt.output_dir logging_dir", FOLDER),
     **same("run_name experiment_name exp_name", "run.name"),
     **same("save_steps save_freq save_interval", "checkpoints.every"),
     "save_strategy": EVERY_SAVE,
@@ -261,6 +264,7 @@ TRAINING: Table = {
         "push_to_hub hub_model_id hub_token hub_strategy hub_private_repo hub_always_push hub_revision", PUSH
     ),
     # logs and evaluation
+    **same("profiler.* global_profiler.*", NO_PROFILER),
     **same("logging_steps logging_strategy logging_first_step log_interval log_every_n_steps", EVERY_STEP),
     **same("report_to trainer.logger .logger log_with use_wandb use_tensorboard tensorboard_dir", LOGGERS),
     **same("project_name wandb_project wandb.project .project run.project", "run.wandb"),

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from foresail.rollout.instance import Capabilities, ChunkOrder, EngineFailed, In
 from foresail.rollout.plan import Dispatch, InstanceState, SampleSpec
 from foresail.rollout.remote.engine_loop import Message
 from foresail.rollout.weights.sync import WeightSync
+from foresail.runlog.process_log import ProcessLog
 
 PATIENCE = 600.0  # seconds for an engine to start, to answer, or to give a sign of life while it works
 
@@ -41,8 +42,12 @@ class RemoteInstance:
     works_by_itself = True
     cache_bytes = 0
 
-    def __init__(self, name: str, channel: Channel, weights: WeightSync) -> None:
-        self.name, self.channel, self.weights = name, channel, weights
+    def __init__(
+        self, name: str, channel: Channel, weights: WeightSync, *, log: ProcessLog | None = None
+    ) -> None:
+        """`log`: where its process prints."""
+        self.name, self.channel, self.weights, self.log = name, channel, weights, log
+        self.loss: InstanceLost | None = None  # what was found when it was found gone
         self.running: dict[str, Dispatch] = {}
         self._told: tuple[InstanceState, Capabilities] | None = None
         self.reports: list[Report] = []
@@ -123,7 +128,8 @@ class RemoteInstance:
 
     def order(self, kind: str, content: Any) -> None:
         assert kind != "weights" or not self.running, "chunks under way belong to the old weights"
-        self.channel.send(kind, content)
+        with self._telling_last_words():
+            self.channel.send(kind, content)
 
     def answer(self, seconds: float) -> Any:
         """Reports of cancelled chunks may still come before it; they are of no use to anybody."""
@@ -139,7 +145,20 @@ class RemoteInstance:
             raise NoAnswer(self.name)
         self._listen(left)
 
+    @contextmanager
+    def _telling_last_words(self) -> Iterator[None]:
+        try:
+            yield
+        except InstanceLost as lost:
+            ends = self.log.ends() if self.log is not None else ""
+            self.loss = InstanceLost(lost.name, lost.why + ends)
+            raise self.loss from lost
+
     def _listen(self, seconds: float) -> None:
+        with self._telling_last_words():
+            self._take_messages(seconds)
+
+    def _take_messages(self, seconds: float) -> None:
         for kind, content in self.channel.receive(seconds):
             self.heard = time.monotonic()
             match kind:

@@ -28,6 +28,7 @@ from foresail.rollout.remote.thread import QueueMailbox
 from foresail.rollout.weights.buckets import Content, Piece
 from foresail.rollout.weights.sync import Crew, WeightSync
 from foresail.runlog.actor_log import LogCopy, LogFile
+from foresail.runlog.process_log import ProcessLog
 
 GOODBYE = 20.0  # seconds for an engine to end its work when it is told to
 TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
@@ -45,14 +46,15 @@ class ActorPlan:
 
 class RayInstance(RemoteInstance):
     def __init__(self, name: str, plan: ActorPlan, weights: WeightSync) -> None:
-        super().__init__(name, RayChannel(name, plan), weights)
+        path = plan.logs / f"{name.replace(' ', '-')}.log"
+        log = ProcessLog(path)
+        super().__init__(name, RayChannel(name, plan, path), weights, log=log)
 
 
 class RayChannel:
     """An actor behind its handle; see `instance.Channel`."""
 
-    def __init__(self, name: str, plan: ActorPlan) -> None:
-        path = plan.logs / f"{name.replace(' ', '-')}.log"
+    def __init__(self, name: str, plan: ActorPlan, path: Path) -> None:
         self.name, self.outbox = name, list[Order]()
         self.actor = start_actor(EngineActor, plan.actor, plan.spec(name), LogFile(path=path, home=plan.home))
         self.log, self.line = LogCopy(path), Line(self.actor)

@@ -14,6 +14,7 @@ from typing import Any
 from foresail.rollout.remote.engine_loop import Message, Order, Spec, serve
 from foresail.rollout.remote.instance import RemoteInstance
 from foresail.rollout.weights.sync import WeightSync
+from foresail.runlog.process_log import ProcessLog
 
 GOODBYE = 60.0  # seconds for an engine to end its work when it is told to
 
@@ -68,5 +69,6 @@ class ThreadChannel:
 class ThreadInstance(RemoteInstance):
     """`ThreadInstance(spec, weights)` starts the engine; its first answer is awaited when needed."""
 
-    def __init__(self, spec: Spec, weights: WeightSync) -> None:
-        super().__init__(spec.name, ThreadChannel(spec), weights)
+    def __init__(self, spec: Spec, weights: WeightSync, *, log: ProcessLog | None = None) -> None:
+        """`log`: where the engine's own processes print."""
+        super().__init__(spec.name, ThreadChannel(spec), weights, log=log)

@@ -8,10 +8,12 @@ chunk under a new version each worker proves by checksums that it sees what the 
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import torch.multiprocessing as processes
@@ -21,6 +23,7 @@ from foresail.rollout.instance import InstanceLost
 from foresail.rollout.remote.engine_loop import EngineSpec, Message, Order, serve
 from foresail.rollout.remote.instance import RemoteInstance
 from foresail.rollout.weights.sync import SharedWeights
+from foresail.runlog.process_log import ProcessLog, print_to
 from foresail.signals import shielded_from_interrupts
 
 A_MOMENT = 5.0  # seconds for a process whose pipe has ended to be gone
@@ -43,7 +46,7 @@ def hidden_main() -> Iterator[None]:
 class WorkerInstance(RemoteInstance):
     """`WorkerInstance("worker 0", model, options)` starts the process; its first answer is awaited when needed.
 
-    `weights` is what all workers of a fleet share.
+    `weights` is what all workers of a fleet share. What it prints goes to a file in `logs`.
     """
 
     def __init__(
@@ -54,11 +57,13 @@ class WorkerInstance(RemoteInstance):
         *,
         drafts: bool = False,
         weights: SharedWeights | None = None,
+        logs: Path | None = None,
     ) -> None:
         shared = SameModel(model.share_memory())
         self.spec = EngineSpec(name=name, model=shared, options=dict(engine_options), drafts=drafts)
-        pipe = PipeChannel(name, self.spec)
-        super().__init__(name, pipe, weights or SharedWeights(model.named_parameters))
+        log = None if logs is None else ProcessLog(logs / f"{name.replace(' ', '-')}.log")
+        pipe = PipeChannel(name, self.spec, log)
+        super().__init__(name, pipe, weights or SharedWeights(model.named_parameters), log=log)
         self.process = pipe.process
 
 
@@ -75,10 +80,11 @@ class SameModel:
 class PipeChannel:
     """A process behind a pipe; see `instance.Channel`."""
 
-    def __init__(self, name: str, spec: EngineSpec) -> None:
+    def __init__(self, name: str, spec: EngineSpec, log: ProcessLog | None = None) -> None:
         self.name = name
         self.pipe, theirs = processes.Pipe()
-        self.process = processes.get_context("spawn").Process(target=work, args=(spec, theirs), daemon=True)
+        arguments = (spec, theirs, None if log is None else log.path)
+        self.process = processes.get_context("spawn").Process(target=work, args=arguments, daemon=True)
         with hidden_main(), shielded_from_interrupts():
             self.process.start()
         theirs.close()
@@ -110,12 +116,19 @@ class PipeChannel:
         try:
             yield
         except (EOFError, ConnectionError) as gone:
-            raise InstanceLost(self.name) from gone
+            self.process.join(timeout=A_MOMENT)
+            raise InstanceLost(self.name, self._end()) from gone
         except OSError as gone:
             self.process.join(timeout=A_MOMENT)
             if self.process.is_alive():  # no death: too many open files, say
                 raise
-            raise InstanceLost(self.name) from gone
+            raise InstanceLost(self.name, self._end()) from gone
+
+    def _end(self) -> str:
+        code = self.process.exitcode
+        if code is None or code >= 0:
+            return f"its process ended{f' with code {code}' if code else ''}"
+        return f"its process ended by {signal.Signals(-code).name}{' (memory?)' if code == -9 else ''}"
 
 
 class PipeMailbox:
@@ -137,5 +150,7 @@ class PipeMailbox:
         self.pipe.send(message)
 
 
-def work(spec: EngineSpec, pipe: Connection) -> None:
+def work(spec: EngineSpec, pipe: Connection, log: Path | None = None) -> None:
+    if log is not None:
+        print_to(log)
     serve(spec, PipeMailbox(pipe))

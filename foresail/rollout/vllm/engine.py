@@ -19,6 +19,7 @@ import hashlib
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -30,6 +31,7 @@ from foresail.recipe.backend import reshapes
 from foresail.recipe.engines import vllm_page
 from foresail.recipe.memory import Device, kv_pages
 from foresail.recipe.shape import ModelShape
+from foresail.runlog.process_log import spawned_print_to
 
 Speculation = Literal["none", "ngram", "suffix"]
 SPECULATION: Mapping[str, dict[str, Any] | None] = {
@@ -168,8 +170,8 @@ def chunk_seed(key: int, context: int) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
-async def start_vllm(arguments: dict[str, Any]) -> Started:
-    """Must be called in the loop that the engine will be used in."""
+async def start_vllm(arguments: dict[str, Any], log: Path | None = None) -> Started:
+    """Must be called in the loop that the engine will be used in. What its processes print goes to `log`."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
@@ -186,10 +188,9 @@ async def start_vllm(arguments: dict[str, Any]) -> Started:
         return SamplingParams(**options, output_kind=RequestOutputKind.DELTA)
 
     ignore_ctrl_c()
-    return Started(
-        engine=AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments)),
-        to_params=to_params,
-    )
+    with spawned_print_to(log) if log is not None else nullcontext():
+        engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+    return Started(engine=engine, to_params=to_params)
 
 
 def ignore_ctrl_c() -> None:

@@ -345,6 +345,7 @@ class VllmSpec:
     device: str
     vocabulary: Sequence[bytes]
     speculation: Speculation
+    log: Path | None = None  # of the processes that vLLM starts; None: they print where this one does
 
     def build(self) -> tuple[VllmInstance, VllmLoader]:
         with tempfile.TemporaryDirectory(prefix="foresail-") as folder:
@@ -362,7 +363,7 @@ class VllmSpec:
             instance = VllmInstance(
                 self.name,
                 self.shape,
-                lambda: start_vllm(arguments),
+                lambda: start_vllm(arguments, self.log),
                 self.size,
                 vocabulary=self.vocabulary,
                 speculation=self.speculation,

@@ -1,0 +1,95 @@
+"""What another process prints, in a file of the run; where it dies, its last words belong into the error.
+
+log = ProcessLog(run / "logs" / "worker-0.log")
+print_to(log.path)    # in the process itself
+log.ends()            # "; its log runs/rl/logs/worker-0.log ends: CUDA error: an illegal memory access"
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import spawn
+from pathlib import Path
+
+LAST_BYTES = 2**13  # that are read of a file's end
+LAST_LINES, LAST_LETTERS = 3, 400  # of what is told
+
+
+class ProcessLog:
+    """Made before the process starts: what is in the file by then was said by others."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.start = path.stat().st_size if path.is_file() else 0
+
+    def ends(self) -> str:
+        """To be put behind a sentence on its death; nothing, where it said nothing."""
+        words = last_words(self.path, self.start)
+        return f"; its log {self.path} ends: {words}" if words else ""
+
+
+def last_words(path: Path, start: int = 0) -> str:
+    """The last lines behind `start`, in one."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(start, file.seek(0, os.SEEK_END) - LAST_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    said = [line for line in lines if line.strip("^~ ")]  # what a traceback underlines says nothing alone
+    return " / ".join(said[-LAST_LINES:])[-LAST_LETTERS:]
+
+
+def print_to(path: Path) -> None:
+    """From now on, all that this process prints, what its libraries print included."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.close(file)
+
+
+_lock, _inside = threading.Lock(), 0
+
+
+@contextmanager
+def spawned_print_to(path: Path) -> Iterator[None]:
+    """Processes that somebody else's code spawns meanwhile print there from their first instruction on.
+
+    Whoever enters while others are inside shares their file: there is one executable for a whole process.
+    """
+    global _inside
+    if os.name != "posix":
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _lock:
+        if not _inside:
+            file, name = tempfile.mkstemp(prefix="foresail-", suffix=".sh")
+            os.close(file)  # what is open for writing cannot be run
+            script = Path(name)
+            script.write_text(
+                f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@" >>{shlex.quote(str(path.absolute()))} 2>&1\n'
+            )
+            script.chmod(0o700)
+            atexit.register(
+                script.unlink, missing_ok=True
+            )  # a process that has just started has yet to read it
+            if os.access(script, os.X_OK):  # else a folder that runs nothing
+                spawn.set_executable(str(script))
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                spawn.set_executable(sys.executable)
