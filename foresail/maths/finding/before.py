@@ -101,6 +101,8 @@ def _offered_before(before: str) -> tuple[str, ...]:
 def _kinds_before(text: str) -> int:
     """The kinds of words that may stand before an answer, as bits: _kinds_before("Hence the area is") -> 0."""
     text = text[max(text.rfind(". "), text.rfind("\n")) + 1 :]
+    if not text or text.isspace():  # the box has a line of its own
+        return 0
     if not text.isascii() and UNSPACED.search(text):
         return _BEFORE
     return bits_in(text) & _BEFORE
