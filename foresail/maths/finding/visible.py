@@ -52,10 +52,11 @@ def visible(text: str) -> str:
 
 def without_rare_markup(text: str, begin: int = 0) -> str:
     r"""The text without `\iffalse … \fi`, `\verb|…|` and programs of pictures that begin at a place or later."""
+    seen = around = text[begin:]
     for mark, hidden in _RARE:
-        if text.find(mark, begin) >= 0:
-            text = text[:begin] + hidden.sub(" ", text[begin:])
-    return text
+        if mark in seen:
+            seen = hidden.sub(" ", seen)
+    return text if seen is around else text[:begin] + seen
 
 
 def without_unclosed(text: str) -> str:
