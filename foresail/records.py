@@ -79,7 +79,7 @@ class JudgedAnswer:
     tools: tuple[Mapping[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What a grader says of one response. `detail` tells what was compared, for the log.
 
@@ -94,26 +94,6 @@ class Verdict:
     terms: Mapping[str, float] = field(default_factory=dict, hash=False)
     extra: Mapping[str, float | str | None] = field(default_factory=dict, hash=False)
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
-
-    def __init__(
-        self,
-        *,
-        status: Status,
-        score: float,
-        detail: str = "",
-        terms: Mapping[str, float] | None = None,
-        extra: Mapping[str, float | str | None] | None = None,
-        metrics: Mapping[str, float] | None = None,
-    ) -> None:
-        # All at once: what `dataclass` writes sets each frozen field by a call, and takes three times as long.
-        self.__dict__.update(
-            status=status,
-            score=score,
-            detail=detail,
-            terms={} if terms is None else terms,
-            extra={} if extra is None else extra,
-            metrics={} if metrics is None else metrics,
-        )
 
 
 def final_text(response: str) -> str | None:
