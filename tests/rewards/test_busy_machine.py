@@ -16,8 +16,10 @@ from foresail.rewards.time_limit import PATIENCE, TimeLimit, seconds_without_cor
 PROBLEM = Problem(id="p", prompt=(), answer="7")
 
 
-def test_waiting_for_a_core_is_no_timeout():
+def test_waiting_for_a_core_is_no_timeout(monkeypatch: pytest.MonkeyPatch):
     """One core for five: 0.3 CPU seconds take 1.5 s, which a limit of 0.8 s must bear, and none is endless."""
+    # Beside dozens of other processes 0.3 CPU seconds once took longer than ten times the limit.
+    monkeypatch.setattr("foresail.rewards.time_limit.PATIENCE", 1000)
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:
