@@ -214,11 +214,16 @@ def judge(cases: Iterator[Case]) -> tuple[dict[str, tuple[bool | None, int]], li
         outcome = Outcome(case, status, time.process_time() - started)
         if case.right is not None and (status == "correct") != case.right:
             misjudged.append(outcome)
-        if case.right is None and status in FAILURES and status_of(boxed(case.gold), case.gold) in FAILURES:
-            continue  # the right answer was made as deep as the response, and fails by itself
+        if case.right is None and fails_alone(status, case.gold):
+            continue
         if outcome.seconds > SLOW or status not in STATUSES:
             troubles.append(outcome)
     return tried, misjudged, troubles
+
+
+def fails_alone(status: str, gold: str) -> bool:
+    """Whether a failure is the right answer's, which was made as deep as the response: a plain one fails, too."""
+    return status == "ungradable" or (status in FAILURES and status_of(boxed("7"), gold) in FAILURES)
 
 
 def status_of(response: str, gold: str) -> str:
