@@ -37,8 +37,8 @@ test-vllm: .venv-vllm/installed
 test-ray: .venv-ray/installed
 	RAY_AUTH_MODE=token RAY_AUTH_TOKEN=$$(.venv-ray/bin/python -c 'import secrets; print(secrets.token_hex(32))') \
 	OMP_NUM_THREADS=1 .venv-ray/bin/python -m pytest tests/rollout/test_ray_instance.py \
-	tests/rollout/test_ray_nodes.py tests/train/test_ray_runs.py tests/train/test_ray_ranks.py \
-	tests/train/test_ray_graders.py
+	tests/rollout/test_ray_nodes.py tests/train/ranks/test_ray_runs.py tests/train/ranks/test_ray_ranks.py \
+	tests/train/ranks/test_ray_graders.py
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -27,22 +27,22 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from foresail.data.arithmetic import direct, make_problems, worked
+from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.evaluation.interval import confidence_interval
-from foresail.recipe import parts
-from foresail.recipe.policy_loss import Loss
-from foresail.recipe.rl import Rl
-from foresail.recipe.sft import Sft
-from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
+from foresail.quickstart.reasoning import run_stage
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.policy_loss import Loss
+from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.records import Problem
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
-from foresail.train.quickstart import run_stage
-from foresail.train.rl import run_rl
-from foresail.train.sft import run_sft
+from foresail.train.stages.rl import run_rl
+from foresail.train.stages.sft import run_sft
 
 LENGTHS, SHOWN = (4, 13), (2, 13)  # operations of a chain: in reinforcement, in the cold start
 NUM_TRAIN, NUM_SHOWN, NUM_TEST = 8000, 6000, 500

@@ -32,7 +32,7 @@ from foresail.agents.tools.tool import in_a_line, tool_of
 from foresail.agents.tools.tool_environment import ToolEnvironment
 from foresail.agents.tools.tool_environment import shorten as shorten_result
 from foresail.data.long_context.item import recall
-from foresail.data.multi_hop_world import World
+from foresail.data.made.multi_hop_world import World
 from foresail.engine.stop_strings import StopStrings
 from foresail.engine.thinking import thinks
 from foresail.evaluation.solutions import first_of_each
@@ -40,7 +40,7 @@ from foresail.judge.grader import add_prelude, call_methods
 from foresail.judge.programs.compare import same_output, same_value
 from foresail.judge.programs.fences import find_program, guess_language
 from foresail.judge.programs.program import CallTest, Comparison, Program
-from foresail.judge.sandbox.wire import decode
+from foresail.judge.wire import decode
 from foresail.maths import exact, short_answers, verdict
 from foresail.maths.extract import extract
 from foresail.records import Message, Problem, final_text

@@ -30,14 +30,17 @@ from typing import Any
 
 import torch
 
-from foresail.data.arithmetic import direct, make_problems
+from foresail.data.made.arithmetic import direct, make_problems
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.model.hf import build_model
-from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import (
+from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.tables.cluster import Cluster
+from foresail.recipe.tables.parts import (
     Checkpoints,
     DynamicSampling,
     Engine,
@@ -47,16 +50,13 @@ from foresail.recipe.parts import (
     Run,
     Sampling,
 )
-from foresail.recipe.ray_cluster import Room, open_cluster
-from foresail.recipe.rl import Rl
-from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import ProblemSource
+from foresail.recipe.tables.sources import ProblemSource
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.plan import SampleSpec
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
-from foresail.train.rl import run_rl
+from foresail.train.stages.rl import run_rl
 
 PROMPT, NEW = 64, 512
 VOCAB = 128  # fresh weights stop with about one token in so many: lengths with a tail, 512 at most

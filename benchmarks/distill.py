@@ -25,7 +25,7 @@ from lab_plot import draw_arms
 from lab_seeds import every_seed, lab_parser, size_of, tell
 from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, samples_to_reach, smooth
 
-from foresail.recipe import parts
+from foresail.recipe.tables import parts
 
 DIVERGENCES = ("reverse", "forward", "js", "sampled")
 REPLACING = {

@@ -33,9 +33,9 @@ from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, save_model
 from foresail.model.readouts import logits
-from foresail.recipe import parts
-from foresail.recipe.shape import ModelShape
-from foresail.train.quickstart import PAGE_SIZE
+from foresail.quickstart.reasoning import PAGE_SIZE
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables import parts
 
 PAD, STOP_IDS = 0, (1, 2)  # random weights: each id comes about once in `vocab` tokens
 PROMPT_LENGTHS = (8, 14)

@@ -43,7 +43,7 @@ from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Request
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 from foresail.simulate.costs import MeasuredStep
 
 QUICK_LOADS = "abef"

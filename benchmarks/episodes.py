@@ -32,12 +32,12 @@ import torch
 from foresail.agents.environment import Observation
 from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Request
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Rollout, Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Rollout, Sampling
 from foresail.records import Message, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rollout.build import gather

@@ -31,17 +31,17 @@ from torch import Tensor
 from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.packing import pack
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Optimizer
-from foresail.recipe.router import Router
-from foresail.recipe.shape import Experts, ModelShape
+from foresail.recipe.shape.model_shape import Experts, ModelShape
+from foresail.recipe.tables.parts import Optimizer
+from foresail.recipe.tables.router import Router
 from foresail.records import TrainSequence
 from foresail.runlog.canvas import CORAL, FAINT, GOLD, INK, NAVY, PLUM, TEAL, new_figure, quiet, save_figure
 from foresail.tokenizer.train import train_bpe
-from foresail.train.expert_load import ExpertLoad, balance_experts, describe_load
+from foresail.train.auxiliary.expert_load import ExpertLoad, balance_experts, describe_load
 from foresail.train.learner import Learner
-from foresail.train.optimizer import build_optimizer
-from foresail.train.schedule import learning_rate
-from foresail.train.step import token_loss, train_step
+from foresail.train.optim.optimizer import build_optimizer
+from foresail.train.optim.schedule import learning_rate
+from foresail.train.update.step import token_loss, train_step
 
 DATA = Path(__file__).resolve().parents[2] / "shared/data/text/train"
 COLOURS = {"decayed": TEAL, "constant": NAVY, "corrections": CORAL, "both": PLUM, "nothing": GOLD}

@@ -17,15 +17,15 @@ from statistics import fmean, stdev
 from typing import Any, TypeVar
 
 from foresail.evaluation.checkpoint import evaluate_checkpoint
-from foresail.recipe.load import load_recipe
-from foresail.recipe.rl import Rl
-from foresail.recipe.sft import Sft
-from foresail.recipe.stage import Stage
+from foresail.quickstart.reasoning import run_stage
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.stages.stage import Stage
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
-from foresail.train.quickstart import run_stage
-from foresail.train.rl import run_rl
-from foresail.train.sft import run_sft
+from foresail.train.stages.rl import run_rl
+from foresail.train.stages.sft import run_sft
 
 RECIPES = Path(__file__).parents[1] / "recipes" / "flagship"
 NUM_SAMPLES = 4  # per held-out problem, at temperature 1, beside the greedy attempt

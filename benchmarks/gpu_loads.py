@@ -20,8 +20,8 @@ import numpy as np
 
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
-from foresail.recipe.parts import Sampling
-from foresail.recipe.shape import Experts, ModelShape
+from foresail.recipe.shape.model_shape import Experts, ModelShape
+from foresail.recipe.tables.parts import Sampling
 
 BF16 = 2  # bytes
 WARM_UP_TOKENS = 8  # each request draws before a load is timed

@@ -17,8 +17,8 @@ from gpu_clock import timed
 from gpu_loads import Load, draw_requests
 from torch import Tensor
 
-from foresail.recipe.hf_config import config_from_shape
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.hf_config import config_from_shape
+from foresail.recipe.shape.model_shape import ModelShape
 
 NEW_TOKENS = 24
 

@@ -30,7 +30,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from foresail.engine.engine import Engine
 from foresail.engine.prefill import PrefillChunk
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 KV_TOKENS, PAGE_SIZE, MAX_RUNNING = 800_000, 16, 1024
 STEPS = PAGE_SIZE

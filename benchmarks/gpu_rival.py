@@ -24,8 +24,8 @@ from typing import Any
 
 from gpu_loads import LOADS, SHAPES, WARM_UP_TOKENS, Load, draw_requests
 
-from foresail.recipe.hf_config import config_from_shape
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.hf_config import config_from_shape
+from foresail.recipe.shape.model_shape import ModelShape
 
 USUAL = {"max_cudagraph_capture_size": 1024}  # at 1,024 rows it is slower with its own default
 MAX_LENGTH = 4096

@@ -23,20 +23,20 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from foresail.data.arithmetic import direct, make_problems, worked
+from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.evaluation.difficulty import grade_difficulty
 from foresail.evaluation.results import summarise
-from foresail.recipe import parts
-from foresail.recipe.sft import Sft
-from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import Conversations
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.sources import Conversations
 from foresail.runlog.atomic import write_text
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.thinking import BUILT_IN
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
-from foresail.train.sft import run_sft
+from foresail.train.stages.sft import run_sft
 
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75)
 BUDGETS = (0, 8, 16, 24, 32)

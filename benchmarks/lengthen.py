@@ -32,14 +32,14 @@ from foresail.evaluation.checkpoint import open_checkpoint
 from foresail.evaluation.long_context import ask
 from foresail.evaluation.long_context_plot import plot_answers
 from foresail.evaluation.long_context_results import write_results
-from foresail.recipe.long_context import LongContext
-from foresail.recipe.pretrain import Pretrain
+from foresail.recipe.stages.pretrain import Pretrain
+from foresail.recipe.tables.long_context import LongContext
 from foresail.runlog.canvas import save_figure
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
-from foresail.train.pretrain import run_pretrain
 from foresail.train.session import Outcome
+from foresail.train.stages.pretrain import run_pretrain
 
 FACTOR = 8
 SHORT_KINDS = ("drill", "niah_single", "drill", "niah_multikey", "drill", "line_retrieval")

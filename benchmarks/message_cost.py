@@ -20,7 +20,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from foresail.engine.request import Completion, Parked, Request
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.instance import ChunkOrder, Report
 from foresail.rollout.plan import ChunkEnded, Dispatch, SampleSpec
 from foresail.rollout.sibling_text import SiblingText

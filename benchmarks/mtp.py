@@ -40,16 +40,16 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, empty_model
 from foresail.model.mtp import MtpHeads
 from foresail.model.readouts import logits
-from foresail.recipe.parts import Mtp, Optimizer, Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Mtp, Optimizer, Sampling
 from foresail.records import TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
+from foresail.train.auxiliary.mtp import choose_trained, mtp_at
 from foresail.train.learner import Learner
-from foresail.train.mtp import choose_trained, mtp_at
-from foresail.train.optimizer import build_optimizer
-from foresail.train.schedule import learning_rate
-from foresail.train.step import token_loss, train_step
+from foresail.train.optim.optimizer import build_optimizer
+from foresail.train.optim.schedule import learning_rate
+from foresail.train.update.step import token_loss, train_step
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"hidden_size": 64, "intermediate_size": 160, "num_layers": 3, "num_heads": 4, "num_kv_heads": 2},

@@ -25,7 +25,7 @@ from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, sample, write_row
 
 from foresail.algorithms.pairing import Answer, pair_answers
 from foresail.evaluation.results import ProblemResult
-from foresail.recipe import parts
+from foresail.recipe.tables import parts
 from foresail.runlog.directory import RunDirectory
 
 NO_REPLACING = parts.DynamicSampling(enabled=False)

@@ -34,19 +34,21 @@ import torch
 from pbsd_truth import correlate, score_by_truth
 
 from foresail.agents.build import open_episodes
-from foresail.data.multi_hop import make_problems
-from foresail.data.multi_hop_names import Person
-from foresail.data.multi_hop_traces import believe, converse, to_key
-from foresail.data.multi_hop_world import world_of
-from foresail.data.problems import load_problems
-from foresail.data.prompts import encode_problems
-from foresail.recipe import parts
-from foresail.recipe.credit import Credit
-from foresail.recipe.environment import Environment
-from foresail.recipe.reward import Reward
-from foresail.recipe.rl import Rl
-from foresail.recipe.sft import Sft
-from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
+from foresail.data.made.multi_hop import make_problems
+from foresail.data.made.multi_hop_names import Person
+from foresail.data.made.multi_hop_traces import believe, converse, to_key
+from foresail.data.made.multi_hop_world import world_of
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.prompts import encode_problems
+from foresail.quickstart.agent import MARKS
+from foresail.quickstart.reasoning import run_stage, write_lines
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.credit import Credit
+from foresail.recipe.tables.environment import Environment
+from foresail.recipe.tables.reward import Reward
+from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.records import Group, Message, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rewards.trajectory import read_trajectory
@@ -57,11 +59,9 @@ from foresail.rollout.stream import sample_all
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
-from foresail.train import turn_credit
-from foresail.train.quickstart import run_stage, write_lines
-from foresail.train.quickstart_agent import MARKS
-from foresail.train.rl import run_rl
-from foresail.train.sft import run_sft
+from foresail.train.policy import turn_credit
+from foresail.train.stages.rl import run_rl
+from foresail.train.stages.sft import run_sft
 from foresail.train.starting_point import load_model_and_tokenizer
 
 HINT, WITHHELD = " ({answer})", "also also also"

@@ -25,18 +25,18 @@ from gpu_loads import SHAPES
 from train_gpu import random_model
 
 from foresail.algorithms.batch_losses import policy_loss
-from foresail.recipe.credit import Credit
-from foresail.recipe.parts import Optimizer
-from foresail.recipe.policy_loss import Loss
+from foresail.recipe.tables.credit import Credit
+from foresail.recipe.tables.parts import Optimizer
+from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import Group, Message, Problem, Sample, Verdict
 from foresail.tokenizer.train import train_bpe
 from foresail.train.learner import Learner
-from foresail.train.optimizer import build_optimizer
-from foresail.train.policy_update import add_logprobs
-from foresail.train.scoring import score_sequences
-from foresail.train.step import token_loss, train_step
-from foresail.train.turn_credit import share_credit
-from foresail.train.updates import compute_advantages, pack_groups
+from foresail.train.optim.optimizer import build_optimizer
+from foresail.train.policy.policy_update import add_logprobs
+from foresail.train.policy.turn_credit import share_credit
+from foresail.train.update.batches import compute_advantages, pack_groups
+from foresail.train.update.scoring import score_sequences
+from foresail.train.update.step import token_loss, train_step
 
 CREDIT = Credit(kind="pbsd", hint=" ({answer})")
 

@@ -11,15 +11,15 @@ import torch
 
 from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.turn_credit import pbsd_credit
-from foresail.data.multi_hop_names import Person, Relation
-from foresail.data.multi_hop_traces import to_key
-from foresail.data.multi_hop_world import world_of
-from foresail.recipe.credit import Credit
+from foresail.data.made.multi_hop_names import Person, Relation
+from foresail.data.made.multi_hop_traces import to_key
+from foresail.data.made.multi_hop_world import world_of
+from foresail.recipe.tables.credit import Credit
 from foresail.records import Group, Problem, Sample
 from foresail.rewards.trajectory import read_trajectory
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train import turn_credit
-from foresail.train.scoring import score_sequences
+from foresail.train.policy import turn_credit
+from foresail.train.update.scoring import score_sequences
 
 
 def contributions(problem: Problem, queries: Sequence[str]) -> list[float]:

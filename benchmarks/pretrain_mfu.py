@@ -7,9 +7,9 @@
     tiny      the second one's layout, small enough for a CPU
 
 Rows of random tokens, each one document, through the learner and `train_step` that `foresail pretrain` has. Weights
-are random. FLOPs are those of `foresail.train.flops`: 6 for every active weight of a product and every token, and
-causal attention; nothing that is computed anew counts. Their share is of 989 TFLOP/s, the H100's and H200's dense
-bf16 rate by their datasheet.
+are random. FLOPs are those of `foresail.train.update.flops`: 6 for every active weight and token, and causal
+attention; nothing that is computed anew counts. Their share is of 989 TFLOP/s, the dense bf16 rate of the H100 and
+H200 by their datasheet.
 
     python benchmarks/pretrain_mfu.py --shape dense
     python benchmarks/pretrain_mfu.py --shape compass --layers 8
@@ -38,13 +38,13 @@ from foresail.data.packing import pack
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
 from foresail.model.router import RouterLosses, set_router_losses
-from foresail.recipe.parts import Optimizer
-from foresail.recipe.shape import Experts, ModelShape
+from foresail.recipe.shape.model_shape import Experts, ModelShape
+from foresail.recipe.tables.parts import Optimizer
 from foresail.records import PackedBatch, TrainSequence
-from foresail.train.flops import count_flops
 from foresail.train.learner import Learner
-from foresail.train.optimizer import build_optimizer
-from foresail.train.step import token_loss, train_step
+from foresail.train.optim.optimizer import build_optimizer
+from foresail.train.update.flops import count_flops
+from foresail.train.update.step import token_loss, train_step
 
 PEAK = 989e12
 RATE = 1e-6

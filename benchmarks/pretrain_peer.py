@@ -19,7 +19,7 @@ from torch import Tensor
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf_names import weight_parts
-from foresail.recipe.hf_config import config_from_shape
+from foresail.recipe.shape.hf_config import config_from_shape
 
 Figures = dict[str, Any]
 EXPERT = re.compile(r"(.*\.experts)\.(\d+)\.(gate|up|down)_proj\.weight")

@@ -27,7 +27,7 @@ from foresail.agents.factory import EnvironmentFactory
 from foresail.agents.programs.build import ProgramEpisodes
 from foresail.agents.programs.endpoint import Endpoint
 from foresail.agents.programs.program import Agent, FunctionProgram, Programs
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.records import Message
 from foresail.rollout.build import gather
 from foresail.rollout.native import NativeInstance

@@ -37,17 +37,17 @@ from foresail.algorithms.batch_losses import policy_loss, sft_loss
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, empty_model
 from foresail.model.shards import gather_whole, local
-from foresail.recipe.parts import Optimizer
-from foresail.recipe.policy_loss import Loss
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Optimizer
+from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
-from foresail.train.dealing import describe_shares, pack_share
-from foresail.train.follow import own_device
 from foresail.train.learner import Learner, arrangement
-from foresail.train.network import on_this_host
-from foresail.train.optimizer import build_optimizer
-from foresail.train.ranks import joined
-from foresail.train.step import token_loss, train_step
+from foresail.train.optim.optimizer import build_optimizer
+from foresail.train.ranks.follower import own_device
+from foresail.train.ranks.process_world import joined
+from foresail.train.ranks.rendezvous import on_this_host
+from foresail.train.update.split import describe_shares, pack_share
+from foresail.train.update.step import token_loss, train_step
 from foresail.world import ONE_PROCESS, World, context_size
 
 TINY = ModelShape(

@@ -15,10 +15,10 @@ from pathlib import Path
 import torch
 from code_sets import ROOT
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.model.hf import load_model
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.records import Message, Problem
 from foresail.rollout.groups import GroupSpec, requests
 from foresail.tokenizer.tokenizer import Tokenizer

@@ -23,9 +23,9 @@ import torch
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 from foresail.records import TrainSequence
-from foresail.train.selftest import logits, whole_batch
+from foresail.train.rollouts.self_test import logits, whole_batch
 
 HEADS = ((8, 4, 64), (9, 3, 64), (12, 4, 128), (24, 8, 128))  # queries, keys, size
 VOCABULARY, PROMPTS, SAMPLES, ANSWER = 8192, 4, 2, 64

@@ -19,10 +19,10 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.engine.noise import noise_key
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.records import Message, Problem
 from foresail.rollout.groups import GroupSpec
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from reward_step import measure_steps
 
-from foresail.recipe.reward import Reward, Term
+from foresail.recipe.tables.reward import Reward, Term
 from foresail.records import Message, Problem, Verdict, single_turn
 from foresail.rewards.build import count_cores, open_grading
 from foresail.rewards.grading import NOTHING_YET, Grading, Pair, group_verdicts

@@ -35,10 +35,10 @@ from foresail.evaluation.pair_run import score_leads
 from foresail.evaluation.results import ProblemResult
 from foresail.evaluation.reward_plots import try_to_save
 from foresail.model.merge import merge
-from foresail.recipe import parts
-from foresail.recipe.reward import LearnedReward
-from foresail.recipe.reward_model import RewardModel
-from foresail.recipe.sources import HeldOutPreferences, Preferences
+from foresail.recipe.stages.reward_model import RewardModel
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.reward import LearnedReward
+from foresail.recipe.tables.sources import HeldOutPreferences, Preferences
 from foresail.records import Problem, single_turn
 from foresail.rewards.learned import open_scorer
 

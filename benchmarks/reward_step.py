@@ -76,12 +76,14 @@ def measure_steps(
 
 def measure_step(words: Sequence[str], *, update: bool) -> dict[str, Any]:
     """One step in this process, and what it took."""
-    from foresail.recipe.load import load_recipe
-    from foresail.recipe.rl import Rl
+    from foresail.recipe.reading.load import load_recipe
+    from foresail.recipe.stages.rl import Rl
     from foresail.rewards.by_source import RewardsBySource
     from foresail.runlog.directory import RunDirectory
-    from foresail.train import rl, roll_out, start_check
-    from foresail.train.policy_update import PolicyUpdate
+    from foresail.train.policy.policy_update import PolicyUpdate
+    from foresail.train.rollouts import sample_groups as roll_out
+    from foresail.train.rollouts import start_check
+    from foresail.train.stages import rl
 
     taken = {"rollout": 0.0, "reward": 0.0}
     start_check.self_test = lambda *_: {}  # minutes on a CPU, and no part of a step

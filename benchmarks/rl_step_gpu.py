@@ -27,9 +27,9 @@ from replay import DATA
 from tokenizers import Tokenizer
 from train_gpu import PEAK, PROMPT, random_model
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.model.decoder import Decoder
-from foresail.recipe.rl import Rl
+from foresail.recipe.stages.rl import Rl
 from foresail.records import Group, Message, Problem, Sample, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading
@@ -39,13 +39,13 @@ from foresail.rollout.collect import collect, gradable
 from foresail.rollout.controller import Controller
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
-from foresail.train.flops import count_flops
 from foresail.train.learner import Learner
-from foresail.train.optimizer import AnyOptimizer, build_optimizer
-from foresail.train.policy_update import PolicyTerms, batch_loss
-from foresail.train.step import train_step
-from foresail.train.turn_credit import uniform_advantages
-from foresail.train.updates import compute_advantages, pack_groups, split
+from foresail.train.optim.optimizer import AnyOptimizer, build_optimizer
+from foresail.train.policy.policy_update import PolicyTerms, batch_loss
+from foresail.train.policy.turn_credit import uniform_advantages
+from foresail.train.update.batches import compute_advantages, pack_groups, split
+from foresail.train.update.flops import count_flops
+from foresail.train.update.step import train_step
 
 GB = 1e9
 Figures = dict[str, Any]

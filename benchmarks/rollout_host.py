@@ -24,8 +24,8 @@ from foresail.engine.engine import Engine
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Rollout, Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Rollout, Sampling
 from foresail.rollout.build import gather
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import to_spec

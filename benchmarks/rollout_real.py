@@ -39,7 +39,7 @@ from tokenizers import Tokenizer
 from foresail.engine.engine import Engine
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 from foresail.rollout.drafts.compiled import numba
 
 SMALL = ModelShape(

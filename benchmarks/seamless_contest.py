@@ -17,10 +17,10 @@ from mutants import mutate
 from replay import DATA, END, SAMPLES, Script, dictate, draw_for, number_densely, read_scripts
 from tokenizers import Tokenizer
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.engine import Engine
-from foresail.recipe.parts import Rollout
-from foresail.recipe.reward import Code, Reward
+from foresail.recipe.tables.parts import Rollout
+from foresail.recipe.tables.reward import Code, Reward
 from foresail.records import Group, Message, Problem, Sample, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading

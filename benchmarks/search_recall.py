@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import mean
 
 from foresail.agents.tools.search import Finder, open_index
-from foresail.data.problems import load_problems
-from foresail.data.qa import evidence_titles
-from foresail.recipe.parts import Problems
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.qa import evidence_titles
+from foresail.recipe.tables.parts import Problems
 from foresail.records import Problem
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,12 +19,12 @@ from gpu_loads import SHAPES
 from train_gpu import loss, random_model
 
 from foresail.data.packing import pack
-from foresail.recipe.parts import Optimizer
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Optimizer
 from foresail.records import TrainSequence
 from foresail.train.learner import Learner
-from foresail.train.optimizer import build_optimizer
-from foresail.train.step import token_loss, train_step
+from foresail.train.optim.optimizer import build_optimizer
+from foresail.train.update.step import token_loss, train_step
 
 # of a prompt, and of the longest answer
 CPU_LENGTHS = [(8, 12), (14, 24), (14, 40), (60, 40), (250, 20)]

@@ -1,8 +1,8 @@
 """What a bfloat16 model shows of small updates: the loss of a few SFT steps in three kinds of arithmetic.
 
 float32; bfloat16 whose masters begin on the weights themselves; bfloat16 as Foresail trains it, whose masters
-begin anywhere among the numbers that round to the weight (`foresail/train/masters.py`). Data, order and rates are
-the same.
+begin anywhere among the numbers that round to the weight (`foresail/train/optim/masters.py`). Data, order and rates
+are the same.
 
     python benchmarks/small_updates.py --model CHECKPOINT                  # ten to twenty minutes on two cores
     python benchmarks/small_updates.py --model CHECKPOINT --steps 8 --device cuda
@@ -20,10 +20,10 @@ from unittest import mock
 import torch
 from torch import Tensor
 
-from foresail.recipe.load import load_recipe
-from foresail.recipe.sft import Sft
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.sft import Sft
 from foresail.runlog.directory import RunDirectory
-from foresail.train.sft import run_sft
+from foresail.train.stages.sft import run_sft
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "flagship" / "programs-sft.toml"
 
@@ -54,7 +54,7 @@ def main() -> None:
             return [round(line["train/loss"], 4) for line in lines if "train/loss" in line]
 
         found = {"float32": losses("float32", "float32")}
-        with mock.patch("foresail.train.optimizer.random_low_bits", on_the_weight):
+        with mock.patch("foresail.train.optim.optimizer.random_low_bits", on_the_weight):
             found["bfloat16, masters on the weights"] = losses("on-the-weights", "bfloat16")
         found["bfloat16"] = losses("bfloat16", "bfloat16")
     for name, curve in found.items():

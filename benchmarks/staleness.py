@@ -22,14 +22,14 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from foresail.recipe.parts import Checkpoints, Rollout, Run
-from foresail.recipe.policy_loss import Loss
-from foresail.recipe.rl import Rl
+from foresail.quickstart.reasoning import rl_recipe, run_stage, sft_recipe, write_problems, write_tokenizer
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.tables.parts import Checkpoints, Rollout, Run
+from foresail.recipe.tables.policy_loss import Loss
 from foresail.runlog.directory import RunDirectory
 from foresail.simulate.overlap import mean_step_seconds
-from foresail.train.quickstart import rl_recipe, run_stage, sft_recipe, write_problems, write_tokenizer
-from foresail.train.rl import run_rl
-from foresail.train.sft import run_sft
+from foresail.train.stages.rl import run_rl
+from foresail.train.stages.sft import run_sft
 
 IN_TURNS, SAME_LOSS, AHEAD = "in-turns", "in-turns-same-loss", "one-ahead"
 STALE_LOSS = Loss(old_logprobs="trainer", importance_cap=2.0)

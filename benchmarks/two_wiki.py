@@ -23,18 +23,18 @@ from foresail.agents.tools.call_formats import Hermes, ToolCall
 from foresail.agents.tools.corpus import Passage, read_corpus
 from foresail.agents.tools.search import Index, show
 from foresail.agents.tools.tool_environment import shorten
-from foresail.data.problems import load_problems
-from foresail.recipe import parts
-from foresail.recipe.credit import Credit
-from foresail.recipe.environment import Environment
-from foresail.recipe.reward import Reward
-from foresail.recipe.rl import Rl
-from foresail.recipe.sft import Sft
-from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
+from foresail.data.problems.problems import load_problems
+from foresail.quickstart.reasoning import run_stage, write_lines
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.credit import Credit
+from foresail.recipe.tables.environment import Environment
+from foresail.recipe.tables.reward import Reward
+from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.runlog.directory import RunDirectory
-from foresail.train.quickstart import run_stage, write_lines
-from foresail.train.rl import run_rl
-from foresail.train.sft import run_sft
+from foresail.train.stages.rl import run_rl
+from foresail.train.stages.sft import run_sft
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"

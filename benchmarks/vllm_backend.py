@@ -24,8 +24,8 @@ from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Engine, Rollout, Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Engine, Rollout, Sampling
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import to_spec

@@ -22,23 +22,23 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from foresail.data.problems import load_problems
-from foresail.data.prompts import encode_problems
-from foresail.data.reader import Reader
-from foresail.data.word_problems import make_problems
+from foresail.data.made.word_problems import make_problems
+from foresail.data.mixtures.reader import Reader
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.prompts import encode_problems
 from foresail.evaluation.checkpoint import choose_grader, open_checkpoint
 from foresail.evaluation.results import ProblemResult, summarise
 from foresail.evaluation.run import Examiner, evaluate
-from foresail.recipe import parts
-from foresail.recipe.distill import Distill
-from foresail.recipe.dpo import Dpo
-from foresail.recipe.online_dpo import OnlineDpo
-from foresail.recipe.rl import Rl
-from foresail.recipe.sft import Sft
-from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import Conversations
-from foresail.recipe.stage import Stage
-from foresail.recipe.stages import stage_function
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.distill import Distill
+from foresail.recipe.stages.dpo import Dpo
+from foresail.recipe.stages.online_dpo import OnlineDpo
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.stages.stage import Stage
+from foresail.recipe.stages.table import stage_function
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.sources import Conversations
 from foresail.records import Problem
 from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet

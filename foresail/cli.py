@@ -26,12 +26,12 @@ from foresail.commands.merge import merge
 from foresail.commands.mtp import mtp_app
 from foresail.commands.options import Overrides, RecipeFile, RunFolder
 from foresail.commands.runs import runs, show
-from foresail.recipe.elsewhere.values import other_stage
-from foresail.recipe.stages import STAGES
+from foresail.recipe.other_trainers.values import other_stage
+from foresail.recipe.stages.table import STAGES
 from foresail.records import RunStopped
 
 if TYPE_CHECKING:
-    from foresail.recipe.stage import Stage
+    from foresail.recipe.stages.stage import Stage
 
 app = typer.Typer(
     help="Foresail trains reasoning language models, from a recipe to a better model.",
@@ -71,9 +71,9 @@ def quickstart(
     """Train a small reasoner, or agent, from scratch: SFT, then GRPO, in minutes on a CPU."""
     from rich.console import Console
 
-    from foresail.train.quickstart import Interrupted, choose_folder, run_quickstart
-    from foresail.train.quickstart_agent import run_quickstart_agent
-    from foresail.train.quickstart_report import report, report_agent
+    from foresail.quickstart.agent import run_quickstart_agent
+    from foresail.quickstart.reasoning import Interrupted, choose_folder, run_quickstart
+    from foresail.quickstart.report import report, report_agent
 
     console = Console()
     own, report_it = (run_quickstart, report) if what == "reasoner" else (run_quickstart_agent, report_agent)
@@ -95,10 +95,10 @@ def check(
     ] = False,
 ) -> None:
     """Preflight: batch arithmetic, memory, files, data and reward, and what is wrong, before a model is loaded."""
-    from foresail.recipe.describe import describe
     from foresail.recipe.hub import with_local_models
-    from foresail.recipe.load import load_recipe
-    from foresail.recipe.preflight import preflight
+    from foresail.recipe.reading.describe import describe
+    from foresail.recipe.reading.load import load_recipe
+    from foresail.recipe.reading.preflight import preflight
 
     found, notes = preflight(with_local_models(load_recipe(recipe, overrides or []))), tuple[str, ...]()
     if not quick:
@@ -114,7 +114,7 @@ def check(
 def train(context: typer.Context, recipe: RecipeFile, overrides: Overrides = None) -> None:
     """Load the stage's recipe, look at all it needs, and run it: the command of every stage, under its name."""
     from foresail.api.stages import launch
-    from foresail.recipe.load import RecipeError, load_recipe
+    from foresail.recipe.reading.load import RecipeError, load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
     if context.info_name not in (loaded.stage, STAGES[loaded.stage].also):
@@ -146,7 +146,7 @@ def resume(
     """Go on with a run that was stopped or killed, exactly as if it had not been; or, with steps=…, longer."""
     from foresail.api.stages import follow_if_started, relocate, run_stage
     from foresail.runlog.directory import RunDirectory
-    from foresail.train.resume import extend, finished_checkpoint, go_back, read_recipe
+    from foresail.train.checkpoints.resume import extend, finished_checkpoint, go_back, read_recipe
 
     directory = RunDirectory.open(run)
     recipe = read_recipe(directory)
@@ -203,9 +203,9 @@ def export(
     private: Annotated[bool, typer.Option("--private", help="make the hub's repository private")] = False,
 ) -> None:
     """Weights for others: 16 bits, no trainer's state, a model card; and onto a hub."""
-    from foresail.train.export import export as export_weights
-    from foresail.train.export import push as push_folder
-    from foresail.train.export import require_hub
+    from foresail.train.checkpoints.export import export as export_weights
+    from foresail.train.checkpoints.export import push as push_folder
+    from foresail.train.checkpoints.export import require_hub
 
     if push is not None:
         require_hub()
@@ -296,7 +296,7 @@ def main() -> None:
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # a library's panic too
-        from foresail.recipe.out_of_memory import OutOfMemory, in_short, is_out_of_memory
+        from foresail.recipe.reading.out_of_memory import OutOfMemory, in_short, is_out_of_memory
 
         if not is_out_of_memory(error) or os.environ.get("FORESAIL_DEBUG"):
             raise

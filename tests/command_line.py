@@ -27,8 +27,8 @@ from unittest.mock import patch
 PATIENCE = 600.0  # seconds after which a test gives up; nothing takes more than a few on a free core
 PRELOADED = [
     "foresail.cli",
-    "foresail.train.rl",
-    "foresail.train.sft",
+    "foresail.train.stages.rl",
+    "foresail.train.stages.sft",
     "foresail.evaluation.checkpoint",
     "torch._dynamo",  # by the first optimizer, and by the first tensor without memory: three seconds
     "torch.distributed.fsdp",  # by ranks: a second

@@ -71,7 +71,7 @@ def tiny_sft_run(
     """The folder of the SFT run that made the tiny checkpoint. Read it, never write into it."""
     from tiny_world import sft_recipe
 
-    from foresail.train.sft import run_sft
+    from foresail.train.stages.sft import run_sft
 
     recipe = sft_recipe(tiny_tokenizer, tiny_conversations, tmp_path_factory.mktemp("runs"))
     with redirect_stdout(StringIO()):  # sixty lines before every first failure would be in the way

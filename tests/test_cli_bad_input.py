@@ -11,7 +11,7 @@ import pytest
 from command_line import CommandLine, Finished
 from tiny_world import MAX_NEW, make_tokenizer, rl_recipe, sft_recipe, write_lines
 
-from foresail.recipe.dump import to_toml
+from foresail.recipe.reading.dump import to_toml
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.train import train_bpe
 

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from foresail.cli import app
 from foresail.evaluation.metrics import pass_at_k
-from foresail.recipe.dump import to_toml
-from foresail.recipe.parts import Optimizer
-from foresail.recipe.stages import STAGES, recipe_type, stage_function
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.stages.table import STAGES, recipe_type, stage_function
+from foresail.recipe.tables.parts import Optimizer
 from foresail.runlog.directory import RunDirectory
 
 ROOT = Path(__file__).parents[1]
@@ -275,7 +275,7 @@ def test_an_interrupt_before_a_run_has_its_folder_promises_no_resume(
     def interrupted(recipe: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("foresail.train.rl.run_rl", interrupted)
+    monkeypatch.setattr("foresail.train.stages.rl.run_rl", interrupted)
     recipe = tmp_path / "rl.toml"
     recipe.write_text(to_toml(rl_recipe(tiny_checkpoint, tmp_path)))
     stopped = CliRunner().invoke(app, ["rl", str(recipe)])

@@ -35,6 +35,7 @@ ROWS = {
     "train": 8,
     "serve": 8,
     "api": 9,
+    "quickstart": 9,
     "commands": 10,
     "cli": 11,
     "__main__": 12,
@@ -63,7 +64,7 @@ EXTRAS = {
 
 
 def modules(package: Path) -> dict[str, Path]:
-    """modules(…/foresail) -> {"foresail.recipe.load": …/recipe/load.py, …}, packages by their own name."""
+    """modules(…/foresail) -> {"foresail.recipe.reading.load": …/recipe/load.py, …}, packages by their own name."""
     found = {}
     for path in sorted(package.rglob("*.py")):
         names = path.relative_to(package.parent).with_suffix("").parts
@@ -101,7 +102,7 @@ def called(node: ast.Call) -> str:
 
 
 def room(name: str) -> str:
-    """room("foresail.recipe.load") -> "recipe"; the package itself is no room."""
+    """room("foresail.recipe.reading.load") -> "recipe"; the package itself is no room."""
     return name.split(".")[1] if "." in name else ""
 
 
@@ -128,7 +129,28 @@ def violations(package: Path) -> list[str]:
 def cycles(package: Path) -> list[str]:
     """Modules that reach themselves through imports."""
     known = modules(package)
-    edges = {name: set(imports(name, path, known)) - {name} for name, path in known.items()}
+    return reaching_themselves({name: set(imports(name, path, known)) for name, path in known.items()})
+
+
+def folder_cycles(package: Path) -> list[str]:
+    """Folders inside a room, and files beside them, that reach themselves: an arrow that runs back up."""
+    known = modules(package)
+    folders = {name for name, path in known.items() if path.name == "__init__.py"}
+
+    def box(name: str) -> str:
+        """box("foresail.train.optim.muon") -> "foresail.train.optim"; box("foresail.train.session") is itself."""
+        inside = ".".join(name.split(".")[:3])
+        return inside if inside in folders else name
+
+    edges: dict[str, set[str]] = {}
+    for name, path in known.items():
+        edges.setdefault(box(name), set()).update(map(box, imports(name, path, known)))
+    return reaching_themselves(edges)
+
+
+def reaching_themselves(edges: dict[str, set[str]]) -> list[str]:
+    """reaching_themselves({"a": {"b"}, "b": {"a"}, "c": {"c"}}) -> ["a", "b"]: an edge to oneself is none."""
+    edges = {name: targets - {name} for name, targets in edges.items()}
 
     def reaches_itself(start: str) -> bool:
         seen, waiting = set(), list(edges[start])
@@ -141,7 +163,7 @@ def cycles(package: Path) -> list[str]:
                 waiting += edges.get(name, ())
         return False
 
-    return [name for name in known if reaches_itself(name)]
+    return [name for name in edges if reaches_itself(name)]
 
 
 def early_imports(path: Path) -> set[str]:
@@ -169,6 +191,16 @@ def test_every_import_goes_to_a_smaller_row() -> None:
 
 def test_no_module_reaches_itself() -> None:
     assert cycles(PACKAGE) == []
+
+
+def test_no_folder_inside_a_room_reaches_itself() -> None:
+    assert folder_cycles(PACKAGE) == []
+
+
+def test_a_folder_has_few_files() -> None:
+    """A room of many files has rooms inside."""
+    sizes = {folder: len(list(folder.glob("*.py"))) for folder in PACKAGE.rglob("*") if folder.is_dir()}
+    assert {str(folder.relative_to(PACKAGE)): size for folder, size in sizes.items() if size > 40} == {}
 
 
 def test_init_files_are_empty() -> None:
@@ -204,7 +236,7 @@ def build(folder: Path, **files: str) -> Path:
         path = package.joinpath(*name.split("__")).with_suffix(".py")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    for directory in [package, *(path for path in package.iterdir() if path.is_dir())]:
+    for directory in [package, *(path for path in package.rglob("*") if path.is_dir())]:
         (directory / "__init__.py").touch()
     return package
 
@@ -260,6 +292,20 @@ def test_the_checker_sees_a_cycle_inside_a_room(tmp_path: Path) -> None:
         data__d="from foresail.data.a import f",
     )
     assert cycles(package) == ["foresail.data.a", "foresail.data.b", "foresail.data.c"]
+
+
+def test_the_checker_sees_a_folder_that_reaches_itself(tmp_path: Path) -> None:
+    """Neither file reaches itself, but the folders do; and a file beside them can be the way back."""
+    package = build(
+        tmp_path,
+        train__optim__a="from foresail.train.ranks.b import f",
+        train__ranks__b="def f(): ...",
+        train__ranks__c="import foresail.train.loose",
+        train__loose="from foresail.train.optim import d",
+        train__optim__d="",
+    )
+    assert cycles(package) == []
+    assert folder_cycles(package) == ["foresail.train.loose", "foresail.train.optim", "foresail.train.ranks"]
 
 
 def test_the_checker_tells_early_imports_from_late_ones(tmp_path: Path) -> None:

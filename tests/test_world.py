@@ -7,11 +7,11 @@ import torch
 from two_ranks import RankWorld, run_ranks
 
 from foresail.algorithms.advantages import whiten
-from foresail.recipe.parts import Optimizer
-from foresail.train.gradients import GradientSums
-from foresail.train.masters import Shard, random_low_bits
-from foresail.train.moments import BLOCK
-from foresail.train.optimizer import AdamW, MasterAdamW, build_optimizer
+from foresail.recipe.tables.parts import Optimizer
+from foresail.train.optim.gradients import GradientSums
+from foresail.train.optim.masters import Shard, random_low_bits
+from foresail.train.optim.moments import BLOCK
+from foresail.train.optim.optimizer import AdamW, MasterAdamW, build_optimizer
 from foresail.world import ONE_PROCESS
 
 

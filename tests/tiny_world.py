@@ -10,11 +10,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from foresail.data.arithmetic import direct, make_problems
-from foresail.recipe.parts import Checkpoints, Model, Optimizer, Problems, Run, Sampling
-from foresail.recipe.rl import Rl
-from foresail.recipe.sft import Sft
-from foresail.recipe.shape import ModelShape
+from foresail.data.made.arithmetic import direct, make_problems
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.tables.parts import Checkpoints, Model, Optimizer, Problems, Run, Sampling
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
 

@@ -24,8 +24,8 @@ from beside_trl.pairs import (
 )
 from beside_trl.plan import Plan
 from beside_trl.process import HERE
-from foresail.recipe.dpo import Dpo
-from foresail.recipe.preferences import PreferenceLoss, Reference
+from foresail.recipe.stages.dpo import Dpo
+from foresail.recipe.tables.preferences import PreferenceLoss, Reference
 
 BETA = 0.1
 

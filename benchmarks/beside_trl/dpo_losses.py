@@ -27,13 +27,13 @@ from foresail.algorithms.preference_losses import preference_loss
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, save_model
 from foresail.model.hf_names import weight_parts
-from foresail.recipe.preferences import PreferenceLoss
+from foresail.recipe.tables.preferences import PreferenceLoss
 from foresail.records import TrainPair, TrainSequence
-from foresail.train.answer_dealing import pack_answer_share
-from foresail.train.dpo import over_pairs
 from foresail.train.learner import Learner
-from foresail.train.reference import score_compared, with_reference
-from foresail.train.step import token_loss, train_step
+from foresail.train.references.reference import score_compared, with_reference
+from foresail.train.stages.dpo import over_pairs
+from foresail.train.update.split_answers import pack_answer_share
+from foresail.train.update.step import token_loss, train_step
 from foresail.world import ONE_PROCESS
 
 PAIRS, PROMPT_LENGTHS, ANSWER_LENGTHS = 10, (3, 20), (1, 40)
@@ -123,7 +123,7 @@ def measure_losses(folder: Path, peer_python: str) -> dict[str, Any]:
 
 def make_reference(folder: Path, model: Path) -> Decoder:
     """Weights of another seed, with the model's own shape."""
-    from foresail.recipe.hf_config import read_shape
+    from foresail.recipe.shape.hf_config import read_shape
 
     reference = build_model(read_shape(str(model)), seed=1)
     save_model(reference, folder)

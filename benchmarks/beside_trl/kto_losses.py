@@ -27,13 +27,13 @@ from beside_trl.process import HERE, replies
 from foresail.algorithms.unpaired_losses import unpaired_loss
 from foresail.model.decoder import Decoder
 from foresail.model.hf_names import weight_parts
-from foresail.recipe.preferences import UnpairedLoss
+from foresail.recipe.tables.preferences import UnpairedLoss
 from foresail.records import TrainAnswer, TrainSequence
-from foresail.train.answer_dealing import pack_answer_share
-from foresail.train.kto import estimate_kl, mismatch_answers, over_answers
 from foresail.train.learner import Learner
-from foresail.train.reference import score_compared, with_reference
-from foresail.train.step import token_loss, train_step
+from foresail.train.references.reference import score_compared, with_reference
+from foresail.train.stages.kto import estimate_kl, mismatch_answers, over_answers
+from foresail.train.update.split_answers import pack_answer_share
+from foresail.train.update.step import token_loss, train_step
 from foresail.world import ONE_PROCESS
 
 ANSWERS, PROMPT_LETTERS, MAX_LENGTH = 12, (3, 30), 48

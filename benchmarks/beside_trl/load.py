@@ -14,18 +14,18 @@ from typing import Any, Literal
 import torch
 
 from beside_trl.process import HERE
-from foresail.data.arithmetic import make_problems
-from foresail.data.problems import load_problems
-from foresail.data.prompts import encode_problems
+from foresail.data.made.arithmetic import make_problems
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.prompts import encode_problems
 from foresail.model.decoder import Decoder
 from foresail.model.hf import empty_model, save_model
-from foresail.recipe import parts
-from foresail.recipe.dump import to_toml
-from foresail.recipe.policy_loss import Loss
-from foresail.recipe.reward import Reward
-from foresail.recipe.rl import Rl
-from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import ProblemSource
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.policy_loss import Loss
+from foresail.recipe.tables.reward import Reward
+from foresail.recipe.tables.sources import ProblemSource
 from foresail.tokenizer.files import TokenizerFiles
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe

@@ -9,7 +9,7 @@ import torch
 
 from beside_trl.load import arithmetic_tokenizer, random_model, save_checkpoint
 from foresail.model.hf import load_model
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.learner import save_weights
 

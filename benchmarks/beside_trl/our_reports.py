@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from foresail.train.checkpoint import Progress
+from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.session import Session
 
 

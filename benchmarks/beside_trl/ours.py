@@ -14,14 +14,14 @@ from typing import Any
 
 import torch
 
-from foresail.data.problems import load_problems
-from foresail.data.prompts import encode_problems
-from foresail.recipe.load import load_recipe
-from foresail.recipe.rl import Rl
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.prompts import encode_problems
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.rl import Rl
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.checkpoint import Progress
-from foresail.train.rl import run_rl
+from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.session import Session
+from foresail.train.stages.rl import run_rl
 
 
 def main() -> None:

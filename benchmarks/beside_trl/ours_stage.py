@@ -15,8 +15,8 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from beside_trl.our_reports import report_steps, say
-from foresail.recipe.load import load_recipe
-from foresail.recipe.stages import stage_function
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.table import stage_function
 
 
 def main() -> None:

@@ -23,13 +23,13 @@ from beside_trl.plan import Plan, Steps, counted, run_rounds
 from beside_trl.process import HERE, run_steps
 from beside_trl.seconds import median_seconds
 from beside_trl.speed import SMALL
-from foresail.data.order import problem_at
-from foresail.data.pairs import encode_pairs
-from foresail.recipe import parts
-from foresail.recipe.dump import to_toml
-from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import Preferences
-from foresail.recipe.stage import Stage
+from foresail.data.preferences.encode import encode_pairs
+from foresail.data.selection.order import problem_at
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.stage import Stage
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.sources import Preferences
 from foresail.records import TrainPair
 from foresail.tokenizer.tokenizer import Tokenizer
 

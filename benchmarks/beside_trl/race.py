@@ -23,10 +23,10 @@ from beside_trl.speed import PARTS
 from beside_trl.track import Track
 from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.evaluation.results import summarise
-from foresail.recipe import parts
-from foresail.recipe.policy_loss import Loss
-from foresail.recipe.reward import Reward
-from foresail.recipe.rl import Rl
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.policy_loss import Loss
+from foresail.recipe.tables.reward import Reward
 
 SIDES = ("theirs", "ours")
 WINDOW = 5  # steps a reward is averaged over

@@ -25,8 +25,8 @@ from beside_trl.pairs import (
 )
 from beside_trl.plan import Plan
 from beside_trl.process import HERE
-from foresail.data.scored_pairs import end_with_answers
-from foresail.recipe.reward_model import RewardModel
+from foresail.data.preferences.scored_pairs import end_with_answers
+from foresail.recipe.stages.reward_model import RewardModel
 
 CENTER = 0.01
 

@@ -22,7 +22,7 @@ from beside_trl.plots import draw_scaling
 from beside_trl.seconds import median_seconds
 from beside_trl.speed import SMALL
 from foresail.runlog.directory import RunDirectory
-from foresail.train.rl import run_rl
+from foresail.train.stages.rl import run_rl
 
 STEPS = 6  # the first warms up
 BASES = {

@@ -29,13 +29,13 @@ from beside_trl.load import NEVER
 from beside_trl.plan import Plan, Steps, counted, run_rounds
 from beside_trl.process import HERE, replies, run_steps
 from beside_trl.seconds import median_seconds
-from foresail.data.order import problem_at
-from foresail.data.reader import Reader
-from foresail.recipe import parts
-from foresail.recipe.dump import to_toml
-from foresail.recipe.sft import Sft
-from foresail.recipe.shape import ModelShape
-from foresail.recipe.sources import Conversations
+from foresail.data.mixtures.reader import Reader
+from foresail.data.selection.order import problem_at
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.sources import Conversations
 from foresail.tokenizer.tokenizer import Tokenizer
 
 Rows = list[dict[str, list[int]]]  # ids and loss_mask of each conversation

@@ -17,13 +17,13 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from beside_trl.our_reports import report_steps, say
-from foresail.data.reader import Reader
-from foresail.recipe.load import load_recipe
-from foresail.recipe.sft import Sft
-from foresail.recipe.sources import Chatlog
+from foresail.data.mixtures.reader import Reader
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.tables.sources import Chatlog
 from foresail.records import TrainSequence
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.sft import run_sft
+from foresail.train.stages.sft import run_sft
 
 
 def main() -> None:

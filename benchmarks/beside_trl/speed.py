@@ -16,7 +16,7 @@ from gpu_loads import SHAPES
 from beside_trl.load import Load, our_recipe, prepare, their_request, write_recipe, write_request
 from beside_trl.process import SideFailed, ask_ours, ask_peer
 from beside_trl.seconds import median_seconds
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 PARTS = {"theirs": ("generate", "reward", "old_logprobs", "update"), "ours": ("rollout", "update")}
 

@@ -13,12 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from beside_trl.process import HERE
-from foresail.data.problems import load_problems
-from foresail.recipe import parts
-from foresail.recipe.load import load_recipe
-from foresail.recipe.rl import Rl
-from foresail.records import Problem
-from foresail.train.quickstart import (
+from foresail.data.problems.problems import load_problems
+from foresail.quickstart.reasoning import (
     rl_recipe,
     run_stage,
     sft_recipe,
@@ -26,7 +22,11 @@ from foresail.train.quickstart import (
     write_problems,
     write_tokenizer,
 )
-from foresail.train.sft import run_sft
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.tables import parts
+from foresail.records import Problem
+from foresail.train.stages.sft import run_sft
 
 FLAGSHIP = HERE.parents[1] / "recipes" / "flagship"
 

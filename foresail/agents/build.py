@@ -12,9 +12,9 @@ from foresail.agents.episodes import EpisodeStream
 from foresail.agents.factory import EnvironmentFactory, open_factory
 from foresail.agents.figures import EpisodeFigures
 from foresail.agents.programs.build import ProgramEpisodes, open_programs
-from foresail.data.reader import Reader
-from foresail.recipe.environment import Environment as Settings
-from foresail.recipe.parts import Sampling
+from foresail.data.mixtures.reader import Reader
+from foresail.recipe.tables.environment import Environment as Settings
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.stream import StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from foresail.agents.environment import Observation
 from foresail.agents.environments import Environments
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Status, Verdict
 from foresail.rollout.controller import Closing

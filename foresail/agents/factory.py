@@ -25,11 +25,11 @@ from foresail.agents.tools.mcp_tools import McpServer
 from foresail.agents.tools.tool import Tool
 from foresail.agents.tools.tool_class import ToolClassEnvironment, may_speak, method_names, method_tools
 from foresail.agents.tools.tool_environment import ToolEnvironment, check_names
-from foresail.data.reader import Reader
-from foresail.recipe.environment import OPENENV
-from foresail.recipe.environment import Environment as Settings
+from foresail.data.mixtures.reader import Reader
 from foresail.recipe.reward_function import is_file, split_name
-from foresail.recipe.tools import read_tool_options
+from foresail.recipe.tables.environment import OPENENV
+from foresail.recipe.tables.environment import Environment as Settings
+from foresail.recipe.tables.tools import read_tool_options
 from foresail.records import Message
 from foresail.rewards.foreign_rewards import load_file, load_module
 from foresail.tokenizer.tokenizer import Tokenizer

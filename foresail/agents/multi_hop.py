@@ -11,7 +11,7 @@ import time
 from foresail.agents.environment import Observation, ToolUse
 from foresail.agents.tools.call_formats import MalformedCall, Tags
 from foresail.agents.tools.tool import tool_of
-from foresail.data.multi_hop_world import NOTHING, WorldSearch
+from foresail.data.made.multi_hop_world import NOTHING, WorldSearch
 from foresail.records import Message, Problem
 
 

@@ -23,7 +23,7 @@ from foresail.algorithms.mismatch import (
     sequence_ratios,
     within,
 )
-from foresail.recipe.policy_loss import Loss
+from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import PackedBatch
 from foresail.world import ONE_PROCESS, World
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foresail.recipe.policy_loss import Loss
+from foresail.recipe.tables.policy_loss import Loss
 
 
 def entropy_threshold(entropies: np.ndarray, share: float) -> float:

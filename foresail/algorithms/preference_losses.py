@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from foresail.algorithms.batch_losses import sft_loss
-from foresail.recipe.preferences import PreferenceLoss
+from foresail.recipe.tables.preferences import PreferenceLoss
 from foresail.records import PackedBatch
 
 

@@ -32,7 +32,7 @@ from foresail.algorithms.evidence import (
     standardize,
     token_evidence,
 )
-from foresail.recipe.credit import Credit
+from foresail.recipe.tables.credit import Credit
 
 LARGEST_ADVANTAGE = 1e30  # beyond, products would leave float32
 

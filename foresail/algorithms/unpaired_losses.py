@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from foresail.algorithms.preference_losses import sum_answers
-from foresail.recipe.preferences import UnpairedLoss
+from foresail.recipe.tables.preferences import UnpairedLoss
 from foresail.records import PackedBatch
 
 

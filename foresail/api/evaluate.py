@@ -11,8 +11,8 @@ from foresail.api.given import GivenFiles
 from foresail.api.keywords import Keywords, check_keywords, folder_of
 from foresail.api.result import Records, Result
 from foresail.api.rewards import Rewards, name_rewards
-from foresail.recipe.parts import Problems, Sampling
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.parts import Problems, Sampling
+from foresail.recipe.tables.reward import Reward
 
 OWN = ("samples", "reward", "grader", "seed", "device", "output")
 

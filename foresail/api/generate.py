@@ -8,8 +8,8 @@ from typing import Any, overload
 
 from foresail.api.keywords import Keywords, check_keywords, folder_of
 from foresail.api.result import Result
-from foresail.recipe.load import RecipeError
-from foresail.recipe.parts import Sampling
+from foresail.recipe.reading.load import RecipeError
+from foresail.recipe.tables.parts import Sampling
 
 Prompt = str | Sequence[dict[str, Any]]  # what the user says, or a conversation
 

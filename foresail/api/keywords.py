@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from foresail.api.result import Result
-from foresail.recipe.hints import Hints
-from foresail.recipe.load import RecipeError, complaint
-from foresail.recipe.parts import Part
+from foresail.recipe.reading.hints import Hints
+from foresail.recipe.reading.load import RecipeError, complaint
+from foresail.recipe.tables.parts import Part
 from foresail.recipe.validation_errors import explain_errors, show
 
 STAGE = "rl"  # whose keys the words of other trainers are translated to

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from foresail.recipe.load import RecipeError, build_recipe, check_stage, read_toml
-from foresail.recipe.overrides import put
-from foresail.recipe.stage import Stage
+from foresail.recipe.reading.load import RecipeError, build_recipe, check_stage, read_toml
+from foresail.recipe.reading.overrides import put
+from foresail.recipe.stages.stage import Stage
 
 
 def load_recipe(source: str | Path | Mapping[str, Any] | Stage | None = None, /, **settings: Any) -> Stage:

@@ -19,17 +19,17 @@ from foresail.api.recipe import finish_recipe, load_recipe, plain, read_source
 from foresail.api.result import Result
 from foresail.api.rewards import Rewards, name_rewards
 from foresail.check.look import look_closer
-from foresail.recipe.cluster import torchrun_place
-from foresail.recipe.dump import toml_value
 from foresail.recipe.hub import with_local_models
-from foresail.recipe.load import RecipeError
-from foresail.recipe.out_of_files import explaining_files
-from foresail.recipe.out_of_memory import explaining_memory
-from foresail.recipe.preflight import preflight
-from foresail.recipe.run_folder import has_begun
-from foresail.recipe.sources import Conversations, HeldOut, ProblemSource
-from foresail.recipe.stage import Stage
-from foresail.recipe.stages import recipe_type, stage_function
+from foresail.recipe.reading.dump import toml_value
+from foresail.recipe.reading.load import RecipeError
+from foresail.recipe.reading.out_of_files import explaining_files
+from foresail.recipe.reading.out_of_memory import explaining_memory
+from foresail.recipe.reading.preflight import preflight
+from foresail.recipe.reading.run_folder import has_begun
+from foresail.recipe.stages.stage import Stage
+from foresail.recipe.stages.table import recipe_type, stage_function
+from foresail.recipe.tables.cluster import torchrun_place
+from foresail.recipe.tables.sources import Conversations, HeldOut, ProblemSource
 from foresail.runlog.directory import RunDirectory
 from foresail.train.callbacks import Callbacks, calling
 
@@ -195,7 +195,7 @@ def resume(
     callbacks = take_callbacks(settings)
     recipe = read_run(folder)
     if settings or reward is not None:
-        from foresail.train.resume import extend
+        from foresail.train.checkpoints.resume import extend
 
         again = {} if reward is None else {"reward": name_rewards(reward)}
         recipe = extend(
@@ -284,7 +284,7 @@ def follow_if_started(recipe: Stage) -> None:
     """By torchrun, as another rank than the first: then this does not return."""
     place = torchrun_place()
     if place is not None and place.rank > 0:
-        from foresail.train.launch import follow_torchrun
+        from foresail.train.ranks.launch import follow_torchrun
 
         follow_torchrun(recipe.run)
 

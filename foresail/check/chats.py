@@ -7,13 +7,13 @@ from functools import partial
 
 from foresail.check.finding import Finding, may_open, note, refusal
 from foresail.check.lengths import look_at_lengths
-from foresail.data.conversations import load_conversations
+from foresail.data.chats.conversations import load_conversations
 from foresail.data.length_limit import LengthLimit
-from foresail.data.mixture import conversation_limit, describe_chats, mix_conversations
-from foresail.data.reader import Reader
-from foresail.data.resampling import read_column
-from foresail.recipe.sft import Sft
-from foresail.recipe.sources import Chatlog
+from foresail.data.mixtures.mixture import conversation_limit, describe_chats, mix_conversations
+from foresail.data.mixtures.reader import Reader
+from foresail.data.mixtures.resampling import read_column
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.tables.sources import Chatlog
 from foresail.records import TrainSequence
 
 

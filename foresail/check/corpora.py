@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from foresail.check.finding import Finding, refusal
 from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.stage_sources import stage_sources
-from foresail.recipe.corpus import CorpusError
-from foresail.recipe.pretrain import Pretrain
-from foresail.recipe.sources import named
+from foresail.recipe.stages.pretrain import Pretrain
+from foresail.recipe.tables.corpus import CorpusError
+from foresail.recipe.tables.sources import named
 from foresail.tokenizer.tokenizer import Tokenizer
 
 

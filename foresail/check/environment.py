@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from foresail.agents.factory import EnvironmentFactory, open_factory
 from foresail.agents.programs.columns import holds, show
 from foresail.check.finding import Finding, note, refusal, warning
-from foresail.data.reader import Reader
-from foresail.recipe.environment import Environment
-from foresail.recipe.rollout_stage import RolloutStage
+from foresail.data.mixtures.reader import Reader
+from foresail.recipe.stages.rollout_stage import RolloutStage
+from foresail.recipe.tables.environment import Environment
 from foresail.records import Problem
 
 

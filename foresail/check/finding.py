@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from foresail.recipe.inputs import check_source
+from foresail.recipe.tables.inputs import check_source
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from foresail.check.finding import Finding, note, refusal, warning
-from foresail.data.qa import accepted_answers
-from foresail.recipe.inputs import reach
-from foresail.recipe.reward import ENVIRONMENT, GRADERS, NO_GRADER, Reward
+from foresail.data.problems.qa import accepted_answers
 from foresail.recipe.reward_function import can_travel, name_of
+from foresail.recipe.tables.inputs import reach
+from foresail.recipe.tables.reward import ENVIRONMENT, GRADERS, NO_GRADER, Reward
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.columns import check_problem

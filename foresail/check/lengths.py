@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from foresail.check.finding import Finding, refusal, warning
 from foresail.data.length_limit import Encoded, LengthLimit
-from foresail.recipe.sources import Source
+from foresail.recipe.tables.sources import Source
 
 
 def look_at_lengths(

@@ -2,8 +2,8 @@
 
     look(recipe, max_context=2048) -> Look(refusals=("data: 3 of 900 prompts are longer than …",), …)
 
-`recipe/preflight.py` reckons and asks the file system, in a second; this opens the files. Neither imports torch,
-unless long contexts are asked about.
+`recipe/reading/preflight.py` computes, and asks the file system, in a second; this opens the files. Neither imports
+torch, unless long contexts are asked about.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from foresail.check.finding import Finding, note, refusal
 from foresail.check.pairs import look_at_answers, look_at_pairs
 from foresail.check.problems import look_at_problems
 from foresail.check.teacher import look_at_taught_problems
-from foresail.data.reader import Reader
-from foresail.recipe.inputs import check_tokenizer
-from foresail.recipe.preflight import Preflight
-from foresail.recipe.stage import Stage
+from foresail.data.mixtures.reader import Reader
+from foresail.recipe.reading.preflight import Preflight
+from foresail.recipe.stages.stage import Stage
+from foresail.recipe.tables.inputs import check_tokenizer
 from foresail.tokenizer.tokenizer import Tokenizer
 
 # What a stage reads besides its model.

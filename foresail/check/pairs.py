@@ -10,21 +10,21 @@ from typing import Any
 from foresail.check.chats import set_length
 from foresail.check.finding import Finding, may_open, note, refusal, warning
 from foresail.check.lengths import look_at_lengths
-from foresail.data.judged_answers import load_judged
 from foresail.data.length_limit import LengthLimit
-from foresail.data.preference_mixture import (
+from foresail.data.mixtures.reader import Reader
+from foresail.data.preferences.judged_answers import load_judged
+from foresail.data.preferences.mixture import (
     EncodedPreferences,
     answer_limit,
     describe_one_label,
     describe_unusable,
     pair_limit,
 )
-from foresail.data.preferences import load_pairs
-from foresail.data.reader import Reader
-from foresail.recipe.dpo import Dpo
-from foresail.recipe.kto import Kto
-from foresail.recipe.reward_model import RewardModel
-from foresail.recipe.sources import HeldOutPreferences, named
+from foresail.data.preferences.pairs import load_pairs
+from foresail.recipe.stages.dpo import Dpo
+from foresail.recipe.stages.kto import Kto
+from foresail.recipe.stages.reward_model import RewardModel
+from foresail.recipe.tables.sources import HeldOutPreferences, named
 from foresail.records import TrainAnswer, TrainPair
 
 

@@ -9,16 +9,16 @@ from foresail.check.environment import look_at_columns
 from foresail.check.finding import Finding, may_open, note, refusal, warning
 from foresail.check.grading import look_at_grading
 from foresail.check.lengths import look_at_lengths
-from foresail.data.hints import check_hint
-from foresail.data.mixture import prompt_limit, tell_apart
-from foresail.data.problems import load_problems
-from foresail.data.prompts import PromptedProblem, check_ids
-from foresail.data.reader import Reader
+from foresail.data.mixtures.mixture import prompt_limit, tell_apart
+from foresail.data.mixtures.reader import Reader
+from foresail.data.problems.hints import check_hint
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.prompts import PromptedProblem, check_ids
 from foresail.data.selection.selection import check_supply
-from foresail.recipe.parts import Problems
-from foresail.recipe.rl import Rl
-from foresail.recipe.rollout_stage import RolloutStage
-from foresail.recipe.sources import as_graded, named, reward_for
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.stages.rollout_stage import RolloutStage
+from foresail.recipe.tables.parts import Problems
+from foresail.recipe.tables.sources import as_graded, named, reward_for
 from foresail.records import Problem
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from foresail.check.finding import Finding, note, refusal
 from foresail.check.problems import look_at_problems
-from foresail.data.reader import Reader
-from foresail.recipe.distill import Distill
-from foresail.recipe.rl import Rl
-from foresail.recipe.teacher import Teacher
+from foresail.data.mixtures.reader import Reader
+from foresail.recipe.stages.distill import Distill
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.stages.teacher import Teacher
 from foresail.tokenizer.comparison import vocabulary_difference
 from foresail.tokenizer.tokenizer import Tokenizer
 

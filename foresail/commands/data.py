@@ -23,7 +23,7 @@ from foresail.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from foresail.recipe.parts import Problems
+    from foresail.recipe.tables.parts import Problems
 
 data_app = typer.Typer(help="Fetch data, and look at it before training on it.", no_args_is_help=True)
 
@@ -93,7 +93,7 @@ def grade_difficulty(
     from foresail.evaluation.difficulty import describe_levels
     from foresail.evaluation.difficulty import grade_difficulty as grade_all
     from foresail.evaluation.difficulty_plot import try_to_plot
-    from foresail.recipe.parts import Sampling
+    from foresail.recipe.tables.parts import Sampling
 
     folder = output or default_output("difficulty", checkpoint, data)
     form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
@@ -142,7 +142,7 @@ def sample_solutions(
     from foresail.evaluation.checkpoint import default_output
     from foresail.evaluation.solutions import describe_solutions
     from foresail.evaluation.solutions import sample_solutions as sample_all
-    from foresail.recipe.parts import Sampling
+    from foresail.recipe.tables.parts import Sampling
 
     folder = output or default_output("solutions", checkpoint, data)
     form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "suffix": suffix}
@@ -167,7 +167,7 @@ def sample_solutions(
 
 def as_problems(source: str, thinking: OneMode, **form: str | int | None) -> Problems:
     """The recipe's table for what a command is told of its problems."""
-    from foresail.recipe.parts import Problems
+    from foresail.recipe.tables.parts import Problems
 
     switch = None if thinking is None else thinking == "on"
     return Problems.model_validate({"source": source, "thinking": switch, **form})
@@ -220,7 +220,7 @@ def verify_corpus(
 ) -> None:
     """Read all of a corpus, and compare it with its manifest."""
     from foresail.data.corpus.corpus import Corpus
-    from foresail.recipe.corpus import tokenizer_mistakes
+    from foresail.recipe.tables.corpus import tokenizer_mistakes
 
     opened = Corpus(corpus)
     wrong = [*opened.verify()]
@@ -270,9 +270,9 @@ def make_long_context(
     """Needles, variables, words and lines to find, written out with their answers: documents to learn from."""
     import os
 
-    from foresail.data.generators import to_range
     from foresail.data.long_context.document_file import kinds_of, write_documents
     from foresail.data.long_context.documents import DocumentPlan
+    from foresail.data.made.generators import to_range
 
     plan = DocumentPlan(
         lengths=to_range("make-long-context", "lengths", lengths), kinds=kinds_of(kinds), seed=seed

@@ -42,9 +42,9 @@ def eval_reward(
     from foresail.evaluation.pair_run import score_leads
     from foresail.evaluation.reward_plots import try_to_save
     from foresail.evaluation.target import find_target
-    from foresail.recipe.sources import HeldOutPreferences
+    from foresail.recipe.tables.sources import HeldOutPreferences
     from foresail.runlog.atomic import write_text
-    from foresail.train.export import find_checkpoint
+    from foresail.train.checkpoints.export import find_checkpoint
 
     if pairs is None and (policy is None or data is None):
         raise ValueError("nothing to measure on: give --pairs FILE, or --policy MODEL with --data PROBLEMS")

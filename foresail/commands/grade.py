@@ -31,7 +31,7 @@ def grade(
         print(f"status  {verdict.status}\nscore   {verdict.score:g}\ndetail  {one_line(verdict.detail)}")
         return
     from foresail.evaluation.verdict_file import describe_file, grade_file, write_verdicts
-    from foresail.recipe.reward import Reward
+    from foresail.recipe.tables.reward import Reward
 
     settings = Reward(grader="math", accept=accept, workers=workers)
     graded = grade_file(response, settings, response_key=response_key, answer_key=answer_key)

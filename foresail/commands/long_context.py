@@ -44,7 +44,7 @@ def long_context(
     from foresail.evaluation.long_context_plot import plot_answers
     from foresail.evaluation.long_context_results import PICTURE, show_answers, write_results
     from foresail.evaluation.target import find_target
-    from foresail.recipe.long_context import LongContext
+    from foresail.recipe.tables.long_context import LongContext
     from foresail.runlog.canvas import save_figure
 
     names = [part.strip() for part in tasks.split(",")]

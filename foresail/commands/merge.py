@@ -20,7 +20,7 @@ def merge(
 ) -> None:
     """The mean, or weighted mean, of checkpoints with one shape: reward models of several seeds, say."""
     from foresail.model.merge import merge as merge_checkpoints
-    from foresail.train.export import find_checkpoint
+    from foresail.train.checkpoints.export import find_checkpoint
 
     sources = [find_checkpoint(checkpoint) for checkpoint in checkpoints]
     for note in merge_checkpoints(sources, out, weights=read_weights(weights)):

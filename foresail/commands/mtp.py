@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from foresail.recipe.shape import ModelShape
+    from foresail.recipe.shape.model_shape import ModelShape
 
 mtp_app = typer.Typer(help="Give a checkpoint MTP layers, or more of them.", no_args_is_help=True)
 
@@ -23,7 +23,7 @@ def extend(
     layers: Annotated[int, typer.Option(min=2, help="MTP layers it shall have")] = 3,
 ) -> None:
     """Copy the first MTP layer behind the last; then tune the copies with mtp.train = "added"."""
-    from foresail.train.more_mtp import extend as extend_checkpoint
+    from foresail.train.checkpoints.extend_mtp import extend as extend_checkpoint
 
     tell(out, extend_checkpoint(checkpoint, out, layers=layers))
 
@@ -36,7 +36,7 @@ def add(
     seed: Annotated[int, typer.Option()] = 0,
 ) -> None:
     """Add fresh MTP layers to a model without; then train them with mtp.train = "mtp"."""
-    from foresail.train.more_mtp import add as add_layers
+    from foresail.train.checkpoints.extend_mtp import add as add_layers
 
     tell(out, add_layers(checkpoint, out, layers=layers, seed=seed))
 

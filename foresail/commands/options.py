@@ -16,7 +16,7 @@ System = Annotated[str | None, typer.Option(help="system message before every pr
 
 
 def with_newlines(text: str | None) -> str | None:
-    from foresail.recipe.overrides import with_newlines as translate
+    from foresail.recipe.reading.overrides import with_newlines as translate
 
     return None if text is None else translate(text)
 

@@ -15,10 +15,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from foresail.data.conversations import to_conversation
-from foresail.data.problems import ANSWER_KEYS, choose_key, to_answer
+from foresail.data.chats.conversations import to_conversation
+from foresail.data.problems.problems import ANSWER_KEYS, choose_key, to_answer
 from foresail.data.rows import SUFFIXES, Row, read_rows
-from foresail.recipe.inputs import reach
+from foresail.recipe.tables.inputs import reach
 
 Columns = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from foresail.recipe.values import TooLong
+from foresail.recipe.tables.values import TooLong
 
 
 class Encoded(Protocol):

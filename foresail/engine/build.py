@@ -8,8 +8,8 @@ from typing import Any
 from foresail.engine.engine import Engine
 from foresail.engine.runner import can_draft
 from foresail.model.decoder import Decoder
-from foresail.recipe import parts
-from foresail.recipe.memory import kv_pages
+from foresail.recipe.estimates.memory import kv_pages
+from foresail.recipe.tables import parts
 
 
 def build_engine(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from foresail.engine.request import SavedKV
 from foresail.engine.routes import UNKNOWN, RecordedRoutes, RouteCache
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 
 class KVCache:

@@ -17,7 +17,7 @@ from foresail.engine.kernels.cache import write_kv
 from foresail.engine.request import SavedKV
 from foresail.engine.routes import UNKNOWN
 from foresail.engine.table_cuda import upload
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 PIECE_BYTES = 64 * 2**20  # copied to or from the host at a time, through a contiguous buffer of that size
 

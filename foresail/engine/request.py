@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from foresail.recipe.parts import Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Sampling
 from foresail.records import Finish
 
 MAX_STOPS = 16

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.recipe.router import replay_refusals
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.router import replay_refusals
 
 UNKNOWN = -1
 

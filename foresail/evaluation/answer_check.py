@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from foresail.data.problems import ABSENT, ANSWER_KEYS, choose_key, look_up, to_answer
+from foresail.data.problems.problems import ABSENT, ANSWER_KEYS, choose_key, look_up, to_answer
 from foresail.data.rows import Row, read_rows
 from foresail.maths.extract import Accept
-from foresail.recipe.inputs import reach
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.inputs import reach
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading

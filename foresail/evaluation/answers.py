@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from foresail.data.messages import to_messages
+from foresail.data.chats.messages import to_messages
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.evaluation.checkpoint import check_context, choose_engine, open_checkpoint
 from foresail.evaluation.target import Target
-from foresail.recipe import parts
+from foresail.recipe.tables import parts
 from foresail.records import Message
 from foresail.rollout.build import build_fleet
 

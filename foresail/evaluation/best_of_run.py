@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from foresail.data.prompts import PromptedProblem, encode_problems
-from foresail.data.reader import Reader
+from foresail.data.mixtures.reader import Reader
+from foresail.data.problems.prompts import PromptedProblem, encode_problems
 from foresail.evaluation.best_of import Candidate, Candidates
 from foresail.evaluation.checkpoint import check_context, choose_engine, longest, open_checkpoint
 from foresail.evaluation.run import EVALUATION_STEP, Examiner, ignore
-from foresail.recipe import parts
-from foresail.recipe.reward import MODEL, NO_GRADER, LearnedReward, Reward, Term
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.reward import MODEL, NO_GRADER, LearnedReward, Reward, Term
 from foresail.records import FAILURES, Group, Verdict
 from foresail.rewards.build import open_grading
 from foresail.rewards.grader import find_ballot

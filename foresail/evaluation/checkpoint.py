@@ -15,18 +15,18 @@ from typing import Any, Protocol
 import torch
 from pydantic import ValidationError
 
-from foresail.data.prompts import PromptedProblem, encode_problems
-from foresail.data.reader import Reader
+from foresail.data.mixtures.reader import Reader
+from foresail.data.problems.prompts import PromptedProblem, encode_problems
 from foresail.evaluation.results import ProblemResult, summarise, to_json
 from foresail.evaluation.run import Examiner, evaluate
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_device, choose_dtype, choose_library, choose_threads
 from foresail.model.hf import check_vocabulary, load_model
-from foresail.recipe import parts
-from foresail.recipe.machine import main_memory
-from foresail.recipe.memory import pages_per_sample
-from foresail.recipe.reward import Reward
+from foresail.recipe.estimates.machine import main_memory
+from foresail.recipe.estimates.memory import pages_per_sample
 from foresail.recipe.reward_function import Function, check_function, name_of
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from foresail.data.difficulty import find_levels
-from foresail.data.problems import load_problems
-from foresail.data.prompts import PromptedProblem, encode_problems
+from foresail.data.problems.difficulty import find_levels
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.prompts import PromptedProblem, encode_problems
 from foresail.evaluation.checkpoint import (
     check_context,
     choose_grader,
@@ -30,8 +30,8 @@ from foresail.evaluation.judged_groups import judged_groups
 from foresail.evaluation.pass_rates import PassRates, digest, measure
 from foresail.model.decoder import Decoder
 from foresail.model.weights import checksum
-from foresail.recipe import parts
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.reward import Reward
 from foresail.records import RunStopped, Verdict
 from foresail.rollout.groups import GroupSpec, specify_groups
 from foresail.runlog.atomic import write_text

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.evaluation.checkpoint import choose_engine, longest
 from foresail.evaluation.run import Examiner
 from foresail.model.decoder import Decoder
-from foresail.recipe import parts
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Group
 from foresail.rewards.build import open_grading
 from foresail.rollout.build import build_fleet

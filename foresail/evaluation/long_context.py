@@ -22,8 +22,8 @@ from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.evaluation.checkpoint import choose_engine
 from foresail.model.decoder import Decoder
-from foresail.recipe import parts
-from foresail.recipe.long_context import LongContext
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.long_context import LongContext
 from foresail.records import Message
 from foresail.rollout.build import build_fleet
 from foresail.tokenizer.tokenizer import Tokenizer

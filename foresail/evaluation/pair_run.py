@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foresail.data.pairs import encode_pairs
-from foresail.data.preference_mixture import pair_limit
-from foresail.data.scored_pairs import end_with_answers
-from foresail.recipe.reward import LearnedReward
-from foresail.recipe.sources import HeldOutPreferences
+from foresail.data.preferences.encode import encode_pairs
+from foresail.data.preferences.mixture import pair_limit
+from foresail.data.preferences.scored_pairs import end_with_answers
+from foresail.recipe.tables.reward import LearnedReward
+from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.records import TrainPair
 from foresail.rewards.learned import ScoredIds, Scorer, open_scorer
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.records import FAILURES, Group
 from foresail.runlog.atomic import write_text
 from foresail.runlog.jsonl_log import JsonlLog

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.evaluation.results import Attempt, ProblemResult
-from foresail.recipe.parts import Sampling
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.parts import Sampling
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rewards.grader import find_ballot
 from foresail.rewards.grading import Grading

@@ -15,13 +15,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from foresail.data.problems import load_problems
-from foresail.data.prompts import PromptedProblem, encode_problems
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.prompts import PromptedProblem, encode_problems
 from foresail.evaluation.checkpoint import check_context, choose_grader, longest, make_folder, open_checkpoint
 from foresail.evaluation.judged_groups import judged_groups
 from foresail.evaluation.pass_rates import check_settings, digest
 from foresail.model.weights import checksum
-from foresail.recipe import parts
+from foresail.recipe.tables import parts
 from foresail.records import FAILURES, Group, Message
 from foresail.rewards.trajectory import read_trajectory
 from foresail.rollout.groups import specify_groups

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foresail.recipe import parts
 from foresail.recipe.checkpoint_path import trained_checkpoint
-from foresail.recipe.environment import Environment
 from foresail.recipe.hub import fetch
-from foresail.recipe.load import load_recipe
-from foresail.recipe.reward import Reward
-from foresail.recipe.rollout_stage import RolloutStage
-from foresail.recipe.sources import reward_for
-from foresail.recipe.values import read_options
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.rollout_stage import RolloutStage
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.environment import Environment
+from foresail.recipe.tables.reward import Reward
+from foresail.recipe.tables.sources import reward_for
+from foresail.recipe.tables.values import read_options
 from foresail.runlog.directory import RunDirectory
 
 NUM_SAMPLES = 8

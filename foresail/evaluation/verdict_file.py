@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from foresail.data.problems import choose_key, look_up, to_answer
+from foresail.data.problems.problems import choose_key, look_up, to_answer
 from foresail.data.rows import SUFFIXES, Row, excerpt, read_rows
-from foresail.recipe.inputs import reach
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.inputs import reach
+from foresail.recipe.tables.reward import Reward
 from foresail.records import FAILURES, Problem, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.tally import one_line, share, tally

@@ -24,9 +24,9 @@ from foresail.model.hf_names import SCORE_HEAD, Part, weight_parts
 from foresail.model.lora import LowRankLinear, add_pairs, base_of, init_pairs, pairs_of
 from foresail.model.shards import gather_whole, put_rows
 from foresail.model.weights import checksum
-from foresail.recipe.hf_files import AdapterConfig, read_typed
-from foresail.recipe.parts import Lora
-from foresail.recipe.projections import projections_of
+from foresail.recipe.shape.hf_files import AdapterConfig, read_typed
+from foresail.recipe.shape.projections import projections_of
+from foresail.recipe.tables.parts import Lora
 
 FOLDER, WEIGHTS, CONFIG = "adapter", "adapter_model.safetensors", "adapter_config.json"
 

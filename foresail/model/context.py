@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from foresail.model.decoder import Attend
-from foresail.recipe.cluster import head_mistakes
+from foresail.recipe.tables.cluster import head_mistakes
 
 
 class ExchangedAttention:

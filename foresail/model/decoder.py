@@ -34,8 +34,8 @@ from foresail.model.readouts import Readout
 from foresail.model.recomputed import Recompute, kept, recomputed
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
 from foresail.model.router import Route
-from foresail.recipe.hf_unused import NOTHING_UNUSED
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.hf_unused import NOTHING_UNUSED
+from foresail.recipe.shape.model_shape import ModelShape
 
 R = TypeVar("R")
 

@@ -22,7 +22,7 @@ from foresail.model.kernels import available
 from foresail.model.linear import is_batch_invariant, linear
 from foresail.model.mlp import silu_mul
 from foresail.model.recomputed import Recompute
-from foresail.recipe.shape import Experts as ExpertShape
+from foresail.recipe.shape.model_shape import Experts as ExpertShape
 
 MOST_DECODED = 4096  # pairs for which the weights are what takes time
 

@@ -23,8 +23,8 @@ from foresail.model.gguf_tokenizer import save_tokenizer, special_ids
 from foresail.model.hf import check_names, empty_model, fill, save_model
 from foresail.model.hf_names import weight_parts
 from foresail.model.rotary import rotary_frequencies
-from foresail.recipe.rope import RopeScaling
-from foresail.recipe.shape import Experts, Family, ModelShape
+from foresail.recipe.shape.model_shape import Experts, Family, ModelShape
+from foresail.recipe.shape.rope import RopeScaling
 
 FAMILIES: dict[str, Family] = {"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe"}
 # GGUF stores Llama 3's scaling as one factor per frequency; all published models share these three.

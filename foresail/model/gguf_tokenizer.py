@@ -12,7 +12,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from foresail.recipe.hf_config import SpecialIds
+from foresail.recipe.shape.hf_config import SpecialIds
 
 # Values of tokenizer.ggml.token_type.
 CONTROL, USER_DEFINED, UNUSED = 3, 4, 5

@@ -28,7 +28,7 @@ from foresail.model.lora import LowRankLinear
 from foresail.model.rotary import rotary_table
 from foresail.model.shards import gather_whole, local, own_rows, put_rows
 from foresail.model.weights import init_weights
-from foresail.recipe.hf_config import (
+from foresail.recipe.shape.hf_config import (
     NO_SPECIAL_IDS,
     SpecialIds,
     check_family,
@@ -36,9 +36,9 @@ from foresail.recipe.hf_config import (
     generation_config,
     read_shape,
 )
-from foresail.recipe.hf_files import WeightIndex, read_typed
-from foresail.recipe.hf_unused import read_unused
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.hf_files import WeightIndex, read_typed
+from foresail.recipe.shape.hf_unused import read_unused
+from foresail.recipe.shape.model_shape import ModelShape
 from foresail.world import ONE_PROCESS, World
 
 Arrange = Callable[[Decoder], None]  # of a model without memory

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from foresail.recipe.shape import Experts, ModelShape
+from foresail.recipe.shape.model_shape import Experts, ModelShape
 
 MTP_LAYERS = "model.mtp_layers."  # MiMo's, whatever the family
 SCORE_HEAD = "score.weight"  # of a reward model, in the place of lm_head

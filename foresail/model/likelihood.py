@@ -19,7 +19,7 @@ from torch import Tensor
 
 from foresail.model.kernels import available
 from foresail.model.linear import wide_linear
-from foresail.recipe.memory import MOST_LOGITS
+from foresail.recipe.estimates.memory import MOST_LOGITS
 
 
 def token_likelihood(

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from foresail.model.decoder import Decoder
 from foresail.model.linear import Linear, add_linear, linear
 from foresail.model.shards import local, put_rows
-from foresail.recipe.parts import Lora
-from foresail.recipe.projections import STACKS, beside_experts, projection_sizes, projections_of
+from foresail.recipe.shape.projections import STACKS, beside_experts, projection_sizes, projections_of
+from foresail.recipe.tables.parts import Lora
 
 
 class LowRankLinear(Linear):

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from foresail.model.hf import locate_tensors, open_weights
 from foresail.model.weights import as_bytes
-from foresail.recipe.hf_config import read_shape
-from foresail.recipe.hf_files import read_json
+from foresail.recipe.shape.hf_config import read_shape
+from foresail.recipe.shape.hf_files import read_json
 from foresail.runlog.atomic import replacing_directory
 
 SHORTEST_CONTEXT = 1  # no sliding window matters to a mean

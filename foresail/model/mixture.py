@@ -14,7 +14,7 @@ from foresail.model.mlp import MLP
 from foresail.model.output import Output
 from foresail.model.recomputed import Recompute
 from foresail.model.router import EXPERT_LOAD, Choice, Router
-from foresail.recipe.shape import Experts as ExpertShape
+from foresail.recipe.shape.model_shape import Experts as ExpertShape
 
 
 class MixtureOfExperts(nn.Module):

@@ -25,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 from foresail.model.linear import Linear
 from foresail.model.norm import RMSNorm
 from foresail.model.readouts import Readout
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 A = TypeVar("A")
 R = TypeVar("R")

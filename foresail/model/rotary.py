@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from foresail.model.kernels import available
-from foresail.recipe.shape import ModelShape, RopeScaling
+from foresail.recipe.shape.model_shape import ModelShape, RopeScaling
 
 
 def rotary_table(shape: ModelShape) -> tuple[Tensor, Tensor]:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from foresail.model.kernels import available
 from foresail.model.linear import is_batch_invariant, linear
-from foresail.recipe.shape import Experts
+from foresail.recipe.shape.model_shape import Experts
 
 EXPERT_LOAD = "expert_load"  # among a pass's counts: tokens of each expert, a row for each layer with experts
 CHOSEN_EXPERTS = "experts"  # among side data: a token's, of all layers with experts one after the other

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from foresail.recipe.elsewhere.values import value_note
 from foresail.recipe.keys import all_keys, find_field, item_type, key_type, one_or_more, stage_of, table_type
+from foresail.recipe.other_trainers.values import value_note
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from foresail.recipe.reward import Reward
 from foresail.recipe.reward_function import can_travel, given_by_program, how_to_give, name_of
+from foresail.recipe.tables.reward import Reward
 from foresail.rewards.grader import find_grader
 from foresail.rewards.grading import Grading, InlineGrading
 from foresail.rewards.pool import GradingPool

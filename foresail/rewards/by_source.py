@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Sample, Verdict
 from foresail.rewards.build import open_grading
 from foresail.rewards.grading import Grading

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foresail.data.problems import load_problems
-from foresail.recipe.parts import Problems
+from foresail.data.problems.problems import load_problems
+from foresail.recipe.tables.parts import Problems
 from foresail.records import Problem
 from foresail.rewards.grading import Wish
 

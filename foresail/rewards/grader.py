@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from foresail.data.qa import accepted_answers
+from foresail.data.problems.qa import accepted_answers
 from foresail.maths import exact, short_answers
 from foresail.maths import verdict as maths
 from foresail.maths.extract import Accept
@@ -20,7 +20,7 @@ from foresail.rewards.returned_rewards import status_of
 from foresail.rewards.terms import Terms
 
 if TYPE_CHECKING:  # grading processes import this module, and need no pydantic for it
-    from foresail.recipe.reward import Reward
+    from foresail.recipe.tables.reward import Reward
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from foresail.recipe.reward import NO_GRADER
+from foresail.recipe.tables.reward import NO_GRADER
 from foresail.records import FAILURES, Group, Problem, Sample, Verdict
 from foresail.rewards.foreign_rewards import add_ids
 from foresail.rewards.grading import NOTHING_YET, Grading, Pair, group_verdicts
@@ -21,7 +21,7 @@ from foresail.rewards.shaping import format_penalty, language_penalty, overlong_
 from foresail.rewards.trajectory import read_trajectory
 
 if TYPE_CHECKING:
-    from foresail.recipe.reward import Reward
+    from foresail.recipe.tables.reward import Reward
     from foresail.tokenizer.tokenizer import Tokenizer
 
 IDS_OF = "ids_of"  # column of a problem: whose ids its sample has, by the tokenizer's fingerprint

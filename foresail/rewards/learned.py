@@ -18,13 +18,13 @@ from weakref import WeakValueDictionary
 
 import torch
 
-from foresail.data.scored_pairs import end_with_answer
+from foresail.data.preferences.scored_pairs import end_with_answer
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_device, choose_dtype
 from foresail.model.hf import check_vocabulary, load_model
 from foresail.model.weights import checksum
-from foresail.recipe.hf_config import read_shape
-from foresail.recipe.reward import LearnedReward
+from foresail.recipe.shape.hf_config import read_shape
+from foresail.recipe.tables.reward import LearnedReward
 from foresail.records import Message, Problem, TrainSequence, Trajectory
 from foresail.rewards.group_rewards import IDS_OF
 from foresail.rewards.scoring import score_answers

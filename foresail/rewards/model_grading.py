@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from foresail.recipe.reward import MODEL, Reward
+from foresail.recipe.tables.reward import MODEL, Reward
 from foresail.records import FAILURES, Problem, Trajectory, Verdict
 from foresail.rewards.grading import Duties, Grading, Pair, applied, crashed, failure
 from foresail.rewards.learned import ScoredIds, Scorer, Ungradable, open_scorer

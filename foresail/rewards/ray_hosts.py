@@ -32,9 +32,9 @@ from foresail.actors import (
     send_order,
     start_actor,
 )
-from foresail.recipe.cluster import Cluster
-from foresail.recipe.placement import grader_room
-from foresail.recipe.ray_cluster import this_node
+from foresail.recipe.estimates.placement import grader_room
+from foresail.recipe.estimates.ray_cluster import this_node
+from foresail.recipe.tables.cluster import Cluster
 from foresail.rewards.grading import Grader
 from foresail.rewards.hosted_grading import HostedGrading, Task
 from foresail.rewards.pool import GradingPool

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from foresail.algorithms.advantages import has_spread
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.records import FAILURES, Group, RunStopped, Verdict
 from foresail.rewards.group_rewards import right_or_wrong
 from foresail.rollout.controller import Closing, Controller

@@ -24,7 +24,7 @@ from statistics import fmean
 from typing import NamedTuple, cast
 
 from foresail.engine.request import Completion, Parked, Request
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.records import RunStopped
 from foresail.rollout.event_log import EventLog
 from foresail.rollout.groups import behind_prompt, continue_request

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Completion, Parked, Request
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.records import Sample
 from foresail.rollout.plan import SampleSpec
 from foresail.tokenizer.tokenizer import Tokenizer

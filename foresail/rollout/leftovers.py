@@ -3,7 +3,7 @@
 The problems that a step launched beyond its end are the first of the next step. With leftovers their samples
 go on where they stopped, under the new weights: nothing is generated twice, but a sample may then have tokens of
 two policies (each is marked with its own), and which samples were under way may depend on the machine. So it is off
-unless the recipe asks for it. A checkpoint holds them (`train/leftover_files.py`).
+unless the recipe asks for it. A checkpoint holds them (`train/rollouts/leftovers.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Completion, Parked
 from foresail.records import Group, Sample
 from foresail.rollout.groups import continue_request, requests, to_spec

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.rollout.instance import Instance
 
 CHUNK = 64  # tokens; a shorter one would cost more than the capacity it saves

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.rollout.plan import SampleSpec
 from foresail.rollout.stream import Launched, Stream

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from foresail.data.prompts import PromptedProblem
-from foresail.recipe.parts import Sampling
+from foresail.data.problems.prompts import PromptedProblem
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.collect import teaches
 from foresail.rollout.controller import Closing, Controller
 from foresail.rollout.event_log import EventLog

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from foresail.recipe.hf_files import GenerationConfig, Kind, TokenizerConfig, parse, read_json, token_text
+from foresail.recipe.shape.hf_files import (
+    GenerationConfig,
+    Kind,
+    TokenizerConfig,
+    parse,
+    read_json,
+    token_text,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

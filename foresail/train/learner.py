@@ -26,14 +26,14 @@ from foresail.model.device import choose_dtype
 from foresail.model.hf import Arrange, load_model, save_model
 from foresail.model.lora import add_pairs
 from foresail.model.shards import corrections_of, local, shard
-from foresail.recipe import parts
-from foresail.recipe.hf_config import SpecialIds
-from foresail.recipe.stage import Stage
+from foresail.recipe.shape.hf_config import SpecialIds
+from foresail.recipe.stages.stage import Stage
+from foresail.recipe.tables import parts
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.expert_load import ExpertLoad, open_load
-from foresail.train.masters import shards_of
-from foresail.train.mtp import choose_trained
-from foresail.train.optimizer import AnyOptimizer, build_optimizer
+from foresail.train.auxiliary.expert_load import ExpertLoad, open_load
+from foresail.train.auxiliary.mtp import choose_trained
+from foresail.train.optim.masters import shards_of
+from foresail.train.optim.optimizer import AnyOptimizer, build_optimizer
 from foresail.train.starting_point import load_model_and_tokenizer
 from foresail.train.state_files import Pieces, open_state, share_of, state_paths, write_state
 from foresail.world import ONE_PROCESS, World

@@ -20,10 +20,10 @@ from typing import Any, Self
 
 from foresail.model.device import choose_device
 from foresail.model.linear import is_batch_invariant
-from foresail.recipe.dump import to_toml
-from foresail.recipe.parts import HELD_OUT_MEAN
-from foresail.recipe.seal import seal
-from foresail.recipe.stage import Stage
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.reading.seal import seal
+from foresail.recipe.stages.stage import Stage
+from foresail.recipe.tables.parts import HELD_OUT_MEAN
 from foresail.runlog.alarm_monitor import AlarmMonitor, Raised
 from foresail.runlog.background_writer import BackgroundWriter
 from foresail.runlog.directory import RunDirectory, is_kept
@@ -32,9 +32,10 @@ from foresail.runlog.held_folder import FolderGone
 from foresail.runlog.lock import lock_folder
 from foresail.runlog.notebook import open_display
 from foresail.runlog.trackers import open_trackers
-from foresail.train.best import judge, measure
+from foresail.train.auxiliary.expert_load import describe_load
 from foresail.train.callbacks import StepReport, current_callbacks
-from foresail.train.checkpoint import (
+from foresail.train.checkpoints.best import judge, measure
+from foresail.train.checkpoints.checkpoint import (
     Progress,
     check_whole,
     latest_checkpoint,
@@ -42,17 +43,16 @@ from foresail.train.checkpoint import (
     save_checkpoint,
     tidy,
 )
-from foresail.train.expert_load import describe_load
-from foresail.train.interrupt import StopRequest
-from foresail.train.log_state import lost_history, write_log_state
-from foresail.train.recorded_recipe import (
+from foresail.train.checkpoints.log_state import lost_history, write_log_state
+from foresail.train.checkpoints.recorded_recipe import (
     check_file,
     check_recipe,
     is_taken_up,
     is_unsealed,
     write_copy,
 )
-from foresail.train.shared_folder import marked
+from foresail.train.checkpoints.shared_folder import marked
+from foresail.train.interrupt import StopRequest
 from foresail.train.trainer import Opening, Recipe, Trainer
 from foresail.world import ONE_PROCESS, World
 

@@ -7,7 +7,7 @@ import torch
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_dtype
 from foresail.model.hf import Arrange, build_model, check_vocabulary, load_model
-from foresail.recipe import parts
+from foresail.recipe.tables import parts
 from foresail.tokenizer.tokenizer import Tokenizer
 
 

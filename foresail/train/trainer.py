@@ -19,11 +19,11 @@ from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.length_view import Source
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library, choose_threads
-from foresail.recipe.stage import Stage
+from foresail.recipe.stages.stage import Stage
 from foresail.runlog.display import Display
-from foresail.train.checkpoint import Progress
+from foresail.train.checkpoints.checkpoint import Progress
+from foresail.train.checkpoints.shared_folder import Mark
 from foresail.train.learner import Learner, open_policy
-from foresail.train.shared_folder import Mark
 from foresail.world import World
 
 Recipe = TypeVar("Recipe", bound=Stage)

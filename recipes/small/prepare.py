@@ -17,10 +17,10 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from foresail.data.arithmetic import direct, make_problems, worked
 from foresail.data.corpus.join import join_short_and_long
 from foresail.data.long_context.filler import made_filler
 from foresail.data.long_context.texts import read_texts
+from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.runlog.atomic import write_text
 
 HELD_OUT = 50  # one document in so many is

@@ -30,16 +30,16 @@ from foresail.evaluation.checkpoint import open_checkpoint
 from foresail.evaluation.long_context import ask
 from foresail.evaluation.long_context_plot import plot_answers
 from foresail.evaluation.long_context_results import write_results
-from foresail.recipe.load import build_recipe
-from foresail.recipe.long_context import LongContext
-from foresail.recipe.stage import Stage
-from foresail.recipe.stages import stage_function
+from foresail.quickstart.reasoning import run_stage
+from foresail.recipe.reading.load import build_recipe
+from foresail.recipe.stages.stage import Stage
+from foresail.recipe.stages.table import stage_function
+from foresail.recipe.tables.long_context import LongContext
 from foresail.runlog.atomic import write_text
 from foresail.runlog.canvas import save_figure
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
-from foresail.train.quickstart import run_stage
 from foresail.train.session import Outcome
 from foresail.train.stopwatch import Stopwatch
 

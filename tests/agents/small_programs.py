@@ -16,7 +16,7 @@ from foresail.agents.figures import EpisodeFigures
 from foresail.agents.programs.endpoint import Endpoint
 from foresail.agents.programs.episodes import ProgramStream
 from foresail.agents.programs.program import Agent, FunctionProgram, Program, Programs
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rollout.build import gather

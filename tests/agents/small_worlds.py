@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from foresail.agents.environment import EnvironmentBroken, Observation, ToolUse
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Sampling
 from foresail.records import Message, Problem
 from foresail.rollout.groups import GroupSpec
 from foresail.tokenizer.tokenizer import Tokenizer

@@ -26,7 +26,7 @@ from foresail.agents.environment import Observation
 from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
 from foresail.engine.request import Completion
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rollout.build import gather

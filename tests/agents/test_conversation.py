@@ -11,7 +11,7 @@ import pytest
 from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
 from foresail.agents.programs.conversation import Conversation, Turn
 from foresail.engine.request import Completion, Request
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.groups import to_sample
 
 OWN = (1, 2, 3)

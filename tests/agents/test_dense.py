@@ -22,9 +22,9 @@ from foresail.agents.tools.corpus import Passage
 from foresail.agents.tools.dense import DenseIndex, load_embedder
 from foresail.agents.tools.load_tool import load_tool
 from foresail.agents.tools.search_server import SearchServer
-from foresail.recipe.environment import Environment
-from foresail.recipe.load import RecipeError, load_recipe
-from foresail.recipe.tools import SearchTool
+from foresail.recipe.reading.load import RecipeError, load_recipe
+from foresail.recipe.tables.environment import Environment
+from foresail.recipe.tables.tools import SearchTool
 
 MEANINGS = [{"river", "stream", "water"}, {"town", "city", "capital"}, {"song", "anthem", "music"}]
 PASSAGES = [

@@ -19,7 +19,7 @@ from small_worlds import TOKENIZER, answer, engine_of, problems, random_model, s
 from foresail.agents.environment import EnvironmentBroken, Observation
 from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.records import FAILURES, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rollout.build import gather

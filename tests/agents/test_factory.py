@@ -15,11 +15,11 @@ import foresail.agents.factory
 from foresail.agents.factory import open_factory
 from foresail.agents.tools.call_formats import ToolCall
 from foresail.agents.tools.tool import Tool, tool_of
-from foresail.recipe.dump import to_toml
-from foresail.recipe.environment import Environment
-from foresail.recipe.load import RecipeError, load_recipe
-from foresail.recipe.tools import McpServer as McpSettings
-from foresail.recipe.tools import PythonTool, SearchTool
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.reading.load import RecipeError, load_recipe
+from foresail.recipe.tables.environment import Environment
+from foresail.recipe.tables.tools import McpServer as McpSettings
+from foresail.recipe.tables.tools import PythonTool, SearchTool
 from foresail.records import Message, Problem
 
 PROBLEM = Problem(id="p", prompt=(Message(role="user", content="?"),), answer="!")

@@ -22,7 +22,7 @@ from foresail.agents.programs.program import Agent
 from foresail.agents.tools.call_formats import CallFormat, Hermes, Tags, ToolCall
 from foresail.agents.tools.tool import tool_of
 from foresail.agents.tools.tool_environment import ToolEnvironment
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.records import FAILURES, Group, Message, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rollout.build import gather

@@ -15,8 +15,8 @@ from foresail.agents.tools.call_formats import Hermes, ToolCall
 from foresail.agents.tools.mcp_tools import McpServer
 from foresail.agents.tools.tool import Tool
 from foresail.agents.tools.tool_environment import ToolEnvironment
-from foresail.recipe.environment import Environment
-from foresail.recipe.tools import McpServer as McpSettings
+from foresail.recipe.tables.environment import Environment
+from foresail.recipe.tables.tools import McpServer as McpSettings
 from foresail.records import Message, Problem
 
 pytest.importorskip("mcp", reason='MCP servers need mcp: pip install "foresail[mcp]"')

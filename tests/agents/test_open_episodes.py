@@ -8,7 +8,7 @@ import pytest
 
 from foresail.agents.factory import load_environment, load_named
 from foresail.agents.multi_hop import MultiHop
-from foresail.recipe.environment import Environment
+from foresail.recipe.tables.environment import Environment
 
 
 def test_a_corpus_is_a_file_or_a_search_server() -> None:

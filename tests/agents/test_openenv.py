@@ -27,7 +27,7 @@ from foresail.agents.environment import EnvironmentBroken, Observation
 from foresail.agents.factory import open_factory
 from foresail.agents.openenv import ActionForm, BadAction, OpenEnv, action_form, open_env, show
 from foresail.agents.opening import add_openings
-from foresail.recipe.environment import Environment
+from foresail.recipe.tables.environment import Environment
 from foresail.records import Message, Problem
 
 

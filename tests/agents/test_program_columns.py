@@ -12,7 +12,7 @@ import pytest
 from foresail.agents.programs.columns import HiddenColumn, show_problem
 from foresail.agents.programs.outcome import failed
 from foresail.agents.programs.program import Agent, FunctionProgram, Job
-from foresail.recipe.environment import Environment
+from foresail.recipe.tables.environment import Environment
 from foresail.records import Message, Problem
 
 # As datasets of programs, mathematics and questions call what only the verdict may know.

@@ -14,14 +14,14 @@ from tiny_world import write_lines
 from foresail.agents.build import open_episodes
 from foresail.agents.factory import open_factory
 from foresail.check.look import look
-from foresail.data.reader import Reader
-from foresail.recipe.environment import Environment
-from foresail.recipe.load import load_recipe
-from foresail.recipe.parts import Problems
-from foresail.recipe.rl import Rl
+from foresail.data.mixtures.reader import Reader
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.tables.environment import Environment
+from foresail.recipe.tables.parts import Problems
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.rl import run_rl
+from foresail.train.stages.rl import run_rl
 
 PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}assistant: "
 WRITES_TOOLS = "{% if tools %}TOOLS {{ tools | tojson }}{% endif %}" + PLAIN

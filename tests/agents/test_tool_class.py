@@ -14,13 +14,13 @@ from foresail.agents.environment import EnvironmentBroken, Observation
 from foresail.agents.factory import EnvironmentFactory, open_factory
 from foresail.agents.tools.call_formats import Hermes, ToolCall
 from foresail.check.look import look
-from foresail.recipe.environment import Environment
-from foresail.recipe.load import load_recipe
-from foresail.recipe.parts import Problems
-from foresail.recipe.rl import Rl
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.tables.environment import Environment
+from foresail.recipe.tables.parts import Problems
 from foresail.records import Message, Problem
 from foresail.runlog.directory import RunDirectory
-from foresail.train.rl import run_rl
+from foresail.train.stages.rl import run_rl
 
 FILE = '''
 import time

@@ -25,7 +25,7 @@ from foresail.agents.environments import Environments
 from foresail.agents.episodes import EpisodeStream
 from foresail.engine.engine import Engine
 from foresail.model.decoder import Decoder
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.records import Group, Problem, RunStopped, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rollout.build import gather

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.algorithms.advantages import ADVANTAGES, dr_grpo, gae, gdpo, grpo, rloo, whiten
-from foresail.recipe.parts import Advantage
+from foresail.recipe.tables.parts import Advantage
 
 reward_groups = st.lists(st.lists(st.floats(-2, 2, width=32), min_size=4, max_size=4), min_size=1, max_size=5)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.algorithms.aggregation import Aggregation, token_weights
-from foresail.recipe.policy_loss import Loss
+from foresail.recipe.tables.policy_loss import Loss
 
 lengths = st.lists(st.integers(0, 50), min_size=1, max_size=20).filter(any)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.algorithms.entropy import EntropyControl, adapt, bonus_weight, entropy_threshold
-from foresail.recipe.policy_loss import Loss
+from foresail.recipe.tables.policy_loss import Loss
 
 ADAPTIVE = Loss(entropy_weight=0.01, entropy_target=0.2, entropy_step=0.005, entropy_weight_max=0.02)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from foresail.algorithms.kl import ESTIMATORS, k1, k3, k3_unbiased
-from foresail.recipe.policy_loss import Loss
+from foresail.recipe.tables.policy_loss import Loss
 
 POLICY = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
 REFERENCE = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)

@@ -15,7 +15,7 @@ import torch
 
 from foresail.algorithms.aggregation import Aggregation, token_weights
 from foresail.algorithms.batch_losses import KINDS, policy_loss, sft_loss
-from foresail.recipe.policy_loss import Loss
+from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
 
 VOCAB, MAX_TOKENS = 7, 12

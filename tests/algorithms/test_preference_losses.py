@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from foresail.algorithms.preference_losses import KINDS, preference_loss
-from foresail.data.answer_packing import good_tokens, pack_answers, plan_answers
-from foresail.recipe.preferences import PreferenceLoss
+from foresail.data.preferences.packing import good_tokens, pack_answers, plan_answers
+from foresail.recipe.tables.preferences import PreferenceLoss
 from foresail.records import TrainPair, TrainSequence
 
 

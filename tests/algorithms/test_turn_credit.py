@@ -16,7 +16,7 @@ from small_episodes import episode, with_gains
 from foresail.algorithms.credit import uniform_credit
 from foresail.algorithms.evidence import ScoredSample
 from foresail.algorithms.turn_credit import SampleCredit, pbsd_credit
-from foresail.recipe.credit import Credit
+from foresail.recipe.tables.credit import Credit
 
 UNFILTERED = {"min_snr": 0.0, "min_tokens": 1}
 FORMS = ("weights", "raw", "additive")

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from foresail.algorithms.unpaired_losses import KINDS, kl_of, unpaired_loss
-from foresail.data.answer_packing import good_tokens, pack_answers, plan_answers
-from foresail.recipe.preferences import UnpairedLoss
+from foresail.data.preferences.packing import good_tokens, pack_answers, plan_answers
+from foresail.recipe.tables.preferences import UnpairedLoss
 from foresail.records import TrainAnswer, TrainSequence
 
 SETTINGS = [

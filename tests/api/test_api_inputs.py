@@ -13,8 +13,8 @@ import pytest
 import foresail
 from foresail.api.given import GivenFiles
 from foresail.api.recipe import load_recipe
-from foresail.recipe.load import RecipeError
-from foresail.recipe.rl import Rl
+from foresail.recipe.reading.load import RecipeError
+from foresail.recipe.stages.rl import Rl
 
 ROWS = [{"prompt": "1 +2", "answer": 3}, {"prompt": "2 +2", "answer": 4}]
 RL = {"stage": "rl", "model": {"path": "somewhere"}, "data": {"source": "a.jsonl"}, "steps": 3}

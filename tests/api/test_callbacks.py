@@ -9,7 +9,7 @@ import pytest
 from tiny_world import HELD_OUT
 
 import foresail as package
-from foresail.recipe.load import RecipeError
+from foresail.recipe.reading.load import RecipeError
 from foresail.train.callbacks import StepReport
 
 SIZES: dict[str, Any] = {

@@ -14,7 +14,7 @@ from command_line import CommandLine
 from tiny_world import MAX_NEW, MAX_PROMPT
 
 import foresail
-from foresail.data.arithmetic import make_problems
+from foresail.data.made.arithmetic import make_problems
 
 ROOT = Path(__file__).parents[2]
 ROWS = re.findall(

@@ -11,12 +11,12 @@ from tiny_world import HELD_OUT, rl_recipe, sft_recipe, write_lines
 
 from foresail.api import stages
 from foresail.api.stages import launch
-from foresail.data import reader
-from foresail.recipe.parts import Problems
-from foresail.recipe.sources import HeldOut
+from foresail.data.mixtures import reader
+from foresail.recipe.tables.parts import Problems
+from foresail.recipe.tables.sources import HeldOut
 from foresail.runlog.directory import RunDirectory
-from foresail.train.rl import run_rl
-from foresail.train.sft import run_sft
+from foresail.train.stages.rl import run_rl
+from foresail.train.stages.sft import run_sft
 
 
 def count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:

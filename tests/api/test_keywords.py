@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 import foresail
-from foresail.recipe.load import RecipeError
+from foresail.recipe.reading.load import RecipeError
 
 ROWS = [{"prompt": "1 +2", "answer": "3"}]
 RL: dict[str, Any] = {"model": "m", "data": ROWS, "steps": 3}

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 import foresail as package
 from foresail.recipe.function_source import fingerprint
-from foresail.recipe.load import RecipeError
+from foresail.recipe.reading.load import RecipeError
 from foresail.recipe.reward_function import fingerprint_of_named
 from foresail.runlog.directory import RunDirectory
 

@@ -10,10 +10,10 @@ import ablations
 import pytest
 from ablations import ARMS, rl_recipe, to_row, write_data
 
-from foresail.data.arithmetic import to_problem
+from foresail.data.made.arithmetic import to_problem
 from foresail.recipe.keys import leaves
-from foresail.recipe.rl import Rl
-from foresail.recipe.sft import Sft
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.stages.sft import Sft
 from foresail.tokenizer.tokenizer import Tokenizer
 
 OFF = {

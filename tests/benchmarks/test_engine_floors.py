@@ -21,7 +21,7 @@ from gpu_loads import (
 )
 from gpu_peer import PeerTime
 
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 # Blocks: 2 x (8 x 16 for q, k and v, 8 x 8 out, 3 x 8 x 16 in the MLP) = 1152 numbers; head 256; KV 16 a token.
 SMALL = ModelShape(

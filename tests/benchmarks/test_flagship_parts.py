@@ -17,10 +17,10 @@ from flagship_curves import draw
 from flagship_programs import SAMPLED, SCHEMES, STARTS, find_start, programs
 from flagship_runs import Place, spread
 
-from foresail.data.word_problems import make_problems
+from foresail.data.made.word_problems import make_problems
 from foresail.model.hf import build_model, save_model
-from foresail.recipe.rl import Rl
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.rl import Rl
 from foresail.tokenizer.train import train_bpe
 
 TINY = ("steps=1", "run.device=cpu", "model.dtype=float32")

@@ -20,7 +20,7 @@ from foresail.engine.engine import Engine
 from foresail.engine.request import Completion
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 SHAPE = ModelShape(
     family="qwen2",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from gpu_profile import OTHER, Kernel, Profile, figures, fill_weights, kind_of
 
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 ROOT = Path(__file__).parents[2]
 

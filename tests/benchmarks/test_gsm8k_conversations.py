@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from gsm8k_conversations import clean, write_conversations
 
-from foresail.data.conversations import load_conversations
-from foresail.data.problems import load_problems
+from foresail.data.chats.conversations import load_conversations
+from foresail.data.problems.problems import load_problems
 from foresail.maths.verdict import grade
-from foresail.recipe.parts import Problems
+from foresail.recipe.tables.parts import Problems
 
 SHARED = Path(__file__).parents[3] / "shared/data/math/gsm8k/train.jsonl.gz"
 

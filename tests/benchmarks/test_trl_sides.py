@@ -13,9 +13,9 @@ from beside_trl.process import run_steps
 from beside_trl.sft_ours import GivenRows, read_rows
 from beside_trl.turns import Turns
 
-from foresail.data.mixture import mix_conversations
-from foresail.recipe.load import load_recipe
-from foresail.recipe.sft import Sft
+from foresail.data.mixtures.mixture import mix_conversations
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.sft import Sft
 
 SIDE = """
 import sys, time

@@ -14,8 +14,8 @@ import pytest
 from tiny_world import write_lines
 
 from foresail.check.look import Look, look
-from foresail.recipe.load import load_recipe
-from foresail.recipe.preflight import preflight
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.reading.preflight import preflight
 
 GOOD = [{"prompt": f"{a} +{b}", "answer": str((a + b) % 10)} for a in range(3) for b in range(3)]
 CHATS = [{"prompt": "7 +5", "completion": "2"}, {"messages": [
@@ -367,7 +367,7 @@ def test_looking_imports_no_torch() -> None:
     write(GOOD)()
     Path("recipe.toml").write_text(RL)
     code = (
-        "import sys; from foresail.check.look import look; from foresail.recipe.load import load_recipe; "
+        "import sys; from foresail.check.look import look; from foresail.recipe.reading.load import load_recipe; "
         "found = look(load_recipe('recipe.toml')); assert found.refusals == () and len(found.notes) == 3; "
         "assert 'torch' not in sys.modules"
     )

@@ -1,6 +1,6 @@
 """Shipped recipes pass the check once the files they name are there: a model in small, data by `data get`.
 
-Recipes of generated problems need no files; those of pretraining are in `tests/train/test_pretrain_recipes.py`.
+Recipes of generated problems need no files. For pretraining see `tests/train/stages/test_pretrain_recipes.py`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tiny_world import write_lines
 
 from foresail.check.look import look
 from foresail.data.get import get
-from foresail.data.word_problems import make_problems
-from foresail.recipe.hf_config import config_from_shape
-from foresail.recipe.load import load_recipe
-from foresail.recipe.preflight import preflight
-from foresail.recipe.rl import Rl
-from foresail.recipe.shape import ModelShape
+from foresail.data.made.word_problems import make_problems
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.reading.preflight import preflight
+from foresail.recipe.shape.hf_config import config_from_shape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.stages.rl import Rl
 from foresail.tokenizer.train import train_bpe
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from foresail.data.conversations import Chat
+from foresail.data.chats.conversations import Chat
 from foresail.records import Message
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe

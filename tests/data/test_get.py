@@ -13,10 +13,10 @@ import pytest
 from command_line import CommandLine
 from tiny_world import write_lines
 
-from foresail.data.conversations import load_conversations
+from foresail.data.chats.conversations import load_conversations
 from foresail.data.get import KNOWN, get
-from foresail.data.problems import load_problems
-from foresail.recipe.parts import Problems
+from foresail.data.problems.problems import load_problems
+from foresail.recipe.tables.parts import Problems
 
 ROWS = [{"question": f"{n} eggs and one more?", "answer": f"So.\n#### {n + 1}"} for n in range(4)]
 

@@ -16,8 +16,8 @@ from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
 from foresail.model.readouts import logits
-from foresail.recipe.parts import Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Sampling
 
 VOCABULARY = 31
 STOP = 7

@@ -19,7 +19,7 @@ from small_engines import (
 
 from foresail.data.packing import pack
 from foresail.records import TrainSequence
-from foresail.train.step import token_logprobs
+from foresail.train.update.step import token_logprobs
 
 
 @pytest.mark.parametrize("page_size", [1, 3, 8, 64])

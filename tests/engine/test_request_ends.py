@@ -19,7 +19,7 @@ from small_engines import (
 
 from foresail.engine.build import build_engine
 from foresail.engine.engine import NotANumber
-from foresail.recipe import parts
+from foresail.recipe.tables import parts
 
 MODEL = small_model()
 PROMPT = random_prompt(6)

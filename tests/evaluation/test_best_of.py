@@ -71,7 +71,7 @@ def test_pairs_that_are_not_scored_are_counted_and_no_number_is_no_score(
 ):
     from foresail.evaluation.pair_run import score_leads
     from foresail.model.hf import load_model
-    from foresail.recipe.sources import HeldOutPreferences
+    from foresail.recipe.tables.sources import HeldOutPreferences
     from foresail.tokenizer.tokenizer import Tokenizer
     from foresail.train.learner import save_weights
 

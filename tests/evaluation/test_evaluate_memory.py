@@ -9,7 +9,7 @@ from foresail.engine.build import build_engine
 from foresail.evaluation import checkpoint as checkpoint_module
 from foresail.evaluation.checkpoint import choose_engine
 from foresail.model.hf import build_model
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 SHAPE = ModelShape(
     vocab_size=20, hidden_size=8, intermediate_size=8, num_layers=2, num_heads=2, num_kv_heads=1, head_dim=4,

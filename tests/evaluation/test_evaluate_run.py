@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tiny_world import HELD_OUT, MAX_NEW, tiny_shape
 
-from foresail.data.problems import load_problems
-from foresail.data.prompts import PromptedProblem, encode_problems
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.prompts import PromptedProblem, encode_problems
 from foresail.engine.engine import Engine
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
@@ -20,8 +20,8 @@ from foresail.evaluation.results import ProblemResult, summarise
 from foresail.evaluation.run import Examiner, evaluate
 from foresail.maths import exact
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Problems, Rollout, Sampling
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.parts import Problems, Rollout, Sampling
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Trajectory, Verdict
 from foresail.rewards.grader import find_grader
 from foresail.rewards.grading import Duties, InlineGrading

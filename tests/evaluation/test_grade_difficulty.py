@@ -15,8 +15,8 @@ import torch
 from command_line import CommandLine
 from tiny_world import MAX_NEW, write_lines
 
-from foresail.data.difficulty import find_levels
-from foresail.data.problems import load_problems
+from foresail.data.problems.difficulty import find_levels
+from foresail.data.problems.problems import load_problems
 from foresail.engine.build import build_engine
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
@@ -24,7 +24,7 @@ from foresail.evaluation.difficulty import GradedProblem, describe_levels, grade
 from foresail.evaluation.difficulty_plot import plot_pass_rates
 from foresail.maths import verdict as maths
 from foresail.model.hf import load_model, save_model
-from foresail.recipe.parts import Engine, Problems, Sampling
+from foresail.recipe.tables.parts import Engine, Problems, Sampling
 from foresail.records import Message, RunStopped
 from foresail.tokenizer.tokenizer import Tokenizer
 

@@ -24,8 +24,8 @@ from foresail.evaluation.long_context_plot import to_heat_maps
 from foresail.evaluation.long_context_results import show_answers, summarise
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
-from foresail.recipe.long_context import LongContext, LongTask
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.long_context import LongContext, LongTask
 from foresail.runlog.canvas import CORAL, GOLD, TEAL
 from foresail.runlog.heat_map import blend
 from foresail.tokenizer.tokenizer import Tokenizer

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_world import MAX_NEW, PROBLEMS, write_lines
 
-from foresail.data.conversations import load_chats, load_conversations
-from foresail.data.problems import load_problems
-from foresail.data.prompts import PromptedProblem
+from foresail.data.chats.conversations import load_chats, load_conversations
+from foresail.data.problems.problems import load_problems
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.evaluation.solutions import (
     SolvedProblem,
     choose_solutions,
@@ -21,7 +21,7 @@ from foresail.evaluation.solutions import (
     sample_solutions,
 )
 from foresail.maths.verdict import grade
-from foresail.recipe.parts import Problems, Sampling
+from foresail.recipe.tables.parts import Problems, Sampling
 from foresail.records import Message, Problem
 
 SETTINGS = Problems(source=PROBLEMS, limit=40)

@@ -13,9 +13,9 @@ from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 from foresail.api.generate import generate
 from foresail.api.result import Result
 from foresail.evaluation.target import NUM_SAMPLES, find_target, in_modes
-from foresail.recipe.dump import to_toml
-from foresail.recipe.parts import Model
-from foresail.recipe.sources import HeldOut, ProblemSource
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.tables.parts import Model
+from foresail.recipe.tables.sources import HeldOut, ProblemSource
 
 if TYPE_CHECKING:
     from command_line import CommandLine

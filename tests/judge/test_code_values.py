@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.judge.programs.compare import same_value
-from foresail.judge.sandbox.wire import Table, WireError, decode, encode
+from foresail.judge.wire import Table, WireError, decode, encode
 
 ATOMS = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()

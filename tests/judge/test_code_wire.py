@@ -19,7 +19,7 @@ import pytest
 from foresail.judge.judge import Judge
 from foresail.judge.programs.compare import MOST_STEPS, Matcher, same_value
 from foresail.judge.programs.program import AssertTest, CallTest, Limits, Program
-from foresail.judge.sandbox.wire import MOST_HASHED, Decoder, Table, WireError, encode
+from foresail.judge.wire import MOST_HASHED, Decoder, Table, WireError, encode
 
 MESSAGES = 10_000
 KINDS = (

@@ -18,7 +18,7 @@ from foresail.model.kernels import available, grouped, pairs, routing
 from foresail.model.linear import batch_invariant
 from foresail.model.mixture import MixtureOfExperts
 from foresail.model.recomputed import kept
-from foresail.recipe.shape import Experts
+from foresail.recipe.shape.model_shape import Experts
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

@@ -17,7 +17,7 @@ from foresail.model.mixture import MixtureOfExperts
 from foresail.model.readouts import hidden_states
 from foresail.model.recomputed import kept
 from foresail.model.router import RouterLosses, balance_loss, routers_of, set_router_losses, z_loss
-from foresail.recipe.shape import Experts, ModelShape
+from foresail.recipe.shape.model_shape import Experts, ModelShape
 
 HIDDEN, EXPERTS = 12, Experts(routed=7, active=3, inner_size=10, shared=2, correction=True)
 SHAPE = ModelShape(

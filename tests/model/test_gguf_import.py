@@ -25,7 +25,7 @@ from transformers import (
 from foresail.model.gguf import find_gguf, import_gguf
 from foresail.model.gguf_tokenizer import CUTS
 from foresail.model.hf import load_model
-from foresail.recipe.hf_config import SpecialIds, read_special_ids
+from foresail.recipe.shape.hf_config import SpecialIds, read_special_ids
 
 VOCABULARY = 320
 IDS = torch.arange(3, 43)

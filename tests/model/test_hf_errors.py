@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 from small_models import CONFIGS, random_model
 
 from foresail.model.hf import build_model, check_vocabulary, load_model, save_model
-from foresail.recipe.hf_config import config_from_shape, read_shape, shape_from_config
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.hf_config import config_from_shape, read_shape, shape_from_config
+from foresail.recipe.shape.model_shape import ModelShape
 
 
 @pytest.fixture

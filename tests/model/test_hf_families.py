@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, Lla
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, load_model, save_model
-from foresail.recipe.hf_config import SpecialIds, read_shape, read_special_ids, shape_from_config
+from foresail.recipe.shape.hf_config import SpecialIds, read_shape, read_special_ids, shape_from_config
 
 IDS = random_ids(50)
 

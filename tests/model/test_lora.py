@@ -16,7 +16,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, load_model, save_model
 from foresail.model.linear import batch_invariant
 from foresail.model.lora import add_pairs, base_of
-from foresail.recipe.parts import Lora
+from foresail.recipe.tables.parts import Lora
 
 FAMILIES = ("llama", "llama wide heads", "qwen2", "qwen3 tied")
 TARGETS = (("attention", "mlp"), ("q", "v"), ("k", "o", "up"), ("down",))

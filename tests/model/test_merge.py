@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from foresail.model.hf import build_model, load_model, save_model
 from foresail.model.merge import Entry, merge, write_tensors
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 SHAPE = ModelShape(
     vocab_size=20,

@@ -19,8 +19,8 @@ from torch import Tensor
 from foresail.model import decoder, linear, readouts
 from foresail.model.kernels import available, gated, matmul, rotary
 from foresail.model.rotary import norm_rotate, rotary_table, rotate
-from foresail.recipe.rope import RopeScaling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.shape.rope import RopeScaling
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

@@ -20,8 +20,8 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, load_model, save_model
 from foresail.model.mtp import MtpHeads
 from foresail.model.readouts import logits
-from foresail.recipe.hf_config import read_shape
-from foresail.recipe.shape import Experts, ModelShape
+from foresail.recipe.shape.hf_config import read_shape
+from foresail.recipe.shape.model_shape import Experts, ModelShape
 
 SHAPE = ModelShape(
     family="qwen2",

@@ -59,7 +59,7 @@ def test_the_compiler_and_triton_are_not_imported_for_the_cpu():
         "import sys, torch; from foresail.model.attention import PackedAttention; "
         "attend = PackedAttention(torch.tensor([0, 3])); attend(0, *torch.zeros(3, 3, 1, 8)); "
         "print('torch._dynamo' in sys.modules); from foresail.model.decoder import Decoder; "
-        "from foresail.recipe.shape import ModelShape; "
+        "from foresail.recipe.shape.model_shape import ModelShape; "
         "shape = ModelShape(vocab_size=9, hidden_size=8, intermediate_size=8, num_layers=1, num_heads=2, "
         "num_kv_heads=1, head_dim=4, max_context=8); model = Decoder(shape); ids = torch.arange(3); "
         "model(ids, ids, lambda layer, q, k, v: q, lambda hidden, head: hidden); print('triton' in sys.modules)"

@@ -12,7 +12,7 @@ from foresail.model.hf import build_model
 from foresail.model.kernels import available
 from foresail.model.readouts import logits
 from foresail.model.recomputed import kept, recomputed
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

@@ -13,7 +13,7 @@ from foresail.model.attention import PackedAttention
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, load_model, save_model
 from foresail.model.readouts import scores_at
-from foresail.recipe.hf_config import SpecialIds, read_shape
+from foresail.recipe.shape.hf_config import SpecialIds, read_shape
 
 FAMILIES = ("llama", "llama tied", "mistral", "qwen2", "qwen3", "qwen3_moe", "mixtral")
 LENGTHS = (31, 5, 17)

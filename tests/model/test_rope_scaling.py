@@ -18,9 +18,9 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, load_model, save_model
 from foresail.model.rotary import rotary_frequencies, rotary_table
 from foresail.model.rotary_base import set_rotary
-from foresail.recipe.hf_config import config_from_shape, read_shape, shape_from_config
-from foresail.recipe.rope import RopeScaling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.hf_config import config_from_shape, read_shape, shape_from_config
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.shape.rope import RopeScaling
 
 ORIGINAL, LONG = 32, 128
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": ORIGINAL}

@@ -17,11 +17,11 @@ from transformers import AutoConfig
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model, load_model, save_model
 from foresail.model.merge import merge
-from foresail.recipe.hf_config import config_from_shape, shape_from_config
-from foresail.recipe.hf_files import ModelConfig
-from foresail.recipe.hf_unused import Unused
-from foresail.recipe.shape import ModelShape
-from foresail.train.more_mtp import extend
+from foresail.recipe.shape.hf_config import config_from_shape, shape_from_config
+from foresail.recipe.shape.hf_files import ModelConfig
+from foresail.recipe.shape.hf_unused import Unused
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.train.checkpoints.extend_mtp import extend
 
 MIMO = ModelShape(
     family="qwen2",

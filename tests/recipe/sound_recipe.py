@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from foresail.recipe.load import load_recipe
-from foresail.recipe.preflight import Preflight, preflight
-from foresail.recipe.stage import Stage
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.reading.preflight import Preflight, preflight
+from foresail.recipe.stages.stage import Stage
 
 CONFIG = {
     "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 100, "hidden_size": 16,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from foresail.recipe.checkpoint_path import checkpoint_of
-from foresail.recipe.dump import to_toml
-from foresail.recipe.load import load_recipe
-from foresail.recipe.rl import Rl
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.rl import Rl
 
 RL = """
 stage = "rl"

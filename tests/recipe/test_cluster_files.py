@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from foresail.recipe.load import load_recipe
-from foresail.recipe.rl import Rl
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.stages.rl import Rl
 
 FILES = Path(__file__).parents[2] / "recipes/cluster"
 RECIPE = FILES.parent / "rl-arithmetic.toml"

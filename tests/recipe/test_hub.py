@@ -9,7 +9,7 @@ import pytest
 
 from foresail.evaluation.target import find_target
 from foresail.recipe.hub import fetch, is_hub_name, with_local_models
-from foresail.recipe.load import build_recipe
+from foresail.recipe.reading.load import build_recipe
 
 RL = {"stage": "rl", "model": {"path": "Qwen/Qwen2.5-0.5B"}, "data": {"source": "a.jsonl"}, "steps": 3}
 

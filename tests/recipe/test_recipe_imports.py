@@ -10,12 +10,12 @@ ROOT = Path(__file__).parents[2]
 CHECK = """
 import importlib, json, pkgutil, sys
 import foresail.recipe
-for module in pkgutil.iter_modules(foresail.recipe.__path__):
-    importlib.import_module("foresail.recipe." + module.name)
-from foresail.recipe.describe import describe
-from foresail.recipe.dump import to_toml
-from foresail.recipe.load import load_recipe
-from foresail.recipe.preflight import preflight
+for module in pkgutil.walk_packages(foresail.recipe.__path__, "foresail.recipe."):
+    importlib.import_module(module.name)
+from foresail.recipe.reading.describe import describe
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.reading.load import load_recipe
+from foresail.recipe.reading.preflight import preflight
 recipe = load_recipe("recipes/rl-arithmetic.toml", ["run.name=demo"])
 found = preflight(recipe)
 assert "refused" in describe(found) and to_toml(recipe)
@@ -29,7 +29,7 @@ def test_a_check_imports_nothing_heavy() -> None:
         [sys.executable, "-c", CHECK], cwd=ROOT, env=env, capture_output=True, text=True, check=True
     )
     modules = set(json.loads(done.stdout))
-    assert "foresail.recipe.preflight" in modules
+    assert "foresail.recipe.reading.preflight" in modules
     assert len(modules) < 400  # 260 take a third of a second
     heavy = {
         "torch",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Message, Problem, Sample, Verdict, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.foreign_rewards import ForeignReward, add_ids

@@ -12,7 +12,7 @@ import torch
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
-from foresail.recipe.reward import LearnedReward, Reward, Term
+from foresail.recipe.tables.reward import LearnedReward, Reward, Term
 from foresail.records import Message, Problem, Sample, Trajectory, Turn, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.group_rewards import judge_sample, pay

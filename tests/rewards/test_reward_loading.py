@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from tiny_world import write_lines
 
-from foresail.recipe.parts import Problems
-from foresail.recipe.reward import Reward, Term
+from foresail.recipe.tables.parts import Problems
+from foresail.recipe.tables.reward import Reward, Term
 from foresail.records import Message, Problem, single_turn
 from foresail.rewards import grading as grading_module
 from foresail.rewards import pool as pool_module

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.judge.programs.program import Limits
-from foresail.recipe.reward import GRADERS, Code, Reward
+from foresail.recipe.tables.reward import GRADERS, Code, Reward
 from foresail.records import FAILURES, Message, Problem, Verdict, single_turn
 from foresail.rewards.foreign_rewards import ForeignReward
 from foresail.rewards.grader import find_ballot, find_grader

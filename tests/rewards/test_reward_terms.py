@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from foresail.recipe.dump import to_toml
-from foresail.recipe.load import RecipeError, load_recipe
-from foresail.recipe.reward import Reward, Term
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.reading.load import RecipeError, load_recipe
 from foresail.recipe.reward_function import can_travel, check_function, file_of, name_of
+from foresail.recipe.tables.reward import Reward, Term
 from foresail.records import Message, Problem, Verdict, single_turn
 from foresail.rewards.build import choose_workers, open_grading
 from foresail.rewards.grading import Grading, Pair, group_verdicts

@@ -7,7 +7,7 @@ import random
 import torch
 
 from foresail.model.hf import build_model
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 from foresail.rewards.scoring import score_answers
 
 SHAPE = ModelShape(

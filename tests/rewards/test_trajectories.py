@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Sample, Trajectory, Turn, Verdict, single_turn
 from foresail.rewards.foreign_rewards import add_ids
 from foresail.rewards.grader import find_grader

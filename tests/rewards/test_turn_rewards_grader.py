@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Trajectory, Turn, Verdict
 from foresail.rewards.grader import find_grader
 

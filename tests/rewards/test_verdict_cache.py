@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.reward import Reward
 from foresail.records import FAILURES, Problem, Status, Trajectory, Verdict, single_turn
 from foresail.rewards import verdict_cache
 from foresail.rewards.build import open_grading

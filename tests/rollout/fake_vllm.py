@@ -20,8 +20,8 @@ from torch import Tensor
 from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
 from foresail.model.weights import tensor_checksum
-from foresail.recipe.parts import Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.remote.thread import ThreadInstance
 from foresail.rollout.vllm.engine import EngineSize, Started
 from foresail.rollout.vllm.instance import VllmInstance

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.engine import Engine
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Rollout, Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Rollout, Sampling
 from foresail.records import Group, Message, Problem, Sample, Status, Verdict
 from foresail.rewards.group_rewards import right_or_wrong
 from foresail.rollout.build import gather

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from tiny_rollouts import small_model
 
-from foresail.recipe.backend import backend_mistakes
-from foresail.recipe.cluster import Cluster
-from foresail.recipe.engines import cache_refusals, engine_refusals, engine_share, num_shares
-from foresail.recipe.parts import Engine, Rollout, Run, Sampling
+from foresail.recipe.estimates.engines import cache_refusals, engine_refusals, engine_share, num_shares
+from foresail.recipe.tables.backend import backend_mistakes
+from foresail.recipe.tables.cluster import Cluster
+from foresail.recipe.tables.parts import Engine, Rollout, Run, Sampling
 from foresail.rollout import build
 from foresail.rollout.vllm.engine import engine_arguments
 

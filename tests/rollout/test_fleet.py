@@ -9,8 +9,8 @@ from small_rollouts import fleet_of
 from tiny_rollouts import SAMPLES, small_engine, small_model, specs, whole_requests
 
 from foresail.engine.request import Completion, Request
-from foresail.recipe import parts
-from foresail.recipe.parts import Rollout, Sampling
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.parts import Rollout, Sampling
 from foresail.records import RunStopped
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet, to_parked

@@ -20,7 +20,7 @@ from small_rollouts import tiny_engine
 from foresail.engine.drafts import Draft
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.drafts.drafting import GroupDrafts
 from foresail.rollout.drafts.rows import TOKENS
 from foresail.rollout.drafts.suffixes import (

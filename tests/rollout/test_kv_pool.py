@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from foresail.engine.request import Parked, Request, SavedKV
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.kv_pool import KVPool
 
 

@@ -10,7 +10,7 @@ from tiny_rollouts import small_engine, small_model, specs, whole_requests
 
 from foresail.model.decoder import Decoder
 from foresail.model.lora import attach
-from foresail.recipe.parts import Lora
+from foresail.recipe.tables.parts import Lora
 from foresail.rollout.instance import ChunkOrder
 from foresail.rollout.plan import Dispatch
 from foresail.rollout.remote.worker import WorkerInstance

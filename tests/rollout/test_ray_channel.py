@@ -13,7 +13,7 @@ from fake_ray import FakeRay, install
 from tiny_rollouts import small_engine, small_model, specs, whole_requests
 
 from foresail import actors
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.rollout.build import gather
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.instance import EngineFailed, InstanceLost

@@ -21,9 +21,9 @@ pytest.importorskip("ray", reason="needs Ray: make test-ray")
 from tiny_rollouts import MAX_TOKENS, small_engine, small_model, specs, whole_requests
 
 from foresail.model.decoder import Decoder
-from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Engine, Rollout
-from foresail.recipe.ray_cluster import Room, open_cluster
+from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.recipe.tables.cluster import Cluster
+from foresail.recipe.tables.parts import Engine, Rollout
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.plan import SampleSpec

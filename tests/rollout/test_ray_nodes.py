@@ -23,10 +23,10 @@ os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 from test_ray_instance import PATIENCE, SETTINGS, draw, drawn_here
 from tiny_rollouts import MAX_TOKENS, small_model
 
-from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Rollout
-from foresail.recipe.placement import placement_refusals
-from foresail.recipe.ray_cluster import PACKAGES, Room, environment, open_cluster
+from foresail.recipe.estimates.placement import placement_refusals
+from foresail.recipe.estimates.ray_cluster import PACKAGES, Room, environment, open_cluster
+from foresail.recipe.tables.cluster import Cluster
+from foresail.recipe.tables.parts import Rollout
 from foresail.rollout.build import build_fleet
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 from tiny_rollouts import MAX_TOKENS, small_engine, small_model, specs, whole_requests
 
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.records import RunStopped
 from foresail.rollout.build import gather
 from foresail.rollout.instance import InstanceLost, Report

@@ -8,7 +8,7 @@ import pytest
 from small_rollouts import FakeJudge, group_spec_of, some_problems, tiny_engine
 
 from foresail.engine.request import Completion, Parked
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.rollout.build import gather
 from foresail.rollout.instance import Capabilities, ChunkOrder
 from foresail.rollout.native import NativeInstance

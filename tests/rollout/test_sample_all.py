@@ -17,10 +17,10 @@ from small_rollouts import (
     tiny_fleet,
 )
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.records import FAILURES, Group, Problem, Sample, Status, Verdict
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec

@@ -15,7 +15,7 @@ from tiny_rollouts import small_engine, small_model, specs, whole_requests
 from foresail.engine.request import Completion, Request
 from foresail.engine.slots import Slots
 from foresail.model.decoder import Decoder
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.drafts.allocation import Lengths
 from foresail.rollout.drafts.drafting import GroupDrafts
 from foresail.rollout.drafts.listening import MOST_KEPT

@@ -21,9 +21,9 @@ from tiny_rollouts import small_model
 from foresail.engine.engine import NotANumber
 from foresail.engine.request import Request
 from foresail.model.hf import build_model
-from foresail.recipe.engines import engine_share
-from foresail.recipe.parts import Engine, Rollout
-from foresail.recipe.shape import Experts
+from foresail.recipe.estimates.engines import engine_share
+from foresail.recipe.shape.model_shape import Experts
+from foresail.recipe.tables.parts import Engine, Rollout
 from foresail.records import RunStopped
 from foresail.rollout.build import build_fleet, gather
 from foresail.rollout.fleet import Fleet

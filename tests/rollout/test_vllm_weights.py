@@ -15,8 +15,8 @@ from tiny_rollouts import small_model
 from foresail.model.hf import build_model
 from foresail.model.lora import attach
 from foresail.model.weights import tensor_checksum
-from foresail.recipe.parts import Lora
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Lora
 from foresail.rollout.instance import EngineFailed, InstanceLost
 from foresail.rollout.vllm.weights import held_checksums, saved_weights
 from foresail.rollout.weights.buckets import fill

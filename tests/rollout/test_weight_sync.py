@@ -16,7 +16,7 @@ from torch import Tensor
 from foresail.model.decoder import Decoder
 from foresail.model.lora import attach, pairs_of
 from foresail.model.weights import checksum, tensor_checksum
-from foresail.recipe.parts import Lora
+from foresail.recipe.tables.parts import Lora
 from foresail.rollout.instance import InstanceLost, NoAnswer
 from foresail.rollout.weights.buckets import Content, NotArrived, Piece, WeightLoader, fill, num_bytes
 from foresail.rollout.weights.model_handle import EmptyModel, outline

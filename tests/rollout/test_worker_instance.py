@@ -18,10 +18,10 @@ import pytest
 import torch
 from tiny_rollouts import MAX_TOKENS, PROMPTS, STOP, small_engine, small_model, specs, whole_requests
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Parked
 from foresail.model.weights import checksum
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.records import Problem, Sample, Verdict
 from foresail.rollout.collect import Collected, collect, teaches
 from foresail.rollout.controller import Controller

@@ -9,8 +9,8 @@ from foresail.engine.noise import noise_key
 from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Sampling
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.plan import SampleSpec
 
 SAMPLES = 3

@@ -11,7 +11,7 @@ import pytest
 from histories import healthy, since
 
 from foresail.recipe.keys import known_keys
-from foresail.recipe.rl import Rl
+from foresail.recipe.stages.rl import Rl
 from foresail.runlog.alarm_monitor import QUIET, AlarmMonitor
 from foresail.runlog.alarms import CHECKS
 

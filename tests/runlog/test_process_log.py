@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.reward import Reward
 from foresail.records import Message, Problem, RunStopped, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rollout.instance import InstanceLost

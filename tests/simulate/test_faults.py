@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from faulty_fleets import A_WHILE, KINDS, Faulty, Grader
 from small_simulations import COST
 
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
+from foresail.data.selection.choice import Lineup
 from foresail.data.selection.easy_pool import EasyPool
-from foresail.data.selection.lineup import Lineup
 from foresail.engine.noise import noise_key
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.records import FAILURES, Problem
 from foresail.rollout.collect import Collected, NoSignal, collect, teaches
 from foresail.rollout.controller import Controller

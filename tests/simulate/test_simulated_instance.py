@@ -8,7 +8,7 @@ import pytest
 from small_simulations import COST
 
 from foresail.engine.request import Parked, Request
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.instance import ChunkOrder, Instance, Report
 from foresail.rollout.kv_pool import num_bytes
 from foresail.rollout.plan import Dispatch, SampleSpec

@@ -11,7 +11,7 @@ import pytest
 from command_line import CommandLine
 from small_simulations import ROOT, TABLE, run_one, small
 
-from foresail.recipe.load import RecipeError
+from foresail.recipe.reading.load import RecipeError
 from foresail.simulate.report import rows_over_time, summarize
 from foresail.simulate.settings import load_simulation
 from foresail.simulate.step import simulate

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from foresail.data.chats import encode_chats, turns_of
-from foresail.data.conversations import Chat
-from foresail.recipe.inputs import BUILT_IN_TEMPLATES
-from foresail.recipe.sources import Conversations
+from foresail.data.chats.conversations import Chat
+from foresail.data.chats.encode import encode_chats, turns_of
+from foresail.recipe.tables.inputs import BUILT_IN_TEMPLATES
+from foresail.recipe.tables.sources import Conversations
 from foresail.records import Message
 from foresail.tokenizer.thinking import BUILT_IN
 from foresail.tokenizer.tokenizer import Tokenizer

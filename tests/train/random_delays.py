@@ -8,7 +8,7 @@ from typing import Any
 
 from tiny_world import tiny_shape
 
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 from foresail.runlog.directory import RunDirectory
 
 # What the clock decides: times, speeds, how much was under way when a step closed, how often drafts were worth it.

@@ -31,10 +31,10 @@ import torch.multiprocessing as processes
 from command_line import servers
 from small_runs import train, weights
 
-from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Engine, Rollout
-from foresail.recipe.policy_loss import Loss
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.cluster import Cluster
+from foresail.recipe.tables.parts import Engine, Rollout
+from foresail.recipe.tables.policy_loss import Loss
+from foresail.recipe.tables.reward import Reward
 from foresail.rewards import build as rewards_build
 from foresail.rewards import ray_hosts
 from foresail.rewards.pool import GradingPool
@@ -42,7 +42,7 @@ from foresail.rewards.ray_hosts import RayHost
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Ended, Fleet
 from foresail.runlog.directory import RunDirectory
-from foresail.train import rollout_setup
+from foresail.train.rollouts import setup as rollout_setup
 from foresail.train.session import Outcome
 
 SAMPLES_BETWEEN_KILLS = (6, 18)
@@ -183,7 +183,7 @@ def attack(
 def main() -> None:
     from tiny_world import make_tokenizer, sft_recipe, write_conversations
 
-    from foresail.train.sft import run_sft
+    from foresail.train.stages.sft import run_sft
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=200)

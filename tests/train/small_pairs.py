@@ -7,10 +7,10 @@ from typing import Any
 
 from tiny_world import write_lines
 
-from foresail.data.arithmetic import direct, make_problems
-from foresail.recipe.dpo import Dpo
-from foresail.recipe.kto import Kto
-from foresail.recipe.parts import Checkpoints, Model, Optimizer, Run
+from foresail.data.made.arithmetic import direct, make_problems
+from foresail.recipe.stages.dpo import Dpo
+from foresail.recipe.stages.kto import Kto
+from foresail.recipe.tables.parts import Checkpoints, Model, Optimizer, Run
 
 
 def pair_rows(count: int, seed: int) -> list[dict[str, Any]]:

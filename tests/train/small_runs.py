@@ -11,8 +11,8 @@ from torch import Tensor
 
 from foresail.model.hf import load_model
 from foresail.runlog.directory import RunDirectory
-from foresail.train.rl import run_rl
 from foresail.train.session import Outcome
+from foresail.train.stages.rl import run_rl
 
 
 def train(checkpoint: Path, root: Path, **changes: Any) -> tuple[Outcome, list[dict[str, Any]]]:

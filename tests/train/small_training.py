@@ -10,12 +10,12 @@ from torch import Tensor
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Optimizer
-from foresail.recipe.shape import Experts, ModelShape
+from foresail.recipe.shape.model_shape import Experts, ModelShape
+from foresail.recipe.tables.parts import Optimizer
 from foresail.records import PackedBatch, TrainSequence
 from foresail.train.learner import Learner
-from foresail.train.optimizer import MasterAdamW
-from foresail.train.step import Loss, token_loss, train_step
+from foresail.train.optim.optimizer import MasterAdamW
+from foresail.train.update.step import Loss, token_loss, train_step
 
 VOCABULARY = 23
 TOLERANCE = 2e-5

@@ -13,13 +13,13 @@ from small_runs import weights
 from tiny_world import rl_recipe, sft_recipe
 
 from foresail.model.determinism import deterministic
-from foresail.recipe.parts import DynamicSampling, Engine, Model, Run, Sampling
-from foresail.recipe.policy_loss import Loss
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.parts import DynamicSampling, Engine, Model, Run, Sampling
+from foresail.recipe.tables.policy_loss import Loss
+from foresail.recipe.tables.reward import Reward
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.rl import run_rl
 from foresail.train.session import Outcome
-from foresail.train.sft import run_sft
+from foresail.train.stages.rl import run_rl
+from foresail.train.stages.sft import run_sft
 
 
 def train(tokenizer: Path, root: Path, *, wanted: bool = True, **changes: Any) -> Outcome:

@@ -11,11 +11,11 @@ from random_delays import drawn, steady_metrics, wide_shape, write_slow_grader
 from small_runs import weights
 from tiny_world import rl_recipe
 
-from foresail.recipe.parts import Engine, Model, Run
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.parts import Engine, Model, Run
+from foresail.recipe.tables.reward import Reward
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.rl import run_rl
 from foresail.train.session import Outcome
+from foresail.train.stages.rl import run_rl
 
 pytestmark = [
     pytest.mark.gpu,

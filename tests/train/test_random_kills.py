@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from random_kills import attack
 
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 
 
 @pytest.mark.usefixtures("forked_workers")

@@ -13,7 +13,7 @@ from foresail.evaluation.answers import AnsweringModel
 from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.evaluation.target import Target
 from foresail.model.hf import build_model
-from foresail.recipe.parts import Model, Problems, Sampling
+from foresail.recipe.tables.parts import Model, Problems, Sampling
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.learner import save_weights
 from foresail.train.starting_point import load_model_and_tokenizer

@@ -26,11 +26,11 @@ from safetensors.torch import load_file
 from tiny_world import HELD_OUT, PROBLEMS, rl_recipe, sft_recipe
 
 from foresail.api.stages import read_run
-from foresail.recipe.dump import to_toml
-from foresail.recipe.parts import Checkpoints, Problems
+from foresail.recipe.reading.dump import to_toml
+from foresail.recipe.tables.parts import Checkpoints, Problems
 from foresail.runlog.directory import RunDirectory
-from foresail.train.checkpoint import read_progress
-from foresail.train.rl import run_rl
+from foresail.train.checkpoints.checkpoint import read_progress
+from foresail.train.stages.rl import run_rl
 
 STEPS = 16
 TIMES = ("timing_s/", "perf/throughput", "rollout/tokens_per_second")

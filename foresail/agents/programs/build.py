@@ -11,7 +11,7 @@ from foresail.agents.figures import EpisodeFigures
 from foresail.agents.programs.endpoint import Endpoint
 from foresail.agents.programs.episodes import ProgramStream
 from foresail.agents.programs.program import Programs, load_program
-from foresail.data.reader import Reader
+from foresail.data.mixtures.reader import Reader
 from foresail.rollout.stream import StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer
 

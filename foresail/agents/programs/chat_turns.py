@@ -15,7 +15,7 @@ from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest, Refusal
 from foresail.agents.programs.conversation import Conversation, Turn
 from foresail.agents.tools.call_formats import Hermes
 from foresail.agents.tools.markup import neutralise
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.noise import branch_key
 from foresail.engine.request import Completion
 from foresail.records import Message

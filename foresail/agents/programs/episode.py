@@ -13,9 +13,9 @@ from foresail.agents.programs.chat_wire import ChatRequest, Refusal
 from foresail.agents.programs.conversation import Conversation, Turn
 from foresail.agents.programs.outcome import Outcome
 from foresail.agents.programs.program import Job
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Request
-from foresail.recipe.parts import Sampling
+from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.plan import SampleSpec
 
 

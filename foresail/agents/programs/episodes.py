@@ -27,7 +27,7 @@ from foresail.agents.programs.endpoint import Endpoint, over
 from foresail.agents.programs.episode import Asked, Ended, Episode, Waiting, sampling_of, settle
 from foresail.agents.programs.outcome import Hung, Outcome, judge_outcome
 from foresail.agents.programs.program import Agent, Programs
-from foresail.data.prompts import PromptedProblem
+from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Sample
 from foresail.rollout.controller import Closing

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from foresail.recipe.corpus import AGAIN, CorpusError, ShardEntry, read_manifest, size_mistakes
+from foresail.recipe.tables.corpus import AGAIN, CorpusError, ShardEntry, read_manifest, size_mistakes
 
 
 class Documents(Protocol):

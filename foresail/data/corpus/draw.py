@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from foresail.data.corpus.windows import Place, Row, Windows
-from foresail.data.selection.lineup import choose
+from foresail.data.selection.choice import choose
 
 GOLDEN = 0x9E3779B97F4A7C15  # of 2^64: multiples of it are spread more evenly than those of any other number
 

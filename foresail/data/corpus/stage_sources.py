@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.length_view import Source, split_by_length
-from foresail.recipe.pretrain import Pretrain
+from foresail.recipe.stages.pretrain import Pretrain
 
 
 def stage_sources(recipe: Pretrain, corpora: Mapping[str, Corpus], number: int) -> list[Source]:

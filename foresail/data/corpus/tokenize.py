@@ -19,7 +19,7 @@ from typing import Any
 
 from foresail.data.corpus.documents import Piece, TextForm, cut_pieces, describe_file, find_files
 from foresail.data.corpus.shard_writer import RECEIPT, Receipt, receipt_file, shard_name, write_shard
-from foresail.recipe.corpus import (
+from foresail.recipe.tables.corpus import (
     MANIFEST,
     CorpusError,
     Manifest,

@@ -14,16 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from foresail.data.prompts import PromptedProblem
-from foresail.data.selection.decks import Deck
+from foresail.data.problems.prompts import PromptedProblem
+from foresail.data.selection.choice import Lineup
 from foresail.data.selection.easy_pool import EasyPool
-from foresail.data.selection.lineup import Lineup
 from foresail.data.selection.pass_window import PassWindow
+from foresail.data.selection.strata import Deck
 from foresail.data.selection.supply import Supply
-from foresail.recipe.curriculum import stage_at
-from foresail.recipe.levels import mix_refusals
-from foresail.recipe.parts import DynamicSampling
-from foresail.recipe.rollout_stage import RolloutStage
+from foresail.recipe.stages.rollout_stage import RolloutStage
+from foresail.recipe.tables.curriculum import stage_at
+from foresail.recipe.tables.levels import mix_refusals
+from foresail.recipe.tables.parts import DynamicSampling
 from foresail.records import FAILURES, Group
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from foresail.data.order import problem_at, uniforms
-from foresail.data.selection.decks import Deck
-from foresail.data.selection.lineup import WHOLE, choose
-from foresail.recipe.sources import Conversations, Preferences, ProblemSource
+from foresail.data.selection.choice import WHOLE, choose
+from foresail.data.selection.order import problem_at, uniforms
+from foresail.data.selection.strata import Deck
+from foresail.recipe.tables.sources import Conversations, Preferences, ProblemSource
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from foresail.judge.programs.program import Comparison
-from foresail.judge.sandbox.wire import (
+from foresail.judge.wire import (
     Table,
     WireError,
     read_complex,

@@ -13,7 +13,7 @@ from foresail.judge.programs.asserts import bound_names, unparse
 from foresail.judge.programs.evalplus import root_name
 from foresail.judge.programs.fences import TAGS, read_blocks
 from foresail.judge.programs.syntax import parse
-from foresail.judge.sandbox.names import unexplained_names
+from foresail.judge.script_names import unexplained_names
 
 IMPORTS = (ast.Import, ast.ImportFrom)
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)

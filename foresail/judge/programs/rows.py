@@ -22,7 +22,7 @@ from foresail.judge.programs.evalplus import read_inputs, root_name
 from foresail.judge.programs.prelude import read_prelude, take_helpers
 from foresail.judge.programs.program import Test
 from foresail.judge.programs.task import CodeTask, decode_tests, is_encoded
-from foresail.recipe.inputs import reach
+from foresail.recipe.tables.inputs import reach
 
 # Where cases are looked for, in this order; a dot reaches into a column. Of the first two lines all are joined.
 CASE_COLUMNS = (

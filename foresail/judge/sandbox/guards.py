@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from foresail.judge.sandbox.expected_errors import expects_end
 from foresail.judge.sandbox.reading import Text
-from foresail.judge.sandbox.wire import Drained
+from foresail.judge.wire import Drained
 
 # `eval` of what a program returned may compute, and no more: no calls, no attributes.
 ARITHMETIC = (

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from foresail.judge.sandbox.remote import OPERATIONS, Remote, asked_of, claims_of, make_remote
-from foresail.judge.sandbox.wire import Decoder, Encoder, WireError, refuse_wildcard, set_fields
+from foresail.judge.wire import Decoder, Encoder, WireError, refuse_wildcard, set_fields
 
 LONGEST_FRAME = 32 << 20
 

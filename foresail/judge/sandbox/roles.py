@@ -22,11 +22,11 @@ from functools import partial
 from typing import Any
 
 from foresail.judge.sandbox.cells import run_session
-from foresail.judge.sandbox.names import find_sources
 from foresail.judge.sandbox.peer import Peer
 from foresail.judge.sandbox.probe import probe
 from foresail.judge.sandbox.script import PASSED, run_checker, run_script, say
-from foresail.judge.sandbox.wire import Decoder, Encoder
+from foresail.judge.script_names import find_sources
+from foresail.judge.wire import Decoder, Encoder
 
 PROGRAM, CHANNEL = 3, 4
 NOT_COMPILED = 43

@@ -19,10 +19,10 @@ from typing import Any, NoReturn
 from foresail.judge.sandbox.expected_errors import asks_for_attribute, expects
 from foresail.judge.sandbox.guards import guarded_builtins
 from foresail.judge.sandbox.in_place import is_looked_at
-from foresail.judge.sandbox.names import Sources, UselessTest, find_sources
 from foresail.judge.sandbox.peer import Peer
 from foresail.judge.sandbox.reading import TEST, Text, script_frames
 from foresail.judge.sandbox.remote import Remote, asked_of
+from foresail.judge.script_names import Sources, UselessTest, find_sources
 
 PASSED, FAILED, PROGRAM_GONE, BAD_SCRIPT = 0, 1, 40, 41
 

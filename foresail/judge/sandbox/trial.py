@@ -16,8 +16,8 @@ from foresail.judge.programs.compare import same_output, same_value
 from foresail.judge.programs.program import AssertTest, CallTest, Limits, StdinTest, Test
 from foresail.judge.sandbox.memory_files import collect, collecting, holding
 from foresail.judge.sandbox.script import BAD_SCRIPT, PASSED
-from foresail.judge.sandbox.wire import WireError, encode
 from foresail.judge.sandbox.worker import Ended, Spawn, Worker
+from foresail.judge.wire import WireError, encode
 from foresail.records import Verdict
 
 SHOWN = 80  # characters of an output that `detail` keeps

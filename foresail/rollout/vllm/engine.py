@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from foresail.engine.request import Request
-from foresail.recipe import parts
-from foresail.recipe.backend import reshapes
-from foresail.recipe.engines import vllm_page
-from foresail.recipe.memory import Device, kv_pages
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.estimates.engines import vllm_page
+from foresail.recipe.estimates.memory import Device, kv_pages
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables import parts
+from foresail.recipe.tables.backend import reshapes
 from foresail.runlog.process_log import spawned_print_to
 
 Speculation = Literal["none", "ngram", "suffix"]

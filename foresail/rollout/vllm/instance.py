@@ -32,8 +32,8 @@ from typing import Any, NoReturn
 from foresail.engine.engine import NotANumber
 from foresail.engine.request import Completion, Parked, Request, check
 from foresail.engine.stop_strings import FOUND, StopStrings
-from foresail.recipe.hf_config import config_from_shape
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.hf_config import config_from_shape
+from foresail.recipe.shape.model_shape import ModelShape
 from foresail.records import Finish
 from foresail.rollout.fleet import to_parked
 from foresail.rollout.instance import Capabilities, ChunkOrder, InstanceLost, Report, Work

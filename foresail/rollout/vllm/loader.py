@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 from foresail.rollout.vllm.weights import EMBEDDING, HEAD
 from foresail.rollout.weights.buckets import Content
 from foresail.rollout.weights.sync import WeightsDiffer

@@ -26,7 +26,7 @@ from foresail.model.decoder import Decoder
 from foresail.model.hf import gather_rows
 from foresail.model.hf_names import Part, weight_parts
 from foresail.model.weights import as_bytes, tensor_checksum
-from foresail.recipe.shape import ModelShape
+from foresail.recipe.shape.model_shape import ModelShape
 
 HEAD = "lm_head.weight"
 EMBEDDING = "model.embed_tokens.weight"

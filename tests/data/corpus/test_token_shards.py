@@ -25,7 +25,7 @@ from hypothesis import strategies as some
 from foresail.data.corpus import documents, shard_writer, tokenize
 from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.documents import TextForm
-from foresail.recipe.corpus import CorpusError
+from foresail.recipe.tables.corpus import CorpusError
 from foresail.runlog import atomic
 from foresail.tokenizer import documents as tokenizer_documents
 from foresail.tokenizer.tokenizer import Tokenizer

@@ -12,11 +12,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.data.order import problem_at
-from foresail.data.selection.decks import Deck
+from foresail.data.selection.choice import Lineup
 from foresail.data.selection.easy_pool import EasyPool
-from foresail.data.selection.lineup import Lineup
+from foresail.data.selection.order import problem_at
 from foresail.data.selection.pass_window import PassWindow
+from foresail.data.selection.strata import Deck
 from foresail.data.selection.supply import Share, Supply, by_level
 from foresail.rollout.controller import Controller
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.data.order import problem_at
+from foresail.data.selection.choice import Lineup, two_uniforms
 from foresail.data.selection.easy_pool import EasyPool
-from foresail.data.selection.lineup import Lineup, two_uniforms
+from foresail.data.selection.order import problem_at
 from foresail.rollout.controller import Controller
 
 SOLVED, MIXED, WRONG, FAILED = 1.0, 0.5, 0.0, None  # pass rates

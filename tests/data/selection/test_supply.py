@@ -6,12 +6,12 @@ import json
 import math
 from collections import Counter
 
-from foresail.data.order import problem_at
+from foresail.data.selection.choice import Lineup
 from foresail.data.selection.easy_pool import EasyPool
-from foresail.data.selection.lineup import Lineup
+from foresail.data.selection.order import problem_at
 from foresail.data.selection.pass_window import PassWindow
 from foresail.data.selection.supply import Supply, draw, open_supply
-from foresail.recipe.sources import ProblemSource
+from foresail.recipe.tables.sources import ProblemSource
 
 NAMES = ["a"] * 10 + ["b"] * 30  # the source of each problem
 LEVELS = [1 + n % 2 for n in range(40)]

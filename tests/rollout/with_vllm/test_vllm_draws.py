@@ -28,7 +28,7 @@ from real_vllm import (
 
 from foresail.engine.request import Completion, Request
 from foresail.model.decoder import Decoder
-from foresail.recipe.parts import Rollout
+from foresail.recipe.tables.parts import Rollout
 from foresail.rollout.build import gather
 from foresail.rollout.groups import continue_request
 from foresail.rollout.remote.instance import RemoteInstance

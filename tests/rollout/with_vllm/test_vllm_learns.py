@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from tiny_world import rl_recipe, sft_recipe, tiny_shape
 
-from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Checkpoints, Model, Optimizer, Rollout, Run
-from foresail.recipe.reward import Reward
+from foresail.recipe.tables.cluster import Cluster
+from foresail.recipe.tables.parts import Checkpoints, Model, Optimizer, Rollout, Run
+from foresail.recipe.tables.reward import Reward
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.rl import run_rl
-from foresail.train.sft import run_sft
+from foresail.train.stages.rl import run_rl
+from foresail.train.stages.sft import run_sft
 
 STEPS = 15
 WIDEST, NARROWEST = 4.0, 0.08

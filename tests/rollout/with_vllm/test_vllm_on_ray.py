@@ -35,9 +35,9 @@ from test_vllm_learns import learn, start  # noqa: F401 a fixture
 
 from foresail.engine.request import Completion
 from foresail.model.decoder import Decoder
-from foresail.recipe.cluster import Cluster
-from foresail.recipe.parts import Engine, Rollout
-from foresail.recipe.ray_cluster import Room, open_cluster
+from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.recipe.tables.cluster import Cluster
+from foresail.recipe.tables.parts import Engine, Rollout
 from foresail.rollout.build import build_fleet
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.requirements import require

@@ -1,0 +1,98 @@
+"""Conversations of problems that are neither too easy nor too hard for a model: by its pass rates, from a file.
+
+[[data]]
+source = "long-chains.jsonl"            # rows with an id, or in the order of the problems that were measured
+pass_rates = "graded/difficulty.jsonl"  # by `foresail data grade-difficulty`, with the starting model
+pass_window = [0.1, 0.9]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from foresail.data.chats.conversations import Chat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windowed:
+    """What is kept, and how many are not, by the reason."""
+
+    kept: list[Chat]
+    below: int = 0
+    above: int = 0
+    unmeasured: int = 0
+
+    def describe(self, window: Sequence[float]) -> str:
+        """ "kept 80 of 100 with a pass rate in [0.1, 0.9]; below 12, above 8"."""
+        counts = {name.name: getattr(self, name.name) for name in fields(self) if name.name != "kept"}
+        told = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
+        total = len(self.kept) + sum(counts.values())
+        return f"kept {len(self.kept):,} of {total:,} with a pass rate in {list(window)}" + (
+            f"; {told}" if told else ""
+        )
+
+
+def keep_window(
+    conversations: Sequence[Chat], rates: dict[str, float | None], window: Sequence[float], label: str
+) -> Windowed:
+    """Conversations go by their ids, or, where some have none or share one, by `label:0`, `label:1`, …"""
+    own = [conversation.id for conversation in conversations]
+    unique = None not in own and len({*own}) == len(own)
+    ids = own if unique or shared(own, rates) else [f"{label}:{number}" for number in range(len(own))]
+    if not any(identity in rates for identity in ids):
+        raise ValueError(
+            f"pass rates of {len(rates)} problems are known, and none is of these conversations: rates have "
+            f"{next(iter(rates), 'none')!r}, conversations {ids[0]!r}; measure the problems they come from, and "
+            "give rows the ids of these"
+        )
+    low, high = window
+    found = [None if identity is None else rates.get(identity) for identity in ids]
+    kept = [
+        conversation
+        for conversation, rate in zip(conversations, found, strict=True)
+        if rate is not None and low <= rate <= high
+    ]
+    return Windowed(
+        kept=kept,
+        below=sum(rate is not None and rate < low for rate in found),
+        above=sum(rate is not None and rate > high for rate in found),
+        unmeasured=found.count(None),
+    )
+
+
+def shared(ids: Sequence[str | None], rates: dict[str, float | None]) -> bool:
+    """Several chains of one problem: ids that are known and not each row's own."""
+    return any(identity in rates for identity in ids if identity is not None)
+
+
+def read_pass_rates(path: Path) -> dict[str, float | None]:
+    """By problem id, from lines like {"id": "gsm8k:17", "pass_rate": 0.25}; null: nobody could tell."""
+    if not path.is_file():
+        raise ValueError(f"{path} is no file of pass rates; `foresail data grade-difficulty` writes one")
+    rates: dict[str, float | None] = {}
+    with path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                identity, rate = read_entry(line, f"{path}:{number}")
+                rates[identity] = rate
+    return rates
+
+
+def read_entry(line: str, place: str) -> tuple[str, float | None]:
+    try:
+        entry = json.loads(line)
+        rate = entry["pass_rate"]
+        valid = rate is None or (
+            isinstance(rate, int | float) and not isinstance(rate, bool) and 0 <= rate <= 1
+        )
+        if valid:
+            return str(entry["id"]), rate
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise ValueError(
+        f"{place} does not tell a problem's pass rate; each line must be an object with id and pass_rate (0 to 1, "
+        "or null), as `foresail data grade-difficulty` writes it"
+    )

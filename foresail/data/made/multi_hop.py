@@ -1,0 +1,194 @@
+"""Questions about a generated world, answered by a chain of searches; each problem has a world of its own.
+
+    Ana Adler Arden's first lender's second landlord's old cousin?
+        search "Ana Adler Arden first lender"      -> Bo Conti Holm
+        search "Bo Conti Holm second landlord"     -> Max Lund Holm
+        search "Max Lund Holm old cousin"          -> Pia Lund Holm, the answer
+
+Facts differ from problem to problem, so none can be learned by heart: what is learned is to search, to tell
+reliable sources from others, and to go on. A chain leads from remote relations to kin, so the answer tells
+something about earlier choices (its town about the last lender, its family about the last landlord): what a teacher
+who knows the answer can go by.
+
+    split   people     relations   hops, unless told otherwise
+    train   train      train       2-3
+    test    held out   train       2-3
+    ood     held out   held out    3-4
+    long    held out   train       6-8
+
+`detours` puts asides into the question, each a search that has nothing to do with the answer. So it is known of
+every turn whether it matters: `extra["matters"]`, one for each of `extra["searches"]`. With `depth=2` a detour is a
+chain of its own, on which it matters as little which source is believed.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from foresail.data.made.multi_hop_names import FAMILIES, LEVELS, TOWNS, Person, Relation
+from foresail.data.made.multi_hop_world import World, world_of
+from foresail.records import Message, Problem
+
+SOURCE = "multi-hop"
+HOPS = {"train": (2, 3), "test": (2, 3), "ood": (3, 4), "long": (6, 8)}  # by split
+MOST_HOPS, MOST_DETOURS, MOST_DEPTH, MOST = 10, 10, 4, 100_000
+
+Key = tuple[Person, Relation]
+Aside = tuple[Person, tuple[Relation, ...]]  # a small chain of its own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A chain, and asides by where they stand: `detours[0]` before its first search, `detours[1]` after that, …"""
+
+    start: Person
+    relations: tuple[Relation, ...]
+    detours: tuple[tuple[Aside, ...], ...]
+
+    @property
+    def text(self) -> str:
+        """ "Ana Adler Arden's first lender's (also Oto Lund Jura's new tailor) second landlord?"."""
+        words = [*map(tell_aside, self.detours[0]), f"{self.start}'s"]
+        for number, (relation, detours) in enumerate(zip(self.relations, self.detours[1:], strict=True), 1):
+            words += [
+                f"{relation}'s" if number < len(self.relations) else str(relation),
+                *map(tell_aside, detours),
+            ]
+        return " ".join(words) + "?"
+
+
+def tell_aside(aside: Aside) -> str:
+    return "(also {})".format("'s ".join(map(str, (aside[0], *aside[1]))))
+
+
+def make_problems(
+    count: int,
+    *,
+    seed: int,
+    split: str = "train",
+    hops: tuple[int, int] | None = None,
+    detours: int = 0,
+    depth: int = 1,
+) -> list[Problem]:
+    """`count` different problems; equal seeds give equal ones. `depth`: searches of a detour."""
+    if split not in HOPS:
+        raise ValueError(f"multi-hop: unknown split {split!r}; use one of {', '.join(HOPS)}")
+    fewest, most = hops or HOPS[split]
+    if not 1 <= fewest <= most <= MOST_HOPS:
+        raise ValueError(f"multi-hop: hops {fewest}-{most} is not a range within 1-{MOST_HOPS}; try 2-3")
+    if not 0 <= detours <= MOST_DETOURS:
+        raise ValueError(f"multi-hop: detours {detours} is not between 0 and {MOST_DETOURS}; try 3")
+    if not 1 <= depth <= MOST_DEPTH:
+        raise ValueError(f"multi-hop: depth {depth} is not between 1 and {MOST_DEPTH}; try 2")
+    if not 1 <= count <= MOST:
+        raise ValueError(f"multi-hop: count {count} is not between 1 and {MOST}; try 2000")
+    problems = []
+    for index in range(count):
+        extra = {"world": f"{split}:{seed}:{index}", "split": split}
+        rng = random.Random(f"multi-hop question {extra['world']}")
+        problems.append(make_problem(rng, extra, rng.randint(fewest, most), detours, depth))
+    return problems
+
+
+def make_problem(rng: random.Random, extra: dict[str, str], hops: int, detours: int, depth: int) -> Problem:
+    world = world_of(extra)
+    while True:
+        question = pick_question(rng, world, hops, detours, depth)
+        values = follow(world, question.start, question.relations)
+        if is_fair(world, question, values):
+            return to_problem(extra, question, values)
+
+
+def pick_question(rng: random.Random, world: World, hops: int, detours: int, depth: int) -> Question:
+    chosen: list[Relation] = []
+    one_more = rng.sample(LEVELS, hops % len(LEVELS))
+    for level in LEVELS:
+        chosen += rng.sample(world.relations(level), hops // len(LEVELS) + (level in one_more))
+    # an aside never shares a relation with the chain, so that it is clear what comes after which
+    others = [relation for relation in world.relations() if relation not in chosen]
+    places: list[list[Aside]] = [[] for _ in range(hops + 1)]
+    for relation in rng.sample(others, detours):
+        relations = (relation, *(rng.choice(others) for _ in range(depth - 1)))
+        rng.choice(places).append((world.pick_person(rng, FAMILIES, TOWNS), relations))
+    return Question(
+        start=world.pick_person(rng, FAMILIES, TOWNS),
+        relations=tuple(chosen),
+        detours=tuple(map(tuple, places)),
+    )
+
+
+def follow(world: World, person: Person, relations: Sequence[Relation]) -> list[Person]:
+    """The truth about each step: [the first lender, that one's second landlord, …]."""
+    found = []
+    for relation in relations:
+        person = world.fact(person, relation).truth
+        found.append(person)
+    return found
+
+
+def is_fair(world: World, question: Question, values: Sequence[Person]) -> bool:
+    """Whether every search of the chain is needed, every lie misleads, and no aside helps."""
+    answer, chain = values[-1], (question.start, *values)
+    keys = list(zip(chain, question.relations, strict=False))
+    if len(set(chain)) < len(chain) or any(mentions(world, key, [answer]) for key in keys[:-1]):
+        return False
+    asides = [aside for asides in question.detours for aside in asides]
+    if any(mentions(world, key, chain) for aside in asides for key in keys_of(world, aside)):
+        return False
+    for number, key in enumerate(keys, 1):
+        lie = world.fact(*key).lie
+        if lie is not None and (lie, *follow(world, lie, question.relations[number:]))[-1] == answer:
+            return False
+    return True
+
+
+def keys_of(world: World, aside: Aside) -> list[Key]:
+    """Its searches, as far as sources tell the truth."""
+    person, relations = aside
+    return list(zip((person, *follow(world, person, relations)), relations, strict=False))
+
+
+def mentions(world: World, key: Key, persons: Sequence[Person]) -> bool:
+    return any(person in (found.person, found.value) for found in world.documents(*key) for person in persons)
+
+
+def to_problem(extra: dict[str, str], question: Question, values: Sequence[Person]) -> Problem:
+    """`extra` is plain JSON: the chain's searches and asides in the order of the text, and what each comes to."""
+    world = world_of(extra)
+    chain = [(key, True) for key in zip((question.start, *values), question.relations, strict=False)]
+    asides = [
+        [(key, False) for aside in asides for key in keys_of(world, aside)] for asides in question.detours
+    ]
+    steps = [*asides[0]]
+    for step, between in zip(chain, asides[1:], strict=True):
+        steps += [step, *between]
+    return Problem(
+        id=f"{SOURCE}:{extra['world']}:{zlib.crc32(question.text.encode()):08x}",
+        prompt=(Message(role="user", content=question.text),),
+        answer=str(values[-1]),
+        source=SOURCE,
+        extra={
+            **extra,
+            "hops": len(values),
+            "searches": [f"{person} {relation}" for (person, relation), _ in steps],
+            "values": [str(world.fact(*key).truth) for key, _ in steps],
+            "matters": [matters for _, matters in steps],
+        },
+    )
+
+
+def advances(problem: Problem, queries: Sequence[str]) -> list[bool]:
+    """Which searches of an episode brought it nearer to the answer: those of the chain, each the first time.
+
+    A detour, a repetition and a search that follows a lie bring nothing, whatever became of the episode.
+    """
+    both = zip(problem.extra["searches"], problem.extra["matters"], strict=True)
+    open_keys = {key for key, matters in both if matters}
+    found = []
+    for query in (" ".join(query.split()) for query in queries):
+        found.append(query in open_keys)
+        open_keys.discard(query)
+    return found

@@ -1,0 +1,53 @@
+"""Preference pairs as ids and loss masks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from foresail.data.preferences.mixture import EncodedPreferences
+from foresail.data.preferences.pairs import load_pairs
+from foresail.recipe.tables.sources import HeldOutPreferences
+from foresail.records import Message, PreferencePair, TrainPair, TrainSequence
+from foresail.tokenizer.tokenizer import Tokenizer
+
+
+def encode_pairs(source: HeldOutPreferences, tokenizer: Tokenizer) -> EncodedPreferences[TrainPair]:
+    loaded = load_pairs(source.source, source.limit)
+    entries = []
+    for place, pair in zip(loaded.places, loaded.pairs, strict=True):
+        try:
+            entries.append(encode_pair(pair, tokenizer, name=place))
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from error
+    return EncodedPreferences(entries=entries, unusable=loaded.unusable)
+
+
+def encode_pair(pair: PreferencePair, tokenizer: Tokenizer, name: str = "") -> TrainPair:
+    def encode(answer: Sequence[Message], side: str) -> TrainSequence:
+        return encode_answer(pair.prompt, answer, tokenizer, f"{name} {side}".strip(), tools=pair.tools)
+
+    return TrainPair(
+        name=name,
+        chosen=encode(pair.chosen, "chosen"),
+        rejected=encode(pair.rejected, "rejected"),
+        margin=pair.margin,
+    )
+
+
+def encode_answer(
+    prompt: Sequence[Message],
+    answer: Sequence[Message],
+    tokenizer: Tokenizer,
+    name: str,
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> TrainSequence:
+    """The prompt and an answer to it. The assistant's turns in the prompt have no loss: every turn with a loss ends
+    with its only end-of-turn token, so as many of these are passed as the prompt has such turns.
+    """
+    ids, mask = tokenizer.encode_conversation([*prompt, *answer], tools=tools)
+    earlier = sum(message.role == "assistant" for message in prompt)
+    ends = [place for place, learned in enumerate(mask) if learned and ids[place] in tokenizer.eos_ids]
+    begin = ends[earlier - 1] + 1 if earlier else 0
+    return TrainSequence(name=name, ids=ids, loss_mask=[0] * begin + mask[begin:])

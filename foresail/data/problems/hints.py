@@ -1,0 +1,34 @@
+"""What a teacher is told of a problem's answer, and where in the prompt: the recipe's `credit.hint`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from foresail.recipe.tables.credit import Credit
+from foresail.records import Message, Problem
+from foresail.tokenizer.tokenizer import Tokenizer
+
+
+def hint(settings: Credit, answer: str) -> str:
+    return settings.hint.replace("{answer}", answer)
+
+
+def tell(prompt: Sequence[Message], text: str) -> list[Message]:
+    """The prompt with the text behind what the user says last."""
+    users = [number for number, message in enumerate(prompt) if message.role == "user"]
+    place = users[-1] if users else len(prompt) - 1
+    told = replace(prompt[place], content=prompt[place].content + text)
+    return [*prompt[:place], told, *prompt[place + 1 :]]
+
+
+def check_hint(settings: Credit, problem: Problem, tokenizer: Tokenizer) -> None:
+    """Before the first step: whether the tokenizer can write what the teacher is told."""
+    if settings.kind not in ("pbsd", "opsd"):
+        return
+    try:
+        tokenizer.encode_prompt(tell(problem.prompt, hint(settings, problem.answer)))
+        if settings.student == "placebo":
+            tokenizer.encode_prompt(tell(problem.prompt, hint(settings, settings.withheld)))
+    except ValueError as error:
+        raise ValueError(f"credit.hint, which tells the teacher the answer: {error}") from error

@@ -1,0 +1,105 @@
+"""Which problem a launch takes: one of the easy pool, or the next of the data's order, of a source or of a level.
+
+A launch takes from the pool with probability alpha (`easy_pool.py`). Other launches take the next problem of the
+data, or of a source or difficulty level picked by its weight (`supply.py`), and pass over those outside the window
+of pass rates (`pass_window.py`).
+
+A step's problems are a pure function of (pool, window, places, seed, step, launch). Places, window and pool
+after a step depend only on the groups up to the one that closed it (see `rollout/controller.py`), so a run that
+is killed and resumed, or that launched more or fewer groups beyond those, sees the same problems.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from foresail.data.selection.easy_pool import EasyPool
+from foresail.data.selection.order import uniforms
+from foresail.data.selection.pass_window import PassWindow
+from foresail.data.selection.strata import Deck, open_walk
+
+WHOLE = "all"  # the deck of a stage without a mix, of data without weights
+
+
+class Lineup:
+    """One step's problems by launch number, each at most once: a second time would repeat the same noise.
+
+    There are as many launches as problems: `len(lineup)` bounds a step's cap. Where the pool has nothing
+    left, the data goes on, and the other way round; the same between sources and levels; and where the window has
+    nothing left, what it passed over is picked.
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        pool: EasyPool,
+        *,
+        position: int,
+        seed: int,
+        step: int,
+        decks: Mapping[str, Deck] | None = None,
+        window: PassWindow | None = None,
+    ) -> None:
+        """`position` is the place in the data's own order; other decks have places of their own."""
+        self._alpha, self._seed, self._step, self._position = pool.alpha, seed, step, position
+        outside = window.outside() if window else set()
+        index_of = {problem: index for index, problem in enumerate(ids)} if pool.problems or outside else {}
+        self._easy = [index_of[problem] for problem in pool.problems if problem in index_of]
+        taken = set(self._easy)  # not to be picked from a deck
+        aside = {index_of[problem] for problem in outside if problem in index_of}
+        chance = window.chance if window else 0.0
+        decks = decks or {WHOLE: Deck(members=range(len(ids)), place=position)}
+        self._walks = [
+            open_walk(name, deck, seed=seed, taken=taken, aside=aside, chance=chance)
+            for name, deck in decks.items()
+        ]
+        self._count = len(self._easy) + sum(walk.num_left for walk in self._walks)
+        self._picked: list[int] = []
+        self._places = [self._where()]  # after so many launches
+
+    def __len__(self) -> int:
+        return self._count
+
+    def pick(self, launch: int) -> int:
+        """The index of the problem that this launch takes, in whatever order launches are asked for."""
+        assert launch < self._count, f"launch {launch} of {self._count} problems would repeat one"
+        while len(self._picked) <= launch:
+            self._picked.append(self._pick_next())
+            self._places.append(self._where())
+        return self._picked[launch]
+
+    def position_after(self, num_launches: int) -> int:
+        """Where the next step goes on in the data's order when this one ended after so many launches."""
+        return self._after(num_launches).get(WHOLE, self._position)
+
+    def places_after(self, num_launches: int) -> dict[str, int]:
+        """The same for decks of sources and levels: {"1": 12, "3": 4}."""
+        return {name: place for name, place in self._after(num_launches).items() if name != WHOLE}
+
+    def _after(self, num_launches: int) -> dict[str, int]:
+        if num_launches:
+            self.pick(num_launches - 1)
+        return dict(zip((walk.name for walk in self._walks), self._places[num_launches], strict=True))
+
+    def _where(self) -> tuple[int, ...]:
+        return tuple(walk.place for walk in self._walks)
+
+    def _pick_next(self) -> int:
+        coin, choice = two_uniforms(self._seed, self._step, len(self._picked))
+        walks = [walk for walk in self._walks if walk.num_left]
+        if self._easy and (coin < self._alpha or not walks):
+            return self._easy.pop(int(choice * len(self._easy)))
+        return walks[choose([walk.deck.weight for walk in walks], choice)].pick()
+
+
+def choose(weights: Sequence[float], choice: float) -> int:
+    """By weight: choose([1, 3], choice) -> 0 for a choice below 0.25, else 1."""
+    sums = [*accumulate(weights)]
+    return min(bisect_right(sums, choice * sums[-1]), len(weights) - 1)
+
+
+def two_uniforms(seed: int, step: int, launch: int) -> tuple[float, float]:
+    """Two independent numbers in [0, 1) that belong to a launch for ever."""
+    return uniforms("easy", seed, step, launch)

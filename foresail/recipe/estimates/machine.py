@@ -1,0 +1,64 @@
+"""What can be learnt of this machine without loading torch: its device, memory and disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Literal
+
+from foresail.recipe.estimates.memory import Device
+
+MEBIBYTE = 2**20
+
+
+def guess_device(wanted: Literal["auto", "cpu", "cuda"]) -> Device:
+    """What `auto` will most likely find: CUDA when the driver shows a card that is not hidden from us."""
+    if wanted != "auto":
+        return wanted
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1")
+    cards = list(Path("/dev").glob("nvidia[0-9]*"))
+    return "cuda" if cards and not hidden else "cpu"
+
+
+def main_memory() -> int | None:
+    """Bytes of RAM, or of the container's share of it; None where the system does not say."""
+    try:
+        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    try:
+        return min(installed, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    except (OSError, ValueError):  # no container, or "max"
+        return installed
+
+
+def device_memory(device: Device) -> int | None:
+    """Bytes that a run on this device can have; None where nobody says."""
+    return card_memory() if device == "cuda" else main_memory()
+
+
+def card_memory() -> int | None:
+    """Bytes of the first card a process would see, as its driver's tool says."""
+    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        cards = [int(line) * MEBIBYTE for line in told.split()]
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    return cards[int(first)] if first.isdecimal() and int(first) < len(cards) else None
+
+
+def free_disk(folder: Path) -> int:
+    """Bytes free where a folder is, or will be."""
+    return shutil.disk_usage(nearest_existing(folder)).free
+
+
+def nearest_existing(path: Path) -> Path:
+    """nearest_existing("/tmp/not/yet") -> "/tmp"."""
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return path

@@ -1,0 +1,192 @@
+"""One stage of pretraining, as a recipe has it in [[stages]]; and how many updates stages come to.
+
+All is counted in tokens, so that another batch size changes no schedule. A row of `length` tokens counts as so many
+even where packing leaves its end empty: where a run stands is then a pure function of its updates.
+
+    rows_per_update(stage, 0) -> 32          # at the beginning of a warm-up of the batch
+    locate(stages, position)  -> (1, 8192)   # in the second stage, 8,192 tokens after its beginning
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field, Strict
+
+from foresail.recipe.keys import OneOrMore
+from foresail.recipe.tables.inputs import default_name
+from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.values import SourceName
+
+
+def whole(given: Any) -> Any:
+    """8e12 is a number of tokens as good as 8_000_000_000_000."""
+    return int(given) if isinstance(given, float) and given.is_integer() and abs(given) < 2**63 else given
+
+
+Tokens = Annotated[int, BeforeValidator(whole)]
+MOST_GROWING = 100_000  # updates of full size that a batch may take to grow: each is counted by itself
+
+
+class Corpus(Part):
+    """Token shards to learn from, as `foresail data tokenize` makes them."""
+
+    source: str = Field(description="folder of token shards")
+    name: SourceName | None = Field(
+        None, description="what its counts are called; default: the folder's name"
+    )
+    weight: float | None = Field(
+        None, gt=0, description="share of the rows, beside the other weights; default: by its tokens"
+    )
+    epochs: int | None = Field(
+        None, gt=0, description="at most so many passes over it in the whole run; then the others go on"
+    )
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
+
+
+class HeldOutCorpus(Part):
+    """Token shards kept from training, to measure the loss by."""
+
+    source: str = Field(description="folder of token shards")
+    name: SourceName | None = Field(None, description="what its curve is called; default: the folder's name")
+    tokens: Tokens = Field(
+        1_000_000, gt=0, description="at most so many of its tokens, of documents in a fixed random order"
+    )
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
+
+
+# TOML has lists only, and a recipe is frozen: hence Strict(False)
+Corpora = Annotated[tuple[Corpus, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+HeldOutCorpora = Annotated[
+    tuple[HeldOutCorpus, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))
+]
+
+
+class PretrainStage(Part):
+    """So many tokens of a mixture, at one length; its rate begins where the stage before left it."""
+
+    name: str = Field("", description="what it is called in the log; default: its number")
+    data: Corpora = Field(description="folder of token shards; or tables [[stages.data]], a mixture")
+    tokens: Tokens = Field(gt=0, description="how long it lasts")
+    length: int = Field(4096, gt=1, description="tokens of a row, into which documents are packed")
+    long_share: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="share of the tokens that long documents have, 0.6 in Compass-v2; none: as they come",
+    )
+    long_from: int | None = Field(
+        None, gt=0, description="documents with more tokens are long; default: the length of the stage before"
+    )
+    rope_theta: float | None = Field(
+        None, gt=0, description="base of the rotary wavelengths from here on (ABF); default: as it was"
+    )
+    batch_tokens: Tokens = Field(gt=0, description="tokens per update, in whole rows")
+    batch_start_tokens: Tokens | None = Field(
+        None, gt=0, description="tokens of the first update, where the batch grows; default: one row"
+    )
+    batch_warmup_tokens: Tokens = Field(0, ge=0, description="tokens over which the batch grows, evenly")
+    lr: float | None = Field(None, gt=0, description="learning rate at its height; default: optimizer.lr")
+    warmup_tokens: Tokens = Field(
+        0, ge=0, description="tokens until that height, from the end of the stage before, or from 0"
+    )
+    decay: Literal["constant", "linear", "cosine", "sqrt"] = Field(
+        "constant", description="shape of the fall at its end; sqrt: 1 - sqrt, fast first"
+    )
+    decay_tokens: Tokens | None = Field(
+        None, gt=0, description="tokens of the fall; default: all after the warm-up"
+    )
+    final_lr: float = Field(0.0, ge=0, description="learning rate that it falls to")
+
+    @property
+    def rows(self) -> int:
+        """Of a full update."""
+        return self.batch_tokens // self.length
+
+    def mistakes(self, lr: float) -> Iterator[str]:
+        """With the rate that it has; the stage's place is put before each."""
+        if not self.data:
+            yield "data names no corpus; set it to a folder of token shards, or add a table [[stages.data]]"
+        if self.batch_tokens < self.length:
+            yield f"batch_tokens {self.batch_tokens} holds no row of {self.length}; set {self.length} or more"
+        if self.batch_start_tokens is not None:
+            if not self.batch_warmup_tokens:
+                yield "batch_start_tokens is where the batch grows from; set batch_warmup_tokens as well"
+            if self.batch_start_tokens > self.batch_tokens:
+                yield (
+                    f"batch_start_tokens {self.batch_start_tokens} exceeds batch_tokens {self.batch_tokens}; the "
+                    "batch grows from the one to the other"
+                )
+        growing = min(self.tokens, self.batch_warmup_tokens)
+        if self.rows and growing > MOST_GROWING * self.rows * self.length:
+            yield (
+                f"batch_warmup_tokens {self.batch_warmup_tokens:,} are more than {MOST_GROWING:,} updates of "
+                f"{self.batch_tokens:,} tokens; lower it, or raise batch_tokens"
+            )
+        if self.decay == "constant":
+            if self.decay_tokens is not None or self.final_lr:
+                yield 'decay_tokens and final_lr are of a rate that falls; set decay = "cosine", say'
+        elif self.final_lr > lr:
+            yield f"final_lr {self.final_lr:g} is above its lr {lr:g}; set it lower, or lr higher"
+        if self.warmup_tokens + (self.decay_tokens or 0) > self.tokens:
+            yield (
+                f"warmup_tokens and decay_tokens are {self.warmup_tokens + (self.decay_tokens or 0):,} together, "
+                f"more than its {self.tokens:,} tokens; lower them"
+            )
+
+
+Stages = Annotated[tuple[PretrainStage, ...], Strict(False), BeforeValidator(OneOrMore())]
+
+
+class Span(NamedTuple):
+    """Updates of a stage, and its tokens in whole updates."""
+
+    steps: int
+    tokens: int
+
+
+def rows_per_update(stage: PretrainStage, done: int) -> int:
+    """Of the update after `done` tokens of the stage."""
+    if done >= stage.batch_warmup_tokens:
+        return stage.rows
+    first = max(1, (stage.batch_start_tokens or 0) // stage.length)
+    return first + (stage.rows - first) * done // stage.batch_warmup_tokens
+
+
+@lru_cache(maxsize=64)
+def span(stage: PretrainStage) -> Span:
+    """The last update is a whole one, too. 100 tokens in updates of 4 rows of 8: Span(4, 128)."""
+    steps = done = 0
+    while done < min(stage.tokens, stage.batch_warmup_tokens):
+        done += rows_per_update(stage, done) * stage.length
+        steps += 1
+    each = stage.rows * stage.length
+    more = max(0, -(-(stage.tokens - done) // each))
+    return Span(steps + more, done + more * each)
+
+
+class Where(NamedTuple):
+    stage: int
+    done: int
+
+
+def locate(stages: Sequence[PretrainStage], position: int) -> Where:
+    """Which stage comes after `position` tokens of the run, and how many of its own are done."""
+    for number, stage in enumerate(stages):
+        if position < span(stage).tokens:
+            return Where(number, position)
+        position -= span(stage).tokens
+    return Where(len(stages), 0)
+
+
+def rate_of(stage: PretrainStage, lr: float) -> float:
+    """At its height; `lr` is the recipe's."""
+    return lr if stage.lr is None else stage.lr

@@ -1,0 +1,119 @@
+"""One stage of supervised fine-tuning, as a recipe has it in [[stages]]: what is unset is as in the rest of it.
+
+stage_lengths(stages, 30)     -> [10, 20]     # of 10 steps, and the rest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, Strict
+
+from foresail.recipe.keys import OneOrMore
+from foresail.recipe.tables.parts import Optimizer, Part
+from foresail.recipe.tables.sources import Chats, Epochs, Weight
+
+RATES = ("lr", "warmup", "schedule", "final_share")  # keys of the optimizer that a stage may set
+
+
+class Resample(Part):
+    """The best conversations of an earlier stage once more, as many of each of its sources."""
+
+    stage: int | None = Field(None, gt=0, description="number of the earlier stage; default: the one before")
+    keep: float = Field(0.2, gt=0, le=1, description="share of each source's conversations that is kept")
+    best: str = Field(
+        "loss",
+        description="what is best: loss, the mean one of its tokens under the model as the stage begins; or a "
+        "column of the rows with numbers, such as quality",
+    )
+    best_is: Literal["min", "max"] | None = Field(
+        None, description="which value is best; default: of the loss the least, of a column the greatest"
+    )
+    weight: Weight = None
+    epochs: Epochs = None
+
+    @property
+    def by_loss(self) -> bool:
+        return self.best == "loss"
+
+    @property
+    def least_first(self) -> bool:
+        return self.best_is == "min" if self.best_is is not None else self.by_loss
+
+
+class SftStage(Part):
+    """Some steps with data and settings of their own; what is unset is as in the rest of the recipe."""
+
+    name: str = Field("", description="what it is called in the log; default: its number")
+    steps: int | None = Field(None, gt=0, description="how long it lasts; the last stage: to the end")
+    data: Chats = Field(
+        (), description="conversations; or tables [[stages.data]]; default: the recipe's data"
+    )
+    resample: Resample | None = Field(
+        None, description="the best of an earlier stage, drawn beside its data; none: nothing"
+    )
+    batch_size: int | None = Field(None, gt=0, description="conversations per update")
+    max_length: int | None = Field(
+        None, gt=1, description="tokens of the longest conversation, at most the recipe's max_length"
+    )
+    lr: float | None = Field(None, gt=0, description="learning rate at its height; default: optimizer.lr")
+    warmup: int | None = Field(None, ge=0, description="updates of the stage until that height")
+    schedule: Literal["constant", "linear", "cosine"] | None = Field(
+        None, description="after the warm-up, over the updates of the stage"
+    )
+    final_share: float | None = Field(None, ge=0, le=1, description="share of `lr` left at its last update")
+
+
+# TOML has lists only, and a recipe is frozen: hence Strict(False)
+SftStages = Annotated[tuple[SftStage, ...], Strict(False), BeforeValidator(OneOrMore())]
+
+
+def stage_lengths(stages: Sequence[SftStage], steps: int) -> list[int]:
+    """The last one lasts to the end of the run."""
+    before = [stage.steps or 0 for stage in stages[:-1]]
+    return [*before, steps - sum(before)]
+
+
+def stage_changes(stage: SftStage, optimizer: Optimizer, steps: int) -> dict[str, Any]:
+    """What is other in this stage than in the recipe, whose optimizer that is; it has no further stages."""
+    given = {name: getattr(stage, name) for name in SftStage.model_fields}
+    set_ones = {name: value for name, value in given.items() if value not in (None, ())}
+    rates = {name: value for name, value in set_ones.items() if name in RATES}
+    kept = {name: value for name, value in set_ones.items() if name in ("data", "batch_size", "max_length")}
+    return {"stages": (), "steps": steps, "optimizer": optimizer.model_copy(update=rates), **kept}
+
+
+def length_mistakes(stages: Sequence[SftStage], steps: int) -> Iterator[str]:
+    """Stages fill the run exactly; only the last may leave its length open."""
+    *before, last = stages
+    if open_ones := [number for number, stage in enumerate(before, start=1) if stage.steps is None]:
+        yield f"stages#{open_ones[0]} has no steps, and only the last may leave them out; set its steps"
+        return
+    given = sum(stage.steps or 0 for stage in stages)
+    if last.steps is None and given >= steps:
+        yield (
+            f"the stages before the last take {given} of {steps} steps, which leaves it none; set steps = "
+            f"{given + 1} or more"
+        )
+    elif last.steps is not None and given != steps:
+        yield (
+            f"the stages have {given} steps in all and the run has {steps}; set steps = {given}, or leave steps "
+            "out of the last stage"
+        )
+
+
+def resample_mistakes(stages: Sequence[SftStage]) -> Iterator[str]:
+    for number, stage in enumerate(stages, start=1):
+        if stage.resample is None:
+            continue
+        place = f"stages#{number}.resample"
+        earlier = number - 1 if stage.resample.stage is None else stage.resample.stage
+        if not 1 <= earlier < number:
+            yield f"{place} takes from an earlier stage, and {earlier or 'none'} is not; set {place}.stage"
+        weighted = {source.weight is not None for source in stage.data} | {stage.resample.weight is not None}
+        if len(weighted) > 1:
+            yield (
+                f"{place} and the data of its stage: some have a weight and some have none; set it in all of them, "
+                "or in none"
+            )

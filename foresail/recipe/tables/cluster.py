@@ -1,0 +1,160 @@
+"""Where a run's processes are: the recipe's [cluster], and what torchrun says of this one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from foresail.recipe.tables.parts import Part, Rollout
+
+TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+
+
+class Cluster(Part):
+    """Where the processes of a run are; `local` is this machine, without Ray."""
+
+    ranks: int = Field(1, gt=0, description="processes that train the model together")
+    context: int = Field(
+        1,
+        gt=0,
+        description="ranks that compute a micro-batch together, micro_batch_tokens of it each: for sequences too "
+        "long for one; it divides cluster.ranks",
+    )
+    kind: Literal["local", "ray"] = Field(
+        "local",
+        description="ray: rollout engines, graders where asked for, and all ranks but the first are actors of a "
+        "Ray cluster",
+    )
+    address: str | None = Field(
+        None,
+        description="of a Ray cluster that runs, or auto; default: one of this machine, for this run alone",
+    )
+    placement: Literal["colocated", "separate"] = Field(
+        "colocated",
+        description="colocated: engines on the trainer's host, in turns with it, on its weights in shared memory; "
+        "separate: on any host, with CPUs, GPUs and weights of their own",
+    )
+    worker_cpus: float = Field(
+        1.0, gt=0, description="CPUs of each rollout worker that is placed separately, and of each rank"
+    )
+    worker_gpus: float | None = Field(
+        None, ge=0, description="GPUs of each such worker; default: 1 where the trainer has one, else 0"
+    )
+    grader_hosts: int = Field(
+        0, ge=0, description="places on hosts of the Ray cluster that grade; 0: this host"
+    )
+    grader_cpus: int = Field(4, gt=0, description="CPUs of each, for as many grading processes")
+    transport: Literal["auto", "objects", "broadcast"] = Field(
+        "auto",
+        description="of weights to engines that are placed separately: Ray's object store, or a broadcast of "
+        "torch.distributed (NCCL between GPUs, else gloo)",
+    )
+
+
+def cluster_mistakes(cluster: Cluster, rollout: Rollout) -> Iterator[str]:
+    if cluster.kind == "ray" and cluster.ranks == 1 and not (rollout.workers or cluster.grader_hosts):
+        yield (
+            'cluster.kind = "ray" places rollout.workers, cluster.grader_hosts and ranks beyond the first, and '
+            "there are none; set rollout.workers = 2, say"
+        )
+    if on_ray(cluster, rollout) and cluster.placement == "colocated" and rollout.backend == "vllm":
+        yield (
+            'cluster.placement = "colocated" shares the trainer\'s memory, and vLLM has weights of its own; set '
+            'cluster.placement = "separate", or cluster.kind = "local"'
+        )
+    yield from local_mistakes(cluster)
+
+
+def on_ray(cluster: Cluster, rollout: Rollout) -> bool:
+    """Whether engines are actors; without workers there is one engine, and it is here."""
+    return cluster.kind == "ray" and rollout.workers > 0
+
+
+def have_copies(cluster: Cluster, rollout: Rollout) -> bool:
+    """Whether engines have weights of their own, to which the trainer's are sent."""
+    return rollout.backend == "vllm" or (on_ray(cluster, rollout) and cluster.placement == "separate")
+
+
+def transport_of(cluster: Cluster, *, on_cards: bool) -> Literal["objects", "broadcast"]:
+    """The faster one: between GPUs without the detour through host memory, else Ray's, as measured on CPUs."""
+    if cluster.transport == "auto":
+        return "broadcast" if on_cards else "objects"
+    return cluster.transport
+
+
+def local_mistakes(cluster: Cluster) -> Iterator[str]:
+    """Keys of Ray without it."""
+    if cluster.kind == "ray":
+        return
+    if cluster.address is not None:
+        yield 'cluster.address is a Ray cluster\'s; set cluster.kind = "ray", or remove it'
+    if cluster.placement == "separate":
+        yield 'cluster.placement = "separate" is for Ray; set cluster.kind = "ray", or remove it'
+    if cluster.grader_hosts:
+        yield 'cluster.grader_hosts are Ray\'s; set cluster.kind = "ray", or remove it'
+
+
+def training_mistakes(cluster: Cluster, stage: str) -> Iterator[str]:
+    """Of a stage that rolls nothing out, and grades nothing."""
+    if cluster.kind == "ray" and cluster.ranks == 1:
+        yield (
+            f'cluster.kind = "ray" places ranks beyond the first, and this {stage} has none; set '
+            "cluster.ranks = 2, say"
+        )
+    if cluster.grader_hosts:
+        yield f"cluster.grader_hosts grade, and {stage} has nothing to grade; remove it"
+    yield from local_mistakes(cluster)
+
+
+def rank_mistakes(cluster: Cluster, samples: int, key: str) -> Iterator[str]:
+    """`samples` of one update are dealt to the ranks, or to groups of them."""
+    if cluster.ranks > 1:  # else torchrun may say how many there are
+        yield from group_mistakes(cluster)
+    if cluster.ranks // cluster.context > samples:
+        groups = "" if cluster.context == 1 else f" / cluster.context {cluster.context}"
+        yield (
+            f"cluster.ranks {cluster.ranks}{groups} exceeds the {samples} samples of an update, so some ranks "
+            f"would have none; set cluster.ranks = {samples * cluster.context} or less, or raise {key}"
+        )
+
+
+def group_mistakes(cluster: Cluster) -> Iterator[str]:
+    """Of the ranks that the recipe or torchrun starts."""
+    place = torchrun_place()
+    ranks = cluster.ranks if place is None else place.size
+    if ranks % cluster.context:
+        fitting = -(-ranks // cluster.context) * cluster.context
+        yield (
+            f"cluster.context {cluster.context} does not divide the number of ranks, {ranks}, into equal groups; "
+            f"set cluster.ranks = {fitting}, or cluster.context = 1"
+        )
+
+
+def head_mistakes(context: int, heads: int, kv_heads: int) -> Iterator[str]:
+    """Ranks of a context group have as many heads each, and queries the key head that they look at."""
+    if heads % context or (kv_heads % context and context % kv_heads):
+        fitting = [
+            size
+            for size in range(1, heads + 1)
+            if not heads % size and (not kv_heads % size or not size % kv_heads)
+        ]
+        yield (
+            f"cluster.context {context} does not divide the model's {heads} attention heads and {kv_heads} key "
+            f"heads evenly; it may be {', '.join(map(str, fitting))}"
+        )
+
+
+class TorchrunPlace(NamedTuple):
+    rank: int
+    size: int
+    local_rank: int  # among those of this host
+
+
+def torchrun_place() -> TorchrunPlace | None:
+    """Where torchrun has put this process; None if somebody else has started it."""
+    if not all(name in os.environ for name in TORCHRUN):
+        return None
+    return TorchrunPlace(*(int(os.environ[name]) for name in TORCHRUN[:3]))

@@ -1,0 +1,195 @@
+"""The world of an agent in a recipe: tools, or an environment of one's own, and the limits of an episode.
+
+[environment]
+tools = ["search", "calculator", "my_tools.py:weather"]
+corpus = "passages.jsonl"
+max_turns = 8
+
+[environment.search]
+passages = 5
+
+[[environment.mcp]]
+command = ["uvx", "mcp-server-time"]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, Strict
+
+from foresail.recipe.reward_function import file_of, split_name
+from foresail.recipe.tables.parts import Part
+from foresail.recipe.tables.tools import McpServer, PythonTool, SearchTool, ToolOptions, read_tool_options
+
+BUILT_IN = ("calculator", "python", "search")
+WORLDS = ("multi-hop",)
+PROGRAM_KEYS = ("program", "columns", "max_turns", "step_seconds")  # that go with one
+PROGRAM = re.compile(r"[^\s:][^:]*:[A-Za-z_]\w*")
+OPENENV = "openenv:"  # and the address of a server
+Names = Annotated[tuple[str, ...], Strict(False)]
+
+
+class Environment(Part):
+    """What answers the model's turns."""
+
+    name: str | None = Field(
+        None,
+        description="in the place of tools: multi-hop, an environment of one's own, file.py:Class, or one of an "
+        "OpenEnv server, openenv:http://host:8000",
+    )
+    program: str | Names | None = Field(
+        None,
+        description="an agent that owns its loop, in the place of both: file.py:function, or a command as a list",
+    )
+    columns: Names = Field(
+        (),
+        description="program: columns that it is shown beside the prompt, like repo or extra_info.index",
+    )
+    tools: Names = Field(
+        (), description="calculator, python, search, or functions of one's own, file.py:function"
+    )
+    tool_options: ToolOptions = Field(
+        (), description="tools that are classes of one's own: what they are made with, like Weather.unit=C"
+    )
+    format: Literal["hermes", "tags"] = Field(
+        "hermes",
+        description="how tools are called: JSON in <tool_call>, as the template says; or <search>…</search>",
+    )
+    instructions: bool | None = Field(
+        None,
+        description="end the system prompt with the tools and how to call them; default: unless the template does",
+    )
+    corpus: str | None = Field(
+        None,
+        description="what search looks through: JSONL rows of title and text, or the address of a search server",
+    )
+    max_turns: int = Field(8, gt=0, description="times the model may write in an episode")
+    step_seconds: float = Field(
+        60.0,
+        gt=0,
+        description="longest a call may take; ten times that for a turn, then the episode has failed",
+    )
+    max_result_chars: int = Field(4000, gt=0, description="of a tool's result; the rest is cut off")
+    search: SearchTool = SearchTool()
+    python: PythonTool = PythonTool()
+    mcp: tuple[McpServer, ...] = Field(
+        (),
+        strict=False,
+        description="MCP servers whose tools the model may call as well, [[environment.mcp]]",
+    )
+
+    @property
+    def at_server(self) -> bool:
+        """Whether `corpus` is the address of a search server, not a file."""
+        return self.corpus is not None and self.corpus.startswith(("http://", "https://"))
+
+    @property
+    def may_give_rewards(self) -> bool:
+        """Tools and the built-in worlds leave that to a grader."""
+        return self.name is not None and self.name not in WORLDS
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """("search", "my_tools.py:weather") -> ("search", "weather")."""
+        return tuple(split_name(tool)[1] for tool in self.tools)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What its answers follow from: code that is named here, files among a command's words, and the corpus."""
+        program = (self.program,) if isinstance(self.program, str) else ()
+        code = (file_of(name) for name in (self.name, *program, *self.tools) if name and ":" in name)
+        commands = (() if program else self.program or (), *(server.command for server in self.mcp))
+        words = (word for command in commands for word in command)
+        others = (Path(place) for place in (*words, self.corpus) if place)
+        return tuple(file for file in (*code, *others) if file is not None and file.is_file())
+
+    def mistakes(self) -> Iterator[str]:
+        if self.program is not None:
+            yield from self.program_mistakes(self.program)
+            return
+        if self.columns:
+            yield (
+                "environment.columns is what environment.program is shown, and an environment has the whole row; "
+                "remove it"
+            )
+        if (self.name is None) == (not self.tools and not self.mcp):
+            yield (
+                "[environment] names neither tools nor an environment of one's own; set environment.tools or "
+                "environment.name"
+                if self.name is None
+                else "environment.name is an environment that has its own tools; remove environment.tools and "
+                "[[environment.mcp]]"
+            )
+        if self.name is not None and self.name.startswith("verifiers:"):
+            yield (
+                f"environment.name {self.name}: environments of verifiers run a loop of their own; write them as "
+                "environment.program, of which docs/agents-from-elsewhere.md has the file"
+            )
+        if self.name is not None and self.name not in WORLDS and ":" not in self.name:
+            yield f"environment.name {self.name} is none of {', '.join(WORLDS)}; one's own is file.py:Class"
+        for tool in self.tools:
+            if tool not in BUILT_IN and ":" not in tool:
+                yield f"environment.tools: {tool} is none of {', '.join(BUILT_IN)}; one's own is file.py:function"
+        if len(set(self.tool_names)) < len(self.tools):
+            yield "environment.tools has two tools of one name; rename one of the functions"
+        if ("search" in self.tools) != (self.corpus is not None):
+            yield (
+                "environment.corpus is what the tool search looks through; "
+                + ("set it" if self.corpus is None else 'add "search" to environment.tools, or remove it')
+            )
+
+        yield from self.option_mistakes()
+        for number, server in enumerate(self.mcp, start=1):
+            if bool(server.command) == bool(server.url):
+                yield (
+                    f"environment.mcp#{number} needs a command that starts the server, or its url; "
+                    + ("set one of them" if server.url is None else "remove one of them")
+                )
+
+    def option_mistakes(self) -> Iterator[str]:
+        """Options of tools that are not there."""
+        for tool, table in (("search", self.search), ("python", self.python)):
+            if tool not in self.tools and table != type(table)():
+                yield f'[environment.{tool}]: there is no such tool; add "{tool}" to environment.tools'
+        if self.search.model is not None and self.search.kind != "dense":
+            yield 'environment.search.model is for search by meaning; set environment.search.kind = "dense"'
+        if self.at_server and self.search.kind == "dense":
+            yield (
+                "environment.corpus is a search server, which is told its kind of search itself (--kind dense); "
+                "remove environment.search.kind"
+            )
+        own = [split_name(tool)[1] for tool in self.tools if ":" in tool]
+        for tool in read_tool_options(self.tool_options):
+            if tool not in own:
+                yield (
+                    f"environment.tool_options: {tool} is no class in environment.tools; "
+                    + (f"there: {', '.join(own)}" if own else 'add it, like "my_tools.py:Weather"')
+                )
+
+    def program_mistakes(self, program: str | tuple[str, ...]) -> Iterator[str]:
+        for key, field in type(self).model_fields.items():
+            if key not in PROGRAM_KEYS and getattr(self, key) != field.default:
+                yield f"environment.program brings its own world and tools; remove environment.{key}"
+        if isinstance(program, str) and not PROGRAM.fullmatch(program):
+            yield (
+                f"environment.program {program} is no function; one is file.py:function, and a command is a list: "
+                '["python", "agent.py"]'
+            )
+        if not all(self.columns):
+            yield "environment.columns has a name that is empty; remove it"
+        if not program or not all(program):
+            yield 'environment.program has no command; name one: ["python", "agent.py"]'
+
+    def refusals(self) -> Iterator[str]:
+        if self.corpus is not None and not self.at_server and not Path(self.corpus).is_file():
+            yield f"environment.corpus {self.corpus} does not exist (looked in {Path.cwd()}); check the path"
+        function = self.program if isinstance(self.program, str) else None
+        named = None if self.name is None or self.name.startswith(OPENENV) else self.name
+        for key in filter(None, (named, function, *self.tools)):
+            place, _ = split_name(key)
+            if place.endswith(".py") and not Path(place).is_file():
+                yield f"environment: the file {place} of {key} does not exist (looked in {Path.cwd()})"

@@ -1,0 +1,125 @@
+"""How hard problems are, as files say it: levels 1 (easy) to 5 (hard), by problem id or in a column."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from foresail.recipe.tables.inputs import LARGEST_COUNTED, first_line, reach
+from foresail.recipe.tables.parts import Problems
+from foresail.recipe.tables.sources import named
+from foresail.recipe.tables.values import NUM_LEVELS, Mix
+
+
+def to_level(value: Any) -> int | None:
+    """to_level(3), to_level("3") and MATH's to_level("Level 3") -> 3; to_level(None) -> None."""
+    if value is None:
+        return None
+    digits = re.fullmatch(r"(?:level )?(\d)(?:\.0)?", str(value).strip().lower())
+    if digits is None or not 1 <= int(digits[1]) <= NUM_LEVELS:
+        raise ValueError(
+            f"{value!r} is no difficulty level; use whole numbers from 1 (easy) to {NUM_LEVELS} (hard)"
+        )
+    return int(digits[1])
+
+
+def read_levels(path: Path) -> dict[str, int | None]:
+    """Levels by problem id, from lines like {"id": "gsm8k:17", "level": 3}; null: nobody could tell."""
+    if not path.is_file():
+        hint = f"name a file in it, like {path / 'difficulty.jsonl'}" if path.is_dir() else "check the path"
+        raise ValueError(f"{path} is no file of difficulty levels; {hint}")
+    levels = {}
+    with path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                identity, value = read_entry(line, f"{path}:{number}")
+                levels[identity] = value
+    return levels
+
+
+def read_entry(line: str, place: str) -> tuple[str, int | None]:
+    try:
+        entry = json.loads(line)
+        return str(entry["id"]), to_level(entry["level"])
+    except (TypeError, KeyError, json.JSONDecodeError):
+        raise ValueError(
+            f"{place} does not tell a problem's level; each line must be an object with id and level, as "
+            "`foresail data grade-difficulty` writes it"
+        ) from None
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
+def level_refusals(data: Sequence[Problems], mixes: Mapping[str, tuple[Mix, int]]) -> Iterator[str]:
+    """Levels that cannot be read, and weights on levels of which there is no problem.
+
+    `mixes` are the weights and a step's prompts, by the words that say where they hold.
+    """
+    counts: Counter[int] = Counter()
+    for place, source in named("data", data):
+        try:
+            found = count_levels(source)
+        except (OSError, ValueError) as error:
+            yield f"{place}.{'difficulty' if source.difficulty is not None else 'difficulty_key'}: {error}"
+            return
+        if found is None:
+            return
+        counts += found
+    for where, (mix, prompts_per_step) in mixes.items():
+        yield from (where + line for line in mix_refusals(mix, counts, prompts_per_step))
+
+
+def mix_refusals(mix: Mix | None, counts: Mapping[int, int], prompts_per_step: int) -> Iterator[str]:
+    """mix_refusals((1, 1, 0, 0, 0), {1: 30}, 64) -> level 2 has none; 30 are too few for a step of 64."""
+    wanted = [level for level, weight in enumerate(mix or (), start=1) if weight]
+    there = ", ".join(f"{level}: {counts[level]}" for level in sorted(counts)) or "none"
+    if missing := [level for level in wanted if not counts.get(level)]:
+        levels = " and ".join(map(str, missing))
+        yield (
+            f"mix gives weight to level {levels}, of which there is no problem; set that weight to 0 (problems by "
+            f"level: {there})"
+        )
+    elif wanted and (total := sum(counts[level] for level in wanted)) < prompts_per_step:
+        yield (
+            f"mix draws from {total} problems and prompts_per_step is {prompts_per_step}; lower that, or give "
+            f"weight to more levels (problems by level: {there})"
+        )
+
+
+def count_levels(data: Problems) -> Counter[int] | None:
+    """Problems by level, as far as one look tells; None where there are no levels, or a look takes too long."""
+    if data.difficulty is not None:
+        path = Path(data.difficulty)
+        if path.is_file() and path.stat().st_size > LARGEST_COUNTED:
+            return None
+        return Counter(level for level in read_levels(path).values() if level is not None)
+    file = Path(data.source)
+    if data.difficulty_key is None or file.suffix != ".jsonl" or not file.is_file():
+        return None
+    if file.stat().st_size > LARGEST_COUNTED or first_line(file).startswith(b"["):
+        return None
+    return count_column(file, data.difficulty_key, data.limit)
+
+
+def count_column(file: Path, key: str, limit: int | None) -> Counter[int]:
+    """Lines that are no objects are told of by others."""
+    counts: Counter[int] = Counter()
+    with file.open(encoding="utf-8-sig") as lines:
+        filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+        for number, line in islice(filled, limit):
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            try:
+                level = to_level(reach(value, key))
+            except ValueError as error:
+                raise ValueError(f"{file}:{number}: {error}") from None
+            if level is not None:
+                counts[level] += 1
+    return counts

@@ -1,0 +1,56 @@
+"""What is wrong with asking for [mtp]: of the recipe itself, and of a model of that shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.parts import Lora, Model, Mtp
+from foresail.recipe.tables.router import Router
+
+
+def mtp_mistakes(
+    settings: Mtp | None, model: Model, lora: Lora | None, router: Router | None, *, context: int
+) -> Iterator[str]:
+    if model.mtp_layers is not None and model.path is None:
+        yield "model.mtp_layers is for a checkpoint; fresh weights have model.shape.mtp layers"
+    if settings is None:
+        return
+    if model.shape is not None and not model.shape.mtp:
+        yield "[mtp] trains MTP layers, and the model has none; set model.shape.mtp = 1, or remove [mtp]"
+    if lora is not None:
+        yield "[mtp] does not go with [lora], which has no pairs for MTP layers; remove one of them"
+    if context > 1:
+        yield "[mtp] needs whole sequences on every rank; set cluster.context = 1, or remove [mtp]"
+    if settings.freezes_model:
+        yield from alone_mistakes(settings, router)
+
+
+def alone_mistakes(settings: Mtp, router: Router | None) -> Iterator[str]:
+    """Where MTP layers learn, and the model does not."""
+    for key in ("weight", "final_weight"):
+        if getattr(settings, key) == 0:
+            yield (
+                f'mtp.{key} = 0 leaves nothing to learn, for with mtp.train = "{settings.train}" the model is '
+                f"frozen; set mtp.{key} above 0"
+            )
+    if router is not None:
+        yield (
+            f'[router] is for routers that learn, and with mtp.train = "{settings.train}" they are frozen; remove '
+            "[router]"
+        )
+
+
+def mtp_refusals(settings: Mtp | None, shape: ModelShape) -> Iterator[str]:
+    if settings is None:
+        return
+    if not shape.mtp:
+        yield (
+            "[mtp] trains MTP layers, and the model has none; add some with foresail mtp add (or raise "
+            "model.mtp_layers), or remove [mtp]"
+        )
+    elif settings.train == "added" and shape.mtp < 2:
+        yield (
+            'mtp.train = "added" trains the MTP layers behind the first, and the model has one; see foresail mtp '
+            "extend"
+        )

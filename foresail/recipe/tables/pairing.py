@@ -1,0 +1,40 @@
+"""Parts of a recipe that makes preference pairs of its own samples: how, and what it compares with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from foresail.recipe.checkpoint_path import CheckpointPath
+from foresail.recipe.tables.parts import Part
+
+
+class Pairing(Part):
+    """Which of a prompt's samples are preferred to which."""
+
+    kind: Literal["auto", "rank", "rule"] = Field(
+        "auto",
+        description="rank: the best against the worst by reward; rule: the best-rewarded right answer against the "
+        "best-rewarded wrong one; auto: rule where a grader says what is right, else rank",
+    )
+    most: int = Field(1, gt=0, description="pairs of a prompt: then the second best of both sides, and so on")
+    missing_eos_penalty: float = Field(
+        0.0, ge=0, description="taken from the reward of a response that was cut at the limit"
+    )
+
+
+class OnlineReference(Part):
+    """The model that pairs are compared with."""
+
+    path: CheckpointPath | None = Field(
+        None, description="its checkpoint; default: the model that the run starts from"
+    )
+    renew_every: int = Field(
+        0, ge=0, description="steps after which the policy as it is then becomes the reference; 0: never"
+    )
+
+    @property
+    def kept(self) -> bool:
+        """Pairs are drawn anew at every step, so nothing of them can be computed before."""
+        return False

@@ -1,0 +1,419 @@
+"""The tables a recipe is made of; [reward] is in `reward.py`. Each default is stated once, there or here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from foresail.recipe.checkpoint_path import CheckpointPath
+from foresail.recipe.shape.model_shape import ModelShape
+from foresail.recipe.tables.inputs import default_name
+from foresail.recipe.tables.today import Today
+from foresail.recipe.tables.values import (
+    Mix,
+    Name,
+    Options,
+    SourceName,
+    Targets,
+    Texts,
+    ThinkingEnd,
+    TooLong,
+    Window,
+    read_options,
+)
+
+
+class Part(BaseModel):
+    """Frozen, closed to unknown keys, and strict: `steps = "10"` or `lr = inf` is a mistake, not a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def lay_over_defaults(cls, given: Any) -> Any:
+        """A table given in part keeps its stage's defaults for the rest.
+
+        Sft sets lr = 1e-5; `[optimizer] warmup = 10` in an SFT recipe must not bring back RL's 1e-6.
+        """
+        if not isinstance(given, dict):
+            return given
+        tables = {
+            name: field.default.model_dump() | given[name]
+            for name, field in cls.model_fields.items()
+            if isinstance(field.default, Part) and isinstance(given.get(name), dict)
+        }
+        return given | tables
+
+
+class CheckedPart(Part):
+    """A table with checks across its keys, all of which are reported at once."""
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if mistakes := list(self.mistakes()):
+            raise ValueError("\n".join(mistakes))
+        return self
+
+    def mistakes(self) -> Iterator[str]:
+        raise NotImplementedError
+
+
+class Run(Part):
+    """Where the run lives and what it runs on."""
+
+    name: Name = Field("run", description="folder name under `root`")
+    root: str = Field("runs", description="folder that holds runs")
+    seed: int = Field(0, ge=0, description="one number from which all randomness follows")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA when there is one")
+    deterministic: bool = Field(False, description="two runs on one machine are equal bit for bit; slower")
+    wandb: str | None = Field(None, description="Weights & Biases project to log to as well")
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.root) / self.name
+
+
+class Model(Part):
+    """The starting point: a checkpoint, or a shape for fresh weights."""
+
+    path: CheckpointPath | None = Field(
+        None,
+        description="Hugging Face directory to start from, a run's folder: its best or newest checkpoint, or "
+        "OWNER/NAME on the hub",
+    )
+    shape: ModelShape | None = Field(None, description="train from fresh weights of this shape")
+    tokenizer: str | None = Field(None, description="tokenizer directory; default: the one in `path`")
+    chat_template: str | None = Field(
+        None,
+        description="file with a chat template in Jinja, or one of ours with a switch for thinking: hybrid "
+        "(ChatML), hybrid-short (tokenizers made here); default: the tokenizer's",
+    )
+    template_options: Options = Field(
+        (), description='what the chat template is told besides, like ["enable_thinking=false"]'
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="auto: bfloat16 on CUDA; float16 rounds eight times finer, within a smaller range"
+    )
+    mtp_layers: int | None = Field(
+        None, ge=0, description="load so many of the checkpoint's MTP layers; none: all that it has"
+    )
+
+    def told(self, day: str = "") -> dict[str, Any]:
+        """What the chat template is told besides the conversation; `day`, like 2026-11-18, is its today."""
+        return {"strftime_now": Today(day or date.today().isoformat()), **read_options(self.template_options)}
+
+    def without_mtp(self) -> Model:
+        """For a reference or a critic, which draft nothing."""
+        if self.shape is not None:
+            return self.model_copy(update={"shape": self.shape.without_mtp()})
+        return self.model_copy(update={"mtp_layers": 0})
+
+
+class Lora(Part):
+    """Low-rank pairs beside frozen matrices: they alone learn, and are merged in what is saved."""
+
+    rank: int = Field(16, gt=0, description="inner width of a pair")
+    alpha: float = Field(32.0, gt=0, description="a pair's product counts alpha / rank times")
+    targets: Targets = Field(
+        ("attention", "mlp"), description="attention, mlp, or some of q, k, v, o, gate, up, down"
+    )
+
+
+class Mtp(Part):
+    """Multi-token prediction: layers behind the model that predict further tokens, for drafts in rollouts."""
+
+    weight: float = Field(0.3, ge=0, description="of the mean loss of the MTP layers beside the main loss")
+    final_weight: float | None = Field(None, ge=0, description="later in the run; none: as `weight`")
+    change_at: float = Field(0.4, ge=0, le=1, description="share of the run after which final_weight counts")
+    train: Literal["all", "mtp", "added", "none"] = Field(
+        "all",
+        description="all: model and MTP layers; mtp: these alone; added: all of these but the first (after "
+        "`foresail mtp extend`), the model is frozen; none: they are frozen and measured",
+    )
+    detach: bool = Field(
+        False, description="their loss teaches the MTP layers alone: not the model, embedding and head"
+    )
+
+    @property
+    def freezes_model(self) -> bool:
+        return self.train in ("mtp", "added")
+
+    def weight_at(self, progress: float) -> float:
+        """Mtp(weight=0.3, final_weight=0.1).weight_at(0.5) -> 0.1."""
+        later = self.final_weight is not None and progress >= self.change_at
+        return self.final_weight if later and self.final_weight is not None else self.weight
+
+
+# Keys that stages share.
+OptionalMtp = Annotated[
+    Mtp | None, Field(description="train MTP layers, where the model has some; none: they stay as they are")
+]
+OptionalLora = Annotated[Lora | None, Field(description="train low-rank pairs only; none: every weight")]
+MicroBatchTokens = Annotated[
+    int, Field(gt=0, description="tokens per packed micro-batch, for each of cluster.context ranks")
+]
+Recompute = Annotated[
+    bool,
+    Field(
+        description="compute a block's activations anew in the backward pass: less memory, one more forward pass"
+    ),
+]
+
+
+class Problems(Part):
+    """Problems with checkable answers."""
+
+    source: str = Field(description="file.jsonl, file.parquet, or a generator such as arithmetic:…")
+    name: SourceName | None = Field(
+        None, description="what its curves and counts are called; default: the file's or generator's name"
+    )
+    grader: str | None = Field(None, description="its own grader, as reward.grader; default: that one")
+    prompt_key: str | None = Field(None, description="column of the prompt; default: the usual names")
+    answer_key: str | None = Field(None, description="column of the answer; default: the usual names")
+    system: str | None = Field(None, description="system message put before every prompt")
+    suffix: str = Field("", description="text put after every user prompt")
+    examples: str | None = Field(
+        None, description="file of conversations put before every prompt, as turns: worked examples"
+    )
+    limit: int | None = Field(None, gt=0, description="use only the first so many")
+    too_long: TooLong = Field(
+        "error", description="prompts longer than max_prompt_tokens: refuse to run, or leave them out"
+    )
+    difficulty: str | None = Field(
+        None, description="file of levels by problem, as `foresail data grade-difficulty` writes it"
+    )
+    difficulty_key: str | None = Field(None, description="column of the level, 1 (easy) to 5 (hard)")
+    thinking: bool | None = Field(
+        None,
+        description="set the chat template's switch (enable_thinking); default: the row's column of that name, "
+        "else as the template has it",
+    )
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
+
+
+class Sampling(Part):
+    """How responses are drawn."""
+
+    temperature: float = Field(1.0, ge=0, description="0 is greedy")
+    top_p: float = Field(1.0, gt=0, le=1, description="keep the likeliest tokens up to this sum; 1: all")
+    top_k: int = Field(0, ge=0, description="0: all tokens")
+    min_p: float = Field(0.0, ge=0, lt=1, description="drop tokens below this share of the best one")
+    max_new_tokens: int = Field(1024, gt=0, description="longest response")
+    stop: Texts = Field((), description="texts that end a response; it keeps the token that completes one")
+    thinking_budget: int | None = Field(
+        None,
+        ge=0,
+        description="tokens of a turn after which thinking that is still open is closed: thinking_end is put "
+        "there, without a loss; none: no limit",
+    )
+    thinking_end: ThinkingEnd = Field(
+        "\n</think>\n\n", description="what closes thinking at its budget; must hold </think>"
+    )
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether an engine must know the bytes of tokens."""
+        return bool(self.stop) or self.thinking_budget is not None
+
+    @property
+    def truncates(self) -> bool:
+        """Whether some tokens are cut off, so that the policy's own distribution is not the sampled one."""
+        return self.top_p < 1 or self.top_k > 0 or self.min_p > 0
+
+
+class CurriculumStage(Part):
+    """Some steps with settings of their own; what is unset is as in the rest of the recipe."""
+
+    steps: int | None = Field(None, gt=0, description="how long it lasts; the last stage: to the end")
+    mix: Mix | None = Field(None, description="weights of difficulty levels 1 to 5 in what is drawn")
+    prompts_per_step: int | None = Field(None, gt=0, description="problems per step")
+    max_new_tokens: int | None = Field(None, gt=0, description="longest response")
+    temperature: float | None = Field(None, gt=0, description="of sampling")
+    top_p: float | None = Field(None, gt=0, le=1, description="keep the likeliest tokens up to this sum")
+    top_k: int | None = Field(None, ge=0, description="0: all tokens")
+    min_p: float | None = Field(None, ge=0, lt=1, description="drop tokens below this share of the best one")
+
+
+class Optimizer(Part):
+    """AdamW or Muon, and its schedule."""
+
+    name: Literal["adamw", "muon"] = Field(
+        "adamw",
+        description="muon: orthogonalised momentum for the matrices inside blocks, AdamW for all else",
+    )
+    lr: float = Field(1e-6, gt=0, description="learning rate at its height")
+    beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean gradient")
+    beta2: float = Field(0.95, ge=0, lt=1, description="memory of the squared gradient")
+    eps: float = Field(1e-8, gt=0, description="keeps the division finite")
+    weight_decay: float = Field(0.0, ge=0, description="decoupled; on matrices only")
+    clip_norm: float = Field(1.0, gt=0, description="largest gradient norm")
+    warmup: int = Field(0, ge=0, description="optimiser updates until the full rate")
+    schedule: Literal["constant", "linear", "cosine"] = Field("constant", description="after the warm-up")
+    final_share: float = Field(0.0, ge=0, le=1, description="share of `lr` left at the last update")
+    states: Literal["float32", "8bit"] = Field(
+        "float32", description="8bit: both moments a byte each; weights keep their float32 masters"
+    )
+    momentum: float = Field(0.95, ge=0, lt=1, description="of muon: memory of the mean gradient of a matrix")
+    matrix_rate: float = Field(
+        1.0, gt=0, description="of muon: times the learning rate, for the matrices inside blocks"
+    )
+    embedding_rate: float = Field(
+        1.0, gt=0, description="of muon: times the learning rate, for embedding and head"
+    )
+
+
+HELD_OUT_MEAN = "held-out"  # in the place of a metric: the mean over all held-out sets
+
+
+class Checkpoints(Part):
+    """What survives a kill."""
+
+    every: int | None = Field(
+        None,
+        gt=0,
+        description="steps between checkpoints; 1 loses at most the current step; none: by the clock",
+    )
+    minutes: float | None = Field(
+        10.0,
+        gt=0,
+        description="minutes between checkpoints, if `every` comes no earlier; none: by steps alone",
+    )
+    keep: int = Field(2, gt=0, description="checkpoints kept, the best one not counted; the newest always is")
+    resumable: int = Field(
+        2, gt=0, description="newest of them that keep the optimiser's state; older ones hold weights only"
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto",
+        description="of the weights others load; auto: the model's; what going on needs is kept exactly",
+    )
+    best: str | None = Field(
+        None,
+        description="metric whose best step is kept as checkpoints/best, the end of its name is enough; held-out: "
+        "the mean over all [eval]",
+    )
+    best_is: Literal["max", "min"] = Field("max", description="which value of it is best")
+    patience: int | None = Field(
+        None,
+        gt=0,
+        description="end the run after so many measurements of it without a better one; none: never",
+    )
+
+
+class Engine(Part):
+    """The size of the rollout engine."""
+
+    max_running: int = Field(512, gt=0, description="samples decoded at once")
+    page_size: int = Field(16, gt=0, description="tokens per KV page")
+    kv_tokens: int | None = Field(None, gt=0, description="tokens the KV cache holds; default: all it needs")
+    kv_dtype: Literal["model", "fp8"] = Field(
+        "model", description="fp8: half the memory, rounded more; CUDA only"
+    )
+    prefill_tokens: int = Field(16_384, gt=0, description="prompt tokens computed between two decode steps")
+    batch_invariant: bool = Field(
+        False, description="a sample's numbers do not depend on what runs beside it; slower"
+    )
+    replay_routing: bool = Field(
+        False, description="the trainer takes each token's experts from the engine (routing replay)"
+    )
+
+
+class Rollout(Part):
+    """Who draws which sample when; only another backend changes a token."""
+
+    backend: Literal["native", "vllm"] = Field(
+        "native",
+        description="native: Foresail's engine, on the trainer's own weights; vllm: vLLM in a process of its own "
+        "(pip install 'foresail[vllm]'), whose samples cannot be repeated",
+    )
+    speculation: Literal["none", "ngram", "suffix"] = Field(
+        "none",
+        description="vLLM's own drafts; ngram: from the sample's own text; suffix: from all samples (package "
+        "arctic-inference); needs temperature 1, all tokens kept",
+    )
+    policy: Literal["auto", "context", "fifo", "group"] = Field(
+        "auto",
+        description="context: long groups first, found by probes; fifo: launch order; group: whole groups, "
+        "undivided; auto: group on one engine, context on several",
+    )
+    chunk_tokens: int | None = Field(
+        None,
+        gt=0,
+        description="tokens a sample draws before another may take its place; default: all where the cache "
+        "holds every sample, else 64",
+    )
+    drafts: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="guess tokens from siblings, and by MTP layers where the model has some, while that pays; "
+        "auto: on a GPU, with numba",
+    )
+    host_gb: float = Field(8.0, ge=0, description="host memory for keys and values of samples that wait")
+    workers: int = Field(
+        0,
+        ge=0,
+        description="engines in processes of their own; 0: one engine, in this process if it is native",
+    )
+    staleness: int = Field(
+        0,
+        ge=0,
+        le=1,
+        description="1: the next step's rollout runs beside the update, on the weights before it",
+    )
+
+
+class Advantage(Part):
+    """From rewards to advantages."""
+
+    kind: Literal["grpo", "dr_grpo", "rloo", "reinforce++", "reinforce++_baseline", "gdpo", "gae"] = Field(
+        "grpo",
+        description="estimator; gdpo: each of several rewards over its own spread in the group; gae: PPO's, with a "
+        "[critic]",
+    )
+
+
+class Critic(Part):
+    """PPO's critic: the reward to be expected at every token, learned beside the policy."""
+
+    kind: Literal["model", "head"] = Field(
+        "model", description="model: one of its own; head: one layer on the policy's, which it does not train"
+    )
+    path: CheckpointPath | None = Field(
+        None, description="checkpoint the critic's own model starts from; default: the policy's"
+    )
+    gamma: float = Field(1.0, gt=0, le=1, description="what a reward is worth one token earlier")
+    lam: float = Field(1.0, ge=0, le=1, description="1: trust the rewards that came; 0: the next value")
+    clip: float | None = Field(0.5, gt=0, description="furthest a value counts as moved in a step; none: any")
+    warmup_steps: int = Field(
+        0, ge=0, description="first steps, in which the critic learns and the policy waits"
+    )
+    optimizer: Optimizer = Optimizer(lr=1e-5)
+
+
+class DynamicSampling(Part):
+    """Groups whose samples all got the same reward teach nothing; replace them."""
+
+    enabled: bool = Field(True, description="false: keep such groups; they add nothing")
+    max_rounds: int = Field(4, gt=0, description="batches of prompts tried in a step before giving up")
+    carry: bool = Field(
+        False, description="go on with cancelled samples in the next step; their tokens are of two policies"
+    )
+    easy_pool: float | None = Field(
+        None, ge=0, le=1, description="share of launches for problems that every sample solved; none: no pool"
+    )
+    window: Window | None = Field(
+        None,
+        description="pass over problems whose recent pass rate is outside, like [0.05, 0.95]; none: draw all",
+    )
+    window_visits: int = Field(3, gt=0, description="visits to a problem that make its recent pass rate")
+    window_return: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="chance, in every pass over the data, to draw one outside the window again",
+    )

@@ -1,0 +1,112 @@
+"""Parts of recipes that learn from preference pairs: their loss, and the model it compares with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from foresail.recipe.checkpoint_path import CheckpointPath
+from foresail.recipe.tables.parts import Part
+
+PairLoss = Literal["sigmoid", "sigmoid_norm", "ipo", "hinge", "robust", "simpo"]
+
+
+class PreferenceLoss(Part):
+    """The loss of preference pairs."""
+
+    kind: PairLoss = Field(
+        "sigmoid",
+        description="sigmoid: DPO; sigmoid_norm: DPO by log-ratios per token; ipo; hinge; robust: DPO with labels "
+        "that are wrong as often as label_smoothing says; simpo: without a reference",
+    )
+    beta: float = Field(
+        0.1, gt=0, description="how strongly the model is held near the reference; of simpo the scale, say 2"
+    )
+    label_smoothing: float = Field(
+        0.0, ge=0, lt=0.5, description="share of pairs that are taken to be labelled the wrong way round"
+    )
+    gamma: float = Field(0.5, ge=0, description="simpo's margin: chosen answers should be so much better")
+    sft_weight: float = Field(
+        0.0, ge=0, description="weight of a term that imitates the chosen answers, a mean over their tokens"
+    )
+
+    @property
+    def needs_reference(self) -> bool:
+        return self.kind != "simpo"
+
+    def mistakes(self) -> Iterator[str]:
+        if self.label_smoothing and self.kind in ("ipo", "hinge"):
+            yield (
+                f'loss.label_smoothing does not go with loss.kind = "{self.kind}"; set it to 0, or loss.kind = '
+                '"sigmoid" or "robust"'
+            )
+        if self.kind == "robust" and not self.label_smoothing:
+            yield (
+                'loss.kind = "robust" is "sigmoid" without label_smoothing; set loss.label_smoothing = 0.1, say'
+            )
+
+    def warnings(self) -> Iterator[str]:
+        if self.kind == "simpo" and self.beta < 1:
+            yield (
+                f"loss.beta {self.beta:g} suits DPO; simpo's scales the mean log-probability of a token, and is "
+                "2 to 10 as a rule"
+            )
+
+
+class UnpairedLoss(Part):
+    """The loss of answers that were each judged good or bad."""
+
+    kind: Literal["kto", "apo_zero_unpaired"] = Field(
+        "kto",
+        description="kto: against how far the policy is from the reference anyway; apo_zero_unpaired: against the "
+        "reference itself",
+    )
+    beta: float = Field(0.1, gt=0, description="how strongly the model is held near the reference")
+    desirable_weight: float = Field(1.0, ge=0, description="weight of the losses of good answers")
+    undesirable_weight: float = Field(1.0, ge=0, description="weight of the losses of bad answers")
+
+    @property
+    def needs_reference(self) -> bool:
+        return True
+
+    @property
+    def estimates_kl(self) -> bool:
+        return self.kind == "kto"
+
+    def mistakes(self) -> Iterator[str]:
+        if not self.desirable_weight and not self.undesirable_weight:
+            yield "loss.desirable_weight and loss.undesirable_weight are both 0, so nothing is learned; raise one"
+
+    def warnings(self) -> Iterator[str]:
+        yield from ()
+
+    def imbalance(self, desirable: int, undesirable: int) -> str | None:
+        """What to set where good answers, by number times weight, are not 1 to 4/3 times the bad ones, which is the
+        paper's equation 8; a tenth beyond that is passed over. None where nothing is to be set.
+
+        Of 100 good and 300 bad ones desirable_weight should be 3 to 4, or undesirable_weight .25 to .33.
+        """
+        good, bad = self.desirable_weight * desirable, self.undesirable_weight * undesirable
+        if 0.9 * bad <= good <= 1.1 * 1.33 * bad:
+            return None
+        low, high = bad / desirable, good / undesirable
+        return (
+            f"{desirable:,} answers are good and {undesirable:,} bad, so that one side outweighs the other; set "
+            f"loss.desirable_weight between {low:.3g} and {1.33 * low:.3g}, or loss.undesirable_weight between "
+            f"{high / 1.33:.3g} and {high:.3g}"
+        )
+
+
+class Reference(Part):
+    """The model that preference losses compare with."""
+
+    path: CheckpointPath | None = Field(
+        None, description="its checkpoint; default: the model that the run starts from"
+    )
+    kept: bool = Field(
+        True,
+        description="compute its log-probabilities once, before the first step, and keep them in the run's "
+        "folder; false: hold the model in memory, and compute them at every step",
+    )

@@ -1,0 +1,216 @@
+"""The table [reward]: who grades, what a verdict is worth, and further terms, [[reward.terms]]."""
+
+from __future__ import annotations
+
+from collections import Counter
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, PlainValidator, model_validator
+from pydantic_core import PydanticCustomError
+
+from foresail.recipe.checkpoint_path import CheckpointPath
+from foresail.recipe.keys import NamesNone
+from foresail.recipe.reward_function import Function, name_of, split_name
+from foresail.recipe.tables.parts import Part
+
+GRADERS = ("math", "exact", "qa", "code")
+NO_GRADER = "none"  # of a reward that has terms only
+ENVIRONMENT = "environment"  # whose turns have rewards of their own: their sum is the score
+MODEL = "model"  # a reward model, [reward.model]: its score
+NAMED = (*GRADERS, ENVIRONMENT, MODEL)  # all but functions of one's own
+ANSWERLESS = (NO_GRADER, MODEL)  # for which a problem needs no answer
+# less work than sending a response elsewhere, or none for a CPU
+QUICK = ("math", "exact", "qa", NO_GRADER, ENVIRONMENT, MODEL)
+
+
+def check_function_name(grader: Any) -> Function:
+    """Text as a recipe has it, or the function itself, as a Python program may give it."""
+    if not isinstance(grader, str) and not callable(grader):
+        raise PydanticCustomError("string_type", "text is wanted")
+    return grader
+
+
+GraderName = Annotated[Function, PlainValidator(check_function_name), NamesNone()]
+
+
+class Code(Part):
+    """How programs are judged, where the grader is `code`."""
+
+    scheme: Literal["all", "strict", "soft"] = Field(
+        "all", description="a program that passes some tests is worth nothing; or by levels of difficulty"
+    )
+    seconds: float = Field(10.0, gt=0, description="seconds a test may take")
+    memory_mb: int = Field(512, gt=0, description="memory a test may take")
+    isolation: Literal["namespaces", "landlock", "bubblewrap", "none"] | None = Field(
+        None, description="how programs are confined; default: the strongest that holds here"
+    )
+
+
+class LearnedReward(Part):
+    """The reward model, where a grader is `model`."""
+
+    path: CheckpointPath = Field(
+        description="folder of a reward model: a checkpoint or run of stage reward-model, or transformers'"
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="of its weights; auto: bfloat16 on CUDA, else float32"
+    )
+    batch_tokens: int = Field(16384, gt=0, description="tokens that are scored at once")
+    mean: float = Field(0.0, description="subtracted from a score, then")
+    std: float = Field(1.0, gt=0, description="what it is divided by, then")
+    clip: float | None = Field(None, gt=0, description="the largest size of what is paid; none: any")
+
+
+class Term(Part):
+    """A score that is added to the reward, and has a curve of its own."""
+
+    grader: GraderName = Field(
+        description="file.py:function, module:function, math, exact, qa, code, environment or model"
+    )
+    weight: float = Field(1.0, description="what its score is multiplied by; below 0 it is a penalty")
+    name: str | None = Field(None, description="in metrics and rollouts; default: the function's")
+
+    @property
+    def label(self) -> str:
+        return self.name or split_name(name_of(self.grader))[1]
+
+    @property
+    def own_function(self) -> bool:
+        return self.grader not in NAMED
+
+    @model_validator(mode="after")
+    def check_term(self) -> Self:
+        check_grader_name(self.grader)
+        if not self.label.strip() or "/" in self.label:
+            raise ValueError(f'"{self.label}" is no name for a metric; write it like brevity')
+        return self
+
+
+def check_grader_name(grader: Function) -> None:
+    if grader in NAMED or not isinstance(grader, str):
+        return
+    place, colon, function = grader.rpartition(":")
+    if not (colon and place and function.isidentifier()):
+        near = get_close_matches(grader, NAMED, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(GRADERS)}."
+        raise ValueError(f'unknown grader "{grader}"; {hint} A function is named like rewards.py:score')
+
+
+class Reward(Part):
+    """From verdicts to rewards."""
+
+    grader: GraderName = Field(
+        "math",
+        description="math, exact, qa, code, or a function of one's own: file.py:function; environment: the sum of "
+        "what it gives for the turns; model: the score of [reward.model]; none: terms only",
+    )
+    wrong: float = Field(0.0, le=0, description="reward of a wrong answer: 0 or -1")
+    correct: float = Field(1.0, gt=0, description="reward of a right answer")
+    accept: Literal["boxed", "stated", "any"] = Field(
+        "stated",
+        description="math: answers in a box only; or also stated in words or ####; or any last expression",
+    )
+    threshold: float | None = Field(
+        None,
+        description="a function of one's own, environment: the score from which a response is right; default: 1, "
+        "and scores outside of -1 to 1 say nothing of right and wrong",
+    )
+    workers: int | None = Field(
+        None,
+        ge=0,
+        description="processes that grade; 0: this one; default: 0 for math, exact and qa, else one a core",
+    )
+    time_limit: float | None = Field(
+        None, gt=0, description="seconds a verdict may take there; default: 60, for code an hour"
+    )
+    code: Code = Code()
+    model: LearnedReward | None = Field(None, description="the reward model, where a grader is model")
+    overlong_buffer: int = Field(0, ge=0, description="tokens before the limit where a penalty grows; 0: off")
+    overlong_factor: float = Field(1.0, ge=0, description="penalty at the limit")
+    format_weight: float = Field(
+        0.0, ge=0, description="penalty unless <think>…</think> and an answer; 0: off"
+    )
+    language_weight: float = Field(
+        0.0, ge=0, description="penalty times the share of letters not in the prompt's script; 0: off"
+    )
+    terms: tuple[Term, ...] = Field(
+        (), strict=False, description="further rewards, added by their weights, [[reward.terms]]"
+    )
+
+    @property
+    def own_function(self) -> bool:
+        """Whether `grader` is a function: its scores are the rewards, as they are."""
+        return self.grader not in (*NAMED, NO_GRADER)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether rewards may say more than right or wrong."""
+        return bool(self.terms) or self.own_function
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is graded, so that every response has the same reward."""
+        return self.grader == NO_GRADER and not self.terms
+
+    @property
+    def shapes(self) -> bool:
+        """Whether length, format or language take something off."""
+        return bool(self.overlong_buffer or self.format_weight or self.language_weight)
+
+    @property
+    def num_parts(self) -> int:
+        """How many rewards are added up."""
+        return (self.grader != NO_GRADER) + sum(term.weight != 0 for term in self.terms) + self.shapes
+
+    @property
+    def asks_environment(self) -> bool:
+        return ENVIRONMENT in (self.grader, *(term.grader for term in self.terms))
+
+    @property
+    def asks_model(self) -> bool:
+        return MODEL in (self.grader, *(term.grader for term in self.terms))
+
+    def without_model(self) -> Reward | None:
+        """What graders other than the reward model are asked for; None: nothing."""
+        terms = tuple(term for term in self.terms if term.grader != MODEL)
+        grader = NO_GRADER if self.grader == MODEL else self.grader
+        if grader == NO_GRADER and not terms:
+            return None
+        return self.model_copy(update={"grader": grader, "terms": terms, "model": None})
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether this process grades, unless it is told otherwise."""
+        graders = (self.grader, *(term.grader for term in self.terms))
+        return all(grader in QUICK for grader in graders)
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """All functions of one's own, by the key that has them."""
+        main = {"reward.grader": self.grader} if self.own_function else {}
+        return main | {
+            f"reward.terms#{number}.grader": term.grader
+            for number, term in enumerate(self.terms, start=1)
+            if term.own_function
+        }
+
+    @model_validator(mode="after")
+    def check_grader(self) -> Self:
+        if self.grader != NO_GRADER:
+            check_grader_name(self.grader)
+        if self.grader not in GRADERS and (self.wrong, self.correct) != (0.0, 1.0):
+            gives = "a reward of terms" if self.grader == NO_GRADER else name_of(self.grader)
+            raise ValueError(
+                f"wrong and correct are what verdicts of {', '.join(GRADERS)} are worth; {gives} gives "
+                "rewards of its own, so remove them"
+            )
+        if self.asks_model and self.model is None:
+            raise ValueError('grader "model" needs a reward model; add [reward.model] with path = "…"')
+        for label, count in Counter(term.label for term in self.terms).items():
+            if count > 1:
+                raise ValueError(
+                    f'{count} terms are named "{label}"; give each a name of its own with name = "…", in Python '
+                    'by {"grader": …, "name": "…"}'
+                )
+        return self

@@ -1,0 +1,320 @@
+"""What a run draws from: one source or a mixture of several, and the sets it is measured on.
+
+    [data]                    [[data]]
+    source = "a.jsonl"        source = "a.jsonl"
+                              weight = 3
+
+                              [[data]]
+                              source = "b.jsonl"
+                              weight = 1
+
+In the recipe both are tuples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, ValidationError
+
+from foresail.recipe.keys import OneOrMore
+from foresail.recipe.tables.inputs import count_records, default_name
+from foresail.recipe.tables.parts import Part, Problems
+from foresail.recipe.tables.reward import ANSWERLESS, GRADERS, Reward
+from foresail.recipe.tables.values import SourceName, TooLong, Window, one_text
+
+Weight = Annotated[
+    float | None,
+    Field(gt=0, description="share of what is drawn, beside the other weights; default: by number"),
+]
+Epochs = Annotated[
+    int | None, Field(gt=0, description="at most so many passes over it; then the others go on")
+]
+
+
+class ProblemSource(Problems):
+    """Problems with checkable answers."""
+
+    weight: Weight = None
+    epochs: Epochs = None
+
+
+class HeldOut(Problems):
+    """Problems kept from training, to measure by."""
+
+    samples: int = Field(
+        0, ge=0, description="0: one greedy answer; k: mean@k of k answers, drawn as `sampling` says"
+    )
+
+
+def list_no_twice(roles: tuple[str, ...]) -> tuple[str, ...]:
+    if not roles or len({*roles}) < len(roles):
+        raise ValueError(f'{list(roles)} names none, or one twice; write it like ["assistant"]')
+    return roles
+
+
+def check_held_out(held_out: float) -> float:
+    if held_out >= 1 and not held_out.is_integer():
+        raise ValueError(
+            f"{held_out:g} is neither a share below 1 nor a number of conversations; try 0.05 or 100"
+        )
+    return held_out
+
+
+LearntRoles = Annotated[
+    tuple[Literal["system", "user", "assistant", "tool", "tool_call"], ...],
+    Strict(False),
+    BeforeValidator(one_text),
+    AfterValidator(list_no_twice),
+]
+
+
+class Chatlog(Part):
+    """Conversations, and which of their words count."""
+
+    source: str = Field(description="JSONL or parquet of conversations, or a generator with solutions")
+    name: SourceName | None = Field(
+        None, description="what its counts are called; default: the file's or generator's name"
+    )
+    limit: int | None = Field(None, gt=0, description="use only the first so many")
+    too_long: Literal["error", "drop", "split"] = Field(
+        "error",
+        description="conversations longer than max_length: refuse to run, leave them out, or split them between "
+        "turns",
+    )
+    roles: LearntRoles = Field(
+        ("assistant",),
+        description="whose messages have a loss: assistant, user, system, tool; tool_call: the assistant's that "
+        "call tools",
+    )
+    turns: Literal["all", "last"] = Field(
+        "all", description="last: only what follows the last user message has a loss"
+    )
+    thinking: bool | Literal["auto"] | None = Field(
+        None,
+        description="set the chat template's switch (enable_thinking); auto: on where the last answer has a "
+        "thinking block; default: the row's column of that name, else as the template has it",
+    )
+    pass_rates: str | None = Field(
+        None,
+        description="file of pass rates by problem, as `foresail data grade-difficulty` writes it",
+    )
+    pass_window: Window | None = Field(
+        None,
+        description="keep conversations of problems whose pass rate lies inside, bounds included, like [0.1, 0.9]",
+    )
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
+
+
+class HeldOutPreferences(Part):
+    """Preference pairs kept from training, to measure by."""
+
+    source: str = Field(description="JSONL or parquet of pairs: a better and a worse answer to one prompt")
+    name: SourceName | None = Field(None, description="what its counts are called; default: the file's name")
+    limit: int | None = Field(None, gt=0, description="use only the first so many rows")
+    too_long: TooLong = Field(
+        "error", description="pairs with an answer beyond max_length: refuse to run, or leave them out"
+    )
+
+    @property
+    def label(self) -> str:
+        return self.name or default_name(self.source)
+
+
+class Preferences(HeldOutPreferences):
+    """Preference pairs to learn from."""
+
+    weight: Weight = None
+    epochs: Epochs = None
+
+
+AnswerFile = Annotated[
+    str, Field(description="JSONL or parquet of answers, each with a label: good (true) or bad (false)")
+]
+AnswerTooLong = Annotated[
+    TooLong,
+    Field(description="answers that with their prompt exceed max_length: refuse to run, or leave them out"),
+]
+
+
+class HeldOutAnswers(HeldOutPreferences):
+    """Judged answers kept from training, to measure by."""
+
+    source: AnswerFile
+    too_long: AnswerTooLong = "error"
+
+
+class Answers(Preferences):
+    """Judged answers to learn from."""
+
+    source: AnswerFile
+    too_long: AnswerTooLong = "error"
+
+
+class Conversations(Chatlog):
+    """Conversations to imitate."""
+
+    weight: Weight = None
+    epochs: Epochs = None
+    held_out: Annotated[float, AfterValidator(check_held_out)] = Field(
+        0.0,
+        ge=0,
+        description="kept from training, to measure the loss by: a share below 1, or so many conversations",
+    )
+
+
+# TOML has lists only, and a recipe is frozen: hence Strict(False)
+Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(OneOrMore())]
+HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
+Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+PairSources = Annotated[
+    tuple[Preferences, ...],
+    Strict(False),
+    BeforeValidator(OneOrMore(short="source")),
+    Field(
+        description="pairs: JSONL or parquet with prompt, chosen and rejected, or chosen and rejected that begin "
+        "alike, or conversations, chosen and rejected; or tables [[data]], a mixture"
+    ),
+]
+HeldOutPairs = Annotated[
+    tuple[HeldOutPreferences, ...],
+    Strict(False),
+    BeforeValidator(OneOrMore(short="source")),
+    Field(description="pairs kept from training, or tables [[eval]]"),
+]
+AnswerSources = Annotated[
+    tuple[Answers, ...],
+    Strict(False),
+    BeforeValidator(OneOrMore(short="source")),
+    Field(
+        description="judged answers: JSONL or parquet with prompt, completion and label, or messages and label, or "
+        "pairs with chosen and rejected; or tables [[data]], a mixture"
+    ),
+]
+HeldOutAnswerSources = Annotated[
+    tuple[HeldOutAnswers, ...],
+    Strict(False),
+    BeforeValidator(OneOrMore(short="source")),
+    Field(description="judged answers kept from training, or tables [[eval]]"),
+]
+PairLength = Annotated[
+    int,
+    Field(
+        gt=1, description="tokens of a prompt and one answer; longer ones are an error, unless data.too_long"
+    ),
+]
+
+HeldOutChats = Annotated[tuple[Chatlog, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+
+Source: TypeAlias = Problems | Chatlog | HeldOutPreferences
+AnyProblems = TypeVar("AnyProblems", bound=Problems)
+
+
+class Labelled(Protocol):
+    @property
+    def label(self) -> str: ...
+
+
+class Weighted(Protocol):
+    @property
+    def weight(self) -> float | None: ...
+
+
+def named(key: str, sources: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """Each source with its place in the recipe: "data" where there is one, else "data#1", "data#2", …"""
+    for number, source in enumerate(sources, start=1):
+        yield (key if len(sources) == 1 else f"{key}#{number}"), source
+
+
+def name_mistakes(key: str, sources: Sequence[Labelled]) -> Iterator[str]:
+    counts = Counter(source.label for source in sources)
+    for place, source in named(key, sources):
+        if counts[source.label] > 1:
+            yield f'{place} is called "{source.label}", and so is another; give each a name of its own'
+
+
+def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
+    without = [place for place, source in named("data", sources) if source.weight is None]
+    if without and len(without) < len(sources):
+        yield (
+            f"{' and '.join(without)} has no weight and others have one; set weight in every [[data]], or in none "
+            "(then each is drawn from by its size)"
+        )
+
+
+def window_mistakes(logs: Iterable[tuple[str, Chatlog]]) -> Iterator[str]:
+    for place, source in logs:
+        if (source.pass_rates is None) != (source.pass_window is None):
+            given, other = (
+                ("pass_rates", "pass_window") if source.pass_rates else ("pass_window", "pass_rates")
+            )
+            yield f"{place}.{given} needs {place}.{other}: a file of pass rates, and the window to keep"
+
+
+def grader_mistakes(key: str, sources: Sequence[Problems], reward: Reward) -> Iterator[str]:
+    for place, source in named(key, sources):
+        try:
+            reward_for(source, reward)
+        except ValidationError as error:
+            yield from (f"{place}.grader: {detail['ctx']['error']}" for detail in error.errors())
+
+
+def reward_for(source: Problems, reward: Reward) -> Reward:
+    """The recipe's reward, with the source's own grader. Scores of a function of one's own stay as they are."""
+    if source.grader is None or source.grader == reward.grader:
+        return reward
+    given = {**reward.model_dump(), "grader": source.grader}
+    other = Reward.model_validate({"grader": source.grader, "model": reward.model})
+    return Reward.model_validate(
+        {**given, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else given
+    )
+
+
+def as_graded(source: AnyProblems, reward: Reward) -> AnyProblems:
+    """The source with the recipe's grader as its own, where that one needs no answers."""
+    inherits = source.grader is None and reward.grader in ANSWERLESS
+    return source.model_copy(update={"grader": reward.grader}) if inherits else source
+
+
+def count_rows(source: Source) -> int | None:
+    """What it has at a glance, within its limit."""
+    count = count_records(source.source)
+    return count if count is None or source.limit is None else min(count, source.limit)
+
+
+def count_all(sources: Sequence[Source]) -> int | None:
+    counts = [count_rows(source) for source in sources]
+    return None if None in counts else sum(count or 0 for count in counts)
+
+
+def supply_warnings(
+    sources: Sequence[ProblemSource] | Sequence[Conversations] | Sequence[Preferences], drawn: int, unit: str
+) -> Iterator[str]:
+    """Where every source has an end, and together they have less than the run draws."""
+    ends = [
+        None if (count := count_rows(source)) is None or source.epochs is None else count * source.epochs
+        for source in sources
+    ]
+    if None not in ends and (total := sum(end or 0 for end in ends)) < drawn:
+        yield (
+            f"the run draws {drawn:,} {unit} and data.epochs allows {total:,}, so it will end early; raise "
+            "data.epochs, or lower steps"
+        )
+
+
+def pair_paths(data: Sequence[Preferences], held_out: Sequence[HeldOutPreferences]) -> dict[str, str]:
+    """Files of pairs by key: {"data": …, "eval": …}."""
+    tables = (*named("data", data), *named("eval", held_out))
+    return {place: source.source for place, source in tables}
+
+
+def paths(tables: Mapping[str, Sequence[Problems]]) -> dict[str, str]:
+    """Files and generators by key, sources before examples: {"data.source": …, "eval.source": …}."""
+    every = [entry for key, sources in tables.items() for entry in named(key, sources)]
+    found = {f"{place}.source": source.source for place, source in every}
+    return found | {f"{place}.examples": s.examples for place, s in every if s.examples is not None}

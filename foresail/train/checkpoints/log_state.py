@@ -1,0 +1,79 @@
+"""How long a run's log was when a checkpoint was written: history that is gone is told when the run goes on.
+
+trainer/log.json   {"metrics.jsonl": {"bytes": 41210, "crc32": "9d3f0c1a"}, "timeline.jsonl": {"bytes": 812004, …},
+                    "rollouts": {"bytes": 5120331, …}}
+
+The log only grows, and a resume cuts it back to the checkpoint's step: what was there then is its beginning now.
+Nothing that is learned hangs on it, so a run goes on without; it says so.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from foresail.runlog.directory import RunDirectory
+from foresail.runlog.jsonl_log import JsonlLog
+from foresail.train.checkpoints.manifest import Entry, Manifest
+
+NAME = "trainer/log.json"
+CHUNK = 1 << 22
+
+
+def write_log_state(checkpoint: Path, run: RunDirectory, step: int) -> None:
+    found = {log.path.name: describe(log, run) for log in logs(run) if log.path.is_file()}
+    if size := size_of_rollouts(run, step):
+        found[run.rollouts_path.name] = Entry(bytes=size, crc32="")
+    content = {name: entry.model_dump() for name, entry in found.items()}
+    (checkpoint / NAME).write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def lost_history(checkpoint: Path, run: RunDirectory, step: int) -> Iterator[str]:
+    """One sentence for each part of the log that is not what it was; none for a checkpoint that says nothing."""
+    if not (checkpoint / NAME).is_file():
+        return
+    before = Manifest.validate_json((checkpoint / NAME).read_bytes())
+    entry = before.get(run.rollouts_path.name)
+    if entry is not None and (size := size_of_rollouts(run, step)) != entry.bytes:
+        yield (
+            f"{run.rollouts_path} has {size} bytes of samples up to {checkpoint.name}, and had {entry.bytes}: some "
+            "are gone or were changed. Weights are not touched by that, and the run goes on"
+        )
+    for log in logs(run):
+        if (entry := before.get(log.path.name)) is None:
+            continue
+        if not log.path.is_file():
+            how = "is gone"
+        elif (size := log.path.stat().st_size) < entry.bytes:
+            how = f"has {size} bytes, and had {entry.bytes}"
+        elif describe(log, run, entry.bytes) != entry:
+            how = "was changed"
+        else:
+            continue
+        yield (
+            f"{log.path} {how} since {checkpoint.name} was saved: history up to that step is lost. Weights are not "
+            "touched by that, and the run goes on; to have it back, stop now, restore the file, and resume"
+        )
+
+
+def size_of_rollouts(run: RunDirectory, step: int) -> int:
+    """Of all steps up to that one. Their contents, which may be huge, have no checksum but gzip's own."""
+    files = [run.rollout_path(number) for number in run.rollout_steps() if number <= step]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def logs(run: RunDirectory) -> tuple[JsonlLog, ...]:
+    return run.metrics, run.expert_load, run.timeline
+
+
+def describe(log: JsonlLog, run: RunDirectory, size: int | None = None) -> Entry:
+    """Of its first bytes, or all. The timeline, which may be huge, has no checksum."""
+    left = log.path.stat().st_size if size is None else size
+    total, taken = 0, left
+    if log is not run.timeline:
+        with log.path.open("rb") as file:
+            while left and (chunk := file.read(min(CHUNK, left))):
+                total, left = zlib.crc32(chunk, total), left - len(chunk)
+    return Entry(bytes=taken, crc32=f"{total:08x}")

@@ -1,0 +1,260 @@
+"""From judged groups to better weights: the policy's share of a step of RL.
+
+    done = session.everywhere(update_policy, groups, advantages, step)
+
+Packed micro-batches, log-probabilities to measure against, optimiser updates. A critic, where there is
+one, learns here too, from the same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foresail.algorithms.batch_losses import policy_loss
+from foresail.algorithms.entropy import EntropyControl, adapt, bonus_weight, entropy_threshold
+from foresail.algorithms.mismatch import mismatch, split_by_age
+from foresail.model.decoder import Decoder
+from foresail.model.readouts import likelihood_at
+from foresail.recipe.stages.rl import Rl
+from foresail.recipe.tables.policy_loss import Loss
+from foresail.records import Group, PackedBatch
+from foresail.train.auxiliary.mtp import MtpLoss, mtp_at
+from foresail.train.auxiliary.observations import echo_loss, with_observed
+from foresail.train.policy.critic import join
+from foresail.train.policy.metrics import describe_advantages, describe_lag, mean_over_updates
+from foresail.train.policy.turn_credit import Credits, share_credit
+from foresail.train.references.teacher import TeacherTerm, teacher_term
+from foresail.train.trainer import Trainer
+from foresail.train.update.batches import pack_groups, split
+from foresail.train.update.loop import describe_work, in_turn
+from foresail.train.update.scoring import score_sequences
+from foresail.train.update.split import describe_shares
+from foresail.train.update.step import (
+    BatchLoss,
+    ahead_of,
+    named,
+    of_all_losses,
+    own_losses,
+    replayed,
+    run_packed,
+    token_logprobs,
+    train_step,
+)
+from foresail.world import World
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyUpdate:
+    """What a step's updates leave: metrics, what turns were worth, and where an entropy bonus stands."""
+
+    metrics: dict[str, float]
+    credits: Credits = ()
+    entropy: EntropyControl | None = None
+
+
+def update_policy(
+    trainer: Trainer[Rl], groups: Sequence[Group], advantages_GN: Tensor | None, step: int
+) -> PolicyUpdate:
+    """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates.
+
+    Without advantages a critic finds them. `step` is the curriculum's. Every rank has all groups, and computes its
+    share of the sequences.
+    """
+    recipe = trainer.recipe.at(step)
+    policy, temperature, entropy = trainer.policy, recipe.sampling.temperature, trainer.progress.entropy
+    built = build_updates(trainer, groups, advantages_GN, recipe)
+    updates, metrics, credits = built.batches, built.metrics, built.credits
+    metrics |= describe_shares(updates, trainer.world)
+    metrics |= describe_lag(groups, trainer.progress.step) if recipe.draws_stale_tokens else {}
+    if trainer.progress.step < recipe.critic_only_steps:
+        return PolicyUpdate(metrics=metrics, credits=credits, entropy=entropy)
+    metrics |= describe_work(trainer, updates * recipe.passes_per_step)
+    unasked = built.by_trainer and not recipe.loss.ranks_entropy
+    asks_trainer = recipe.loss.old_logprobs == "trainer" and not unasked
+    old = policy.model if asks_trainer else None
+    updates = [
+        [add_logprobs(batch, temperature, old=old, reference=trainer.reference) for batch in batches]
+        for batches in updates
+    ]
+    if recipe.loss.ranks_entropy:
+        share, data = recipe.loss.top_entropy_quantile, trainer.world.data
+        updates = [choose_top_entropy(batches, share, data) for batches in updates]
+    taught = teacher_term(trainer.teacher, recipe.teacher, temperature)
+    if taught is not None and taught.is_sampled:
+        updates = [[taught.add_to_advantages(batch) for batch in batches] for batches in updates]
+    mtp, results = mtp_at(recipe.mtp, trainer.progress.step / recipe.steps), list[dict[str, float]]()
+    for batches, rate in in_turn(trainer, updates * recipe.passes_per_step):
+        terms = PolicyTerms(
+            settings=recipe.loss, on_policy=not results, entropy_weight=bonus_weight(entropy, recipe.loss)
+        )
+        loss = partial(batch_loss, terms=terms, temperature=temperature, mtp=mtp)
+        if taught is not None and not taught.is_sampled:
+            loss = partial(taught_loss, taught=taught, terms=terms, mtp=mtp)
+        found = train_step(policy, batches, loss, learning_rate=rate)
+        entropy = adapt(entropy, found["entropy"], recipe.loss)
+        found |= {} if entropy is None else {"entropy_coef": entropy.weight}
+        results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
+    metrics |= split_by_age(mean_over_updates(results)) | {"actor/updates": len(results)}
+    return PolicyUpdate(metrics=metrics, credits=credits, entropy=entropy)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Updates:
+    """Those of one pass as packed micro-batches; `by_trainer`: their old log-probabilities are its own already."""
+
+    batches: list[list[PackedBatch]]
+    metrics: dict[str, float]
+    credits: Credits = ()
+    by_trainer: bool = False
+
+
+def build_updates(
+    trainer: Trainer[Rl], groups: Sequence[Group], advantages_GN: Tensor | None, recipe: Rl
+) -> Updates:
+    """Every token with its advantage: what its sample did better than its siblings, or than a critic expected of
+    it, which then learns from the same batches.
+    """
+    pack_part = partial(
+        pack_groups,
+        version=trainer.progress.step if recipe.draws_stale_tokens else None,
+        aggregation=recipe.loss.aggregation,
+        max_new_tokens=recipe.sampling.max_new_tokens,
+        micro_batch_tokens=recipe.micro_batch_tokens,
+        device=trainer.device,
+        by_turn=recipe.credit.kind == "turn_gae",
+        with_observed=recipe.loss.echo_weight > 0,
+        world=trainer.world,
+    )
+    rows = split(len(groups), recipe.parts_per_pass)
+    shares = [[groups[i] for i in row] for row in rows]
+    if advantages_GN is not None:
+        shared = share_credit(
+            groups,
+            advantages_GN,
+            recipe.credit,
+            step=trainer.progress.step + 1,
+            tokenizer=trainer.tokenizer,
+            max_length=trainer.policy.model.shape.max_context,
+            score=partial(
+                score_sequences,
+                trainer.policy.model,
+                temperature=recipe.sampling.temperature,
+                micro_batch_tokens=recipe.micro_batch_tokens,
+                device=trainer.device,
+                world=trainer.world,
+            ),
+        )
+        # a student has read the samples without the engine's experts
+        by_student = recipe.loss.old_logprobs == "trainer" and not recipe.engine.replay_routing
+        old = shared.logprobs if by_student else None
+        return Updates(
+            batches=[
+                pack_part(
+                    share,
+                    [shared.advantages[i] for i in row],
+                    old_logprobs=None if old is None else [old[i] for i in row],
+                )
+                for share, row in zip(shares, rows, strict=True)
+            ],
+            metrics={**describe_advantages(advantages_GN), **shared.metrics},
+            credits=shared.credits,
+            by_trainer=old is not None,
+        )
+    critic = trainer.critic
+    assert critic is not None, "without a critic samples have advantages of their own"
+    updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
+    metrics |= describe_advantages(join(updates, "advantages_M"), trainer.world.data)
+    metrics |= critic.learn(
+        updates * recipe.passes_per_step,
+        before=trainer.progress.step * recipe.updates_per_step,
+        total=recipe.steps * recipe.updates_per_step,
+    )
+    return Updates(batches=updates, metrics=metrics)
+
+
+@torch.no_grad()
+def add_logprobs(
+    batch: PackedBatch, temperature: float, *, old: Decoder | None, reference: Decoder | None
+) -> PackedBatch:
+    """The micro-batch with what the loss measures the policy against, before any update changes it."""
+    if old is not None:
+        old_logprobs_M, entropy_M = token_logprobs(old, batch, temperature, replayed(old, batch))
+        batch = replace(batch, old_logprobs_M=old_logprobs_M, entropy_M=entropy_M)
+    if reference is not None:
+        batch = replace(batch, ref_logprobs_M=token_logprobs(reference, batch, temperature)[0])
+    return batch
+
+
+def choose_top_entropy(batches: Sequence[PackedBatch], share: float, world: World) -> list[PackedBatch]:
+    """An update's micro-batches with which tokens learn: the `share` of all ranks' that have most entropy."""
+    own = [batch.entropy_M for batch in batches if batch.entropy_M is not None]
+    assert len(own) == len(batches), "the pass for the old log-probabilities brings entropies"
+    gathered = world.gather(torch.cat(own).float().cpu().numpy() if own else np.zeros(0, np.float32))
+    threshold = entropy_threshold(np.concatenate(gathered), share)
+    return [
+        replace(batch, top_entropy_M=entropy_M >= threshold)
+        for batch, entropy_M in zip(batches, own, strict=True)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyTerms:
+    """What an update's loss is put together from; before the first one it is also measured how far engine and
+    trainer are apart (`on_policy`).
+    """
+
+    settings: Loss
+    on_policy: bool
+    entropy_weight: float = 0.0
+
+    def of(
+        self, logprobs_M: Tensor, entropy_M: Tensor, observed_R: Tensor | None, batch: PackedBatch
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        loss, terms = policy_loss(logprobs_M, batch, self.settings)
+        terms["entropy"] = entropy_M.detach().sum()
+        if self.entropy_weight:
+            loss = loss - self.entropy_weight * (batch.weights_M * entropy_M).sum()
+        if observed_R is not None:
+            echo, found = echo_loss(observed_R, batch)
+            loss, terms = loss + self.settings.echo_weight * echo, terms | found
+        if self.on_policy and batch.rollout_logprobs_M is not None:
+            terms |= mismatch(logprobs_M, batch.rollout_logprobs_M, batch.fresh_M)
+        return loss, terms
+
+
+def batch_loss(
+    model: Decoder,
+    batch: PackedBatch,
+    *,
+    terms: PolicyTerms,
+    temperature: float,
+    mtp: MtpLoss | None = None,
+) -> BatchLoss:
+    """The recipe's loss."""
+    readout = with_observed(likelihood_at(*own_losses(batch), temperature), batch)
+    ahead = ahead_of(batch, mtp, temperature)
+    (scores, observed_R), *side = run_packed(model, batch, readout, replayed(model, batch), ahead)
+    logprobs_M, entropy_M = (of_all_losses(values, batch) for values in scores)
+    return BatchLoss(*terms.of(logprobs_M, entropy_M, observed_R, batch), *side)
+
+
+def taught_loss(
+    model: Decoder,
+    batch: PackedBatch,
+    *,
+    taught: TeacherTerm,
+    terms: PolicyTerms,
+    mtp: MtpLoss | None = None,
+) -> BatchLoss:
+    """The same, and by its weight the divergence from a teacher."""
+    compared, *side = taught.compare(model, batch, route=replayed(model, batch), mtp=mtp)
+    loss, found = terms.of(compared.logprobs_M, compared.entropy_M, compared.observed_R, batch)
+    loss = loss + taught.settings.weight * (batch.weights_M * compared.divergence_M).sum()
+    found[f"distill/{taught.settings.divergence}"] = compared.divergence_M.detach().sum()
+    return BatchLoss(loss, found, *side)

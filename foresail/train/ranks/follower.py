@@ -1,0 +1,112 @@
+"""A follower's life, whoever has started it: meet the others, open the models, do what rank 0 says.
+
+    follow(rank, size, meet, tell, device="cpu")
+
+An error is told before the connections to other ranks are closed: theirs break then, and what came first is known.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from foresail.model.determinism import deterministic
+from foresail.model.device import choose_device
+from foresail.model.linear import batch_invariant
+from foresail.recipe.reading.out_of_memory import in_short, is_out_of_memory
+from foresail.records import RunStopped
+from foresail.runlog.process_log import ProcessLog, print_to
+from foresail.train.ranks.process_world import joined
+from foresail.train.trainer import Opening, obey
+
+LOGS = "ranks"  # folder in that of the run
+
+
+class RankLost(RunStopped):
+    """A follower was killed, or is silent; what is on the disk is whole."""
+
+
+class RankFailed(RuntimeError):
+    """A follower failed, with its traceback."""
+
+
+class ConnectionBroken(RankFailed):
+    """A follower found another rank gone, which has an error of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """What ended a follower, on its way to rank 0."""
+
+    kind: type[Exception]
+    text: str
+
+    @property
+    def error(self) -> Exception:
+        return self.kind(self.text)
+
+
+Tell = Callable[[Failure], None]
+
+
+def follow(
+    rank: int, size: int, meet: Callable[[], Any], tell: Tell, *, device: str, local_rank: int
+) -> None:
+    """To its end. `meet` finds rank 0's store; `local_rank` is this one's number among those that share GPUs."""
+    with ExitStack() as exits:
+        try:
+            place = own_device(device, local_rank)
+            world = exits.enter_context(joined(rank, size, meet(), place))
+            opening: Opening[Any] | None = world.share(None)
+            if opening is None:  # it was over before it began
+                return
+            opening.mark.find()
+            world.gather(None)
+            print_to(log_path(opening.recipe.run.folder, rank))
+            print(f"rank {rank} of {size}, process {os.getpid()}", flush=True)
+            with deterministic(opening.deterministic), batch_invariant(opening.batch_invariant):
+                obey(world, place, opening)
+        except Exception as error:
+            traceback.print_exc()
+            tell(describe_failure(rank, error))
+            raise
+
+
+def describe_failure(rank: int, error: Exception) -> Failure:
+    """What a user can mend is told as it is; all else with its traceback."""
+    if isinstance(error, RunStopped | ValueError | OSError) and type(error).__module__.startswith(
+        ("builtins", "foresail")
+    ):
+        kind = RunStopped if isinstance(error, RunStopped) else ValueError
+        return Failure(kind=kind, text=f"rank {rank}: {error}")
+    if is_out_of_memory(error):
+        return Failure(kind=MemoryError, text=f"rank {rank}: {in_short(error)}")
+    told = f"rank {rank} failed:\n{''.join(traceback.format_exception(error))}"
+    return Failure(kind=ConnectionBroken if is_broken_connection(error) else RankFailed, text=told)
+
+
+def is_broken_connection(error: BaseException) -> bool:
+    """Of NCCL and the store by its type, of gloo by the file that it names."""
+    return isinstance(error, dist.DistError) or (type(error) is RuntimeError and "gloo" in str(error))
+
+
+def log_path(folder: Path, rank: int) -> Path:
+    return folder / LOGS / f"rank_{rank}.log"
+
+
+def describe_loss(folder: Path, rank: int, how: str, log: ProcessLog | None = None) -> RankLost:
+    said = (log.ends() if log is not None else "") or f"; what it said is in {log_path(folder, rank)}"
+    return RankLost(f"rank {rank} {how}{said}. The last checkpoint is whole: foresail resume {folder}")
+
+
+def own_device(wanted: str, local_rank: int) -> torch.device:
+    device = choose_device(wanted)
+    return torch.device("cuda", local_rank) if device.type == "cuda" else device

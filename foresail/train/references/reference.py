@@ -1,0 +1,228 @@
+"""The model that answers are compared with, and what it says of them: computed once and kept, or anew.
+
+    trainer.reference = open_reference(trainer)
+    pairs = compared(trainer, pairs)           # with what it says of them
+    kept = KeptLogprobs.open(folder, recipe)   # what the run's folder has of it
+
+A pair, or an answer judged alone, is known by its tokens, so data that changed is never mistaken for what was
+scored. What is kept is good whatever becomes of the reference's files; where these have to be read again, they must
+be what they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from foresail.data.preferences.mixture import Entry
+from foresail.model.decoder import Decoder
+from foresail.model.lora import base_of
+from foresail.model.shards import everywhere_whole
+from foresail.model.weights import tensor_checksum
+from foresail.recipe.stages.online_dpo import OnlineDpo
+from foresail.recipe.stages.preference_stage import PreferenceStage
+from foresail.records import Preference, TrainSequence
+from foresail.runlog.atomic import write_aside
+from foresail.train.references.frozen import open_frozen
+from foresail.train.trainer import Trainer
+from foresail.train.update.scoring import score_sequences
+from foresail.world import World
+
+FILE = "reference.safetensors"
+KEY_BYTES = 16
+Logprobs = tuple[float, ...]  # of each sequence that is compared
+
+
+def open_reference(trainer: Trainer[Any]) -> Decoder:
+    """The starting model, or another one. Before the first update it is the policy itself; with LoRA it is there
+    below the pairs.
+    """
+    recipe, path = trainer.recipe, trainer.recipe.reference.path
+    if path is None and trainer.start is None and recipe.reference.kept:
+        return trainer.policy.model
+    if path is None and recipe.lora is not None and trainer.world.size == 1:
+        return base_of(trainer.policy.model)
+    return open_frozen(trainer, path)
+
+
+def name_reference(recipe: PreferenceStage | OnlineDpo) -> str:
+    return recipe.reference.path or recipe.model.path or "the fresh model"
+
+
+def hold_reference(trainer: Trainer[Any]) -> str:
+    """From now on, on every rank; and a checksum of it."""
+    trainer.reference = open_reference(trainer)
+    return name_weights(trainer.reference)
+
+
+def release_reference(trainer: Trainer[Any]) -> None:
+    trainer.reference = None
+
+
+def ask_reference(trainer: Trainer[Any], preferences: Sequence[Preference]) -> list[Logprobs]:
+    assert trainer.reference is not None
+    return score_compared(
+        trainer.reference,
+        preferences,
+        micro_batch_tokens=trainer.recipe.micro_batch_tokens,
+        device=trainer.device,
+        world=trainer.world,
+    )
+
+
+def compared(trainer: Trainer[Any], preferences: Sequence[Entry]) -> Sequence[Entry]:
+    """With what the reference says of them, where it is not known yet."""
+    if trainer.reference is None:
+        return preferences
+    return with_reference(preferences, ask_reference(trainer, preferences))
+
+
+def score_compared(
+    model: Decoder,
+    preferences: Sequence[Preference],
+    *,
+    micro_batch_tokens: int,
+    device: torch.device,
+    world: World,
+) -> list[Logprobs]:
+    """The log-probability of all that is compared of each; ranks compute a share each, and get all of it."""
+    sequences = [sequence for one in preferences for sequence in one.compared]
+    sums = iter(
+        sum_scores(model, sequences, micro_batch_tokens=micro_batch_tokens, device=device, world=world)
+    )
+    return [tuple(next(sums) for _ in one.compared) for one in preferences]
+
+
+def sum_scores(
+    model: Decoder,
+    sequences: Sequence[TrainSequence],
+    *,
+    micro_batch_tokens: int,
+    device: torch.device,
+    world: World,
+) -> list[float]:
+    """The log-probability of each, summed over its tokens with a loss."""
+    found = score_sequences(
+        model,
+        sequences,
+        temperature=1.0,
+        micro_batch_tokens=micro_batch_tokens,
+        device=device,
+        world=world,
+    )
+    return [float(logprobs_T.nansum()) for logprobs_T in found]
+
+
+def with_reference(preferences: Sequence[Entry], logprobs: Sequence[Logprobs]) -> list[Entry]:
+    return [replace(one, ref_logprobs=found) for one, found in zip(preferences, logprobs, strict=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptLogprobs:
+    """What is known, by a preference's key, and of which model: its place and a checksum of its weights."""
+
+    model: str
+    checksum: str = ""
+    known: dict[bytes, Logprobs] = field(default_factory=dict)
+
+    @classmethod
+    def of_nothing(cls) -> KeptLogprobs:
+        """Where nothing is kept."""
+        return cls(model="")
+
+    @classmethod
+    def open(cls, folder: Path, recipe: PreferenceStage) -> KeptLogprobs:
+        """What the folder has; nothing, in a new run."""
+        model, path = name_reference(recipe), folder / FILE
+        if not path.exists():
+            return cls(model=model)
+        try:
+            with safe_open(path, "pt") as file:
+                kept, keys_NB, logprobs_NK = (
+                    file.metadata(),
+                    file.get_tensor("keys"),
+                    file.get_tensor("logprobs"),
+                )
+        except (OSError, SafetensorError) as error:
+            raise ValueError(
+                f"{path} cannot be read ({error}); remove it, and it is computed again"
+            ) from error
+        kept = kept or {}
+        if kept.get("content", "") not in ("", digest(keys_NB, logprobs_NK)):  # of earlier versions: ""
+            raise ValueError(
+                f"{path} is damaged: its checksum is another; remove it, and it is computed again"
+            )
+        if kept.get("model") != model:
+            raise ValueError(
+                f"{path} is of {kept.get('model')}, and the recipe compares with {model}; set reference.path as it "
+                "was, or start a new run from the checkpoint"
+            )
+        keys = (bytes(row) for row in keys_NB.numpy())
+        known = dict(zip(keys, map(tuple, logprobs_NK.tolist()), strict=True))
+        return cls(model=model, checksum=kept.get("checksum", ""), known=known)
+
+    def add(
+        self, preferences: Sequence[Preference], logprobs: Sequence[Logprobs], checksum: str
+    ) -> KeptLogprobs:
+        check_same(self.model, self.checksum, checksum)
+        more = dict(zip(map(key_of, preferences), logprobs, strict=True))
+        return replace(self, checksum=checksum, known=self.known | more)
+
+    def missing(self, preferences: Sequence[Entry]) -> list[Entry]:
+        """Those it knows nothing of, each once."""
+        return list({key: one for one in preferences if (key := key_of(one)) not in self.known}.values())
+
+    def fill(self, preferences: Sequence[Entry]) -> Sequence[Entry]:
+        """With what it knows of them; where it knows nothing at all, as they are."""
+        if not self.known:
+            return preferences
+        return with_reference(preferences, [self.known[key_of(one)] for one in preferences])
+
+    def write(self, folder: Path) -> None:
+        keys_NB = torch.frombuffer(bytearray(b"".join(self.known)), dtype=torch.uint8).view(-1, KEY_BYTES)
+        tensors = {"keys": keys_NB, "logprobs": torch.tensor([*self.known.values()], dtype=torch.float64)}
+        content = digest(tensors["keys"], tensors["logprobs"])
+        metadata = {"model": self.model, "checksum": self.checksum, "content": content}
+        write_aside(folder / FILE, lambda aside: save_file(tensors, aside, metadata=metadata))
+
+
+def digest(keys_NB: Tensor, logprobs_NK: Tensor) -> str:
+    content = keys_NB.numpy().tobytes() + logprobs_NK.numpy().tobytes()
+    return hashlib.blake2b(content, digest_size=KEY_BYTES).hexdigest()
+
+
+def check_same(model: str, before: str, now: str) -> None:
+    """That the reference is what it was when the run began."""
+    if before not in ("", now):
+        raise ValueError(
+            f"{model} is not the model that this run compares with (checksum {now}, not {before}); bring back "
+            "those weights, in the same model.dtype, or start a new run from the checkpoint"
+        )
+
+
+def key_of(preference: Preference) -> bytes:
+    """Of all that its log-probabilities hang on."""
+    answers = [(sequence.ids, sequence.loss_mask) for sequence in preference.compared]
+    return hashlib.blake2b(repr(answers).encode(), digest_size=KEY_BYTES).digest()
+
+
+def name_weights(model: Decoder) -> str:
+    """A checksum of what predicts the next token: low-rank pairs, which begin at zero, and MTP layers are left out.
+
+    Of sharded weights all ranks ask for it, and each gets it.
+    """
+    sums = (
+        zlib.crc32(name.encode()) * tensor_checksum(everywhere_whole(weight))
+        for name, weight in model.named_parameters()
+        if not name.startswith("mtp.") and name.rpartition(".")[2] not in ("A", "B")
+    )
+    return f"{sum(sums) % 2**64:016x}"

@@ -1,0 +1,164 @@
+"""When a step's samples are drawn: in turns with the updates, or one step ahead, beside the update before.
+
+    rolled = rollouts.take(progress, watch)    # the samples of the step after `progress`
+    with rollouts.beside_update(after):        # `after`: the run's progress once this step is done
+        update(rolled)
+
+`InTurns` is strictly on-policy. `OneAhead` (`rollout.staleness = 1`) draws step k + 1 while the trainer updates on
+step k, with the weights from before that update; then each waits for the other. So samples are one version old when
+they are learned from, whoever is faster, and a run can be repeated. Where nothing was drawn ahead, as in the first
+step and after a stage of the curriculum that ended early, they are of the weights as they are.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from foresail.rollout.collect import NoSignal
+from foresail.rollout.stream import nap
+from foresail.runlog.display import Display
+from foresail.runlog.phase import Phase
+from foresail.train.checkpoints.checkpoint import Progress
+from foresail.train.rollouts.result import RolledOut, write_rolled_out
+from foresail.train.stopwatch import Stopwatch
+from foresail.train.update.loop import ROLLOUT_SHARE
+
+GOODBYE = 60.0  # seconds for a rollout to end when it is given up
+
+
+class RollOut(Protocol):
+    def __call__(
+        self, before: Progress, *, begin: Callable[[int], Phase], wait: Callable[[], None] = nap
+    ) -> RolledOut:
+        """Draw the samples of the step after `before` with the engines' weights, in whichever thread.
+
+        `begin` is told how many there will be; `wait` is called when there is nothing to do, and may raise.
+        """
+
+
+class Rollouts(Protocol):
+    def take(self, progress: Progress, watch: Stopwatch) -> RolledOut:
+        """The samples of the step after `progress`, once; the watch learns how long they took."""
+
+    def beside_update(self, after: Progress) -> AbstractContextManager[None]:
+        """Around the update of a step; the run's progress will be `after`."""
+
+    def take_figures(self) -> dict[str, float]:
+        """Metrics of the last update, and of what ran beside it."""
+
+    def save(self, checkpoint: Path) -> None:
+        """What going on needs besides the models."""
+
+
+class InTurns:
+    """See `Rollouts`: samples are drawn when they are asked for, with the weights as they are then."""
+
+    def __init__(self, roll_out: RollOut, update_engines: Callable[[int], None], display: Display) -> None:
+        """`update_engines` gives the engines the weights as they are now, under this version."""
+        self.roll_out, self.update_engines, self.display = roll_out, update_engines, display
+
+    def take(self, progress: Progress, watch: Stopwatch) -> RolledOut:
+        with watch("rollout"):
+            self.update_engines(progress.step)
+            begin = partial(self.display.begin, "rollout", span=(0.0, ROLLOUT_SHARE))
+            return self.roll_out(progress, begin=begin)
+
+    def beside_update(self, after: Progress) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def take_figures(self) -> dict[str, float]:
+        return {}
+
+    def save(self, checkpoint: Path) -> None:
+        """Nothing waits."""
+
+
+class GivenUp(Exception):
+    """Nobody wants this rollout any more."""
+
+
+class OneAhead:
+    """See `Rollouts`: one rollout at a time, in a thread of its own while the trainer updates.
+
+    Engines have weights of their own, which only `update_engines` changes: it is called between rollouts, by the
+    trainer's thread, which is the only one that may speak to other ranks. An error of the engines ends the update's
+    step too, so that a resumed run repeats both; one that says there is nothing to learn waits for its own step.
+    """
+
+    def __init__(self, in_turns: InTurns, *, last_step: int, drawn: RolledOut | None = None) -> None:
+        """`in_turns` draws where nothing was drawn ahead; `drawn` is what a checkpoint holds of the next step."""
+        self.in_turns, self.last_step = in_turns, last_step
+        self.next: RolledOut | NoSignal | None = drawn
+        # one for the whole run: a judge's processes may end with the thread that started them
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="rollout")
+        self.figures: dict[str, float] = {}
+
+    def take(self, progress: Progress, watch: Stopwatch) -> RolledOut:
+        drawn, self.next = self.next, None
+        if drawn is None:
+            return self.in_turns.take(progress, watch)
+        if isinstance(drawn, NoSignal):
+            raise drawn
+        watch.add("rollout", drawn.start, drawn.end)
+        return drawn
+
+    @contextmanager
+    def beside_update(self, after: Progress) -> Iterator[None]:
+        if after.step >= self.last_step:
+            yield
+            return
+        self.in_turns.update_engines(after.step - 1)
+        given_up, phases = threading.Event(), list[Phase]()
+        drawing = self.thread.submit(
+            self.in_turns.roll_out,
+            after,
+            begin=partial(begin_aside, phases),
+            wait=partial(nap_unless, given_up),
+        )
+        try:
+            yield
+            updated = time.time()
+            if phases:  # the display told of the update so far
+                self.in_turns.display.phase = phases[0]
+            self.next = result_of(drawing)
+        except BaseException:
+            given_up.set()
+            wait([drawing], timeout=GOODBYE)
+            raise
+        self.figures = {"timing_s/wait_for_rollout": time.time() - updated}
+        if isinstance(self.next, RolledOut):
+            self.figures["timing_s/wait_for_update"] = max(0.0, updated - self.next.end)
+
+    def take_figures(self) -> dict[str, float]:
+        taken, self.figures = self.figures, {}
+        return taken
+
+    def save(self, checkpoint: Path) -> None:
+        if isinstance(self.next, RolledOut):
+            write_rolled_out(checkpoint, self.next)
+
+
+def begin_aside(phases: list[Phase], total: int) -> Phase:
+    """A phase that is not shown before somebody waits for it; its step's time is not yet to be guessed."""
+    phases.append(Phase("next rollout", total, span=(1.0, 1.0)))
+    return phases[-1]
+
+
+def nap_unless(given_up: threading.Event) -> None:
+    if given_up.is_set():
+        raise GivenUp
+    nap()
+
+
+def result_of(drawing: Future[RolledOut]) -> RolledOut | NoSignal:
+    try:
+        return drawing.result()
+    except NoSignal as nothing:
+        return nothing

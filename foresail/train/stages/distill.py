@@ -1,0 +1,140 @@
+"""On-policy distillation: a student answers, a teacher scores every token of the answers, the student comes closer.
+
+    problems -> samples of the student -> the teacher's view of the same ids -> divergence per token -> updates
+
+No reward is needed; where problems have answers, accuracy is measured as in RL. Samples come from `run.py`.
+
+    foresail distill recipes/distill-example.toml
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from foresail.algorithms.batch_losses import policy_loss
+from foresail.algorithms.divergences import sampled_advantages
+from foresail.data.mixtures.reader import Reader
+from foresail.model.decoder import Decoder
+from foresail.recipe.stages.distill import Distill
+from foresail.recipe.stages.teacher import Teacher
+from foresail.recipe.tables.policy_loss import Loss
+from foresail.records import Group, PackedBatch
+from foresail.train.auxiliary.mtp import MtpLoss, mtp_at
+from foresail.train.policy.metrics import mean_over_updates
+from foresail.train.references.teacher import compare, comparison_of, look, open_teacher, teacher_logprobs
+from foresail.train.rollouts.run import open_run
+from foresail.train.session import Outcome
+from foresail.train.trainer import Trainer
+from foresail.train.update.batches import pack_sequences, plain_sequences, split
+from foresail.train.update.loop import describe_work, in_turn
+from foresail.train.update.split import describe_shares
+from foresail.train.update.step import (
+    BatchLoss,
+    LossOfBatch,
+    named,
+    replayed,
+    score_tokens,
+    train_step,
+)
+
+
+def run_distill(
+    recipe: Distill, *, resume: bool = False, changed_reward: bool = False, reader: Reader | None = None
+) -> Outcome:
+    """See `run_rl`."""
+    with open_run(
+        recipe, open_models, any_group, resume=resume, changed_reward=changed_reward, reader=reader
+    ) as run:
+        for step in run.steps():
+            with run.update(step):
+                metrics = run.session.everywhere(update_student, step.groups, step.of_curriculum)
+            run.end_step(step, metrics)
+    return run.outcome
+
+
+def open_models(trainer: Trainer[Distill]) -> None:
+    trainer.teacher = open_teacher(trainer, trainer.recipe.teacher)
+
+
+def any_group(group: Group) -> bool:
+    """The teacher has something to say of every sample, graded or not."""
+    return True
+
+
+def update_student(trainer: Trainer[Distill], groups: Sequence[Group], step: int) -> dict[str, float]:
+    """The step's optimiser updates, each over its own share of the groups. Metrics are means over updates."""
+    recipe, teacher = trainer.recipe.at(step), trainer.teacher
+    assert teacher is not None, "it was opened with the run"
+    updates = [
+        pack_sequences(
+            plain_sequences([groups[i] for i in row]),
+            aggregation="token-mean",
+            max_new_tokens=recipe.sampling.max_new_tokens,
+            micro_batch_tokens=recipe.micro_batch_tokens,
+            device=trainer.device,
+            world=trainer.world,
+        )
+        for row in split(len(groups), recipe.updates_per_step)
+    ]
+    loss_of = sampled_loss if recipe.teacher.divergence == "sampled" else exact_loss
+    loss: LossOfBatch = partial(
+        loss_of,
+        teacher=teacher,
+        settings=recipe.teacher,
+        temperature=recipe.sampling.temperature,
+        mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps),
+    )
+    metrics = describe_shares(updates, trainer.world) | describe_work(trainer, updates)
+    results = []
+    for batches, rate in in_turn(trainer, updates):
+        found = train_step(trainer.policy, batches, loss, learning_rate=rate)
+        results.append(named("actor", {"distill_loss": found.pop("loss"), **found, "lr": rate}))
+    return metrics | mean_over_updates(results) | {"actor/updates": len(results)}
+
+
+def exact_loss(
+    model: Decoder,
+    batch: PackedBatch,
+    *,
+    teacher: Decoder,
+    settings: Teacher,
+    temperature: float,
+    mtp: MtpLoss | None = None,
+) -> BatchLoss:
+    """The divergence over the whole vocabulary, at every token of the answers."""
+    compared, *side = compare(
+        model,
+        batch,
+        look(teacher, batch),
+        comparison_of(settings),
+        temperature=temperature,
+        route=replayed(model, batch),
+        mtp=mtp,
+    )
+    loss = (batch.weights_M * compared.divergence_M).sum()
+    terms = {
+        "entropy": compared.entropy_M.sum(),
+        f"distill/{settings.divergence}": compared.divergence_M.detach().sum(),
+    }
+    return BatchLoss(loss, terms, *side)
+
+
+def sampled_loss(
+    model: Decoder,
+    batch: PackedBatch,
+    *,
+    teacher: Decoder,
+    settings: Teacher,
+    temperature: float,
+    mtp: MtpLoss | None = None,
+) -> BatchLoss:
+    """The policy gradient with log teacher - log student of the sampled tokens as advantages, clipped as in RL."""
+    assert batch.rollout_logprobs_M is not None, "samples bring the engine's log-probabilities"
+    advantages_M = sampled_advantages(teacher_logprobs(teacher, batch, temperature), batch.rollout_logprobs_M)
+    (logprobs_M, entropy_M), *side = score_tokens(model, batch, temperature, replayed(model, batch), mtp)
+    loss, terms = policy_loss(logprobs_M, replace(batch, advantages_M=advantages_M), Loss())
+    return BatchLoss(
+        loss, {"entropy": entropy_M.sum(), "distill/sampled": -advantages_M.sum(), **terms}, *side
+    )

@@ -1,0 +1,141 @@
+"""The stages of supervised fine-tuning: what each draws from, and which conversations of an earlier one are best.
+
+What is best by a column of the rows is known at the start. By the loss it is found when the stage begins, under the
+model as it is then; a checkpoint keeps what was found, for that model is gone when the run goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foresail.data.mixtures.mixture import ChatMixture, mix_conversations
+from foresail.data.mixtures.reader import Reader
+from foresail.data.mixtures.resampling import add_best, best_sources, choose_best, column_values
+from foresail.data.selection.order import uniforms
+from foresail.data.selection.supply import Supply, open_supply
+from foresail.recipe.stages.sft import Sft
+from foresail.recipe.tables.sources import Conversations
+from foresail.records import TrainSequence
+from foresail.train.learner import TRAINER
+from foresail.train.trainer import Trainer
+from foresail.train.update.scoring import score_sequences
+
+CHOSEN = "resampled.json"
+SCORED_AT_ONCE = 4096  # conversations
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageData:
+    """What a stage draws from, and its sources, an earlier stage's among them."""
+
+    chats: ChatMixture
+    sources: tuple[Conversations, ...]
+
+    def supply(self) -> Supply:
+        return open_supply(self.chats.datasets, [None] * len(self.chats.datasets), self.sources)
+
+
+class SftStages:
+    """`own[n]` is the data of stage n without what it takes of an earlier one; `chosen` is that, by its numbers."""
+
+    def __init__(self, recipe: Sft, reader: Reader) -> None:
+        self.recipe = recipe
+        self.own = [
+            mix_conversations(phase.data, reader, phase.max_length) if phase.data else empty_mixture()
+            for phase in recipe.phases
+        ]
+        self.chosen: dict[int, list[int]] = {}
+        for number in range(len(recipe.phases)):
+            again = recipe.resampled(number)
+            if again is not None and not again[0].by_loss:
+                earlier, sources = self.own[again[1]], recipe.phases[again[1]].data
+                values = column_values(earlier, sources, again[0].best)
+                self.chosen[number] = choose_best(earlier, values, again[0])
+        self.held_out = self._held_out(reader)
+
+    def _held_out(self, reader: Reader) -> dict[str, list[TrainSequence]]:
+        """By name: what sources keep away, as the first stage with the source has it, and files of their own."""
+        found: dict[str, list[TrainSequence]] = {}
+        for chats in reversed(self.own):
+            found |= chats.held_out
+        for log in self.recipe.held_out:
+            found[log.label] = mix_conversations([log], reader, self.recipe.max_length).entries
+        return found
+
+    def texts(self) -> Iterator[str]:
+        """All that the run's order and losses hang on, a line a conversation."""
+        for entries in (*(chats.entries for chats in self.own), *self.held_out.values()):
+            yield from (f"{entry.ids} {entry.loss_mask}\n" for entry in entries)
+
+    def asks_model(self, number: int) -> bool:
+        """Whether the model must say first what is best."""
+        again = self.recipe.resampled(number)
+        return again is not None and number not in self.chosen
+
+    def choose(self, number: int, losses: Sequence[float]) -> None:
+        again = self.recipe.resampled(number)
+        assert again is not None
+        self.chosen[number] = choose_best(self.own[again[1]], losses, again[0])
+
+    def candidates(self, number: int) -> list[TrainSequence]:
+        again = self.recipe.resampled(number)
+        assert again is not None
+        return self.own[again[1]].entries
+
+    def data(self, number: int) -> StageData:
+        """Of a stage that begins, or goes on."""
+        phase, own, again = self.recipe.phases[number], self.own[number], self.recipe.resampled(number)
+        if again is None:
+            return StageData(chats=own, sources=phase.data)
+        settings, place = again
+        earlier, sources = self.own[place], self.recipe.phases[place].data
+        more = best_sources(sources, Counter(earlier.datasets), settings)
+        chats = add_best(own, earlier, self.chosen[number], max_length=phase.max_length)
+        return StageData(chats=chats, sources=(*phase.data, *more))
+
+    def seed(self, number: int) -> int:
+        """Of the order of a stage; the first has the run's own."""
+        seed = self.recipe.run.seed
+        return int(uniforms("stage", seed, number)[0] * 2**53) if number else seed
+
+    # What the model found best, in a checkpoint.
+
+    def save(self, checkpoint: Path) -> None:
+        found = {number: chosen for number, chosen in self.chosen.items() if self._by_loss(number)}
+        if found:
+            (checkpoint / TRAINER / CHOSEN).write_text(json.dumps(found) + "\n", encoding="utf-8")
+
+    def restore(self, checkpoint: Path | None) -> None:
+        file = None if checkpoint is None else checkpoint / TRAINER / CHOSEN
+        if file is not None and file.is_file():
+            found: dict[str, list[int]] = json.loads(file.read_text(encoding="utf-8"))
+            self.chosen |= {int(number): chosen for number, chosen in found.items()}
+
+    def _by_loss(self, number: int) -> bool:
+        again = self.recipe.resampled(number)
+        return again is not None and again[0].by_loss
+
+
+def empty_mixture() -> ChatMixture:
+    return ChatMixture(entries=[], datasets=[], rows=[])
+
+
+def mean_losses(trainer: Trainer[Any], sequences: Sequence[TrainSequence]) -> list[float]:
+    """The mean loss of each one's tokens, on every rank; ranks compute a share each."""
+    found: list[float] = []
+    for first in range(0, len(sequences), SCORED_AT_ONCE):
+        scored = score_sequences(
+            trainer.policy.model,
+            sequences[first : first + SCORED_AT_ONCE],
+            temperature=1.0,
+            micro_batch_tokens=trainer.recipe.micro_batch_tokens,
+            device=trainer.device,
+            world=trainer.world,
+        )
+        found += [-logprobs_T.double().nanmean().item() for logprobs_T in scored]
+    return found

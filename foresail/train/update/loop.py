@@ -1,0 +1,43 @@
+"""The optimiser updates of a step, in stages that sample: what they cost, and one after the other.
+
+metrics = describe_work(trainer, updates)
+for batches, rate in in_turn(trainer, updates):
+    found = train_step(trainer.policy, batches, loss, learning_rate=rate)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from foresail.recipe.stages.rollout_stage import Sampled
+from foresail.records import PackedBatch
+from foresail.train.auxiliary.expert_load import balance_experts
+from foresail.train.optim.schedule import learning_rate
+from foresail.train.trainer import Trainer
+from foresail.train.update.flops import describe_updates
+
+ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended; the update has the rest
+Update = TypeVar("Update")  # its micro-batches, and what else belongs to it
+
+
+def describe_work(trainer: Trainer[Sampled], updates: Sequence[Sequence[PackedBatch]]) -> dict[str, float]:
+    """MTP layers are counted where they learn."""
+    recipe, shape = trainer.recipe, trainer.policy.model.shape
+    return describe_updates(
+        updates,
+        shape if recipe.mtp else shape.without_mtp(),
+        micro_batch_tokens=recipe.micro_batch_tokens,
+        frozen=recipe.lora is not None,
+        world=trainer.world,
+    )
+
+
+def in_turn(trainer: Trainer[Sampled], updates: Sequence[Update]) -> Iterator[tuple[Update, float]]:
+    """Each with its learning rate; losses of routers have the coefficients of that update."""
+    recipe, total = trainer.recipe, trainer.recipe.num_updates
+    trainer.display.begin("update", len(updates), span=(ROLLOUT_SHARE, 1.0))
+    for number, update in enumerate(updates, start=trainer.progress.updates + 1):
+        balance_experts(trainer.policy.model, recipe.router, number / total)
+        yield update, learning_rate(number, total, recipe.optimizer)
+        trainer.display.advance()

@@ -1,0 +1,62 @@
+"""The log-probability of every token of given sequences, by packed passes without gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foresail.model.decoder import Decoder
+from foresail.records import TrainSequence
+from foresail.train.update.batches import WORTH_SHARING
+from foresail.train.update.split import pack_share
+from foresail.train.update.step import token_logprobs
+from foresail.world import ONE_PROCESS, World, context_size
+
+
+@torch.no_grad()
+def score_sequences(
+    model: Decoder,
+    sequences: Sequence[TrainSequence],
+    *,
+    temperature: float,
+    micro_batch_tokens: int,
+    device: torch.device,
+    world: World = ONE_PROCESS,
+) -> list[Tensor]:
+    """Parallel to each sequence's ids, on the host; NaN where it has no loss. Equal prompts are computed once.
+
+    Ranks, which all have the sequences, compute a share each and get all of it.
+    """
+    longest = max((len(sequence.ids) for sequence in sequences), default=0)
+    batches = pack_share(
+        [replace(sequence, name=str(number)) for number, sequence in enumerate(sequences)],
+        [1.0] * len(sequences),
+        world,
+        max_tokens=max(micro_batch_tokens, -(-longest // context_size(world))),
+        device=device,
+        share_from=WORTH_SHARING[device.type],
+    )
+    scored: list[Tensor] = []
+    places: dict[int, np.ndarray] = {}  # of the losses, sequences in the order of their tokens
+    for batch in batches:
+        scored.append(token_logprobs(model, batch, temperature)[0].float())
+        numbers = map(int, batch.names)  # looked at while the device computes
+        places |= {number: np.flatnonzero(np.array(sequences[number].loss_mask)) for number in numbers}
+    # nothing is read before the last batch is under way
+    logprobs_M = torch.cat(scored).cpu().numpy() if scored else np.empty(0, np.float32)
+    own: dict[int, Tensor] = {}
+    ends = np.cumsum([len(own_places) for own_places in places.values()])
+    for (number, own_places), end in zip(places.items(), ends, strict=True):
+        logprobs_T = np.full(len(sequences[number].ids), math.nan, np.float32)
+        logprobs_T[own_places] = logprobs_M[end - len(own_places) : end]
+        own[number] = torch.from_numpy(logprobs_T)
+    found = {number: logprobs_T for share in world.data.gather(own) for number, logprobs_T in share.items()}
+    return [
+        found[number] if number in found else torch.full((len(sequence.ids),), math.nan)
+        for number, sequence in enumerate(sequences)
+    ]
