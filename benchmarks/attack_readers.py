@@ -32,14 +32,14 @@ from foresail.agents.tools.tool import in_a_line, tool_of
 from foresail.agents.tools.tool_environment import ToolEnvironment
 from foresail.agents.tools.tool_environment import shorten as shorten_result
 from foresail.data.long_context.item import recall
-from foresail.data.made.multi_hop_world import World
+from foresail.data.made.multi_hop_world import FactWorld
 from foresail.engine.stop_strings import StopStrings
 from foresail.engine.thinking import thinks
 from foresail.evaluation.solutions import first_of_each
 from foresail.judge.grader import add_prelude, call_methods
 from foresail.judge.programs.compare import same_output, same_value
 from foresail.judge.programs.fences import find_program, guess_language
-from foresail.judge.programs.program import CallTest, Comparison, Program
+from foresail.judge.programs.program import CallTest, OutputComparison, Program
 from foresail.judge.wire import decode
 from foresail.maths import exact, short_answers, verdict
 from foresail.maths.extract import extract
@@ -78,8 +78,10 @@ def read_code(text: str) -> object:
 
 
 def compare_output(text: str) -> object:
-    close = Comparison(mode="numbers", relative=1e-6, absolute=1e-6)
-    return [same_output(to_bytes(text), f"{text} 1", each) for each in (Comparison(mode="tokens"), close)]
+    close = OutputComparison(mode="numbers", relative=1e-6, absolute=1e-6)
+    return [
+        same_output(to_bytes(text), f"{text} 1", each) for each in (OutputComparison(mode="tokens"), close)
+    ]
 
 
 def compare_tables(text: str) -> object:
@@ -103,7 +105,7 @@ def search(query: str) -> str:
 
 SEARCH = tool_of(search)
 HERMES, TAGS = Hermes(), Tags([SEARCH])
-WORLD = World("train:0:1", held_out_people=False, held_out_relations=False)
+WORLD = FactWorld("train:0:1", held_out_people=False, held_out_relations=False)
 
 
 def take_turn(text: str) -> object:

@@ -49,7 +49,7 @@ from foresail.simulate.costs import MeasuredStep, StepCost, fit
 from foresail.simulate.settings import Machines, Simulation
 from foresail.simulate.settings import Rollout as SimulatedRollout
 from foresail.simulate.step import SimulatedStep
-from foresail.simulate.tools import Tools, Turn
+from foresail.simulate.tools import SimulatedTurn, Tools
 from foresail.simulate.workloads import GroupOutcome, Problems, Workload
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.tokenizer.train import train_bpe
@@ -322,9 +322,9 @@ def small_cache(machines: Machines, tokens: int) -> Machines:
     return machines.model_copy(update={"weight_gb": free - tokens * machines.kv_bytes / 1e9})
 
 
-def to_turns(sample: PlayedSample, problem: Problem, tokenizer: Tokenizer) -> tuple[Turn, ...]:
+def to_turns(sample: PlayedSample, problem: Problem, tokenizer: Tokenizer) -> tuple[SimulatedTurn, ...]:
     """The tool is asked once more what it says, and how long that takes."""
-    turns: list[Turn] = []
+    turns: list[SimulatedTurn] = []
     for number in range(sample.turns[-1] + 1):
         mine = [
             (token, drawn)
@@ -335,7 +335,7 @@ def to_turns(sample: PlayedSample, problem: Problem, tokenizer: Tokenizer) -> tu
         if turns:  # what stands before the first token of this turn is the tool's answer
             turns[-1] = turns[-1]._replace(tool_tokens=len(mine) - len(drawn))
         seconds = answer(problem, tokenizer.decode(drawn, skip_special_tokens=True))[1]
-        turns.append(Turn(len(drawn), 0, seconds))
+        turns.append(SimulatedTurn(len(drawn), 0, seconds))
     return tuple(turns)
 
 

@@ -37,7 +37,7 @@ from foresail.recipe.tables.router import Router
 from foresail.records import TrainSequence
 from foresail.runlog.canvas import CORAL, FAINT, GOLD, INK, NAVY, PLUM, TEAL, new_figure, quiet, save_figure
 from foresail.tokenizer.train import train_bpe
-from foresail.train.auxiliary.expert_load import ExpertLoad, balance_experts, describe_load
+from foresail.train.auxiliary.expert_load import ExpertLoad, balance_experts, load_metrics
 from foresail.train.learner import Learner
 from foresail.train.optim.optimizer import build_optimizer
 from foresail.train.optim.schedule import learning_rate
@@ -155,9 +155,9 @@ def train(
         taken_LE = load.take()
         assert taken_LE is not None
         curves["loss"].append(found["sft/nll"])
-        curves["max_over_mean"].append(describe_load(taken_LE)["router/load_max_over_mean"])
+        curves["max_over_mean"].append(load_metrics(taken_LE)["router/load_max_over_mean"])
         last.append(taken_LE)
-    end = describe_load(torch.stack(last[-max(1, steps // 10) :]).sum(0))
+    end = load_metrics(torch.stack(last[-max(1, steps // 10) :]).sum(0))
     return {
         "max_over_mean": end["router/load_max_over_mean"],
         "entropy": end["router/load_entropy"],

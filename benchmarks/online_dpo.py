@@ -23,7 +23,7 @@ from lab_plot import draw_arms
 from lab_seeds import every_seed, lab_parser, size_of, tell
 from word_lab import SIZES, Lab, Size, curve, greedy_accuracy, sample, write_rows
 
-from foresail.algorithms.pairing import Answer, pair_answers
+from foresail.algorithms.pairing import ScoredAnswer, pair_answers
 from foresail.evaluation.results import ProblemResult
 from foresail.recipe.tables import parts
 from foresail.runlog.directory import RunDirectory
@@ -146,7 +146,7 @@ def offline_pairs(lab: Lab, start: Path, most: int) -> int:
 
 def pairs_of(result: ProblemResult, prompts: dict[str, str], most: int) -> list[dict[str, str]]:
     attempts = [attempt for attempt in result.judged if attempt.text.strip()]
-    answers = [Answer(reward=float(attempt.correct), right=attempt.correct) for attempt in attempts]
+    answers = [ScoredAnswer(reward=float(attempt.correct), right=attempt.correct) for attempt in attempts]
     return [
         {
             "prompt": prompts[result.problem_id],

@@ -46,7 +46,7 @@ from foresail.train.optim.optimizer import build_optimizer
 from foresail.train.ranks.follower import own_device
 from foresail.train.ranks.process_world import joined
 from foresail.train.ranks.rendezvous import on_this_host
-from foresail.train.update.split import describe_shares, pack_share
+from foresail.train.update.split import balance_metrics, pack_share
 from foresail.train.update.step import token_loss, train_step
 from foresail.world import ONE_PROCESS, World, context_size
 
@@ -103,7 +103,7 @@ def work(rank: int, options: argparse.Namespace, folder: Path) -> None:
         for _ in range(options.turns):
             if rank == 0:
                 plain.append(measure(ONE_PROCESS, device, options))
-            world.gather(None)
+            world.all_gather(None)
             sharded.append(measure(world, device, options))
         if rank == 0:
             result = {
@@ -118,8 +118,8 @@ def work(rank: int, options: argparse.Namespace, folder: Path) -> None:
             result["cost"] = round(result["sharded"]["seconds"] / result["plain"]["seconds"] - 1, 4)
         if options.context > 1:
             alone = long_pass(ONE_PROCESS, device, options) if rank == 0 else None
-            world.gather(None)
-            shared = world.gather(long_pass(world, device, options))
+            world.all_gather(None)
+            shared = world.all_gather(long_pass(world, device, options))
             if rank == 0:
                 result["long_sequence"] = {"alone": alone, "shared": shared[: options.context]}
         if rank == 0:
@@ -152,7 +152,7 @@ def measure(world: World, device: torch.device, options: argparse.Namespace) -> 
         "gather_seconds": round(gathering, 5),  # of all weights to rank 0, as for its engines
         "loss": first["loss"],
         "grad_norm": first["grad_norm"],
-        **describe_shares([batches], world),
+        **balance_metrics([batches], world),
     }
     if device.type == "cuda":
         figures["peak_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 3)
@@ -232,14 +232,14 @@ def gather_all(learner: Learner[Any]) -> None:
 
 def timed(act: Any, world: World, device: torch.device) -> float:
     """All ranks begin and end together."""
-    world.gather(None)
+    world.all_gather(None)
     if device.type == "cuda":
         torch.cuda.synchronize()
     start = time.perf_counter()
     act()
     if device.type == "cuda":
         torch.cuda.synchronize()
-    world.gather(None)
+    world.all_gather(None)
     return time.perf_counter() - start
 
 

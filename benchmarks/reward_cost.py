@@ -145,11 +145,11 @@ def make_solution(numbers: random.Random, gold: str, place: int) -> str:
 
 def judge_step(grading: Grading, groups: Sequence[Sequence[Pair]]) -> int:
     """As a rollout: single samples as they end, a group with its last; how many are right."""
-    duties = grading.duties
+    traits = grading.traits
     waiting: list[Future[Verdict]] = []
     for pairs in groups:
-        submit = grading.submit_early if duties.group else grading.submit
-        early = [submit(*pair) if duties.early else NOTHING_YET for pair in pairs]
+        submit = grading.submit_early if traits.group else grading.submit
+        early = [submit(*pair) if traits.early else NOTHING_YET for pair in pairs]
         waiting += group_verdicts(grading, pairs, early)
     return sum(verdict.result().status == "correct" for verdict in waiting)
 

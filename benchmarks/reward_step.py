@@ -81,7 +81,7 @@ def measure_step(words: Sequence[str], *, update: bool) -> dict[str, Any]:
     from foresail.rewards.by_source import RewardsBySource
     from foresail.runlog.directory import RunDirectory
     from foresail.train.policy.policy_update import PolicyUpdate
-    from foresail.train.rollouts import sample_groups as roll_out
+    from foresail.train.rollouts import sample_groups as sample_groups
     from foresail.train.rollouts import start_check
     from foresail.train.stages import rl
 
@@ -89,7 +89,9 @@ def measure_step(words: Sequence[str], *, update: bool) -> dict[str, Any]:
     start_check.self_test = lambda *_: {}  # minutes on a CPU, and no part of a step
     if not update:
         rl.update_policy = lambda *_, **__: PolicyUpdate(metrics={})
-    roll_out.roll_out = timed(roll_out.roll_out, time.process_time, partial(add, taken, "rollout"))
+    sample_groups.sample_groups = timed(
+        sample_groups.sample_groups, time.process_time, partial(add, taken, "rollout")
+    )
     for name in ("judge", "judge_group", "reward"):
         spent = timed(getattr(RewardsBySource, name), time.thread_time, partial(add, taken, "reward"))
         setattr(RewardsBySource, name, spent)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.agents.tools.call_formats import Hermes, ToolCall
-from foresail.agents.tools.corpus import Passage, read_corpus
+from foresail.agents.tools.corpus import CorpusPassage, read_corpus
 from foresail.agents.tools.search import Index, show
 from foresail.agents.tools.tool_environment import shorten
 from foresail.data.problems.problems import load_problems
@@ -122,7 +122,7 @@ def corpus_of(options: argparse.Namespace) -> Path:
 Question = tuple[str, list[str], str]  # what is asked, what to search for one after the other, the answer
 
 
-def from_questions(rows: Sequence[dict[str, Any]], passages: Sequence[Passage]) -> Iterator[Question]:
+def from_questions(rows: Sequence[dict[str, Any]], passages: Sequence[CorpusPassage]) -> Iterator[Question]:
     """Those whose documents lead to the answer: the entity's own, or one that it names."""
     texts = {passage.title: passage.text for passage in passages}
     for row in rows:
@@ -135,7 +135,7 @@ def from_questions(rows: Sequence[dict[str, Any]], passages: Sequence[Passage]) 
                 yield row["question"], [titles[0], max(named, key=len)], answer
 
 
-def read_off(passages: Sequence[Passage], rng: random.Random) -> Iterator[Question]:
+def read_off(passages: Sequence[CorpusPassage], rng: random.Random) -> Iterator[Question]:
     """Questions that passages answer by their wording, of one search and of two."""
     texts = {passage.title: passage.text for passage in passages}
     found: list[Question] = []
@@ -165,7 +165,7 @@ def facts_about(name: str, text: str) -> Iterator[tuple[str, str]]:
 class Traces:
     """Episodes as the environment of tools would have them."""
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
+    def __init__(self, passages: Sequence[CorpusPassage]) -> None:
         self.index = Index(passages)
 
     def write(self, question: str, queries: Sequence[str], answer: str) -> list[dict[str, str]]:

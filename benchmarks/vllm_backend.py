@@ -31,7 +31,7 @@ from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import to_spec
 
 SAMPLES, PROMPT, LONGEST = 8, 48, 128
-A_BREATH = 0.001  # seconds between two looks at an engine that works by itself
+POLL_SECONDS = 0.001  # seconds between two looks at an engine that works by itself
 
 
 def main() -> None:
@@ -127,7 +127,7 @@ def draw_all(fleet: Fleet, groups: int, round_: int) -> int:
     while fleet.busy:
         fleet.work()
         if fleet.only_waits:
-            time.sleep(A_BREATH)
+            time.sleep(POLL_SECONDS)
     return total
 
 

@@ -102,9 +102,9 @@ def check(
 
     found, notes = preflight(with_local_models(load_recipe(recipe, overrides or []))), tuple[str, ...]()
     if not quick:
-        from foresail.check.look import look_closer
+        from foresail.check.inspection import inspect_data
 
-        found, seen = look_closer(found)
+        found, seen = inspect_data(found)
         notes = seen.notes
     print(describe(found, notes))
     if found.refusals:

@@ -2,8 +2,8 @@
 
     world.sum(num_tokens)   # of the whole update, over all ranks
     world.max(peak)
-    world.share(order)      # what rank 0 has, on every rank
-    world.gather(scores)    # what each rank has, on every rank
+    world.broadcast(order)      # what rank 0 has, on every rank
+    world.all_gather(scores)    # what each rank has, on every rank
     world.data.sum(loss)    # over the ranks that have sequences of their own
 
 Ranks may form context groups, which compute the same sequences together, each a slice of their tokens. `World.data`
@@ -62,10 +62,10 @@ class World(Protocol):
     def max(self, value: Value) -> Value:
         """The greatest of all ranks; NaN, if any has it."""
 
-    def share(self, value: Shared) -> Shared:
+    def broadcast(self, value: Shared) -> Shared:
         """Rank 0's, whatever the others bring. It may be waited for as long as rank 0 lives."""
 
-    def gather(self, value: Shared) -> list[Shared]:
+    def all_gather(self, value: Shared) -> list[Shared]:
         """Those of all ranks, in their order."""
 
 
@@ -82,10 +82,10 @@ class OneProcess:
     def max(self, value: Value) -> Value:
         return value
 
-    def share(self, value: Shared) -> Shared:
+    def broadcast(self, value: Shared) -> Shared:
         return value
 
-    def gather(self, value: Shared) -> list[Shared]:
+    def all_gather(self, value: Shared) -> list[Shared]:
         return [value]
 
 

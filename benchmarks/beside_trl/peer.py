@@ -69,7 +69,7 @@ def answer_losses(folder: Path, request: dict[str, Any]) -> None:
 def trainer_of_given_samples(folder: Path, request: dict[str, Any], settings: dict[str, Any]) -> GRPOTrainer:
     """A trainer whose every rollout is the given one and whose rewards are the given ones."""
 
-    def roll_out(prompts: list[str], _: GRPOTrainer) -> dict[str, Any]:
+    def sample_groups(prompts: list[str], _: GRPOTrainer) -> dict[str, Any]:
         return {"prompt_ids": request["prompts"], "completion_ids": request["completions"], "logprobs": None}
 
     def reward(completions: list[str], number: list[int], **_: Any) -> list[float]:
@@ -79,7 +79,7 @@ def trainer_of_given_samples(folder: Path, request: dict[str, Any], settings: di
     trainer = GRPOTrainer(
         model=request["checkpoint"],
         reward_funcs=reward,
-        rollout_func=roll_out,
+        rollout_func=sample_groups,
         train_dataset=Dataset.from_list([{"prompt": str(i), "number": i} for i in range(count)]),
         args=GRPOConfig(
             output_dir=str(folder / "trl"),

@@ -30,7 +30,7 @@ CLOSING_SECONDS = 10.0
 
 
 @dataclass
-class Running:
+class RunningEnvironment:
     """An environment, its reset, and the step that it does now or did last."""
 
     environment: Environment
@@ -49,7 +49,7 @@ class Environments:
     ) -> None:
         self.make, self.step_seconds = make, step_seconds
         self.figures = EpisodeFigures()
-        self.by_id: dict[str, Running] = {}
+        self.by_id: dict[str, RunningEnvironment] = {}
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="environments", daemon=True)
         self.thread.start()
@@ -81,7 +81,7 @@ class Environments:
         environment = self.make()
         reset = asyncio.ensure_future(self._limited(environment.reset, problem))
         reset.add_done_callback(lambda task: task.cancelled() or task.exception())  # the first step tells
-        self.by_id[episode] = Running(environment, reset)
+        self.by_id[episode] = RunningEnvironment(environment, reset)
 
     async def _step(self, episode: str, response: str) -> Observation:
         if episode not in self.by_id:

@@ -19,7 +19,7 @@ from foresail.agents.environments import Environments
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Status, Verdict
-from foresail.rollout.controller import Closing
+from foresail.rollout.controller import StepEnd
 from foresail.rollout.plan import SampleSpec
 from foresail.rollout.stream import Launched, Stream
 from foresail.tokenizer.foreign_text import UnwritableText
@@ -137,7 +137,7 @@ class EpisodeStream(Stream):
         )
         self._hand_over(spec, sample, broken)
 
-    def _close(self, closing: Closing) -> None:
+    def _close(self, closing: StepEnd) -> None:
         self.environments.figures.close(closing.prefix)
 
     def _give_up(self, number: int, launched: Launched) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from foresail.agents.environment import Environment
 from foresail.agents.multi_hop import MultiHop
 from foresail.agents.openenv import open_env
-from foresail.agents.opening import Opening, add_openings
+from foresail.agents.opening import OpeningEnvironment, add_openings
 from foresail.agents.tools.call_formats import CallFormat, Hermes, Tags
 from foresail.agents.tools.load_tool import load_tool
 from foresail.agents.tools.mcp_tools import McpServer
@@ -49,7 +49,7 @@ class EnvironmentFactory:
     make: Callable[[], Environment]
     tools: tuple[Tool, ...] = ()
     format: CallFormat | None = None  # of the tools
-    opening: Callable[[], Opening] | None = None  # of environments that say something first
+    opening: Callable[[], OpeningEnvironment] | None = None  # of environments that say something first
     instructions: bool | None = None  # as in the recipe
 
     @property

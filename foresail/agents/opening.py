@@ -18,7 +18,7 @@ from foresail.records import Problem
 AT_ONCE = 16  # environments that are open at the same time while problems are read
 
 
-class Opening(Protocol):
+class OpeningEnvironment(Protocol):
     """An environment whose `open` begins an episode and returns what it says, "" for nothing."""
 
     async def open(self, problem: Problem) -> str: ...
@@ -26,14 +26,14 @@ class Opening(Protocol):
     async def close(self) -> None: ...
 
 
-def add_openings(make: Callable[[], Opening], problems: Sequence[Problem]) -> list[Problem]:
+def add_openings(make: Callable[[], OpeningEnvironment], problems: Sequence[Problem]) -> list[Problem]:
     """Each problem with what its environment says at the end of the prompt. A ValueError says what went wrong."""
     with ThreadPoolExecutor(1) as aside:  # a notebook has an event loop of its own in this thread
         texts = aside.submit(asyncio.run, open_all(make, problems)).result()
     return [with_opening(problem, text) for problem, text in zip(problems, texts, strict=True)]
 
 
-async def open_all(make: Callable[[], Opening], problems: Sequence[Problem]) -> list[str]:
+async def open_all(make: Callable[[], OpeningEnvironment], problems: Sequence[Problem]) -> list[str]:
     free = asyncio.Semaphore(AT_ONCE)
 
     async def ask(problem: Problem) -> str:

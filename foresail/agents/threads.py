@@ -22,7 +22,7 @@ class TooSlow(Exception):
     """A call ran longer than it may."""
 
 
-class Call:
+class ThreadCall:
     """A function on its way through a thread, and whoever waits for it."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
@@ -58,11 +58,11 @@ class Threads:
     def __init__(self, most: int = MOST_THREADS) -> None:
         self.most = most
         self.lock = threading.Lock()
-        self.waiting: deque[Call] = deque()
+        self.waiting: deque[ThreadCall] = deque()
         self.working = 0
 
     async def run(self, function: Callable[[], Any], seconds: float | None = None) -> Any:
-        call = Call(function)
+        call = ThreadCall(function)
         self.enter(call)
         try:
             await call.started
@@ -76,7 +76,7 @@ class Threads:
             raise outcome
         return outcome[0]
 
-    def enter(self, call: Call) -> None:
+    def enter(self, call: ThreadCall) -> None:
         with self.lock:
             self.waiting.append(call)
             if self.working >= self.most:
@@ -84,7 +84,7 @@ class Threads:
             self.working += 1
         self.start_thread()
 
-    def leave(self, call: Call) -> None:
+    def leave(self, call: ThreadCall) -> None:
         """Nobody waits for it any more: if it still runs, its place is free for another thread."""
         with self.lock:
             if not call.running:

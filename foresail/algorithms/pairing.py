@@ -18,7 +18,7 @@ PairingKind = Literal["auto", "rank", "rule"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class ScoredAnswer:
     """One answer to a prompt; `right` is None where nobody says what is right, `tokens` where none are compared."""
 
     reward: float
@@ -29,7 +29,7 @@ class Answer:
 Pair = tuple[int, int]  # places of the chosen and of the rejected answer
 
 
-def pair_answers(answers: Sequence[Answer], kind: PairingKind, most: int) -> list[Pair]:
+def pair_answers(answers: Sequence[ScoredAnswer], kind: PairingKind, most: int) -> list[Pair]:
     """At most so many pairs of one prompt's answers; each answer is in one of them at the most.
 
     "auto": by rule where answers are right or wrong, by rank where they only have rewards. Nothing can be said of
@@ -42,11 +42,11 @@ def pair_answers(answers: Sequence[Answer], kind: PairingKind, most: int) -> lis
     return [pair for pair in pairs if not are_same(*(answers[place] for place in pair))][:most]
 
 
-def are_same(one: Answer, other: Answer) -> bool:
+def are_same(one: ScoredAnswer, other: ScoredAnswer) -> bool:
     return one.tokens is not None and one.tokens == other.tokens
 
 
-def pair_by_rank(answers: Sequence[Answer]) -> list[Pair]:
+def pair_by_rank(answers: Sequence[ScoredAnswer]) -> list[Pair]:
     """pair_by_rank of rewards [.1, .9, .5, .5] -> [(1, 0)]. A right answer is never rejected for a wrong one."""
     ranked = best_first(answers, range(len(answers)))
     pairs = zip(ranked[: len(ranked) // 2], reversed(ranked), strict=False)
@@ -58,7 +58,7 @@ def pair_by_rank(answers: Sequence[Answer]) -> list[Pair]:
     ]
 
 
-def pair_by_rule(answers: Sequence[Answer]) -> list[Pair]:
+def pair_by_rule(answers: Sequence[ScoredAnswer]) -> list[Pair]:
     """pair_by_rule of right .2, right .7, wrong .9 and wrong .1 -> [(1, 2), (0, 3)]."""
     right, wrong = (
         best_first(answers, [place for place, answer in enumerate(answers) if answer.right is wanted])
@@ -67,5 +67,5 @@ def pair_by_rule(answers: Sequence[Answer]) -> list[Pair]:
     return list(zip(right, wrong, strict=False))
 
 
-def best_first(answers: Sequence[Answer], places: Sequence[int]) -> list[int]:
+def best_first(answers: Sequence[ScoredAnswer], places: Sequence[int]) -> list[int]:
     return sorted(places, key=lambda place: (-answers[place].reward, place))

@@ -18,7 +18,7 @@ from foresail.api.keywords import folder_of
 from foresail.api.recipe import finish_recipe, load_recipe, plain, read_source
 from foresail.api.result import Result
 from foresail.api.rewards import Rewards, name_rewards
-from foresail.check.look import look_closer
+from foresail.check.inspection import inspect_data
 from foresail.recipe.hub import with_local_models
 from foresail.recipe.reading.dump import toml_value
 from foresail.recipe.reading.load import RecipeError
@@ -265,7 +265,7 @@ def launch(recipe: Stage) -> Any:
     recipe = with_local_models(recipe)
     found, read = preflight(recipe), dict[str, Any]()
     if not found.refusals:
-        found, seen = look_closer(found, largest=LOOKED_AT)
+        found, seen = inspect_data(found, largest=LOOKED_AT)
         read = {} if seen.reader is None else {"reader": seen.reader}
     for warning in found.warnings:
         print(f"warning: {warning}", file=sys.stderr)

@@ -39,7 +39,7 @@ def describe(factory: EnvironmentFactory, told: Reader, plain: Reader) -> str:
     """describe(…) -> "tools search, calculator; the system prompt tells of them"."""
     if told.instructions:
         how = "the system prompt tells of them"
-    elif not told.says_the_same(plain):
+    elif not told.encodes_alike(plain):
         how = "the chat template is told of them"
     else:
         how = "prompts do not tell of them (environment.instructions = false)"

@@ -110,7 +110,7 @@ def look_at_grading(
     gold_of, wrong_of = GOLD.get(name, any_form), WRONG.get(name, WRONG["math"])
     with grading:
         try:
-            check_problem(grading.duties.wishes, some[0], f"{key}.source")
+            check_problem(grading.traits.required_columns, some[0], f"{key}.source")
         except ValueError as error:
             yield refusal(str(error))
             return
@@ -178,9 +178,9 @@ def grade_all(
     pairs = [
         (with_response_ids(problem, response, tokenizer), single_turn(response)) for response in responses
     ]
-    if not grading.duties.group:
+    if not grading.traits.group:
         return [future.result() for future in [grading.submit(*pair) for pair in pairs]]
-    early = [grading.submit_early(*pair) if grading.duties.early else NOTHING_YET for pair in pairs]
+    early = [grading.submit_early(*pair) if grading.traits.early else NOTHING_YET for pair in pairs]
     return [future.result() for future in group_verdicts(grading, pairs, early)]
 
 

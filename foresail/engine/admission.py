@@ -11,7 +11,7 @@ from collections import deque
 
 from foresail.engine.pages import PagePool, count_pages
 from foresail.engine.prefixes import Prefixes
-from foresail.engine.row import Row, Rows
+from foresail.engine.row import EngineRow, EngineRows
 from foresail.engine.runner import Runner
 
 
@@ -19,20 +19,20 @@ class Admission:
     """queue, admit, remove."""
 
     def __init__(
-        self, rows: Rows, runner: Runner, pool: PagePool, page_size: int, prefill_tokens: int
+        self, rows: EngineRows, runner: Runner, pool: PagePool, page_size: int, prefill_tokens: int
     ) -> None:
         self.rows, self.runner, self.pool = rows, runner, pool
         self.page_size, self.prefill_tokens = page_size, prefill_tokens
         self.prefixes = Prefixes(pool, page_size)
-        self.waiting: deque[Row] = deque()  # in the order in which they will come in
-        self.filling: list[Row] = []
+        self.waiting: deque[EngineRow] = deque()  # in the order in which they will come in
+        self.filling: list[EngineRow] = []
 
     @property
     def tokens_on_host(self) -> int:
         """How many tokens' keys and values waiting rows have there."""
         return sum(row.saved.num_tokens for row in self.waiting if row.saved is not None)
 
-    def queue(self, row: Row, *, first: bool = False) -> None:
+    def queue(self, row: EngineRow, *, first: bool = False) -> None:
         if row.state != "waiting":
             self.rows.move(row, "waiting")
         if first:
@@ -42,7 +42,7 @@ class Admission:
         if not row.all_saved:
             self.prefixes.want(row.prefix_tokens)
 
-    def admit(self, *, free_slots: int, running: int) -> list[Row]:
+    def admit(self, *, free_slots: int, running: int) -> list[EngineRow]:
         """Let waiting rows in while slots and pages last, fill a chunk of their prefixes; who is ready to run."""
         while self.waiting and len(self.filling) < free_slots:
             if not self._fits(self.waiting[0], running):
@@ -61,13 +61,13 @@ class Admission:
             self._copy_tails(ready)
         return ready
 
-    def leave_prefix(self, row: Row) -> None:
+    def leave_prefix(self, row: EngineRow) -> None:
         """It runs, or is gone: its prefix need not be kept for it."""
         if row.prefix is not None:
             self.prefixes.leave(row.prefix)
             row.prefix = None
 
-    def remove(self, row: Row) -> None:
+    def remove(self, row: EngineRow) -> None:
         """Take a row out that waits or is filling."""
         if row.state == "filling":
             self.filling.remove(row)
@@ -77,7 +77,7 @@ class Admission:
         if not row.all_saved:
             self.prefixes.unwant(row.prefix_tokens)
 
-    def clear(self) -> list[Row]:
+    def clear(self) -> list[EngineRow]:
         """Take all out, in the order in which they would have run; no prefix is kept."""
         rows = [*self.filling, *self.waiting]
         for row in self.filling:
@@ -87,7 +87,7 @@ class Admission:
         self.prefixes.clear()
         return rows
 
-    def _fits(self, row: Row, running: int) -> bool:
+    def _fits(self, row: EngineRow, running: int) -> bool:
         if row.all_saved:
             need = count_pages(len(row.prefix_tokens), self.page_size)
         else:
@@ -95,7 +95,7 @@ class Admission:
         soon = running + len(self.filling)  # each of these may ask for a page before long
         return need + soon <= self.pool.num_free
 
-    def _begin(self, row: Row) -> None:
+    def _begin(self, row: EngineRow) -> None:
         """Give a row pages, and keys and values for all but its last token: saved ones, or soon computed."""
         self.rows.move(row, "filling")
         if row.all_saved:
@@ -108,7 +108,7 @@ class Admission:
         row.saved = None
         self.filling.append(row)
 
-    def _load(self, row: Row, pages: list[int], first: int = 0) -> None:
+    def _load(self, row: EngineRow, pages: list[int], first: int = 0) -> None:
         """Copy what is saved of a row into its pages, from the `first` of them on."""
         assert row.saved is not None
         end = count_pages(row.saved.num_tokens, self.page_size)
@@ -131,7 +131,7 @@ class Admission:
                 break
             self.prefixes.begin(row.prefix_tokens, row.context[-1])
 
-    def _copy_tails(self, rows: list[Row]) -> None:
+    def _copy_tails(self, rows: list[EngineRow]) -> None:
         """The half-filled last page of a shared prefix becomes each row's own."""
         filled = [row for row in rows if row.prefix is not None and row.pages]
         tails = [(row.prefix.pages[-1], row.pages[-1]) for row in filled]  # type: ignore[union-attr]
@@ -139,7 +139,7 @@ class Admission:
         if tails:
             self.runner.cache.copy_pages(*map(list, zip(*tails, strict=True)))
 
-    def _release(self, row: Row) -> None:
+    def _release(self, row: EngineRow) -> None:
         """Give back the pages of a row that is filling."""
         self.pool.release(row.pages)
         row.pages = []

@@ -20,7 +20,7 @@ GOES_ON, STOPPED, AT_LIMIT, BROKEN = range(4)  # how a row stands after a step
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnTokens:
     """What one step drew. At a row's first entry: how many of its tokens stand, and how the row stands.
 
     `ahead_RK`, where MTP layers were asked: what they think that each row draws next.
@@ -33,11 +33,11 @@ class Drawn:
     ahead_RK: np.ndarray | None = None
 
     @staticmethod
-    def of(block_4E: np.ndarray) -> Drawn:
+    def of(block_4E: np.ndarray) -> DrawnTokens:
         """From the device's int32 block, which holds the log-probabilities' bits; below, what MTP layers said."""
         tokens_E, bits_E, counts_E, ends_E = block_4E[:4]
         ahead_RK = block_4E[4:].T if len(block_4E) > 4 else None
-        return Drawn(tokens_E, bits_E.view(np.float32), counts_E, ends_E, ahead_RK)
+        return DrawnTokens(tokens_E, bits_E.view(np.float32), counts_E, ends_E, ahead_RK)
 
     def places(self, firsts_R: np.ndarray) -> np.ndarray:
         """Where these rows' kept tokens stand, one row after the other."""
@@ -46,11 +46,11 @@ class Drawn:
         return np.repeat(firsts_R, counts_R) + within_N
 
 
-def advance(table: Table, entries: Entries, tokens_E: np.ndarray, logprobs_E: np.ndarray) -> Drawn:
+def advance(table: Table, entries: Entries, tokens_E: np.ndarray, logprobs_E: np.ndarray) -> DrawnTokens:
     """Which tokens stand, and which rows end with them; the table is only read."""
     ends_E = judge(table, entries.slots_E, tokens_E, logprobs_E, drawn_E=1 + entries.offsets_E)
     if not entries.offsets_E.any():
-        return Drawn(tokens_E, logprobs_E, np.ones_like(tokens_E), ends_E)
+        return DrawnTokens(tokens_E, logprobs_E, np.ones_like(tokens_E), ends_E)
     stands_E = entries.offsets_E == 0
     firsts_R = np.flatnonzero(stands_E)
     stands_E[1:] |= (entries.drafts_E[1:] == tokens_E[:-1]) & (ends_E[:-1] == GOES_ON)
@@ -58,7 +58,7 @@ def advance(table: Table, entries: Entries, tokens_E: np.ndarray, logprobs_E: np
     failed_E = np.where(stands_E, len(entries), entries.offsets_E)
     sizes_R = np.diff(firsts_R, append=len(entries))
     counts_R = np.minimum(sizes_R, np.minimum.reduceat(failed_E, firsts_R))
-    kept = Drawn(tokens_E, logprobs_E, np.zeros_like(tokens_E), np.zeros_like(ends_E))
+    kept = DrawnTokens(tokens_E, logprobs_E, np.zeros_like(tokens_E), np.zeros_like(ends_E))
     kept.counts_E[firsts_R], kept.ends_E[firsts_R] = counts_R, ends_E[firsts_R + counts_R - 1]
     return kept
 

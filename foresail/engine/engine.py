@@ -23,12 +23,12 @@ import numpy as np
 import torch
 
 from foresail.engine.admission import Admission
-from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, Drawn
+from foresail.engine.advance import BROKEN, GOES_ON, STOPPED, DrawnTokens
 from foresail.engine.drafts import MAX_DRAFT, Draft, Drafts, OwnDrafts
 from foresail.engine.entries import plan_entries
 from foresail.engine.pages import PagePool, count_pages
 from foresail.engine.request import Completion, Parked, Request, check
-from foresail.engine.row import NO_SLOT, Row, Rows
+from foresail.engine.row import NO_SLOT, EngineRow, EngineRows
 from foresail.engine.runner import open_runner
 from foresail.engine.slots import Slots
 from foresail.engine.stop_strings import StopStrings
@@ -53,7 +53,7 @@ class PendingStep:
     reuses_R: np.ndarray
     firsts_R: np.ndarray
     longest_draft: int
-    read: Callable[[], Drawn]
+    read: Callable[[], DrawnTokens]
 
 
 class Engine:
@@ -95,7 +95,7 @@ class Engine:
         self.own_drafts = OwnDrafts(max_running, model.shape.mtp) if mtp else None
         unnamed = (b"",) * (model.shape.vocab_size - len(vocabulary)) if vocabulary else ()
         self.stop_strings = StopStrings((*vocabulary, *unnamed))
-        self.rows = Rows()
+        self.rows = EngineRows()
         self.admission = Admission(self.rows, self.runner, self.pool, page_size, prefill_tokens)
         self.slots = Slots(
             self.rows, self.runner, self.pool, page_size, self.table, self.admission, self.stop_strings
@@ -114,13 +114,13 @@ class Engine:
 
         Until the next step it keeps its slot, and `go_on` costs nothing; `park` takes it out, then or later.
         """
-        self._add(Row(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
+        self._add(EngineRow(request=request, context=request.prompt, chunk_tokens=chunk_tokens))
 
     def resume(self, parked: Parked, *, chunk_tokens: int | None = None) -> None:
         """Go on with a request that was parked, here or in another engine of the same weights."""
-        self._add(Row.of(parked, self.version, chunk_tokens))
+        self._add(EngineRow.of(parked, self.version, chunk_tokens))
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: EngineRow) -> None:
         check(row.request, self.model.shape, self.num_pages, self.page_size)
         self.stop_strings.state(row.request.sampling.stop, ())  # refused here, if they cannot be found
         check_closing(row.request, self.stop_strings.vocabulary)
@@ -180,7 +180,7 @@ class Engine:
             row.saved = self.slots.save(row)
         return self._remove(row).park(self.version)
 
-    def _remove(self, row: Row) -> Row:
+    def _remove(self, row: EngineRow) -> EngineRow:
         """Take a row out, whatever its state. That its chunk has ended concerns nobody any more."""
         if row.slot != NO_SLOT:
             self.slots.free(row)
@@ -343,7 +343,7 @@ class Engine:
         for place in np.flatnonzero(ends_R != GOES_ON):
             self._finish(self.slots[int(slots_R[place])], stopped=ends_R[place] == STOPPED)
 
-    def _finish(self, row: Row, *, stopped: bool) -> None:
+    def _finish(self, row: EngineRow, *, stopped: bool) -> None:
         """Of a row that met no stop id or string and has not drawn all it may, only a chunk has ended."""
         drawn = len(row.drawn) + int(self.table.drawn_S[row.slot])
         if not stopped and row.limit(int(self.table.drawn_S[row.slot])) > 0:
@@ -358,14 +358,14 @@ class Engine:
 
     # The budget of thinking tokens.
 
-    def _closing(self, row: Row) -> tuple[int, ...]:
+    def _closing(self, row: EngineRow) -> tuple[int, ...]:
         """What is to be put behind a row's tokens, before it may draw another one."""
         if row.request.sampling.thinking_budget is None:
             return ()
         drawn = self.table.drawn(row.slot)[0] if row.slot != NO_SLOT else []
         return closing_due(row.request, (*row.context, *drawn), self.stop_strings.vocabulary)
 
-    def _pass_budget(self, row: Row) -> None:
+    def _pass_budget(self, row: EngineRow) -> None:
         """A running row has reached it: its thinking is closed, or it goes on in its slot."""
         if self._closing(row):
             self.slots.free(row)
@@ -373,7 +373,7 @@ class Engine:
         else:
             self.slots.renew(row)
 
-    def _queue(self, row: Row, *, first: bool = False) -> None:
+    def _queue(self, row: EngineRow, *, first: bool = False) -> None:
         """Wait for a slot, with what closes its thinking put in: it is computed as a prompt is."""
         finish = put_closing(row, self._closing(row), self.version, self.stop_strings)
         if finish is None:
@@ -381,7 +381,7 @@ class Engine:
         else:
             self._end(row, finish)
 
-    def _end(self, row: Row, finish: Finish) -> None:
+    def _end(self, row: EngineRow, finish: Finish) -> None:
         """Of a row without a slot, all of whose room was taken by what was put in."""
         if row.state not in ("waiting", "parked"):
             self.rows.move(row, "waiting")

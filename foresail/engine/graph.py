@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.engine.advance import Drawn
+from foresail.engine.advance import DrawnTokens
 from foresail.engine.entries import NUM_COLUMNS, Entries, plain_entries
 from foresail.engine.packs import NUM_LINES
 
@@ -95,9 +95,9 @@ class Readback:
         self.block_4E.copy_(drawn_4E, non_blocking=True)
         self.arrived.record()
 
-    def end(self, count: int) -> Drawn:
+    def end(self, count: int) -> DrawnTokens:
         self.arrived.synchronize()
-        return Drawn.of(self.block_4E.numpy()[:, :count])
+        return DrawnTokens.of(self.block_4E.numpy()[:, :count])
 
 
 def bucket_of(count: int) -> int:

@@ -86,7 +86,7 @@ class MtpDrafter(MtpState):
         propose: bool,
     ) -> Tensor:
         """Write the layers' keys and values for what now stands; with `propose`, K drafted tokens of each row."""
-        rows = Rows.of(entries, done)
+        rows = DraftRows.of(entries, done)
         window = self._window(entries, done, rows)
         last_R = len(rows.slots_R) * self.kept + rows.firsts_R + rows.counts_R - 1
         window, last_R = window.only_needed(), (window.needed_W.cumsum(0) - 1)[last_R]
@@ -106,7 +106,7 @@ class MtpDrafter(MtpState):
             self.ahead_SK[rows.slots_R] = drafts_RK
         return drafts_RK
 
-    def _window(self, entries: Entries, done: Verified, rows: Rows) -> Window:
+    def _window(self, entries: Entries, done: Verified, rows: DraftRows) -> DraftWindow:
         """The kept places of every row, then all entries; needed are those that are known and those that stand."""
         num_rows, device = len(rows.slots_R), rows.slots_R.device
         kept_J = torch.arange(-self.kept, 0, device=device)
@@ -114,7 +114,7 @@ class MtpDrafter(MtpState):
         is_known_RJ = -before_RJ <= self.known_S[rows.slots_R][:, None]
         rows_W = torch.cat((torch.arange(num_rows, device=device).repeat_interleave(self.kept), rows.rows_E))
         steps_W = torch.cat((before_RJ.flatten(), entries.offsets_E.long()))
-        return Window(
+        return DraftWindow(
             rows_W=rows_W,
             steps_W=steps_W,
             slots_W=rows.slots_R[rows_W],
@@ -124,7 +124,7 @@ class MtpDrafter(MtpState):
         )
 
     def _token_at(
-        self, rows: Rows, done: Verified, drafts_RK: Tensor, rows_W: Tensor, steps_W: Tensor
+        self, rows: DraftRows, done: Verified, drafts_RK: Tensor, rows_W: Tensor, steps_W: Tensor
     ) -> Tensor:
         """The token so many places behind a row's last one before the step: kept, drawn, or drafted behind that."""
         counts_W, firsts_W = rows.counts_R[rows_W], rows.firsts_R[rows_W]
@@ -136,7 +136,7 @@ class MtpDrafter(MtpState):
         kept_W = self.next_SJ[rows.slots_R[rows_W], (self.kept + steps_W - 1).clamp(0, self.kept - 1)]
         return torch.where(steps_W <= 0, kept_W, found_W)
 
-    def _keep(self, rows: Rows, done: Verified, drafts_RK: Tensor) -> None:
+    def _keep(self, rows: DraftRows, done: Verified, drafts_RK: Tensor) -> None:
         """The last places of every row, for the next step."""
         if not self.kept:
             return
@@ -153,7 +153,7 @@ class MtpDrafter(MtpState):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class DraftRows:
     """A step's rows by number: their slots, first entries, positions there, and how many of their tokens stand."""
 
     slots_R: Tensor
@@ -164,12 +164,12 @@ class Rows:
     stands_E: Tensor
 
     @staticmethod
-    def of(entries: Entries, done: Verified) -> Rows:
+    def of(entries: Entries, done: Verified) -> DraftRows:
         offsets_E, slots_E = entries.offsets_E.long(), entries.slots_E.long()
         firsts_R = (offsets_E == 0).nonzero().squeeze(1)
         rows_E = (offsets_E == 0).cumsum(0) - 1
         counts_R = done.counts_E.long()[firsts_R].clamp(min=1)
-        return Rows(
+        return DraftRows(
             slots_R=slots_E[firsts_R],
             firsts_R=firsts_R,
             positions_R=done.positions_E[firsts_R],
@@ -180,7 +180,7 @@ class Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class DraftWindow:
     """Places that the layers compute: whose, how far from the row's last one before the step, and the streams."""
 
     rows_W: Tensor
@@ -190,6 +190,6 @@ class Window:
     needed_W: Tensor
     stream_WD: Tensor
 
-    def only_needed(self) -> Window:
+    def only_needed(self) -> DraftWindow:
         chosen = self.needed_W.nonzero().squeeze(1)
-        return Window(**{name: getattr(self, name)[chosen] for name in self.__dataclass_fields__})
+        return DraftWindow(**{name: getattr(self, name)[chosen] for name in self.__dataclass_fields__})

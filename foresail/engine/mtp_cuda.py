@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from foresail.engine.entries import Entries
-from foresail.engine.kernels.mtp import Layout, join_inputs, keep, lay_out
+from foresail.engine.kernels.mtp import DraftLayout, join_inputs, keep, lay_out
 from foresail.engine.mtp import Draw, MtpState, Verified
 from foresail.model.decoder import Decoder
 from foresail.model.readouts import logits
@@ -30,7 +30,7 @@ class CudaMtpDrafter(MtpState):
         self,
         entries: Entries,
         done: Verified,
-        attend_places: Callable[[Layout], Any],
+        attend_places: Callable[[DraftLayout], Any],
         draw: Draw,
         *,
         num_rows: int,

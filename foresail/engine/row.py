@@ -37,7 +37,7 @@ NEXT_STATES: dict[State, tuple[State, ...]] = {
 
 
 @dataclass(eq=False)
-class Row:
+class EngineRow:
     """Its tokens so far, what was drawn of them, and the pages it owns; all but the last token are cached there.
 
     What it draws in its slot is in the engine's table until it leaves the slot.
@@ -57,9 +57,9 @@ class Row:
     saved: SavedKV | None = None  # on the host
 
     @staticmethod
-    def of(parked: Parked, policy_version: int, chunk_tokens: int | None) -> Row:
+    def of(parked: Parked, policy_version: int, chunk_tokens: int | None) -> EngineRow:
         """The row of a parked request; keys and values of other weights are left aside."""
-        return Row(
+        return EngineRow(
             request=parked.request,
             context=(*parked.request.prompt, *parked.ids),
             chunk_tokens=chunk_tokens,
@@ -144,22 +144,22 @@ class Row:
         )
 
 
-class Rows:
+class EngineRows:
     """All rows of an engine, by request id, and how many are in each state. Nobody else changes a state."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, list[Row]] = {}  # requests may have the same id
+        self.by_id: dict[str, list[EngineRow]] = {}  # requests may have the same id
         self.count: dict[State, int] = dict.fromkeys(NEXT_STATES, 0)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[EngineRow]:
         return (row for rows in self.by_id.values() for row in rows)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: EngineRow) -> None:
         assert row.state == "waiting", "a new row waits"
         self.by_id.setdefault(row.request.id, []).append(row)
         self.count["waiting"] += 1
 
-    def move(self, row: Row, state: State) -> None:
+    def move(self, row: EngineRow, state: State) -> None:
         assert state in NEXT_STATES[row.state], f"{row.request.id} was {row.state} and cannot be {state}"
         self.count[row.state] -= 1
         row.state = state
@@ -171,7 +171,7 @@ class Rows:
         if not rows:
             del self.by_id[row.request.id]
 
-    def find(self, request_id: str, *states: State) -> Row | None:
+    def find(self, request_id: str, *states: State) -> EngineRow | None:
         """The oldest row of that id, in one of these states where any are given."""
         rows = self.by_id.get(request_id, ())
         return next((row for row in rows if not states or row.state in states), None)

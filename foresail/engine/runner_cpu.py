@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foresail.engine.advance import Drawn, advance
+from foresail.engine.advance import DrawnTokens, advance
 from foresail.engine.attention_cpu import ChunkAttention, EntryAttention, PerTokenAttention
 from foresail.engine.cache import KVCache
 from foresail.engine.drafts import UNREAD
@@ -87,7 +87,7 @@ class CpuRunner:
         if self.cache.routes is not None:
             self.cache.routes.forget_last_layer(places_T)
 
-    def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
+    def decode(self, block: np.ndarray) -> Callable[[], DrawnTokens]:
         """Draw a token at every entry, and say which of them stand."""
         slots_E, offsets_E, drafts_E = block.astype(np.int64)
         if self.mtp is not None:
@@ -107,8 +107,8 @@ class CpuRunner:
         return lambda: drawn
 
     def _look_ahead(
-        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: Drawn
-    ) -> Drawn:
+        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: DrawnTokens
+    ) -> DrawnTokens:
         """MTP layers take in what stands, and think of what comes next if they are asked."""
         columns = (entries.slots_E, entries.offsets_E, entries.drafts_E)
         done = Verified(

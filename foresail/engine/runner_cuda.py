@@ -17,13 +17,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from foresail.engine.advance import Drawn
+from foresail.engine.advance import DrawnTokens
 from foresail.engine.cache_cuda import CudaKVCache
 from foresail.engine.entries import Entries
 from foresail.engine.graph import Graph, GraphKind, Plan, Readback, bucket_of, buckets
 from foresail.engine.kernels.attention import attend_entries, choose_splits
 from foresail.engine.kernels.drawing import draw
-from foresail.engine.kernels.mtp import Layout
+from foresail.engine.kernels.mtp import DraftLayout
 from foresail.engine.kernels.packs import attend_packs, most_packed
 from foresail.engine.kernels.rows import advance, locate
 from foresail.engine.mtp import Verified
@@ -122,7 +122,7 @@ class CudaRunner:
 
     # Decoding.
 
-    def decode(self, block: np.ndarray) -> Callable[[], Drawn]:
+    def decode(self, block: np.ndarray) -> Callable[[], DrawnTokens]:
         """Launch a step. The readback, when asked for, waits for it to end."""
         assert self.cache.memory.taken, "the cache's memory is lent: engine.take_memory() first"
         if not self.graphs:
@@ -213,7 +213,7 @@ class CudaRunner:
         ahead_KE = F.pad(ahead_RK.t(), (0, len(entries) - kind.rows)).to(drawn_4E.dtype)
         return torch.cat((drawn_4E, ahead_KE))
 
-    def _attend_places(self, layout: Layout) -> WriteAndAttend:
+    def _attend_places(self, layout: DraftLayout) -> WriteAndAttend:
         """For MTP layers, which compute a row's places anew or behind its last one."""
         entries = Entries(layout.slots_W, None, None)
         kind = self._attend_batch_invariant if self.batch_invariant else self._attend

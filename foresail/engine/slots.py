@@ -15,19 +15,19 @@ from foresail.engine.admission import Admission
 from foresail.engine.drafts import Drafts
 from foresail.engine.pages import PagePool, count_pages, page_names
 from foresail.engine.request import SavedKV
-from foresail.engine.row import NO_SLOT, Row, Rows
+from foresail.engine.row import NO_SLOT, EngineRow, EngineRows
 from foresail.engine.runner import Runner
 from foresail.engine.stop_strings import StopStrings
 from foresail.engine.table import Table
 from foresail.engine.thinking import stop_state
 
 
-class Slots(Mapping[int, Row]):
+class Slots(Mapping[int, EngineRow]):
     """The rows that run or rest by their slots, oldest first: assign, add pages, free."""
 
     def __init__(
         self,
-        rows: Rows,
+        rows: EngineRows,
         runner: Runner,
         pool: PagePool,
         page_size: int,
@@ -37,11 +37,11 @@ class Slots(Mapping[int, Row]):
     ) -> None:
         self.rows, self.runner, self.pool, self.page_size = rows, runner, pool, page_size
         self.table, self.admission, self.stop_strings = table, admission, stop_strings
-        self.by_slot: dict[int, Row] = {}
+        self.by_slot: dict[int, EngineRow] = {}
         self.empty = list(range(len(table.lengths_S) - 1, -1, -1))
         self.changed: list[int] = []  # whose lines of the table the runner must read again
 
-    def __getitem__(self, slot: int) -> Row:
+    def __getitem__(self, slot: int) -> EngineRow:
         return self.by_slot[slot]
 
     def __iter__(self) -> Iterator[int]:
@@ -55,7 +55,7 @@ class Slots(Mapping[int, Row]):
 
     # Into a slot.
 
-    def assign(self, ready: list[Row], version: int) -> None:
+    def assign(self, ready: list[EngineRow], version: int) -> None:
         """From here on these rows are decoded, with weights of this version."""
         for row in ready:
             row.slot = slot = self.empty.pop()
@@ -70,7 +70,7 @@ class Slots(Mapping[int, Row]):
             self.admission.leave_prefix(row)
             self.rows.move(row, "running")
 
-    def renew(self, row: Row) -> None:
+    def renew(self, row: EngineRow) -> None:
         """Draw on in the same slot, all that was drawn there being read."""
         drawn = int(self.table.drawn_S[row.slot])
         self.table.renew(row.slot, row.limit(drawn))
@@ -129,7 +129,7 @@ class Slots(Mapping[int, Row]):
 
     # Out of a slot.
 
-    def free(self, row: Row) -> None:
+    def free(self, row: EngineRow) -> None:
         """Take over what the row drew in its slot, and give slot and pages back."""
         slot = row.slot
         self._note_experts(row)
@@ -142,7 +142,7 @@ class Slots(Mapping[int, Row]):
         del self.by_slot[slot]
         self.empty.append(slot)
 
-    def clear(self) -> list[Row]:
+    def clear(self) -> list[EngineRow]:
         """Take all out; those that ran, oldest first. Those that rested are parked."""
         rows = [*self.by_slot.values()]
         for row in rows:
@@ -159,13 +159,13 @@ class Slots(Mapping[int, Row]):
             if row.request.id not in untold:
                 self._park(row)
 
-    def _park(self, row: Row) -> None:
+    def _park(self, row: EngineRow) -> None:
         """Free the slot of a row that rests."""
         row.saved = self.save(row)
         self.free(row)
         self.rows.move(row, "parked")
 
-    def _preempt(self, row: Row) -> None:
+    def _preempt(self, row: EngineRow) -> None:
         """Free the slot of a row that runs, which waits again, first in the queue.
 
         Its keys and values go to the host if they fit there.
@@ -178,20 +178,20 @@ class Slots(Mapping[int, Row]):
 
     # What a row has in its slot.
 
-    def so_far(self, row: Row) -> Row:
+    def so_far(self, row: EngineRow) -> EngineRow:
         """A copy of the row, with what it drew in its slot."""
         self._note_experts(row)
         copy = replace(row)
         copy.draw(*self.table.drawn(row.slot), int(self.table.versions_S[row.slot]))
         return copy
 
-    def save(self, row: Row) -> SavedKV | None:
+    def save(self, row: EngineRow) -> SavedKV | None:
         """Keys and values of a row whose steps have all been read."""
         cached = int(self.table.lengths_S[row.slot]) - 1
         pages = row.pages[: count_pages(cached, self.page_size)]
         return self.runner.cache.save(pages, cached) if pages else None
 
-    def _note_experts(self, row: Row) -> None:
+    def _note_experts(self, row: EngineRow) -> None:
         """Those of its tokens, where they are recorded. What was known of a token stands: a prefix that was
         computed anew, under other weights perhaps, is not what the token's log-probability came from.
         """

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from foresail.engine.advance import BROKEN, STOPPED, Drawn
+from foresail.engine.advance import BROKEN, STOPPED, DrawnTokens
 
 NONE, FOUND = 0, 1  # the state of rows without stop strings, and of those that have met one
 
@@ -50,7 +50,9 @@ class StopStrings:
             wanted -= len(self.vocabulary[said[first]])
         return said[max(first, 0) :]
 
-    def cut(self, states_R: np.ndarray, drawn: Drawn, firsts_R: np.ndarray) -> tuple[np.ndarray, Drawn]:
+    def cut(
+        self, states_R: np.ndarray, drawn: DrawnTokens, firsts_R: np.ndarray
+    ) -> tuple[np.ndarray, DrawnTokens]:
         """The rows' states behind what they drew; what was drawn behind a stop string is dropped."""
         if not states_R.any():
             return states_R, drawn

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foresail.engine.request import Request
-from foresail.engine.row import Row
+from foresail.engine.row import EngineRow
 from foresail.engine.stop_strings import FOUND, StopStrings
 from foresail.records import Finish
 
@@ -61,7 +61,9 @@ def stop_state(request: Request, said: Sequence[int], stop_strings: StopStrings)
     return stop_strings.state(stop, said)
 
 
-def put_closing(row: Row, closing: Sequence[int], version: int, stop_strings: StopStrings) -> Finish | None:
+def put_closing(
+    row: EngineRow, closing: Sequence[int], version: int, stop_strings: StopStrings
+) -> Finish | None:
     """Put these ids into a row without a slot, as far as it has room. How it ends with that; None: it draws on."""
     sampling = row.request.sampling
     for token in closing[: row.limit()]:

@@ -34,7 +34,7 @@ PROBES = 3  # right answers by which the room is measured
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class LongContextQuestion:
     """An item with the length of its cell, and the tokens its answer may have."""
 
     item: Item
@@ -127,7 +127,7 @@ def ask(
     ]
 
 
-def mark(question: Question, output: str) -> LongAnswer:
+def mark(question: LongContextQuestion, output: str) -> LongAnswer:
     item = question.item
     return LongAnswer(
         task=item.task,
@@ -146,7 +146,7 @@ def make_questions(
     *,
     seed: int,
     max_new_tokens: int | None = None,
-) -> Iterator[Question]:
+) -> Iterator[LongContextQuestion]:
     filler = open_filler(settings.filler)
     for task in settings.tasks:
         depths = (0.5,) if task in WITHOUT_DEPTH else spread_depths(settings.depths)
@@ -168,7 +168,7 @@ def make_questions(
                         encode=encode,
                         filler=filler,
                     )
-                    yield Question(item=item, length=length, room=room)
+                    yield LongContextQuestion(item=item, length=length, room=room)
             except TooShort as error:
                 raise ValueError(
                     f"length {length}, with room for an answer, is too short: {error}; ask for longer contexts"

@@ -159,11 +159,11 @@ def describe(attempts: Sequence[Attempt]) -> dict[str, Any]:
         "failures": sum(attempt.status in FAILURES for attempt in attempts),
         "statuses": dict(Counter(attempt.status for attempt in attempts)),
         "mean_length": fmean(attempt.length for attempt in attempts) if attempts else None,
-        **describe_thoughts(attempts),
+        **thought_metrics(attempts),
     }
 
 
-def describe_thoughts(attempts: Sequence[Attempt]) -> dict[str, float]:
+def thought_metrics(attempts: Sequence[Attempt]) -> dict[str, float]:
     """Thinking tokens on average, and the share whose thinking its budget closed; none where nobody counted."""
     counted = [attempt for attempt in attempts if attempt.thinking is not None]
     if not counted:

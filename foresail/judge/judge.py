@@ -25,7 +25,7 @@ from foresail.judge.programs.program import Language, Limits, Program, StdinTest
 from foresail.judge.sandbox.build import NotCompiled, as_source, build, check_compiler
 from foresail.judge.sandbox.isolation import start, start_strongest
 from foresail.judge.sandbox.trial import run_test, wrong
-from foresail.judge.sandbox.worker import Worker, WorkerDied
+from foresail.judge.sandbox.worker import JudgeWorker, WorkerDied
 from foresail.records import Verdict
 
 Result = TypeVar("Result")
@@ -93,7 +93,7 @@ class Judge:
 
     # Workers.
 
-    def attempt(self, task: Callable[[Worker], Result]) -> Result:
+    def attempt(self, task: Callable[[JudgeWorker], Result]) -> Result:
         """Again with a fresh worker if the first one dies, or if for a moment there are no descriptors or no memory
         to start one: that says nothing of the program."""
         for pause in PAUSES:
@@ -105,7 +105,7 @@ class Judge:
                 time.sleep(pause)
         return self.with_worker(task)
 
-    def with_worker(self, task: Callable[[Worker], Result]) -> Result:
+    def with_worker(self, task: Callable[[JudgeWorker], Result]) -> Result:
         worker = self.lend()
         try:
             result = task(worker)
@@ -119,7 +119,7 @@ class Judge:
         self.take_back(worker)
         return result
 
-    def lend(self) -> Worker:
+    def lend(self) -> JudgeWorker:
         self.free.acquire()
         try:
             with self.lock:
@@ -132,7 +132,7 @@ class Judge:
             self.free.release()
             raise
 
-    def take_back(self, worker: Worker | None) -> None:
+    def take_back(self, worker: JudgeWorker | None) -> None:
         with self.lock:
             if worker is not None and not self.closed:
                 self.idle.append(worker)

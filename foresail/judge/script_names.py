@@ -51,7 +51,7 @@ class Names:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sources:
+class NameSources:
     """What a script is given before it runs."""
 
     defined: frozenset[str]  # by itself
@@ -106,7 +106,7 @@ def public_names(module: str) -> set[str]:
     return set(members.get("__all__") or (name for name in members if not name.startswith("_")))
 
 
-def find_sources(script: str, names: Sequence[str] = ()) -> Sources:
+def find_sources(script: str, names: Sequence[str] = ()) -> NameSources:
     """Raises UselessTest where a name has no source, or where it is unclear which is the program's."""
     own = read_names(script)
     free = {name for name in own.free if not hasattr(builtins, name)}
@@ -119,7 +119,7 @@ def find_sources(script: str, names: Sequence[str] = ()) -> Sources:
             f"the test uses {', '.join(missing)}, which neither it nor the prompt's code defines; "
             "add that to the test, whose names are never taken from the program beside its entry point"
         )
-    return Sources(defined=own.defined, borrowed=tuple(sorted(wanted)), modules=modules, members=members)
+    return NameSources(defined=own.defined, borrowed=tuple(sorted(wanted)), modules=modules, members=members)
 
 
 def choose_entry_point(script: str, own: Names, free: set[str]) -> str:

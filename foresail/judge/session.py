@@ -1,6 +1,6 @@
 """A Python process in the judge's sandbox that keeps its names between calls, for agents that compute.
 
-    session = Session(judge)
+    session = JudgeSession(judge)
     session.run("x = 2") -> ""
     session.run("x + 1") -> "3"
     session.close()
@@ -25,7 +25,7 @@ from foresail.judge.sandbox.frames import LONGEST_FRAME
 from foresail.judge.sandbox.memory_files import holding
 from foresail.judge.sandbox.protocol import KILL, NO_CALL
 from foresail.judge.sandbox.trial import NOTHING, to_bytes
-from foresail.judge.sandbox.worker import GRACE, Ended, Spawn, Worker, WorkerDied
+from foresail.judge.sandbox.worker import GRACE, ExitReport, JudgeWorker, Spawn, WorkerDied
 
 STARTING = 30.0  # seconds that a process may take until it is confined
 LOST = "all variables are lost"
@@ -56,7 +56,7 @@ class ProcessEnded(Exception):
 class Process:
     """One process of a session, on a worker that it has for itself."""
 
-    def __init__(self, worker: Worker, limits: SessionLimits, calls: int) -> None:
+    def __init__(self, worker: JudgeWorker, limits: SessionLimits, calls: int) -> None:
         self.worker, self.limits, self.calls = worker, limits, calls
         self.channel, theirs = socket.socketpair()
         settings = json.dumps({"seconds": limits.seconds, "chars": limits.chars}).encode()
@@ -94,13 +94,13 @@ class Process:
             length -= len(part)
         return b"".join(parts)
 
-    def end(self) -> Ended:
+    def end(self) -> ExitReport:
         """Ends it, if it has not ended. Raises WorkerDied."""
         self.channel.close()
         return self.worker.end(GRACE)
 
 
-class Session:
+class JudgeSession:
     """`run` and `close` may be called from several threads; calls run one after the other."""
 
     def __init__(self, judge: Judge, limits: SessionLimits | None = None) -> None:
@@ -142,7 +142,7 @@ class Session:
             worker.close()
             raise
 
-    def stop(self) -> Ended:
+    def stop(self) -> ExitReport:
         """Ends the process and gives the worker back."""
         process, self.process = self.process, None
         assert process is not None
@@ -163,7 +163,7 @@ class Session:
             process.channel.close()
             process.worker.close()
 
-    def explain(self, ended: Ended) -> str:
+    def explain(self, ended: ExitReport) -> str:
         limits = self.limits
         if self.closing:
             return "the session was closed"

@@ -44,7 +44,7 @@ class WireError(ValueError):
 # Writing.
 
 
-class Encoder:
+class ValueEncoder:
     """Turns values into one table. `remote` gives a number to what has no plain form, or None to refuse it."""
 
     def __init__(self, remote: Callable[[Any], list[Any] | None] | None = None) -> None:
@@ -101,7 +101,7 @@ class Encoder:
 
 
 def encode(value: Any) -> str:
-    return Encoder().encode(value)
+    return ValueEncoder().encode(value)
 
 
 def read_fields(value: Any) -> dict[str, Any] | None:
@@ -164,7 +164,7 @@ WRITERS: list[tuple[Any, Callable[[Any], tuple[list[Any], Iterator[Any] | None]]
 # Reading.
 
 
-class Table:
+class ValueTable:
     """A table as it was read: every node a list that opens with its kind, every pointer inside the table."""
 
     def __init__(self, text: str | bytes) -> None:
@@ -229,7 +229,7 @@ def read_bytes(text: Any) -> bytes:
     return text.encode("latin-1")
 
 
-class Decoder:
+class ValueDecoder:
     """Builds the value of a table. `classes` are those whose instances may be rebuilt, by name.
 
     `work` counts parts of nodes, each looked at once, so that what a message costs is bounded by its length;
@@ -249,7 +249,7 @@ class Decoder:
         self.hashed = 0
 
     def decode(self, text: str | bytes) -> Any:
-        self.table = Table(text)
+        self.table = ValueTable(text)
         self.built: dict[int, Any] = {}
         self.weights: dict[int, int] = {}  # of nodes that can be keys: how many values a hash of one looks at
         self.unfilled: list[tuple[int, Any]] = []
@@ -411,7 +411,7 @@ class Drained(Iterator[Any]):
 
 def decode(text: str | bytes, classes: Mapping[str, type] | None = None) -> Any:
     """decode(encode(value)) == value for every value built of builtin types, whatever its shape."""
-    return Decoder(classes or {}).decode(text)
+    return ValueDecoder(classes or {}).decode(text)
 
 
 SHELLS: dict[str, Callable[[], Any]] = {"list": list, "set": set, "dict": dict, "deque": deque}

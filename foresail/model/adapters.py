@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.hf_names import SCORE_HEAD, Part, weight_parts
+from foresail.model.hf_names import SCORE_HEAD, TensorPart, weight_parts
 from foresail.model.lora import LowRankLinear, add_pairs, base_of, init_pairs, pairs_of
 from foresail.model.shards import gather_whole, put_rows
 from foresail.model.weights import checksum
@@ -90,11 +90,11 @@ class Adapters:
         for name, (weight, rows, part) in ours.items():
             put_rows(weight, rows.start, theirs[name] if part is None else part.from_hf(theirs[name]))
 
-    def places(self) -> dict[str, tuple[Tensor, range, Part | None]]:
+    def places(self) -> dict[str, tuple[Tensor, range, TensorPart | None]]:
         """Of every A and B, by PEFT's name for it, the parameter, its rows there, and for B its outputs; and a
         reward model's head, which learns with them.
         """
-        found: dict[str, tuple[Tensor, range, Part | None]] = {}
+        found: dict[str, tuple[Tensor, range, TensorPart | None]] = {}
         for part in weight_parts(self.model.shape):
             owner, _, leaf = part.parameter.rpartition(".")
             matrix = self.model.get_submodule(owner)

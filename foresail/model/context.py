@@ -7,8 +7,8 @@ four tokens t0 … t3, heads a and b:
     rank 0: t0 t1, a b   ->   t0 t1 t2 t3, a   -> attention ->   t0 t1, a b
     rank 1: t2 t3, a b   ->   t0 t1 t2 t3, b   -> attention ->   t2 t3, a b
 
-What was read of the tokens in the end is small, and every rank gets all of it (`complete`): losses that look at
-whole sequences are computed as ever, by all ranks alike. The backward pass of each is then about its own tokens.
+The results per token (logprobs, values) are small, and every rank gets all of them (`merge_over_group`), so that
+every rank computes losses over whole sequences. The backward pass of each rank is about its own tokens.
 
 Legend: T tokens of the micro-batch, L of a slice, C ranks, H query heads, K key/value heads, h any heads,
 d head size, M tokens with a loss, R those that this rank reads.
@@ -66,21 +66,21 @@ def exchange(rows_C: Tensor, group: Any) -> Tensor:
     return found_C
 
 
-def complete(read_R: Tensor, own_R: Tensor, count: int, group: Any) -> Tensor:
+def merge_over_group(read_R: Tensor, own_R: Tensor, count: int, group: Any) -> Tensor:
     """What all ranks have read, in the order of M: rank 0 reads [.1] at places [1], rank 1 [.2] at [0] -> [.2, .1].
 
     Every rank makes the same loss of it, which counts once: a gradient goes to who has read the number.
     """
-    return Complete.apply(read_R, own_R, count, group)
+    return MergeOverGroup.apply(read_R, own_R, count, group)
 
 
-def of_members(value: Tensor, group: Any) -> Tensor:
+def gather_over_group(value: Tensor, group: Any) -> Tensor:
     """A number of each rank, in their order."""
     place = torch.full((1,), dist.get_rank(group), device=value.device)
-    return complete(value[None], place, dist.get_world_size(group), group)
+    return merge_over_group(value[None], place, dist.get_world_size(group), group)
 
 
-class Complete(torch.autograd.Function):
+class MergeOverGroup(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, read_R: Tensor, own_R: Tensor, count: int, group: Any) -> Tensor:
         ctx.save_for_backward(own_R)

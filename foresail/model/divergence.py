@@ -3,7 +3,7 @@
 As `likelihood.py`: a chunk of tokens at a time meets both vocabularies, and the backward pass computes it anew. The
 teacher is a constant: its hidden states and its head come from a pass without gradients.
 
-    divergence_M = token_divergence(hidden_MD, weight_VD, teacher, Comparison(kind="reverse"))
+    divergence_M = token_divergence(hidden_MD, weight_VD, teacher, DivergenceSettings(kind="reverse"))
 
 Legend: M tokens, C of one chunk, D the student's hidden size, E the teacher's, V vocabulary.
 """
@@ -24,7 +24,7 @@ TABLES = 4  # of a chunk's size that are there at once: both log-probabilities, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class DivergenceSettings:
     """`beta`: the teacher's share in what "js" compares both with. Both are cooled or heated by `temperature`."""
 
     kind: str
@@ -41,7 +41,7 @@ class TeacherView:
 
 
 def token_divergence(
-    hidden_MD: Tensor, weight_VD: Tensor, teacher: TeacherView, comparison: Comparison
+    hidden_MD: Tensor, weight_VD: Tensor, teacher: TeacherView, comparison: DivergenceSettings
 ) -> Tensor:
     """Of each token, with a gradient for the student alone.
 
@@ -60,7 +60,7 @@ class TokenDivergence(torch.autograd.Function):
         weight_VD: Tensor,
         teacher_ME: Tensor,
         teacher_VE: Tensor,
-        comparison: Comparison,
+        comparison: DivergenceSettings,
     ) -> Tensor:
         divergence, beta = DIVERGENCES[comparison.kind], comparison.beta
         divergence_M = hidden_MD.new_empty(len(hidden_MD), dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""Attention of packed segments by a flash kernel, which reads them as they lie.
+"""FlashFunction of packed segments by a flash kernel, which reads them as they lie.
 
 Every segment sees itself. Segments may also go on after others, their parents: these come first in the batch, their
 children last and in the same order, so that one more call lets all children see their parents, and the two results
@@ -35,7 +35,7 @@ class Spans:
 
 
 class Kernel(Protocol):
-    """Attention over spans and its gradient; log-sums are (H, tokens)."""
+    """FlashFunction over spans and its gradient; log-sums are (H, tokens)."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, spans: Spans) -> tuple[Tensor, Tensor]: ...
 
@@ -82,7 +82,7 @@ class FlashAttention:
         self.up = None if parents_S is None else ParentSpans(starts_S1, parents_S, device)
 
     def attend(self, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
-        return Attention.apply(q_THd, k_TKd, v_TKd, self)
+        return FlashFunction.apply(q_THd, k_TKd, v_TKd, self)
 
 
 class ParentSpans:
@@ -137,7 +137,7 @@ def make_spans(queries_S: Tensor, keys_S: Tensor, device: torch.device, *, causa
     )
 
 
-class Attention(torch.autograd.Function):
+class FlashFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor, packed: FlashAttention) -> Tensor:
         out_THd, sums_HT = packed.kernel.forward(q_THd, k_TKd, v_TKd, packed.own)

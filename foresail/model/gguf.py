@@ -179,7 +179,7 @@ def recover_scaling(factors: Tensor, theta: float, file: Path) -> RopeScaling:
     return scaling
 
 
-class Piece(NamedTuple):
+class TensorPiece(NamedTuple):
     """A tensor of the file, or what one expert has of it."""
 
     tensor: Any
@@ -189,16 +189,16 @@ class Piece(NamedTuple):
         return dequantize(self.tensor, self.expert)
 
 
-def pieces_of(tensor: Any, experts: Experts | None) -> Iterator[tuple[str, Piece]]:
+def pieces_of(tensor: Any, experts: Experts | None) -> Iterator[tuple[str, TensorPiece]]:
     """By Hugging Face names: blk.3.ffn_up_exps.weight -> model.layers.3.mlp.experts.0.up_proj.weight, …1…, …"""
     block, _, stem = tensor.name.removesuffix(".weight").rpartition(".")
     if experts is None or stem not in OF_EXPERTS or len(tensor.data) != experts.routed:
-        yield hf_name(tensor.name), Piece(tensor)
+        yield hf_name(tensor.name), TensorPiece(tensor)
         return
     layer = block.removeprefix("blk.")
     for number in range(experts.routed):
         name = f"model.layers.{layer}.mlp.experts.{number}.{OF_EXPERTS[stem]}.weight"
-        yield name, Piece(tensor, number)
+        yield name, TensorPiece(tensor, number)
 
 
 def hf_name(name: str) -> str:

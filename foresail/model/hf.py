@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from foresail.model.decoder import Decoder
-from foresail.model.hf_names import MTP_LAYERS, SCORE_HEAD, Part, weight_parts
+from foresail.model.hf_names import MTP_LAYERS, SCORE_HEAD, TensorPart, weight_parts
 from foresail.model.lora import LowRankLinear
 from foresail.model.rotary import rotary_table
 from foresail.model.shards import gather_whole, local, own_rows, put_rows
@@ -193,7 +193,7 @@ def check_names(shape: ModelShape, names: Iterable[str], source: Path) -> None:
         )
 
 
-def check_sizes(part: Part, sizes: Sequence[int], source: Path) -> None:
+def check_sizes(part: TensorPart, sizes: Sequence[int], source: Path) -> None:
     if tuple(sizes) != part.sizes:
         raise ValueError(
             f"{source}: {part.hf_name} has shape {list(sizes)}, but the config asks for "
@@ -202,13 +202,13 @@ def check_sizes(part: Part, sizes: Sequence[int], source: Path) -> None:
 
 
 @torch.no_grad()
-def fill(model: Decoder, part: Part, tensor: Tensor, source: Path) -> None:
+def fill(model: Decoder, part: TensorPart, tensor: Tensor, source: Path) -> None:
     """Copy one Hugging Face tensor to its rows of our parameter."""
     check_sizes(part, tensor.shape, source)
     put_rows(model.get_parameter(part.parameter), part.start, part.from_hf(tensor))
 
 
-def fill_rows(model: Decoder, part: Part, saved: Any) -> None:
+def fill_rows(model: Decoder, part: TensorPart, saved: Any) -> None:
     """Copy those rows of a tensor in a file that this rank has."""
     weight = model.get_parameter(part.parameter)
     if part.paired is not None:  # rows that this rank has are no block there
@@ -255,7 +255,7 @@ def save_model(
         write_json(generation_config(special), directory / "generation_config.json")
         for name, code in model.unused.code_for(config).items():
             (directory / name).write_bytes(code)
-    world.gather(None)  # the folder is there
+    world.all_gather(None)  # the folder is there
     save_tensors(model, directory, dtype, max_shard_bytes, world)
 
 
@@ -285,9 +285,9 @@ def save_tensors(
         write_json({"metadata": {"total_size": total}, "weight_map": weight_map}, directory / INDEX_FILE)
 
 
-def split_shards(model: Decoder, dtype: torch.dtype, max_shard_bytes: int) -> list[list[Part]]:
+def split_shards(model: Decoder, dtype: torch.dtype, max_shard_bytes: int) -> list[list[TensorPart]]:
     """Consecutive tensors, as many to a shard as fit; a tensor too big for any has one to itself."""
-    shards: list[list[Part]] = [[]]
+    shards: list[list[TensorPart]] = [[]]
     left = max_shard_bytes
     for part in weight_parts(model.shape):
         size = num_bytes(part, dtype)
@@ -299,13 +299,13 @@ def split_shards(model: Decoder, dtype: torch.dtype, max_shard_bytes: int) -> li
     return shards
 
 
-def whole_rows(model: Decoder, part: Part, *, to: int) -> Tensor | None:
+def whole_rows(model: Decoder, part: TensorPart, *, to: int) -> Tensor | None:
     """On one rank, the rows of our parameter that `part` is, with what low-rank pairs have learned beside them."""
     rows_of = gather_rows(model, part.parameter, to=to)
     return None if rows_of is None else rows_of(part)
 
 
-def gather_rows(model: Decoder, parameter: str, *, to: int) -> Callable[[Part], Tensor] | None:
+def gather_rows(model: Decoder, parameter: str, *, to: int) -> Callable[[TensorPart], Tensor] | None:
     """On one rank, what gives the rows of any part of a parameter, which is gathered once for all of them."""
     owner, _, leaf = parameter.rpartition(".")
     matrix, weight = model.get_submodule(owner), gather_whole(model.get_parameter(parameter), to=to)
@@ -317,11 +317,11 @@ def gather_rows(model: Decoder, parameter: str, *, to: int) -> Callable[[Part], 
     return None if weight is None else lambda part: weight.narrow(0, part.start, part.sizes[0])
 
 
-def num_bytes(part: Part, dtype: torch.dtype) -> int:
+def num_bytes(part: TensorPart, dtype: torch.dtype) -> int:
     return math.prod(part.sizes) * dtype_of(part, dtype).itemsize
 
 
-def dtype_of(part: Part, dtype: torch.dtype) -> torch.dtype:
+def dtype_of(part: TensorPart, dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if part.wide else dtype
 
 

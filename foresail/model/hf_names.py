@@ -19,7 +19,7 @@ SCORE_HEAD = "score.weight"  # of a reward model, in the place of lm_head
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class TensorPart:
     """One Hugging Face tensor: rows `start` to `start + sizes[0]` of our parameter `parameter`."""
 
     parameter: str
@@ -41,7 +41,7 @@ class Part:
         return rows.unflatten(0, (-1, 2, self.paired // 2)).transpose(1, 2).flatten(0, 2)
 
 
-def weight_parts(shape: ModelShape) -> list[Part]:
+def weight_parts(shape: ModelShape) -> list[TensorPart]:
     """Every tensor of the checkpoint, in the order of the layers."""
     hidden = shape.hidden_size
     parts = list(stack("embed.weight", ("model.embed_tokens.weight",), (shape.vocab_size,), hidden))
@@ -62,7 +62,7 @@ def weight_parts(shape: ModelShape) -> list[Part]:
     return parts
 
 
-def mtp_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]:
+def mtp_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[TensorPart]:
     """A block as any other, and what stands before and behind it."""
     hidden, block = shape.hidden_size, f"{ours}.block"
     yield from stack(f"{ours}.hidden_norm.weight", (f"{theirs}.hidden_layernorm.weight",), (hidden,))
@@ -74,7 +74,7 @@ def mtp_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]:
     yield from stack(f"{ours}.norm.weight", (f"{theirs}.final_layernorm.weight",), (hidden,))
 
 
-def attention_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]:
+def attention_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[TensorPart]:
     hidden = shape.hidden_size
     q_width, kv_width = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
     attention = f"{theirs}.self_attn"
@@ -97,13 +97,13 @@ def attention_parts(shape: ModelShape, ours: str, theirs: str) -> Iterator[Part]
             )
 
 
-def mlp_parts(hidden: int, inner: int, ours: str, theirs: str) -> Iterator[Part]:
+def mlp_parts(hidden: int, inner: int, ours: str, theirs: str) -> Iterator[TensorPart]:
     names = [f"{theirs}.{x}_proj.weight" for x in ("gate", "up")]
     yield from stack(f"{ours}.gate_up.weight", names, (inner, inner), hidden)
     yield from stack(f"{ours}.down.weight", (f"{theirs}.down_proj.weight",), (hidden,), inner)
 
 
-def expert_parts(shape: ModelShape, experts: Experts, ours: str, theirs: str) -> Iterator[Part]:
+def expert_parts(shape: ModelShape, experts: Experts, ours: str, theirs: str) -> Iterator[TensorPart]:
     mixtral = shape.family == "mixtral"
     theirs = f"{theirs}.{'block_sparse_moe' if mixtral else 'mlp'}"
     gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
@@ -127,9 +127,9 @@ def expert_parts(shape: ModelShape, experts: Experts, ours: str, theirs: str) ->
 
 def stack(
     parameter: str, hf_names: list[str] | tuple[str, ...], rows: tuple[int, ...], *columns: int
-) -> Iterator[Part]:
+) -> Iterator[TensorPart]:
     """stack("x", ("a", "b"), (4, 2), 8) -> a is rows 0..4 of x, b rows 4..6; each 8 wide."""
     start = 0
     for hf_name, height in zip(hf_names, rows, strict=True):
-        yield Part(parameter=parameter, hf_name=hf_name, start=start, sizes=(height, *columns))
+        yield TensorPart(parameter=parameter, hf_name=hf_name, start=start, sizes=(height, *columns))
         start += height

@@ -31,7 +31,7 @@ SHORTEST_CONTEXT = 1  # no sliding window matters to a mean
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class TensorEntry:
     """A tensor as its file describes it; `dtype` is safetensors' name."""
 
     dtype: str
@@ -97,14 +97,16 @@ def files_of(place: Mapping[str, Path]) -> list[Path]:
     return sorted(set(place.values()))
 
 
-def read_entries(file: Path) -> Iterator[tuple[str, Entry]]:
+def read_entries(file: Path) -> Iterator[tuple[str, TensorEntry]]:
     with open_weights(file) as weights:
         for name in weights.keys():  # noqa: SIM118
             found = weights.get_slice(name)
-            yield name, Entry(dtype=found.get_dtype(), sizes=tuple(found.get_shape()))
+            yield name, TensorEntry(dtype=found.get_dtype(), sizes=tuple(found.get_shape()))
 
 
-def check_alike(first: Path, other: Path, wanted: Mapping[str, Entry], found: Mapping[str, Entry]) -> None:
+def check_alike(
+    first: Path, other: Path, wanted: Mapping[str, TensorEntry], found: Mapping[str, TensorEntry]
+) -> None:
     """The first difference in shape, names, sizes or dtypes, in words."""
     ours, theirs = (read_shape(path, context=SHORTEST_CONTEXT) for path in (first, other))
     for key in type(ours).model_fields:
@@ -171,7 +173,7 @@ def mean_of(name: str, tensors: Iterator[Tensor], shares: Sequence[float]) -> Te
     return total.to(dtype)
 
 
-def write_tensors(file: Path, entries: Mapping[str, Entry], tensor_of: Callable[[str], Tensor]) -> None:
+def write_tensors(file: Path, entries: Mapping[str, TensorEntry], tensor_of: Callable[[str], Tensor]) -> None:
     """A safetensors file, one tensor after the other: its header says in advance where each will stand."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0

@@ -8,12 +8,12 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from foresail.model.at_once import at_once
 from foresail.model.experts import ByExpert, Experts, sort_by_expert
 from foresail.model.mlp import MLP
 from foresail.model.output import Output
+from foresail.model.overlap import overlapped
 from foresail.model.recomputed import Recompute
-from foresail.model.router import EXPERT_LOAD, Choice, Router
+from foresail.model.router import EXPERT_LOAD, ExpertChoice, Router
 from foresail.recipe.shape.model_shape import Experts as ExpertShape
 
 
@@ -38,7 +38,7 @@ class MixtureOfExperts(nn.Module):
         if self.shared is None:
             routed_TD, choice, by_expert = routed()
         else:
-            (routed_TD, choice, by_expert), (x_TD, *_) = at_once(
+            (routed_TD, choice, by_expert), (x_TD, *_) = overlapped(
                 routed, partial(self.shared, x_TD, normed_TD, recomputed)
             )
         out_TD = x_TD + routed_TD
@@ -49,7 +49,7 @@ class MixtureOfExperts(nn.Module):
 
     def _route(
         self, normed_TD: Tensor, recomputed: Recompute, route: Callable[[Tensor], Tensor] | None
-    ) -> tuple[Tensor, Choice, ByExpert]:
+    ) -> tuple[Tensor, ExpertChoice, ByExpert]:
         choice = self.router(normed_TD, route)
         by_expert = sort_by_expert(choice.experts_TA, self.experts.num_experts)
         return self.experts(normed_TD, choice.weights_TA, by_expert, recomputed), choice, by_expert

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from foresail.model.divergence import Comparison, TeacherView, token_divergence
+from foresail.model.divergence import DivergenceSettings, TeacherView, token_divergence
 from foresail.model.likelihood import token_likelihood
 from foresail.model.linear import wide_linear
 
@@ -48,7 +48,7 @@ def likelihood_at(
     return lambda hidden_TD, head_VD: token_likelihood(hidden_TD[places_M], head_VD, ids_M, temperature)
 
 
-def divergence_at(places_M: Tensor, teacher: TeacherView, comparison: Comparison) -> Readout[Tensor]:
+def divergence_at(places_M: Tensor, teacher: TeacherView, comparison: DivergenceSettings) -> Readout[Tensor]:
     """How far the distribution at each place is from the teacher's."""
     return lambda hidden_TD, head_VD: token_divergence(hidden_TD[places_M], head_VD, teacher, comparison)
 

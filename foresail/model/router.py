@@ -26,7 +26,7 @@ CHOSEN_EXPERTS = "experts"  # among side data: a token's, of all layers with exp
 LEAST_SUM = 1e-12  # of a token's scores, so that weights stay finite
 
 
-class Choice(NamedTuple):
+class ExpertChoice(NamedTuple):
     experts_TA: Tensor
     weights_TA: Tensor  # float32
     logits_TE: Tensor
@@ -66,7 +66,7 @@ class Router(nn.Module):
         if experts.correction:
             self.correction = nn.Parameter(torch.zeros(1, experts.routed), requires_grad=False)
 
-    def forward(self, normed_TD: Tensor, route: Callable[[Tensor], Tensor] | None = None) -> Choice:
+    def forward(self, normed_TD: Tensor, route: Callable[[Tensor], Tensor] | None = None) -> ExpertChoice:
         """`route` may replace the experts; their weights are by this router's own scores in any case."""
         plain = route is None and not torch.is_grad_enabled() and not is_batch_invariant()
         if plain and available.can_fuse(normed_TD):
@@ -80,19 +80,19 @@ class Router(nn.Module):
         weights_TA = scores_TE.gather(-1, experts_TA)
         if self.normalized:
             weights_TA = weights_TA / weights_TA.sum(-1, keepdim=True).clamp(min=LEAST_SUM)
-        return Choice(experts_TA, weights_TA, logits_TE)
+        return ExpertChoice(experts_TA, weights_TA, logits_TE)
 
-    def _decode(self, normed_TD: Tensor) -> Choice:
+    def _decode(self, normed_TD: Tensor) -> ExpertChoice:
         """The same in one kernel."""
         from foresail.model.kernels import routing
 
-        return Choice(
+        return ExpertChoice(
             *routing.route(
                 normed_TD, self.weight, self.correction, self.active, self.normalized, least=LEAST_SUM
             )
         )
 
-    def side_losses(self, choice: Choice, counts_E: Tensor) -> dict[str, Tensor]:
+    def side_losses(self, choice: ExpertChoice, counts_E: Tensor) -> dict[str, Tensor]:
         """Means over the tokens, with their coefficients."""
         found = {}
         if self.losses.balance:

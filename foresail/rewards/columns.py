@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from foresail.data.problems.problems import load_problems
 from foresail.recipe.tables.parts import Problems
 from foresail.records import Problem
-from foresail.rewards.grading import Wish
+from foresail.rewards.grading import RequiredColumns
 
 
-def check_columns(wishes: Sequence[Wish], table: str, settings: Problems) -> None:
+def check_columns(required_columns: Sequence[RequiredColumns], table: str, settings: Problems) -> None:
     """`table` is where the recipe has this source, such as "data"."""
-    if not wishes:
+    if not required_columns:
         return
     alone = {"limit": 1, "difficulty": None, "difficulty_key": None, "examples": None}
     (problem,) = load_problems(settings.model_copy(update=alone))
-    check_problem(wishes, problem, f"{table}.source {settings.source}")
+    check_problem(required_columns, problem, f"{table}.source {settings.source}")
 
 
-def check_problem(wishes: Sequence[Wish], problem: Problem, where: str) -> None:
-    for wish in wishes:
+def check_problem(required_columns: Sequence[RequiredColumns], problem: Problem, where: str) -> None:
+    for wish in required_columns:
         if missing := [column for column in wish.columns if column not in problem.extra]:
             there = ", ".join(sorted({"answer", *problem.extra}))
             place = f" ({wish.place})" if wish.place else ""

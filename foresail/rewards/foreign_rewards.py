@@ -37,7 +37,7 @@ from foresail.recipe.reward_function import (
     split_name,
 )
 from foresail.records import Message, Problem, Sample, Trajectory, Verdict, single_turn
-from foresail.rewards.grading import Duties, Pair, Wish
+from foresail.rewards.grading import GraderTraits, Pair, RequiredColumns
 from foresail.rewards.returned_rewards import Logged, split_batch, to_verdict
 from foresail.rewards.trajectory import turn_spans
 
@@ -56,11 +56,11 @@ class ForeignReward:
     threshold: float | None = None
     function: Callable[..., Any] | None = None
 
-    def load(self) -> Call:
+    def load(self) -> RewardCall:
         return load_call(self.name) if self.function is None else self._call
 
     @cached_property
-    def _call(self) -> Call:
+    def _call(self) -> RewardCall:
         assert self.function is not None
         return make_call(self.name, self.function)
 
@@ -68,10 +68,13 @@ class ForeignReward:
     def batched(self) -> bool:
         return self.load().shape in BATCHED
 
-    def duties(self) -> Duties:
+    def traits(self) -> GraderTraits:
         wish, batched = self.load().wish, self.batched
-        return Duties(
-            early=not batched, group=batched, main_in_group=batched, wishes=(wish,) if wish.columns else ()
+        return GraderTraits(
+            early=not batched,
+            group=batched,
+            main_in_group=batched,
+            required_columns=(wish,) if wish.columns else (),
         )
 
     def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:
@@ -83,7 +86,7 @@ class ForeignReward:
         batches = [pairs] if call.shape in BATCHED else [[pair] for pair in pairs]
         return [verdict for batch in batches for verdict in self._judge(call, batch)]
 
-    def _judge(self, call: Call, pairs: Sequence[Pair]) -> list[Verdict]:
+    def _judge(self, call: RewardCall, pairs: Sequence[Pair]) -> list[Verdict]:
         logged = Logged(len(pairs))
         values = split_batch(call(pairs, logged), len(pairs))
         return [
@@ -93,7 +96,7 @@ class ForeignReward:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class RewardCall:
     """A function with what its signature tells: its shape, its parameters, those it must get, and `**kwargs`."""
 
     function: Callable[..., Any]
@@ -129,14 +132,14 @@ class Call:
         return (verl_arguments if self.shape == "verl" else areal_arguments)(*pairs[0])
 
     @property
-    def wish(self) -> Wish:
+    def wish(self) -> RequiredColumns:
         """The columns it cannot do without, beyond what every problem has."""
         given = self.arguments([(EXAMPLE, single_turn(""))], Logged(1)).keys()
         columns = self.required - given - {"answer", "prompt_ids", "completion_ids"}
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         place = f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code is not None else ""
         name = getattr(self.function, "__name__", type(self.function).__name__)
-        return Wish(function=name, place=place, columns=tuple(sorted(columns)))
+        return RequiredColumns(function=name, place=place, columns=tuple(sorted(columns)))
 
 
 # What each of the shapes hands over. Ids are there where the response was sampled, else None.
@@ -240,7 +243,7 @@ def add_ids(problem: Problem, sample: Sample) -> Problem:
 
 
 @cache
-def load_call(name: str) -> Call:
+def load_call(name: str) -> RewardCall:
     """load_call("my_rewards.py:score"), once a process; a ValueError names what is not as it should be."""
     place, function = split_name(name)
     module = load_file(Path(place)) if is_file(place) else load_module(place)
@@ -250,7 +253,7 @@ def load_call(name: str) -> Call:
     return make_call(function, found)
 
 
-def make_call(name: str, function: Callable[..., Any]) -> Call:
+def make_call(name: str, function: Callable[..., Any]) -> RewardCall:
     """Its shape, read from its signature: a lambda, a bound method and an object with `__call__` have one too."""
     parameters = inspect.signature(function).parameters.values()
     named = [entry for entry in parameters if entry.kind in (entry.POSITIONAL_OR_KEYWORD, entry.KEYWORD_ONLY)]
@@ -258,7 +261,7 @@ def make_call(name: str, function: Callable[..., Any]) -> Call:
     shape = recognise(names)
     if shape is None:
         raise ValueError(explain_shapes(split_name(name)[1], names))
-    return Call(
+    return RewardCall(
         function=function,
         shape=shape,
         names=names,

@@ -32,7 +32,7 @@ from foresail.rewards.print_log import PrintLog
 # Judges one trajectory. A wrong answer is a verdict; a grader that breaks raises or says so by status. Graders
 # travel to other processes by pickle, so each is a function of a module or a small record. One that has something
 # to load (a library, a model) has a method `load`, called once a process before the first verdict; one that wants
-# whole groups has `duties`, `grade_early` and `grade_group`.
+# whole groups has `traits`, `grade_early` and `grade_group`.
 Grader = Callable[[Problem, Trajectory], Verdict]
 Pair = tuple[Problem, Trajectory]
 Part = Literal["whole", "early", "group"]
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class RequiredColumns:
     """The columns a reward function must get, and the file and line that say so."""
 
     function: str
@@ -50,26 +50,26 @@ class Wish:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duties:
+class GraderTraits:
     """What a grader tells once it is loaded: which parts of a verdict come early, and which with the group."""
 
     early: bool = True
     group: bool = False
     main_in_group: bool = False  # who says right or wrong
-    wishes: tuple[Wish, ...] = ()
+    required_columns: tuple[RequiredColumns, ...] = ()
 
 
-def load_grader(grader: Any) -> Duties:
+def load_grader(grader: Any) -> GraderTraits:
     if (load := getattr(grader, "load", None)) is not None:
         load()
-    return grader.duties() if hasattr(grader, "duties") else Duties()
+    return grader.traits() if hasattr(grader, "traits") else GraderTraits()
 
 
 class Grading(ABC):
     """with … as grading: grading.submit(problem, trajectory).result()"""
 
     failure_logged = False
-    duties = Duties()  # known after `check`
+    traits = GraderTraits()  # known after `check`
     prints: PrintLog | None = None  # where reward functions print to; None: where everybody does
 
     @abstractmethod
@@ -114,7 +114,7 @@ class InlineGrading(Grading):
     def check(self) -> None:
         try:
             with self._diverting(), loading_limit(LOADING_SECONDS):
-                self.duties = load_grader(self.grader)
+                self.traits = load_grader(self.grader)
         except (Exception, SystemExit, LoadingTooLong) as error:
             raise ValueError(f"the grader cannot be loaded: {explain_loading(error)}") from error
 
@@ -152,16 +152,18 @@ def group_verdicts(
     grading: Grading, pairs: Sequence[Pair], early: Sequence[Future[Verdict]]
 ) -> Sequence[Future[Verdict]]:
     """The verdicts on all responses to a problem, once the last of them has ended; most graders have said all."""
-    if not grading.duties.group:
+    if not grading.traits.group:
         return early
     late = grading.submit_group(pairs)
     if isinstance(grading, InlineGrading):  # all is said
         both = zip(early, late.result(), strict=True)
-        return [settled(merge(first.result(), last, grading.duties)) for first, last in both]
-    return [join(grading.duties, number, future, late) for number, future in enumerate(early)]
+        return [settled(merge(first.result(), last, grading.traits)) for first, last in both]
+    return [join(grading.traits, number, future, late) for number, future in enumerate(early)]
 
 
-def join(duties: Duties, number: int, early: Future[Verdict], late: Future[list[Verdict]]) -> Future[Verdict]:
+def join(
+    traits: GraderTraits, number: int, early: Future[Verdict], late: Future[list[Verdict]]
+) -> Future[Verdict]:
     """Done when both are. Cancelled, it takes the batch with it: nobody wants a part of a group."""
     own: Future[Verdict] = Future()
 
@@ -170,7 +172,7 @@ def join(duties: Duties, number: int, early: Future[Verdict], late: Future[list[
             own.cancel()
         elif own.set_running_or_notify_cancel():
             try:
-                own.set_result(merge(early.result(), late.result()[number], duties))
+                own.set_result(merge(early.result(), late.result()[number], traits))
             except BaseException as error:
                 own.set_exception(error)
 
@@ -184,14 +186,14 @@ def join(duties: Duties, number: int, early: Future[Verdict], late: Future[list[
     return own
 
 
-def merge(early: Verdict, late: Verdict, duties: Duties) -> Verdict:
+def merge(early: Verdict, late: Verdict, traits: GraderTraits) -> Verdict:
     """One verdict of two parts; a failure of either is the failure of both."""
     for part in (early, late):
         if part.status in FAILURES:
             return part
-    if not duties.early:
+    if not traits.early:
         return applied(late)
-    main, other = (late, early) if duties.main_in_group else (early, late)
+    main, other = (late, early) if traits.main_in_group else (early, late)
     return applied(
         replace(
             main,

@@ -35,10 +35,10 @@ def judge_sample(
 
     Where some functions wait for the whole group, the others judge it now.
     """
-    duties = grading.duties
-    if not duties.early:
+    traits = grading.traits
+    if not traits.early:
         return NOTHING_YET
-    submit = grading.submit_early if duties.group else grading.submit
+    submit = grading.submit_early if traits.group else grading.submit
     return submit(*to_pair(problem, sample, tokenizer=tokenizer, settings=settings))
 
 
@@ -52,7 +52,7 @@ def judge_group(
     grading: Grading,
 ) -> Sequence[Future[Verdict]]:
     """All verdicts on a group whose last sample has ended, from what `judge_sample` gave for each."""
-    if not grading.duties.group:
+    if not grading.traits.group:
         return early
     pairs = [to_pair(problem, sample, tokenizer=tokenizer, settings=settings) for sample in samples]
     return group_verdicts(grading, pairs, early)

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from foresail.actors import ActorLost, ActorSilent, Message
 from foresail.records import RunStopped
 from foresail.rewards.grading import Pair, Part, failure
-from foresail.rewards.queued_grading import Job, PoolClosed, QueuedGrading, wants_verdict
+from foresail.rewards.queued_grading import GradingJob, PoolClosed, QueuedGrading, wants_verdict
 
 Task = tuple[int, Part, Sequence[Pair]]  # a job on its way, by its number
 AHEAD = 2  # jobs of each grading process: one that it does, and one that waits for it there
@@ -39,7 +39,7 @@ class Host(Protocol):
     def send(self, tasks: Sequence[Task]) -> None: ...
 
     def receive(self) -> list[Message]:
-        """What came since: `ready` with its duties, once; `verdicts`; `trace` of a grader's first error."""
+        """What came since: `ready` with its traits, once; `verdicts`; `trace` of a grader's first error."""
 
     @property
     def news(self) -> Future[Any]:
@@ -56,7 +56,7 @@ class Seat:
     host: Host | None = None
     is_given_up: bool = False
     is_ready: bool = False
-    jobs: dict[int, Job] = field(default_factory=dict)
+    jobs: dict[int, GradingJob] = field(default_factory=dict)
     in_vain: int = 0
 
 
@@ -161,7 +161,7 @@ class HostedGrading(QueuedGrading):
         for kind, content in messages:
             match kind:
                 case "ready":
-                    seat.is_ready, self.duties, self._lost_by = True, content, ""
+                    seat.is_ready, self.traits, self._lost_by = True, content, ""
                     self._tell_if_all_ready()
                 case "verdicts":
                     number, verdicts = content

@@ -21,10 +21,10 @@ import torch
 
 from foresail.recipe.tables.reward import MODEL, Reward
 from foresail.records import FAILURES, Problem, Trajectory, Verdict
-from foresail.rewards.grading import Duties, Grading, Pair, applied, crashed, failure
+from foresail.rewards.grading import GraderTraits, Grading, Pair, applied, crashed, failure
 from foresail.rewards.learned import ScoredIds, Scorer, Ungradable, open_scorer
 from foresail.rewards.loading import in_one_line
-from foresail.rewards.queued_grading import Job, PoolClosed, QueuedGrading, wants_verdict
+from foresail.rewards.queued_grading import GradingJob, PoolClosed, QueuedGrading, wants_verdict
 from foresail.rewards.terms import add_term
 
 NOTHING = Verdict(status="scored", score=0.0)  # what rules say where there are none
@@ -53,9 +53,11 @@ class ModelGrading(QueuedGrading):
         except (OSError, ValueError) as error:
             raise ValueError(f"reward.model.path: {error}") from error
         if self.rest is not None:
-            theirs = self.rest.duties
+            theirs = self.rest.traits
             main_in_group = theirs.main_in_group and not self.is_main
-            self.duties = Duties(group=theirs.group, main_in_group=main_in_group, wishes=theirs.wishes)
+            self.traits = GraderTraits(
+                group=theirs.group, main_in_group=main_in_group, required_columns=theirs.required_columns
+            )
 
     @property
     def scorer(self) -> Scorer:
@@ -75,7 +77,7 @@ class ModelGrading(QueuedGrading):
 
     def _both(self, problem: Problem, trajectory: Trajectory, *, whole: bool) -> Future[Verdict]:
         learned = super().submit(problem, trajectory)
-        if self.rest is None or not self.rest.duties.early:
+        if self.rest is None or not self.rest.traits.early:
             return joined([learned], lambda found: self._join(found[0], NOTHING, whole=whole))
         # terms that do not apply are no failure here, where the model's does
         judge = self.rest.submit_early if self.has_rules else self.rest.submit
@@ -122,7 +124,7 @@ class ModelGrading(QueuedGrading):
             self._thread.start()
 
     def _run(self) -> None:
-        jobs: list[Job] = []
+        jobs: list[GradingJob] = []
         try:
             with own_stream(self.scorer.model.device):
                 while not self._closed:
@@ -139,9 +141,9 @@ class ModelGrading(QueuedGrading):
                 if not job.future.done() and wants_verdict(job.future):
                     job.future.set_exception(error)
 
-    def _grade(self, jobs: Sequence[Job]) -> None:
+    def _grade(self, jobs: Sequence[GradingJob]) -> None:
         """All that wait, together; where that fails each alone, so that one answer does not fail the others."""
-        readable: list[tuple[Job, ScoredIds]] = []
+        readable: list[tuple[GradingJob, ScoredIds]] = []
         for job in jobs:
             (pair,) = job.pairs
             try:
@@ -164,7 +166,7 @@ class ModelGrading(QueuedGrading):
         for (job, _), score in zip(readable, scores, strict=True):
             job.settle([to_verdict(score)])
 
-    def _settle_crash(self, job: Job, error: Exception) -> None:
+    def _settle_crash(self, job: GradingJob, error: Exception) -> None:
         verdicts, trace = crashed(error)
         self.log_first_failure(trace)
         job.settle([replace(verdicts[0], detail=f"the reward model failed: {in_one_line(error)}")])

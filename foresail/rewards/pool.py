@@ -35,10 +35,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 
 from foresail.records import RunStopped, Verdict
-from foresail.rewards.grading import Duties, Graded, Grader, failure
+from foresail.rewards.grading import Graded, Grader, GraderTraits, failure
 from foresail.rewards.loading import LOADING_SECONDS
 from foresail.rewards.print_log import PrintLog
-from foresail.rewards.queued_grading import Job, PoolClosed, QueuedGrading, wants_verdict
+from foresail.rewards.queued_grading import GradingJob, PoolClosed, QueuedGrading, wants_verdict
 from foresail.rewards.starts import Starts
 from foresail.rewards.time_limit import TimeLimit
 from foresail.runlog.process_log import ProcessLog
@@ -52,13 +52,13 @@ BOOT += "from foresail.rewards.worker import serve; serve(int(sys.argv[2]), floa
 log = logging.getLogger(__name__)
 
 
-class Worker:
+class GradingWorker:
     """A grading process, its socket, and the job it has; `loading` until it says that it has its grader."""
 
     def __init__(
-        self, grader: bytes, job: Job, prints: PrintLog | None, environment: Mapping[str, str]
+        self, grader: bytes, job: GradingJob, prints: PrintLog | None, environment: Mapping[str, str]
     ) -> None:
-        self.job: Job | None = job
+        self.job: GradingJob | None = job
         self.loading = True
         ours, theirs = socket.socketpair()
         with theirs:
@@ -121,12 +121,12 @@ class GradingPool(QueuedGrading):
         self._grader, self.prints = pickle.dumps(grader), prints
         self._max_workers, self._seconds = workers, seconds
         self._environment, self._starts = copy_environment(), Starts()
-        self._workers: list[Worker] = []
+        self._workers: list[GradingWorker] = []
         self._thread: threading.Thread | None = None
 
     def check(self) -> None:
         """Wait until a worker has loaded the grader; a ValueError says why it cannot be."""
-        verdict = self._enqueue(Job("whole")).result()
+        verdict = self._enqueue(GradingJob("whole")).result()
         if verdict is not LOADED:
             raise ValueError(f"the grader cannot be loaded: {verdict.detail}")
 
@@ -180,9 +180,9 @@ class GradingPool(QueuedGrading):
     def _may_start(self) -> bool:
         return len(self._workers) < self._max_workers and not self._starts.seconds_left()
 
-    def _start_worker(self, job: Job) -> None:
+    def _start_worker(self, job: GradingJob) -> None:
         try:
-            worker = Worker(self._grader, job, self.prints, self._environment)
+            worker = GradingWorker(self._grader, job, self.prints, self._environment)
         except OSError as error:
             self._put_back(job)
             self._handle_failed_start(error)
@@ -207,7 +207,7 @@ class GradingPool(QueuedGrading):
             self._start_failure_logged = True
             log.warning("%s; %d others go on, and it is tried again", words, len(self._workers))
 
-    def _send(self, worker: Worker, job: Job) -> None:
+    def _send(self, worker: GradingWorker, job: GradingJob) -> None:
         worker.job = job
         worker.limit = TimeLimit(worker.process.pid, self._seconds)
         if not job.pairs:
@@ -231,16 +231,16 @@ class GradingPool(QueuedGrading):
             elif worker.job is not None and worker.limit.left() <= 0:
                 self._handle_timeout(worker)
 
-    def _receive(self, worker: Worker) -> None:
+    def _receive(self, worker: GradingWorker) -> None:
         try:
-            answer: Graded | Duties = worker.connection.recv()
+            answer: Graded | GraderTraits = worker.connection.recv()
         except Exception:  # its end, or something else than an answer: it is of no more use
             self._handle_death(worker)
             return
         job = worker.job
         assert job is not None, "a worker speaks only when it was asked"
-        if isinstance(answer, Duties):
-            worker.loading, self.duties = False, answer
+        if isinstance(answer, GraderTraits):
+            worker.loading, self.traits = False, answer
             self._starts.succeed()
             self._send(worker, job)
             return
@@ -250,20 +250,20 @@ class GradingPool(QueuedGrading):
         if worker.loading:
             self._settle_all(answer)
 
-    def _settle(self, worker: Worker, answer: Graded) -> None:
+    def _settle(self, worker: GradingWorker, answer: Graded) -> None:
         job, worker.job = worker.job, None
         assert job is not None
         self.log_first_failure(answer.trace)
         job.settle(answer.verdicts)
 
-    def _handle_timeout(self, worker: Worker) -> None:
+    def _handle_timeout(self, worker: GradingWorker) -> None:
         self._remove(worker)
         limit = LOADING_SECONDS if worker.loading else self._seconds
         doing = "loading the grader" if worker.loading else "grading"
         detail = f"{doing} took longer than {limit:g} s and was stopped"
         self._settle(worker, Graded([Verdict(status="timeout", score=0.0, detail=detail)]))
 
-    def _handle_death(self, worker: Worker) -> None:
+    def _handle_death(self, worker: GradingWorker) -> None:
         """A worker is dead: its job is tried again, unless that has become hopeless."""
         how = describe_exit(self._remove(worker)) + (worker.log.ends() if worker.log is not None else "")
         job = worker.job
@@ -290,7 +290,7 @@ class GradingPool(QueuedGrading):
     def _has_loaded(self) -> bool:
         return any(not worker.loading for worker in self._workers)
 
-    def _remove(self, worker: Worker) -> int:
+    def _remove(self, worker: GradingWorker) -> int:
         self._workers.remove(worker)
         return worker.end()
 

@@ -19,7 +19,7 @@ class PoolClosed(RuntimeError):
 
 
 @dataclass
-class Job:
+class GradingJob:
     """Responses to grade; without any the job only asks whether the grader can be loaded."""
 
     part: Part
@@ -42,20 +42,20 @@ class QueuedGrading(Grading):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # over all here, and what wakes the thread; the rest is the thread's
-        self._queue: deque[Job] = deque()
+        self._queue: deque[GradingJob] = deque()
         self._closed = False
         self._ended_by: BaseException | None = None  # the error that closed it, if one did
 
     def submit(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
-        return self._enqueue(Job("whole", [(problem, trajectory)]))
+        return self._enqueue(GradingJob("whole", [(problem, trajectory)]))
 
     def submit_early(self, problem: Problem, trajectory: Trajectory) -> Future[Verdict]:
-        return self._enqueue(Job("early", [(problem, trajectory)]))
+        return self._enqueue(GradingJob("early", [(problem, trajectory)]))
 
     def submit_group(self, pairs: Sequence[Pair]) -> Future[list[Verdict]]:
-        return self._enqueue(Job("group", pairs))
+        return self._enqueue(GradingJob("group", pairs))
 
-    def _enqueue(self, job: Job) -> Future[Any]:
+    def _enqueue(self, job: GradingJob) -> Future[Any]:
         with self._lock:
             if self._closed:
                 raise closed_by(self._ended_by) from self._ended_by
@@ -67,7 +67,7 @@ class QueuedGrading(Grading):
     def _wake(self) -> None:
         """There is something to do for the thread; the lock is held."""
 
-    def _next_job(self) -> Job | None:
+    def _next_job(self) -> GradingJob | None:
         """The next one that still wants a verdict."""
         while True:
             with self._lock:
@@ -77,7 +77,7 @@ class QueuedGrading(Grading):
             if wants_verdict(job.future):
                 return job
 
-    def _put_back(self, job: Job) -> None:
+    def _put_back(self, job: GradingJob) -> None:
         with self._lock:
             self._queue.appendleft(job)
 

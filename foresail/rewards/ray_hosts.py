@@ -151,7 +151,7 @@ class GraderActor:
         except Exception as error:
             self.messages.put(("unloadable", str(error)))
         else:
-            self.messages.put(("ready", self.pool.duties))
+            self.messages.put(("ready", self.pool.traits))
 
     def _tell(self, number: int, done: Future[Any]) -> None:
         if (error := done.exception()) is not None:

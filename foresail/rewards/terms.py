@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from foresail.records import FAILURES, Problem, Trajectory, Verdict
-from foresail.rewards.grading import Duties, Grader, Pair, applied, load_grader
+from foresail.rewards.grading import Grader, GraderTraits, Pair, applied, load_grader
 
 Choice = Callable[[Grader], bool]
 
@@ -30,13 +30,13 @@ class Terms:
         for grader in self._graders():
             load_grader(grader)
 
-    def duties(self) -> Duties:
+    def traits(self) -> GraderTraits:
         found = [load_grader(grader) for grader in self._graders()]
-        return Duties(
-            early=any(duties.early for duties in found),
-            group=any(duties.group for duties in found),
+        return GraderTraits(
+            early=any(traits.early for traits in found),
+            group=any(traits.group for traits in found),
             main_in_group=self.main is not None and wants_group(self.main),
-            wishes=tuple(wish for duties in found for wish in duties.wishes),
+            required_columns=tuple(wish for traits in found for wish in traits.required_columns),
         )
 
     def __call__(self, problem: Problem, trajectory: Trajectory) -> Verdict:

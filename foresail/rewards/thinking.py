@@ -106,17 +106,17 @@ def read_thought(counter: Counter, sample: Sample) -> Thought:
     )
 
 
-def describe_thinking(counter: Counter | None, groups: Sequence[Group]) -> dict[str, float]:
+def thinking_metrics(counter: Counter | None, groups: Sequence[Group]) -> dict[str, float]:
     """Metrics of a step, those of groups with thinking off by themselves: these should have no thinking tokens."""
     if counter is None:
         return {}
     off = [group for group in groups if group.problem.thinking is False]
     on = [group for group in groups if group.problem.thinking is not False]
-    found = {f"thinking/off/{name}": value for name, value in describe_mode(counter, off).items()}
-    return found | {f"thinking/{name}": value for name, value in describe_mode(counter, on).items()}
+    found = {f"thinking/off/{name}": value for name, value in mode_metrics(counter, off).items()}
+    return found | {f"thinking/{name}": value for name, value in mode_metrics(counter, on).items()}
 
 
-def describe_mode(counter: Counter, groups: Sequence[Group]) -> Mapping[str, float]:
+def mode_metrics(counter: Counter, groups: Sequence[Group]) -> Mapping[str, float]:
     thoughts = [read_thought(counter, sample) for group in groups for sample in group.samples]
     if not thoughts:
         return {}

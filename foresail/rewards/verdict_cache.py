@@ -27,7 +27,7 @@ Key = tuple[int, Program]
 
 
 @dataclass
-class Trial:
+class PendingVerdict:
     """A program with the grader, and how many responses wait for it. `problem` keeps its place in memory."""
 
     problem: Problem
@@ -50,7 +50,7 @@ class CachedGrading(Grading):
     def __init__(self, grading: Grading) -> None:
         self.grading = grading
         self.lock = threading.Lock()
-        self.trials: dict[Key, Trial] = {}
+        self.trials: dict[Key, PendingVerdict] = {}
 
     def check(self) -> None:
         self.grading.check()
@@ -70,15 +70,15 @@ class CachedGrading(Grading):
         trial.graded.add_done_callback(partial(pass_on, own))
         return own
 
-    def _find(self, key: Key, problem: Problem, trajectory: Trajectory) -> Trial:
+    def _find(self, key: Key, problem: Problem, trajectory: Trajectory) -> PendingVerdict:
         trial = self.trials.get(key)
         if trial is None or not trial.still_counts:
-            trial = self.trials[key] = Trial(problem, self.grading.submit(problem, trajectory))
+            trial = self.trials[key] = PendingVerdict(problem, self.grading.submit(problem, trajectory))
             if len(self.trials) > KEPT:
                 del self.trials[next(iter(self.trials))]
         return trial
 
-    def _leave(self, trial: Trial, own: Future[Verdict]) -> None:
+    def _leave(self, trial: PendingVerdict, own: Future[Verdict]) -> None:
         """Whoever was cancelled waits no more; a trial that nobody waits for need not begin."""
         with self.lock:
             trial.waiting -= 1

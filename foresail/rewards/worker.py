@@ -3,7 +3,7 @@
 It is a fresh interpreter that imports what the grader imports and nothing else: no torch, no CUDA context,
 no copy of the caller's memory. Pickles go over the socket it inherits:
 
-    <- the grader                     -> its Duties once it is loaded, or the Graded that tells why it cannot be
+    <- the grader                     -> its GraderTraits once it is loaded, or a Graded that says why it cannot be
     <- (part, pairs)                  -> Graded, any time
 """
 
@@ -29,13 +29,13 @@ def serve(descriptor: int, loading_seconds: float) -> None:
     try:
         with loading_limit(loading_seconds):
             grader = pickle.loads(parent.recv_bytes())
-            duties = load_grader(grader)
+            traits = load_grader(grader)
     except (Exception, SystemExit, LoadingTooLong) as error:
         # of these two the line says all
         trace = "" if isinstance(error, ModuleNotFoundError | LoadingTooLong) else crashed(error).trace
         parent.send(Graded([failure(explain_loading(error))], trace))
         return
-    parent.send(duties)
+    parent.send(traits)
     while True:
         try:
             item = parent.recv_bytes()

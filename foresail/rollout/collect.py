@@ -16,7 +16,7 @@ from foresail.algorithms.advantages import has_spread
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.records import FAILURES, Group, RunStopped, Verdict
 from foresail.rewards.group_rewards import right_or_wrong
-from foresail.rollout.controller import Closing, Controller
+from foresail.rollout.controller import Controller, StepEnd
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
 from foresail.rollout.stream import GroupJudge, Judge, RewardsOf, Stream, StreamKind, keep_verdicts, nap
@@ -85,7 +85,7 @@ def collect(
     return collected
 
 
-def to_collected(groups: Mapping[int, Group], closing: Closing | None) -> Collected:
+def to_collected(groups: Mapping[int, Group], closing: StepEnd | None) -> Collected:
     assert closing is not None, "a stream ends with its step"
     return Collected(
         launched=tuple(groups[number] for number in closing.prefix),

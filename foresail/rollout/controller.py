@@ -24,11 +24,11 @@ ROUNDING = 1e-9  # 21 / 0.7 must ask for 30 launches, whatever the last bit says
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closing:
+class StepEnd:
     """How a step ends. All groups are in launch order.
 
     Two were wanted; 0 and 2 are valid, 1 is not; of the later ones 3 is valid, 4 is not, and 5 still runs:
-    Closing(prefix=(0, 1, 2), chosen=(0, 2), surplus=(3,), cancelled=(5,), share=…)
+    StepEnd(prefix=(0, 1, 2), chosen=(0, 2), surplus=(3,), cancelled=(5,), share=…)
 
     Only `prefix` may leave a trace in a run's state. Which later groups ended in time depends on the machine.
     """
@@ -77,7 +77,7 @@ class Controller:
         self._num_scored = self._num_valid = 0
         self._prefix_length = 0
         self._chosen: list[int] = []
-        self._closing: Closing | None = None
+        self._closing: StepEnd | None = None
 
     @classmethod
     def for_all(cls, count: int, *, at_once: int | None = None) -> Self:
@@ -113,11 +113,11 @@ class Controller:
         self._num_valid += valid
         self._advance()
 
-    def closing(self) -> Closing | None:
+    def closing(self) -> StepEnd | None:
         """The step's end, once it is certain; the same from then on."""
         if self._closing is None and self._closes:
             later = self._order[self._prefix_length :]
-            self._closing = Closing(
+            self._closing = StepEnd(
                 prefix=tuple(self._order[: self._prefix_length]),
                 chosen=tuple(self._chosen),
                 surplus=tuple(group for group in later if self._valid[group]),

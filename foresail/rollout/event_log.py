@@ -24,7 +24,7 @@ class EventLog:
         now = self.now()
         self.events.append({"what": event.pop("event"), "start": now, "end": now, **event})
 
-    def note(self, what: str, span: Span | None = None, **facts: object) -> None:
+    def note(self, what: str, span: OpenSpan | None = None, **facts: object) -> None:
         """note("grade", span, request="17.3"); without a span it happens now, and one under way ends now."""
         now = self.now()
         start = now if span is None else span.start
@@ -37,7 +37,7 @@ class EventLog:
         return taken
 
 
-class Span:
+class OpenSpan:
     """Begins when it is made; `stop` ends it, from whichever thread, so no time passes until somebody looks."""
 
     def __init__(self, now: Callable[[], float] = clock) -> None:

@@ -38,7 +38,7 @@ from foresail.rollout.sibling_text import SiblingText
 from foresail.rollout.weights.sync import Member, WeightSync
 
 
-class Ended(NamedTuple):
+class RequestEnded(NamedTuple):
     """A request that has generated the last token, of its turn if it is held."""
 
     spec: SampleSpec
@@ -151,12 +151,14 @@ class Fleet:
             self._forget(spec.id)
         return {sample: work for sample, work in found.items() if isinstance(work, Parked) and work.ids}
 
-    def work(self) -> list[Ended]:
+    def work(self) -> list[RequestEnded]:
         """Ask every instance once, hand out what fits now, return what has ended."""
         for instance in self.replacements.ready():
             self.add(instance)
         ended = [
-            Ended(report.event.spec, report.completion) for report in self._reports() if self._note(report)
+            RequestEnded(report.event.spec, report.completion)
+            for report in self._reports()
+            if self._note(report)
         ]
         while dispatches := self.scheduler.next_dispatches():  # again if one of them found its instance gone
             for dispatch in dispatches:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from foresail.engine.engine import Engine
 from foresail.engine.request import Completion, Parked
-from foresail.rollout.drafts.speculation import Speculation, Tally
+from foresail.rollout.drafts.speculation import DraftFigures, Speculation
 from foresail.rollout.groups import behind_prompt
 from foresail.rollout.instance import ChunkOrder
 from foresail.rollout.native import NativeInstance
@@ -55,7 +55,7 @@ class DraftingInstance(NativeInstance):
             self.speculation.listener.learn(spec, ids)
 
     def take_figures(self) -> dict[str, float]:
-        tally, self.speculation.tally = self.speculation.tally, Tally()
+        tally, self.speculation.tally = self.speculation.tally, DraftFigures()
         if not tally.steps:
             return {}
         figures = {"rollout/drafted_steps": tally.drafted_steps / tally.steps}

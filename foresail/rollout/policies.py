@@ -118,7 +118,7 @@ class FixedOrder:
 
 
 @dataclass(kw_only=True)
-class Siblings:
+class GroupRequests:
     """A group's requests: its probe, the others that wait (a heap), and the tokens all were given to run.
 
     `length` is how long its responses seem: `max_tokens` at first, since to start a long group late costs more than
@@ -147,7 +147,7 @@ class Context:
 
     def __init__(self, *, guard_every: int = GUARD_EVERY) -> None:
         self._guard_every = guard_every
-        self._groups: dict[int, Siblings] = {}
+        self._groups: dict[int, GroupRequests] = {}
         self._probes: Ranking[int] = Ranking()  # groups whose probe waits
         self._longest: Ranking[int] = Ranking()  # groups of which others wait; the same in both of these
         self._underserved: Ranking[int] = Ranking()
@@ -156,7 +156,7 @@ class Context:
     def push(self, spec: SampleSpec, generated: int) -> None:
         siblings = self._groups.get(spec.group)
         if siblings is None:
-            siblings = self._groups[spec.group] = Siblings(probe=spec.id, length=spec.max_tokens)
+            siblings = self._groups[spec.group] = GroupRequests(probe=spec.id, length=spec.max_tokens)
         if spec.id == siblings.probe:
             siblings.waiting_probe = spec, generated
             self._probes.put(spec.group, (generated, spec.group))
@@ -203,7 +203,7 @@ class Context:
             for ranking in (self._probes, self._longest, self._underserved):
                 ranking.remove(group)
 
-    def _place(self, group: int, siblings: Siblings) -> None:
+    def _place(self, group: int, siblings: GroupRequests) -> None:
         """Where the group now stands among those of which others than the probe wait."""
         if siblings.rest:
             self._longest.put(group, (-siblings.length, group))

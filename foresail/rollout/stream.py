@@ -17,8 +17,8 @@ from foresail.engine.request import Completion
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rewards.grading import settled
 from foresail.rewards.group_rewards import Rewards, right_or_wrong
-from foresail.rollout.controller import Closing, Controller
-from foresail.rollout.event_log import EventLog, Span
+from foresail.rollout.controller import Controller, StepEnd
+from foresail.rollout.event_log import EventLog, OpenSpan
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec, requests, to_sample, to_spec
 from foresail.rollout.plan import SampleSpec
@@ -62,7 +62,7 @@ class Launched:
     specs: list[SampleSpec]
     samples: dict[int, Sample] = field(default_factory=dict)
     verdicts: dict[int, Future[Verdict]] = field(default_factory=dict)
-    spans: dict[int, Span] = field(default_factory=dict)  # how long each was with the judge
+    spans: dict[int, OpenSpan] = field(default_factory=dict)  # how long each was with the judge
     broken: set[int] = field(
         default_factory=set
     )  # samples whose verdict is a failure before any judge sees them
@@ -162,7 +162,7 @@ class Stream:
         """For streams of samples that go on after something else than an engine: whether any did."""
         return False
 
-    def _close(self, closing: Closing) -> None:
+    def _close(self, closing: StepEnd) -> None:
         """For streams that know more of their groups than goes out: the step is over."""
 
     def _give_up(self, number: int, launched: Launched) -> None:
@@ -172,7 +172,7 @@ class Stream:
         """To the judge; what is broken has its verdict already, a failure."""
         launched = self.active[spec.group]
         launched.samples[spec.sample] = sample
-        span = launched.spans[spec.sample] = Span(self.fleet.event_log.now)
+        span = launched.spans[spec.sample] = OpenSpan(self.fleet.event_log.now)
         # A quick judge is done when it returns.
         verdict = self.judge(launched.problem, sample) if broken is None else settled(broken)
         launched.verdicts[spec.sample] = verdict

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-MOST = 2**16  # bytes brought along at a time
+MAX_READ_BYTES = 2**16  # bytes brought along at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class OpenLog:
             far.unlink()
 
     def news(self) -> Iterator[tuple[Any, Any]]:
-        if self.reader is not None and (text := self.reader.read(MOST)):
+        if self.reader is not None and (text := self.reader.read(MAX_READ_BYTES)):
             yield "log", text
 
 

@@ -34,8 +34,8 @@ class Span:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part(Span):
-    """A part of the step: Part(name="rollout", start=0.0, end=1.7)."""
+class StepPart(Span):
+    """A part of the step: StepPart(name="rollout", start=0.0, end=1.7)."""
 
     name: str
 
@@ -68,7 +68,7 @@ class Wait(RequestSpan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closing:
+class LaunchesClosed:
     """When the controller closed its launches, and which groups it then chose, had too many of, or cut off."""
 
     at: float
@@ -82,13 +82,13 @@ class Timeline:
     """One step. Groups and instances stand with the moment at which they were launched, cancelled or lost."""
 
     step: int
-    parts: list[Part] = field(default_factory=list)
+    parts: list[StepPart] = field(default_factory=list)
     chunks: list[Chunk] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     launches: dict[int, float] = field(default_factory=dict)
     cancels: dict[int, float] = field(default_factory=dict)
     losses: dict[str, float] = field(default_factory=dict)
-    closings: list[Closing] = field(default_factory=list)
+    closings: list[LaunchesClosed] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
@@ -109,7 +109,7 @@ class Timeline:
         alone = [self.within(part) for part in self.parts]
         return [timeline for timeline in alone if timeline.chunks]
 
-    def within(self, part: Part) -> Timeline:
+    def within(self, part: StepPart) -> Timeline:
         return Timeline(
             step=self.step,
             parts=[part],
@@ -133,10 +133,10 @@ def read_step(events: Iterable[Event], step: int | None = None) -> Timeline:
         raise ValueError(f"the timeline has no step {step}; steps there: {name_ranges(steps)}")
     chosen = [event for event in events if event["step"] == step]
     began = min(event["start"] for event in [*filter(is_part, chosen)] or chosen)
-    return Reader(Timeline(step=step), began).read(chosen)
+    return TimelineReader(Timeline(step=step), began).read(chosen)
 
 
-class Reader:
+class TimelineReader:
     """Follows the events of one step, and ends the spans that they begin."""
 
     def __init__(self, timeline: Timeline, began: float) -> None:
@@ -154,7 +154,7 @@ class Reader:
         timeline = self.timeline
         match event["what"]:
             case name if name in PARTS:
-                timeline.parts.append(Part(name=name, start=start, end=end))
+                timeline.parts.append(StepPart(name=name, start=start, end=end))
             case "launch":
                 timeline.launches[event["group"]] = end
             case "dispatch":
@@ -175,7 +175,7 @@ class Reader:
                 timeline.waits.append(wait)
             case "closing":
                 groups = {name: tuple(event[name]) for name in ("chosen", "surplus", "cancelled")}
-                timeline.closings.append(Closing(at=end, **groups))
+                timeline.closings.append(LaunchesClosed(at=end, **groups))
 
     def end_chunk(self, request: str, end: float, how: How, tokens: int = 0) -> None:
         if (place := self.running.pop(request, None)) is not None:

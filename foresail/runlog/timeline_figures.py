@@ -9,7 +9,7 @@ from itertools import accumulate
 from statistics import fmean
 from typing import Literal
 
-from foresail.runlog.timeline import Chunk, Part, RequestSpan, Span, Timeline, Wait
+from foresail.runlog.timeline import Chunk, RequestSpan, Span, StepPart, Timeline, Wait
 
 GroupOutcome = Literal["chosen", "equal", "surplus", "cancelled", "held out", "open"]
 
@@ -17,7 +17,7 @@ TAIL = 0.1  # of the requests, those that end last
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class InstanceFigures:
     """What an instance did in a part of the step: for which share of it, on how many rows on average."""
 
     busy: float
@@ -26,9 +26,9 @@ class Work:
     chunks: int
 
 
-def measure_work(chunks: Sequence[Chunk], part: Part) -> Work:
+def measure_work(chunks: Sequence[Chunk], part: StepPart) -> InstanceFigures:
     seconds = max(part.seconds, 1e-9)
-    return Work(
+    return InstanceFigures(
         busy=busy_seconds(chunks) / seconds,
         rows=sum(chunk.seconds for chunk in chunks) / seconds,
         tokens=sum(chunk.tokens for chunk in chunks),
@@ -37,7 +37,7 @@ def measure_work(chunks: Sequence[Chunk], part: Part) -> Work:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grading:
+class GradingFigures:
     """How many verdicts there were, and how many seconds they took; groups that were given up do not count."""
 
     verdicts: int
@@ -45,9 +45,11 @@ class Grading:
     longest: float
 
 
-def measure_grading(waits: Iterable[Wait]) -> Grading:
+def measure_grading(waits: Iterable[Wait]) -> GradingFigures:
     seconds = [wait.seconds for wait in waits if wait.status != "dropped"]
-    return Grading(verdicts=len(seconds), mean=fmean(seconds or [0.0]), longest=max(seconds, default=0.0))
+    return GradingFigures(
+        verdicts=len(seconds), mean=fmean(seconds or [0.0]), longest=max(seconds, default=0.0)
+    )
 
 
 def group_outcomes(timeline: Timeline) -> dict[int, GroupOutcome]:

@@ -108,7 +108,7 @@ class StepCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted:
+class FittedCost:
     """A cost model, and by which share it misses the rows it was fitted to."""
 
     cost: StepCost
@@ -116,7 +116,7 @@ class Fitted:
     worst_error: float
 
 
-def fit(rows: Sequence[MeasuredStep]) -> Fitted:
+def fit(rows: Sequence[MeasuredStep]) -> FittedCost:
     """Least squares on relative errors, so that steps of 5 and of 100 milliseconds count alike.
 
     Which side of the roofline a row is on follows from the fit, and the fit from that: a few rounds settle it.
@@ -135,7 +135,7 @@ def fit(rows: Sequence[MeasuredStep]) -> Fitted:
     )
     predicted = np.maximum(cost.fixed, cost.per_entry * entries) + cost.per_cached_token * cached
     errors = np.abs((predicted + cost.verify * drafting) / seconds - 1)
-    return Fitted(cost=cost, mean_error=float(errors.mean()), worst_error=float(errors.max()))
+    return FittedCost(cost=cost, mean_error=float(errors.mean()), worst_error=float(errors.max()))
 
 
 def carry_over(cost: StepCost, measured: ModelSize, model: ModelSize, card: Card, num_cards: int) -> StepCost:

@@ -45,7 +45,7 @@ class Machine:
 
 
 @dataclass(kw_only=True)
-class Row:
+class RunningChunk:
     """A chunk at its engine: `context` tokens are cached when it is admitted, `left` are to come."""
 
     name: str  # of the request
@@ -58,7 +58,7 @@ class Row:
     spent_before: float = 0.0
     alive: bool = True
 
-    def __lt__(self, other: Row) -> bool:
+    def __lt__(self, other: RunningChunk) -> bool:
         return self.name < other.name
 
 
@@ -69,7 +69,7 @@ class Kind:
     counter: float
     pace: float  # tokens a step
     rows: int
-    ends: list[tuple[float, Row]]
+    ends: list[tuple[float, RunningChunk]]
 
 
 class SimulatedEngine:
@@ -90,8 +90,8 @@ class SimulatedEngine:
         self.preemptions = 0
         self._machine, self._cost, self._gain = machine, machine.cost, machine.gain
         self._clock, self._ended, self._spent = clock, ended, spent
-        self._waiting: deque[Row] = deque()
-        self._running: dict[str, Row] = {}  # in the order in which they were admitted
+        self._waiting: deque[RunningChunk] = deque()
+        self._running: dict[str, RunningChunk] = {}  # in the order in which they were admitted
         self._kinds: dict[int, Kind] = {}
         self._kept: dict[str, float] = {}  # request -> tokens of its turns so far; oldest first
         self._num_kept = 0.0  # tokens of all of these
@@ -102,7 +102,7 @@ class SimulatedEngine:
         self._share = 0.0  # seconds for each row since the beginning
         self._version = 0
 
-    def add(self, row: Row) -> None:
+    def add(self, row: RunningChunk) -> None:
         self._waiting.append(row)
         self._touch()
 
@@ -268,7 +268,7 @@ class SimulatedEngine:
 
     # Rows come and go.
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: RunningChunk) -> None:
         kind = self._kinds.setdefault(row.references, Kind(counter=0.0, pace=1.0, rows=0, ends=[]))
         row.start, row.spent_before = kind.counter, self._share
         heappush(kind.ends, (kind.counter + row.left, row))
@@ -276,7 +276,7 @@ class SimulatedEngine:
         self._running[row.name] = row
         self._cached += row.context
 
-    def _remove(self, row: Row) -> None:
+    def _remove(self, row: RunningChunk) -> None:
         kind = self._kinds[row.references]
         kind.rows -= 1
         row.alive = False
@@ -286,7 +286,7 @@ class SimulatedEngine:
         self._charge(row)
         del self._running[row.name]
 
-    def _charge(self, row: Row) -> None:
+    def _charge(self, row: RunningChunk) -> None:
         self._spent[row.name] = self._spent.get(row.name, 0.0) + self._share - row.spent_before
         row.spent_before = self._share
 

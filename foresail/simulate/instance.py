@@ -19,7 +19,7 @@ from foresail.engine.request import Completion, Parked, Request, SavedKV
 from foresail.records import Finish
 from foresail.rollout.instance import Capabilities, ChunkOrder, Report
 from foresail.rollout.plan import ChunkEnded, Dispatch, InstanceState, SampleSpec
-from foresail.simulate.engine import Machine, Row, SimulatedEngine
+from foresail.simulate.engine import Machine, RunningChunk, SimulatedEngine
 from foresail.simulate.generated_text import Repeated, ids_of
 from foresail.simulate.shared_state import SharedState
 
@@ -59,7 +59,7 @@ class SimulatedInstance:
         dispatch, spec = order.dispatch, order.dispatch.spec
         kv = self._usable(order)
         context = spec.prompt_tokens + dispatch.generated
-        row = Row(
+        row = RunningChunk(
             name=spec.id,
             references=self._count_references(dispatch),
             to_compute=context if kv is None else 0,
@@ -146,7 +146,7 @@ class SimulatedInstance:
         end = self._shared.end_of_turn(dispatch.spec, dispatch.generated)
         return min(end - dispatch.generated, dispatch.max_tokens)
 
-    def _migrate(self, order: ChunkOrder, row: Row) -> None:
+    def _migrate(self, order: ChunkOrder, row: RunningChunk) -> None:
         def arrive() -> None:
             if self._orders.get(row.name) is order:  # not cancelled on the way
                 self.engine.add(row)

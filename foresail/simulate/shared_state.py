@@ -11,7 +11,7 @@ from foresail.rollout.plan import SampleSpec
 from foresail.simulate.clock import VirtualClock
 
 
-class Siblings:
+class GroupLengths:
     """How far the samples of each group are, as far as reported.
 
     What instances tell each other in a real run, by `learn`, all simulated ones read here.
@@ -25,7 +25,7 @@ class Siblings:
         self._groups.setdefault(spec.group, {})[spec.sample] = math.inf if finished else generated
 
     def references(self, spec: SampleSpec, generated: int) -> int:
-        """Siblings to draft from: those that have ended, and those at least as far as this one."""
+        """GroupLengths to draft from: those that have ended, and those at least as far as this one."""
         own = max(generated, 1)
         group = self._groups.get(spec.group, {})
         return sum(tokens >= own for sample, tokens in group.items() if sample != spec.sample)
@@ -48,7 +48,7 @@ class SharedState:
 
     clock: VirtualClock
     ends: Callable[[SampleSpec], Sequence[int]]
-    siblings: Siblings = field(default_factory=Siblings)
+    siblings: GroupLengths = field(default_factory=GroupLengths)
     spent: dict[str, float] = field(default_factory=dict)
     news: set[str] = field(default_factory=set)
     told: TextTold = field(default_factory=TextTold)

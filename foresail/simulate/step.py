@@ -15,7 +15,7 @@ from functools import partial
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.collect import teaches
-from foresail.rollout.controller import Closing, Controller
+from foresail.rollout.controller import Controller, StepEnd
 from foresail.rollout.event_log import EventLog
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.groups import GroupSpec
@@ -120,7 +120,7 @@ class SimulatedStep:
         self._judges.expect(self._samples)
         return self._problems.prompted(launch)
 
-    def _result(self, closing: Closing) -> StepResult:
+    def _result(self, closing: StepEnd) -> StepResult:
         host_seconds = self._host.seconds()
         seconds, ends = self._clock.now(), self._judges.ends
         engines = [instance.engine for instance in self._instances]
@@ -163,7 +163,7 @@ class SimulatedStep:
 class Patient(Controller):
     """Continuous launches without early termination: what runs when enough are valid may end."""
 
-    def closing(self) -> Closing | None:
+    def closing(self) -> StepEnd | None:
         return super().closing() if self.num_active == 0 else None
 
 

@@ -24,7 +24,7 @@ from foresail.recipe.tables.parts import Part
 from foresail.simulate.distributions import count_at, exponential_quantile, exponential_rate, geometric_shares
 
 
-class Turn(NamedTuple):
+class SimulatedTurn(NamedTuple):
     """So many tokens are generated; then a tool answers after a time. The last turn's tool says nothing more."""
 
     tokens: int
@@ -76,10 +76,12 @@ class ToolDraws:
         """Of the episode that has more turns than this share of all."""
         return count_at(share, self._shares)
 
-    def episode(self, lengths: list[int], numbers: np.random.Generator) -> tuple[Turn, ...]:
+    def episode(self, lengths: list[int], numbers: np.random.Generator) -> tuple[SimulatedTurn, ...]:
         """Turns of these lengths, with a tool's answer after each but the last."""
-        answered = [Turn(tokens, self._tools.tokens, self._seconds(numbers)) for tokens in lengths[:-1]]
-        return (*answered, Turn(lengths[-1]))
+        answered = [
+            SimulatedTurn(tokens, self._tools.tokens, self._seconds(numbers)) for tokens in lengths[:-1]
+        ]
+        return (*answered, SimulatedTurn(lengths[-1]))
 
     def _seconds(self, numbers: np.random.Generator) -> float:
         tools = self._tools

@@ -65,7 +65,7 @@ class UpdateTime:
 
 
 def update_time(lengths: Sequence[int], model: TrainedModel, ranks: Ranks) -> UpdateTime:
-    dealt = deal(lengths, ranks.count)
+    dealt = split_lengths(lengths, ranks.count)
     flops = [sum(map(model.flops, row)) for row in dealt]
     micro_batches = max(math.ceil(sum(row) / ranks.micro_batch_tokens) for row in dealt)
     computing = max(flops) / ranks.flops
@@ -80,8 +80,8 @@ def update_time(lengths: Sequence[int], model: TrainedModel, ranks: Ranks) -> Up
     )
 
 
-def deal(lengths: Sequence[int], ranks: int) -> list[list[int]]:
-    """deal([5, 4, 3, 2], 2) -> [[5, 2], [4, 3]]: longest first, to the rank with the fewest tokens."""
+def split_lengths(lengths: Sequence[int], ranks: int) -> list[list[int]]:
+    """split_lengths([5, 4, 3, 2], 2) -> [[5, 2], [4, 3]]: longest first, to the rank with the fewest tokens."""
     dealt: list[list[int]] = [[] for _ in range(ranks)]
     tokens = [(0, rank) for rank in range(ranks)]
     heapify(tokens)

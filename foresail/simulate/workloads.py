@@ -24,10 +24,10 @@ from foresail.records import Problem
 from foresail.rollout.plan import SampleSpec
 from foresail.simulate.distributions import beta_width, exponential_quantile, exponential_rate, normal_share
 from foresail.simulate.generated_text import Repeated
-from foresail.simulate.tools import ToolDraws, Tools, Turn
+from foresail.simulate.tools import SimulatedTurn, ToolDraws, Tools
 
 
-class Grading(Part):
+class GradingTime(Part):
     """Seconds a verdict takes, by kind of problem."""
 
     quick_seconds: float = Field(0.0, ge=0, description="a verdict on most problems (maths)")
@@ -45,7 +45,7 @@ class Workload(Part):
     prompt_tokens: int = Field(512, gt=0, description="every prompt")
     correlation: float = Field(0.84, ge=0, le=1, description="of normal scores of lengths within a group")
     valid_share: float = Field(1.0, gt=0, le=1, description="share of groups whose rewards differ")
-    grading: Grading = Grading()
+    grading: GradingTime = GradingTime()
     tools: Tools | None = Field(None, description="episodes of several turns; none: one turn")
 
     @property
@@ -58,7 +58,7 @@ class Workload(Part):
 class GroupOutcome:
     """What the samples of a group will turn out to be."""
 
-    turns: tuple[tuple[Turn, ...], ...]  # of each sample
+    turns: tuple[tuple[SimulatedTurn, ...], ...]  # of each sample
     right: tuple[bool, ...]
     grading_seconds: float  # for each sample
 
@@ -73,8 +73,8 @@ class GroupOutcome:
         return tuple(map(ends_of, self.turns))
 
 
-def ends_of(turns: Sequence[Turn]) -> tuple[int, ...]:
-    """ends_of([Turn(100, 20, 1.5), Turn(50)]) -> (100, 170)."""
+def ends_of(turns: Sequence[SimulatedTurn]) -> tuple[int, ...]:
+    """ends_of([SimulatedTurn(100, 20, 1.5), SimulatedTurn(50)]) -> (100, 170)."""
     ends, behind = [], 0
     for turn in turns:
         ends.append(behind + turn.tokens)
@@ -118,7 +118,7 @@ class Problems:
         """Tokens behind a request's prompt when it has ended."""
         return self.ends(spec)[-1]
 
-    def turns(self, spec: SampleSpec) -> tuple[Turn, ...]:
+    def turns(self, spec: SampleSpec) -> tuple[SimulatedTurn, ...]:
         return self[spec.group].turns[spec.sample]
 
     def _make(self, group: int) -> GroupOutcome:
@@ -131,11 +131,11 @@ class Problems:
             grading_seconds=work.grading.slow_seconds if slow else work.grading.quick_seconds,
         )
 
-    def _turns(self, numbers: np.random.Generator) -> tuple[tuple[Turn, ...], ...]:
+    def _turns(self, numbers: np.random.Generator) -> tuple[tuple[SimulatedTurn, ...], ...]:
         work, tools = self.workload, self._tools
         if tools is None:
             shares = correlated_shares(work.correlation, work.samples, numbers)
-            return tuple((Turn(self._length_at(share)),) for share in shares)
+            return tuple((SimulatedTurn(self._length_at(share)),) for share in shares)
         counts = [tools.count_turns(s) for s in correlated_shares(work.correlation, work.samples, numbers)]
         lengths = map(self._length_at, correlated_shares(work.correlation, sum(counts), numbers))
         return tuple(tools.episode([*islice(lengths, count)], numbers) for count in counts)

@@ -98,7 +98,9 @@ def open_policy(
     if checkpoint and recipe.lora is None:
         dtype = choose_dtype(recipe.model.dtype, device)
         model = load_model(checkpoint, dtype=dtype, device=device, arrange=arrange, scores=recipe.scores)
-        tokenizer = Tokenizer.load(checkpoint, options=recipe.model.told(day))  # it has the recipe's template
+        tokenizer = Tokenizer.load(
+            checkpoint, options=recipe.model.template_arguments(day)
+        )  # it has the recipe's template
         if state_paths(checkpoint / TRAINER, WEIGHTS):
             load_exact_weights(model, checkpoint)
     else:
@@ -112,7 +114,7 @@ def open_policy(
             day=day,
         )
         if checkpoint:  # the one the run has had so far, whatever became of where it was from
-            tokenizer = Tokenizer.load(checkpoint, options=recipe.model.told(day))
+            tokenizer = Tokenizer.load(checkpoint, options=recipe.model.template_arguments(day))
     adapters = None
     if recipe.lora is not None:
         adapters = Adapters(model, recipe.lora, base=recipe.model.path, seed=recipe.run.seed)

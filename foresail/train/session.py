@@ -32,7 +32,7 @@ from foresail.runlog.held_folder import FolderGone
 from foresail.runlog.lock import lock_folder
 from foresail.runlog.notebook import open_display
 from foresail.runlog.trackers import open_trackers
-from foresail.train.auxiliary.expert_load import describe_load
+from foresail.train.auxiliary.expert_load import load_metrics
 from foresail.train.callbacks import StepReport, current_callbacks
 from foresail.train.checkpoints.best import judge, measure
 from foresail.train.checkpoints.checkpoint import (
@@ -53,7 +53,7 @@ from foresail.train.checkpoints.recorded_recipe import (
 )
 from foresail.train.checkpoints.shared_folder import marked
 from foresail.train.interrupt import StopRequest
-from foresail.train.trainer import Opening, Recipe, Trainer
+from foresail.train.trainer import FollowerStart, Recipe, Trainer
 from foresail.world import ONE_PROCESS, World
 
 
@@ -121,8 +121,8 @@ class Session(Trainer[Recipe]):
     def lead(self) -> None:
         """Tell the others what to begin with, once they have seen that they share the run's folder."""
         with marked(self.run.path) as mark:
-            self.world.share(
-                Opening(
+            self.world.broadcast(
+                FollowerStart(
                     recipe=self.recipe.for_followers(),
                     start=self.start,
                     progress=self.progress,
@@ -131,7 +131,7 @@ class Session(Trainer[Recipe]):
                     batch_invariant=is_batch_invariant(),
                 )
             )
-            self.world.gather(None)
+            self.world.all_gather(None)
 
     def __enter__(self) -> Self:
         self._exits.enter_context(self.stop)
@@ -228,7 +228,7 @@ class Session(Trainer[Recipe]):
             return {}
         if is_kept(step, self.recipe.steps):
             self.run.append_expert_load(step, load_LE.int().tolist())
-        return describe_load(load_LE)
+        return load_metrics(load_LE)
 
     def judge_step(self, progress: Progress, metrics: Mapping[str, Any]) -> Progress:
         """Whether the step is the best so far, and whether that has lasted long enough to stop."""
@@ -286,7 +286,7 @@ class Session(Trainer[Recipe]):
         self.run.append_timeline(event)
 
     def write_files(self, checkpoint: Path) -> None:
-        self.everywhere(save_learners, checkpoint)
+        self.on_all_ranks(save_learners, checkpoint)
         for write in self.also_save:
             write(checkpoint)
         write_copy(checkpoint, self.recipe)
@@ -328,4 +328,4 @@ def save_learners(trainer: Trainer[Any], checkpoint: Path) -> None:
     """On every rank; it ends when all have written their files."""
     for learner in trainer.learners.values():
         learner.save(checkpoint)
-    trainer.world.gather(None)
+    trainer.world.all_gather(None)

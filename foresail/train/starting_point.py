@@ -26,7 +26,9 @@ def load_model_and_tokenizer(
     """
     tokenizer_path = settings.tokenizer or settings.path
     assert tokenizer_path is not None, "the recipe's check asks for a path or a tokenizer"
-    tokenizer = Tokenizer.load(tokenizer_path, template=settings.chat_template, options=settings.told(day))
+    tokenizer = Tokenizer.load(
+        tokenizer_path, template=settings.chat_template, options=settings.template_arguments(day)
+    )
     model = open_model(
         settings, seed=seed, device=device, max_length=max_length, arrange=arrange, scores=scores
     )

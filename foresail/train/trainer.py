@@ -1,9 +1,10 @@
 """A stage's models on one rank, and how all ranks do the same thing.
 
-    trainer.everywhere(update, sequences)   # on every rank: update(trainer, sequences), each with its own trainer
+    trainer.on_all_ranks(update, sequences)   # on every rank: update(trainer, sequences), each with its own trainer
 
-Rank 0 leads: it has the run directory, the data, the rollouts (`session.Session`), and says what to do. The others
-follow: they have models and obey (`follow`). In one process, `everywhere` only calls the function.
+Rank 0 has the run directory, the data and the rollouts (`session.Session`), and sends orders. The other ranks are
+followers: they hold models and carry out the orders (`run_follower`). In one process, `on_all_ranks` calls the
+function, nothing more.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Silent(Display):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opening(Generic[Recipe]):
+class FollowerStart(Generic[Recipe]):
     """What a follower begins with: the recipe, and the checkpoint that the run goes on from."""
 
     recipe: Recipe
@@ -101,14 +102,14 @@ class Trainer(Generic[Recipe]):
         )
         choose_library(self.policy.model.dtype)
 
-    def everywhere(
+    def on_all_ranks(
         self, function: Callable[Concatenate[Any, P], R], *arguments: P.args, **keywords: P.kwargs
     ) -> R:
         """What this rank makes of it. Other ranks import the function, so it is one of a module."""
-        self.elsewhere(function, *arguments, **keywords)
+        self.on_other_ranks(function, *arguments, **keywords)
         return function(self, *arguments, **keywords)
 
-    def elsewhere(
+    def on_other_ranks(
         self, function: Callable[Concatenate[Any, P], Any], *arguments: P.args, **keywords: P.kwargs
     ) -> None:
         """On the other ranks, while this one does its own part of it."""
@@ -116,16 +117,16 @@ class Trainer(Generic[Recipe]):
             order = Order(
                 function=function, arguments=arguments, keywords=dict(keywords), progress=self.progress
             )
-            self.world.share(order)
+            self.world.broadcast(order)
 
 
-def obey(world: World, device: torch.device, opening: Opening[Stage]) -> None:
+def run_follower(world: World, device: torch.device, opening: FollowerStart[Stage]) -> None:
     """A follower's life: open the models, then do what rank 0 does, until there is no more to do."""
     trainer = Trainer(
         opening.recipe, world, device, start=opening.start, progress=opening.progress, display=Silent()
     )
     trainer.open_models()
     order: Order | None
-    while (order := world.share(None)) is not None:
+    while (order := world.broadcast(None)) is not None:
         trainer.progress = order.progress
         order.function(trainer, *order.arguments, **order.keywords)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
-from foresail.agents.programs.conversation import Conversation, Turn
+from foresail.agents.programs.conversation import ChatTurn, Conversation
 from foresail.engine.request import Completion, Request
 from foresail.recipe.tables.parts import Sampling
 from foresail.rollout.groups import to_sample
@@ -31,7 +31,7 @@ class Play:
     def __init__(self) -> None:
         self.conversation = Conversation(key=7, own_prompt=OWN)
 
-    def ask(self, *messages: ChatMessage, prompt: tuple[int, ...] | None = None, tools: str = "") -> Turn:
+    def ask(self, *messages: ChatMessage, prompt: tuple[int, ...] | None = None, tools: str = "") -> ChatTurn:
         request = ChatRequest(messages=messages, tools=tools)
         found = self.conversation.find(request)
         parent = None if found is None else found[0]
@@ -52,7 +52,7 @@ class Play:
         self.conversation.end(turn, completion, says("assistant", bytes(ids).decode()))
         return turn
 
-    def reply(self, turn: Turn) -> tuple[ChatMessage, ...]:
+    def reply(self, turn: ChatTurn) -> tuple[ChatMessage, ...]:
         """The messages of a turn with our response."""
         assert turn.completion is not None
         return (*turn.asked.messages, says("assistant", bytes(turn.completion.ids).decode()))

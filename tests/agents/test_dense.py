@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import foresail.agents.tools.dense as dense
 from foresail.agents.factory import open_factory
-from foresail.agents.tools.corpus import Passage
+from foresail.agents.tools.corpus import CorpusPassage
 from foresail.agents.tools.dense import DenseIndex, load_embedder
 from foresail.agents.tools.load_tool import load_tool
 from foresail.agents.tools.search_server import SearchServer
@@ -28,10 +28,10 @@ from foresail.recipe.tables.tools import SearchTool
 
 MEANINGS = [{"river", "stream", "water"}, {"town", "city", "capital"}, {"song", "anthem", "music"}]
 PASSAGES = [
-    Passage("Seine", "A stream of water."),
-    Passage("Rouen", "A city on a stream."),
-    Passage("Marseillaise", "An anthem."),
-    Passage("Paris", "The capital."),
+    CorpusPassage("Seine", "A stream of water."),
+    CorpusPassage("Rouen", "A city on a stream."),
+    CorpusPassage("Marseillaise", "An anthem."),
+    CorpusPassage("Paris", "The capital."),
 ]
 
 
@@ -62,7 +62,7 @@ def index() -> DenseIndex:
     return DenseIndex(PASSAGES, Counts(), nearest)
 
 
-def titles(found: list[Passage]) -> list[str]:
+def titles(found: list[CorpusPassage]) -> list[str]:
     return [passage.title for passage in found]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from foresail.agents.programs.columns import HiddenColumn, show_problem
 from foresail.agents.programs.outcome import failed
-from foresail.agents.programs.program import Agent, FunctionProgram, Job
+from foresail.agents.programs.program import Agent, FunctionProgram, ProgramJob
 from foresail.recipe.tables.environment import Environment
 from foresail.records import Message, Problem
 
@@ -90,7 +90,7 @@ def test_a_hidden_column_names_the_key_to_add() -> None:
 def test_the_verdict_says_so_too() -> None:
     agent = Agent(base_url="", api_key="", model="", problem=show_problem(problem(task=3), ()))
     with pytest.raises(KeyError) as error:
-        FunctionProgram(lambda agent: agent.problem.extra["task"]).run(agent, Job(agent, print))
+        FunctionProgram(lambda agent: agent.problem.extra["task"]).run(agent, ProgramJob(agent, print))
     assert 'environment.columns = ["task"]' in failed(error.value).detail
 
 

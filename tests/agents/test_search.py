@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.agents.environment import EnvironmentBroken
-from foresail.agents.tools.corpus import Passage, read_corpus
+from foresail.agents.tools.corpus import CorpusPassage, read_corpus
 from foresail.agents.tools.load_tool import load_tool
 from foresail.agents.tools.search import Index, search_tool
 from foresail.agents.tools.search_client import SearchClient
@@ -26,10 +26,10 @@ from foresail.agents.tools.search_server import LONGEST_BODY, SearchServer
 pytest.importorskip("bm25s", reason='search needs bm25s: pip install "foresail[agents]"')
 
 PASSAGES = [
-    Passage("Paris", "Paris is the capital of France."),
-    Passage("France", "France is a country. Its anthem is the Marseillaise."),
-    Passage("Fox", "The quick brown fox is an animal."),
-    Passage("Lyon", "Lyon is a city of France on the Rhône."),
+    CorpusPassage("Paris", "Paris is the capital of France."),
+    CorpusPassage("France", "France is a country. Its anthem is the Marseillaise."),
+    CorpusPassage("Fox", "The quick brown fox is an animal."),
+    CorpusPassage("Lyon", "Lyon is a city of France on the Rhône."),
 ]
 
 
@@ -84,7 +84,7 @@ def test_a_corpus_may_be_compressed_and_have_its_titles_elsewhere(tmp_path: Path
     other.write_text(
         json.dumps({"id": "0", "contents": '"Paris"\nThe capital.'}) + '\n\n{"text": "no title"}\n'
     )
-    assert read_corpus(other) == [Passage("Paris", "The capital."), Passage("", "no title")]
+    assert read_corpus(other) == [CorpusPassage("Paris", "The capital."), CorpusPassage("", "no title")]
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '{"title": "a"}', '{"text": 3}', '{"contents": 3}', "3"])

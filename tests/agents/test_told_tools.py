@@ -13,7 +13,7 @@ from tiny_world import write_lines
 
 from foresail.agents.build import open_episodes
 from foresail.agents.factory import open_factory
-from foresail.check.look import look
+from foresail.check.inspection import inspect_sources
 from foresail.data.mixtures.reader import Reader
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.stages.rl import Rl
@@ -128,11 +128,11 @@ def recipe(room: int = 900, tool: str = "calculator") -> Rl:
 
 
 def test_a_check_measures_the_prompts_that_the_run_has(folder: Path) -> None:
-    seen = look(recipe(), max_context=1024)
+    seen = inspect_sources(recipe(), max_context=1024)
     assert seen.refusals == () and seen.reader is not None
     assert "environment: tools calculator; the system prompt tells of them" in seen.notes
     longest = max(int(number) for note in seen.notes for number in re.findall(r"to (\d+) tokens", note))
-    assert "longer than" in look(recipe(longest - 1), max_context=1024).refusals[0]
+    assert "longer than" in inspect_sources(recipe(longest - 1), max_context=1024).refusals[0]
     # the run reads them itself, or takes over what the check has read
     for name, reader in (("own", None), ("taken", seen.reader)):
         given = recipe()
@@ -165,5 +165,5 @@ def test_a_reader_that_was_told_otherwise_is_not_taken_over(folder: Path) -> Non
 )
 def test_a_check_tells_of_tools_that_cannot_be_had(folder: Path, tool: str, words: str) -> None:
     Path("mine.py").write_text("def untyped(x):\n    '''Takes anything.'''\n")
-    seen = look(recipe(tool=f"{folder}/{tool}"), max_context=1024)
+    seen = inspect_sources(recipe(tool=f"{folder}/{tool}"), max_context=1024)
     assert len(seen.refusals) == 1 and words in seen.refusals[0]

@@ -13,7 +13,7 @@ from tiny_world import write_lines
 from foresail.agents.environment import EnvironmentBroken, Observation
 from foresail.agents.factory import EnvironmentFactory, open_factory
 from foresail.agents.tools.call_formats import Hermes, ToolCall
-from foresail.check.look import look
+from foresail.check.inspection import inspect_sources
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables.environment import Environment
@@ -75,7 +75,7 @@ class Plain:
     def reset(self) -> None:
         self.reward = 0.25
 
-    def look(self) -> str:
+    def inspect_sources(self) -> str:
         """Look around."""
         return "a door"
 
@@ -227,7 +227,7 @@ def test_a_run_learns_from_a_class_and_its_rewards(
     Path("recipe.toml").write_text(RECIPE.format(file=file))
     recipe = load_recipe("recipe.toml")
     assert isinstance(recipe, Rl)
-    seen = look(recipe, max_context=1024)
+    seen = inspect_sources(recipe, max_context=1024)
     assert seen.refusals == ()
     kept = RunDirectory(run_rl(recipe, reader=seen.reader).run).read_rollouts(1)
     assert {row["prompt"] for row in kept} <= {f"Count {n}.\n\nThe count is {n + 1}." for n in range(3)}

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from foresail.agents.environment import EnvironmentBroken
 from foresail.agents.threads import Threads, TooSlow
-from foresail.agents.tools.tool import Answer, Tool, tool_of
+from foresail.agents.tools.tool import Tool, ToolAnswer, tool_of
 from foresail.records import Message, Problem
 
 PROBLEM = Problem(id="p", prompt=(Message(role="user", content="?"),), answer="!")
 
 
-def call(tool: Tool, seconds: float | None = None, /, **arguments: Any) -> Answer:
+def call(tool: Tool, seconds: float | None = None, /, **arguments: Any) -> ToolAnswer:
     return asyncio.run(tool.call(arguments, seconds))
 
 

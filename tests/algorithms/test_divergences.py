@@ -16,7 +16,7 @@ from torch import Tensor
 
 from foresail.algorithms.divergences import DIVERGENCES, sampled_advantages
 from foresail.model import likelihood
-from foresail.model.divergence import Comparison, TeacherView, token_divergence
+from foresail.model.divergence import DivergenceSettings, TeacherView, token_divergence
 
 LOGITS = st.lists(st.lists(st.floats(-30, 30, width=32), min_size=5, max_size=5), min_size=1, max_size=4)
 TOKENS, WIDTH, WIDER, WORDS = 11, 6, 9, 17
@@ -94,7 +94,7 @@ def test_chunks_of_hidden_states_change_nothing(
         limit = 4 * tokens * (WORDS - 2)
         monkeypatch.setattr(likelihood, "MOST_LOGITS", dict.fromkeys(("cpu", "cuda"), limit))
         found = token_divergence(
-            hidden, weight, view, Comparison(kind=kind, beta=0.3, temperature=temperature)
+            hidden, weight, view, DivergenceSettings(kind=kind, beta=0.3, temperature=temperature)
         )
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
         for ours, theirs in zip(torch.autograd.grad(found, (hidden, weight), upstream), wanted, strict=True):

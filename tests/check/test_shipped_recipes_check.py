@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 from tiny_world import write_lines
 
-from foresail.check.look import look
+from foresail.check.inspection import inspect_sources
 from foresail.data.get import get
 from foresail.data.made.word_problems import make_problems
 from foresail.recipe.reading.load import load_recipe
@@ -88,7 +88,7 @@ def test_a_shipped_recipe_is_ready_to_run(file: Path, world: Path, monkeypatch: 
     changes = [f"{longer}={4 * getattr(shipped, longer)}", "micro_batch_tokens=200000", "run.device=cpu"]
     changes += ["model.path=model"] + (["teacher.path=model"] if hasattr(shipped, "teacher") else [])
     found = preflight(load_recipe(file, changes))
-    seen = look(found.recipe, max_context=CONTEXT)
+    seen = inspect_sources(found.recipe, max_context=CONTEXT)
     assert (*found.refusals, *seen.refusals) == ()
     assert any(f"{kind} of" in line for line in seen.notes for kind in ("problems", "conversations", "pairs"))
     if isinstance(shipped, Rl):

@@ -18,7 +18,7 @@ from small_engines import (
     small_model,
 )
 
-from foresail.engine.row import Row
+from foresail.engine.row import EngineRow
 
 MODEL = small_model("qwen3")
 
@@ -31,9 +31,9 @@ def alone() -> dict[str, Completion]:
     }
 
 
-def count_preempted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+def count_preempted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[EngineRow]:
     """Rows as the engine preempts them for want of pages."""
-    counted: list[Row] = []
+    counted: list[EngineRow] = []
     preempt = engine.slots._preempt
     monkeypatch.setattr(engine.slots, "_preempt", lambda row: (counted.append(row), preempt(row)))
     return counted

@@ -12,9 +12,9 @@ from small_engines import Engine, finish_all, mixed_requests, small_engine
 from test_mtp_drafts import MODELS
 from torch import Tensor
 
-from foresail.engine.advance import Drawn
+from foresail.engine.advance import DrawnTokens
 from foresail.engine.entries import Entries
-from foresail.engine.kernels.mtp import Layout
+from foresail.engine.kernels.mtp import DraftLayout
 from foresail.engine.mtp import MtpDrafter, Verified
 from foresail.engine.mtp_cuda import CudaMtpDrafter
 from foresail.engine.runner_cpu import CpuRunner
@@ -34,8 +34,8 @@ class FixedSizes(CpuRunner):
         self.mtp = CudaMtpDrafter(engine.model, pages_SP, engine.page_size)  # type: ignore[assignment]
 
     def _look_ahead(
-        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: Drawn
-    ) -> Drawn:
+        self, mtp: MtpDrafter, entries: Entries, stream_ED: Tensor, positions_E: Tensor, drawn: DrawnTokens
+    ) -> DrawnTokens:
         more = self.more
 
         def fill_up(array: Any, value: int) -> Tensor:
@@ -58,7 +58,7 @@ class FixedSizes(CpuRunner):
         )
         return replace(drawn, ahead_RK=ahead_RK.numpy())
 
-    def _attend_places(self, layout: Layout) -> Any:
+    def _attend_places(self, layout: DraftLayout) -> Any:
         attend = self._attend(layout.slots_W.numpy(), layout.positions_W.numpy())
         assert attend.places_T.tolist() == layout.places_W.tolist()
         assert (layout.positions_W + 1).tolist() == layout.contexts_W.tolist()

@@ -21,7 +21,7 @@ from small_engines import (
 
 from foresail.engine.drafts import Draft
 from foresail.engine.pages import PagePool, page_names
-from foresail.engine.row import NEXT_STATES, NO_SLOT, Row, Rows
+from foresail.engine.row import NEXT_STATES, NO_SLOT, EngineRow, EngineRows
 
 PROMPTS = [random_prompt(length) for length in (1, 3, 4, 6, 8, 9)]
 MODEL = small_model()
@@ -52,7 +52,7 @@ def check_accounts(engine: Engine) -> None:
 
 def check_states(engine: Engine) -> None:
     """Every row stands where its state says, and nowhere else."""
-    by_state: dict[str, list[Row]] = {state: [] for state in NEXT_STATES}
+    by_state: dict[str, list[EngineRow]] = {state: [] for state in NEXT_STATES}
     for row in engine.rows:
         by_state[row.state].append(row)
         assert (row.slot != NO_SLOT) == (row.state in ("running", "resting"))
@@ -161,7 +161,7 @@ def test_the_walk_above_would_see_a_leak():
 def test_a_row_changes_its_state_only_as_the_table_says():
     for before, allowed in NEXT_STATES.items():
         for after in NEXT_STATES:
-            rows, row = Rows(), Row(request=ask("a", PROMPTS[0]), context=PROMPTS[0])
+            rows, row = EngineRows(), EngineRow(request=ask("a", PROMPTS[0]), context=PROMPTS[0])
             rows.add(row)
             row.state = before
             if after in allowed:

@@ -10,7 +10,7 @@ from small_engines import ask, random_prompt, small_engine, small_model
 
 from foresail.engine.drafts import MAX_DRAFT, Drafts
 from foresail.engine.pages import count_pages
-from foresail.engine.row import Row
+from foresail.engine.row import EngineRow
 
 MODEL = small_model()
 
@@ -32,7 +32,7 @@ def test_rows_own_as_many_pages_as_the_next_step_can_fill(seed, page_size):
 
     def seat(name: str) -> None:
         request = ask(name, random_prompt(numbers.randint(1, 9)), max_new_tokens=numbers.randint(1, 30))
-        row = Row(request=request, context=request.prompt)
+        row = EngineRow(request=request, context=request.prompt)
         pages = count_pages(len(row.prefix_tokens), page_size)
         if not slots.empty or pages > pool.num_free:
             return
@@ -42,7 +42,7 @@ def test_rows_own_as_many_pages_as_the_next_step_can_fill(seed, page_size):
         slots.assign([row], version=seed)
         most_owned[row.slot] = pages
 
-    def end(row: Row) -> None:
+    def end(row: EngineRow) -> None:
         drawn = table.drawn(row.slot)[0]
         slots.free(row)
         engine.rows.move(row, "done")

@@ -24,7 +24,7 @@ from foresail.recipe.tables.parts import Problems, Rollout, Sampling
 from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Trajectory, Verdict
 from foresail.rewards.grader import find_grader
-from foresail.rewards.grading import Duties, InlineGrading
+from foresail.rewards.grading import GraderTraits, InlineGrading
 from foresail.rollout.build import gather
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.native import NativeInstance
@@ -148,7 +148,7 @@ def test_part_of_a_reward_is_no_part_of_an_accuracy(
 class PatientGrading:
     """Gives no verdict until it has seen every response; whoever waits for one before that waits for ever."""
 
-    duties = Duties()
+    traits = GraderTraits()
 
     def __init__(self, expected: int) -> None:
         self.expected, self.pending = expected, list[Future[Verdict]]()

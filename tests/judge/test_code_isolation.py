@@ -38,7 +38,7 @@ from foresail.judge.sandbox.seccomp import (
     join_ranges,
     numbers,
 )
-from foresail.judge.sandbox.worker import Worker, WorkerDied
+from foresail.judge.sandbox.worker import JudgeWorker, WorkerDied
 from foresail.records import RunStopped
 
 ECHO = Program(source="print(input())")
@@ -101,7 +101,7 @@ def test_the_report_names_what_protects() -> None:
 def test_the_strongest_is_chosen_and_never_a_weaker_one_than_was_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse_namespaces(level: str, packages: tuple[Path, ...]) -> Worker:
+    def refuse_namespaces(level: str, packages: tuple[Path, ...]) -> JudgeWorker:
         if level in refused:
             raise WorkerDied("not here")
         return start(level, packages)
@@ -119,7 +119,7 @@ def test_the_strongest_is_chosen_and_never_a_weaker_one_than_was_asked(
 
 def test_a_level_that_leaks_is_not_used() -> None:
     """The proof is a real one: an unconfined process fails it."""
-    worker = Worker("none")
+    worker = JudgeWorker("none")
     try:
         with pytest.raises(WorkerDied, match=r"read /etc/passwd.*fork"):
             isolation.prove(worker)
@@ -242,12 +242,12 @@ def test_a_worker_that_dies_in_the_middle_is_retried_once(judge: Judge) -> None:
 def test_a_sandbox_that_always_breaks_is_crashed_not_wrong(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(self: Worker, *_: object) -> None:
+    def die(self: JudgeWorker, *_: object) -> None:
         raise WorkerDied("out of order")
 
-    monkeypatch.setattr(Worker, "run", die)
+    monkeypatch.setattr(JudgeWorker, "run", die)
     monkeypatch.setattr(
-        "foresail.judge.judge.start", lambda *_: judge.idle[0] if judge.idle else Worker("none")
+        "foresail.judge.judge.start", lambda *_: judge.idle[0] if judge.idle else JudgeWorker("none")
     )
     verdicts = judge.judge(ECHO, [SAME])
     assert [(v.status, v.detail) for v in verdicts] == [("crashed", "out of order")]

@@ -17,7 +17,7 @@ from cpp_bombs import BOMBS, FLOODS
 from foresail.judge.judge import Judge
 from foresail.judge.programs.program import AssertTest, CallTest, Limits, Program, StdinTest, Test
 from foresail.judge.sandbox.watch import Child
-from foresail.judge.sandbox.worker import Ended, Spawn, Worker
+from foresail.judge.sandbox.worker import ExitReport, JudgeWorker, Spawn
 from foresail.records import Verdict
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ here")
@@ -124,7 +124,7 @@ def test_the_backstop_is_generous() -> None:
     assert Limits(seconds=2, idle_seconds=1).most_idle == 1
 
 
-def test_a_flood_that_is_swallowed_ends_too(judge: Judge, ends: list[Ended]) -> None:
+def test_a_flood_that_is_swallowed_ends_too(judge: Judge, ends: list[ExitReport]) -> None:
     source = "import os\nwhile True:\n    try:\n        os.write(1, b'x' * 4096)\n    except OSError:\n        pass"
     assert_flooded(judge.judge(Program(source=source), [NOTHING], FLOODED), ends)
 
@@ -135,21 +135,21 @@ FLOODED = Limits(seconds=20, idle_seconds=20, output_bytes=1 << 16)
 
 
 @pytest.fixture
-def ends(monkeypatch: pytest.MonkeyPatch) -> list[Ended]:
+def ends(monkeypatch: pytest.MonkeyPatch) -> list[ExitReport]:
     """How every process ended that the test starts."""
-    seen: list[Ended] = []
-    run = Worker.run
+    seen: list[ExitReport] = []
+    run = JudgeWorker.run
 
-    def run_and_tell(self: Worker, *spawns: Spawn) -> list[Ended]:
+    def run_and_tell(self: JudgeWorker, *spawns: Spawn) -> list[ExitReport]:
         ended = run(self, *spawns)
         seen.extend(ended)
         return ended
 
-    monkeypatch.setattr(Worker, "run", run_and_tell)
+    monkeypatch.setattr(JudgeWorker, "run", run_and_tell)
     return seen
 
 
-def assert_flooded(verdicts: list[Verdict], ends: list[Ended]) -> None:
+def assert_flooded(verdicts: list[Verdict], ends: list[ExitReport]) -> None:
     (verdict,) = verdicts
     assert (verdict.status, verdict.detail) == ("wrong", "output limit 65536 bytes")
     assert not ends[-1].timed_out
@@ -158,14 +158,14 @@ def assert_flooded(verdicts: list[Verdict], ends: list[Ended]) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("name", FLOODS)
-def test_a_flood_ends_at_its_limit(judge: Judge, ends: list[Ended], name: str) -> None:
+def test_a_flood_ends_at_its_limit(judge: Judge, ends: list[ExitReport], name: str) -> None:
     assert_flooded(judge.judge(Program(source=FLOODS[name], language="cpp"), [NOTHING], FLOODED), ends)
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_compiler_is_bounded(
-    judge: Judge, ends: list[Ended], name: str, monkeypatch: pytest.MonkeyPatch
+    judge: Judge, ends: list[ExitReport], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In time, memory and what it writes: a bomb does not compile, and the next program does."""
     limits = Limits(seconds=0.9, memory_mb=256, output_bytes=4 << 20, file_mb=16, files=64, processes=8)

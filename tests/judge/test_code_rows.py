@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from foresail.judge.programs.program import AssertTest, CallTest, Comparison, StdinTest, Test
+from foresail.judge.programs.program import AssertTest, CallTest, OutputComparison, StdinTest, Test
 from foresail.judge.programs.rows import read_task
 from foresail.judge.programs.task import CodeTask, encode_task
 
@@ -265,5 +265,5 @@ def test_none_is_absent_as_in_parquet():
     filled = [{name: row.get(name) for name in names} for row in rows]
     filled[0]["comparison"] = {"mode": "bytes", "checker": None}
     first, second = read_task({"tests": filled, "prelude": None, "levels": None}).tests
-    assert first == StdinTest(input="1 2\n", output="3\n", comparison=Comparison(mode="bytes"))
+    assert first == StdinTest(input="1 2\n", output="3\n", comparison=OutputComparison(mode="bytes"))
     assert second == ADD[0]

@@ -16,7 +16,7 @@ from foresail.judge.judge import Judge
 from foresail.judge.programs.program import Limits, Program, StdinTest
 from foresail.judge.sandbox.protocol import KILL, NO_CALL
 from foresail.judge.sandbox.worker import WorkerDied
-from foresail.judge.session import LOST, Session, SessionLimits
+from foresail.judge.session import LOST, JudgeSession, SessionLimits
 from foresail.records import RunStopped
 
 LEVELS = ["namespaces", "landlock", *(["bubblewrap"] if shutil.which("bwrap") else [])]
@@ -36,8 +36,8 @@ def judge(request: pytest.FixtureRequest) -> Iterator[Judge]:
 
 
 @pytest.fixture
-def session(judge: Judge) -> Iterator[Session]:
-    session = Session(judge, AMPLE)
+def session(judge: Judge) -> Iterator[JudgeSession]:
+    session = JudgeSession(judge, AMPLE)
     yield session
     session.close()
     works_still(judge)
@@ -50,7 +50,7 @@ def works_still(judge: Judge) -> None:
         assert judge.judge(good, [StdinTest(input="2", output="4")])[0].status == "correct"
 
 
-def test_names_are_kept_and_the_last_expression_comes_back(session: Session) -> None:
+def test_names_are_kept_and_the_last_expression_comes_back(session: JudgeSession) -> None:
     assert session.run("x = 2\nimport math") == ""
     assert session.run("print('a')\nx + 1") == "a\n3"
     assert session.run("def f(n):\n    return n * math.pi\n") == ""
@@ -60,7 +60,7 @@ def test_names_are_kept_and_the_last_expression_comes_back(session: Session) -> 
     assert session.run("class A: pass\nA.__module__, __name__") == "('__main__', '__main__')"
 
 
-def test_an_exception_is_told_with_its_line_and_the_names_stay(session: Session) -> None:
+def test_an_exception_is_told_with_its_line_and_the_names_stay(session: JudgeSession) -> None:
     session.run("x = 1")
     said = session.run("def f():\n    return 1 / 0\nprint('before')\nf()")
     assert said.startswith("before\n\nTraceback") and said.endswith("ZeroDivisionError: division by zero")
@@ -73,7 +73,7 @@ def test_an_exception_is_told_with_its_line_and_the_names_stay(session: Session)
     assert "EOFError" in session.run("input()")
 
 
-def test_what_is_printed_is_cut_and_an_error_after_it_is_not(session: Session) -> None:
+def test_what_is_printed_is_cut_and_an_error_after_it_is_not(session: JudgeSession) -> None:
     said = session.run("print('a' * 5000)")
     assert said == "a" * 1000 + "\n[… 4001 more characters]"
     assert session.run("'b' * 5000").count("b") == 999
@@ -82,7 +82,7 @@ def test_what_is_printed_is_cut_and_an_error_after_it_is_not(session: Session) -
 
 
 def test_code_that_runs_too_long_is_stopped_and_the_names_stay(judge: Judge) -> None:
-    session = Session(judge, SHORT)
+    session = JudgeSession(judge, SHORT)
     assert session.run("x = 0\nwhile True:\n    try:\n        x += 1\n    except Exception: pass").startswith(
         "error: stopped after 0.3 s"
     )
@@ -101,7 +101,7 @@ def test_code_that_runs_too_long_is_stopped_and_the_names_stay(judge: Judge) -> 
     ],
 )
 def test_code_that_will_not_stop_is_ended(judge: Judge, code: str) -> None:
-    session = Session(judge, SHORT)
+    session = JudgeSession(judge, SHORT)
     session.run("x = 1")
     assert session.run(code) == f"error: the Python process was ended: time limit 0.3 s; {LOST}"
     assert "NameError" in session.run("x")
@@ -111,14 +111,14 @@ def test_code_that_will_not_stop_is_ended(judge: Judge, code: str) -> None:
 
 def test_all_calls_together_have_a_limit(judge: Judge) -> None:
     limits = SessionLimits(seconds=0.4, session=Limits(seconds=0.8, idle_seconds=30, memory_mb=128))
-    session = Session(judge, limits)
+    session = JudgeSession(judge, limits)
     said = [session.run("while True: pass") for _ in range(4)]
     assert any("0.8 s of processor time in all are spent" in each for each in said)
     session.close()
 
 
 def test_a_session_may_wait_for_its_next_call(judge: Judge) -> None:
-    session = Session(judge, SHORT)
+    session = JudgeSession(judge, SHORT)
     session.run("x = 1")
     threading.Event().wait(1.5)  # three times as long as a call may be idle
     assert session.run("x") == "1"
@@ -136,7 +136,7 @@ def test_a_session_may_wait_for_its_next_call(judge: Judge) -> None:
     ],
 )
 def test_a_process_that_ends_itself_or_wants_too_much_is_told_so(
-    session: Session, code: str, said: str
+    session: JudgeSession, code: str, said: str
 ) -> None:
     session.run("y = 1")
     assert said in session.run(code)
@@ -157,7 +157,7 @@ def test_a_process_that_ends_itself_or_wants_too_much_is_told_so(
         "import os; os.execv('/bin/sh', ['sh'])",
     ],
 )
-def test_the_sandbox_holds(session: Session, code: str) -> None:
+def test_the_sandbox_holds(session: JudgeSession, code: str) -> None:
     said = session.run(code)
     assert any(
         kind in said for kind in ("PermissionError", "FileNotFoundError", "OSError", "ConnectionRefused")
@@ -165,7 +165,7 @@ def test_the_sandbox_holds(session: Session, code: str) -> None:
     assert session.run("1") == "1"
 
 
-def test_only_its_own_descriptors_are_open(session: Session) -> None:
+def test_only_its_own_descriptors_are_open(session: JudgeSession) -> None:
     code = "import os\ndef is_open(n):\n    try: os.fstat(n); return True\n    except OSError: return False\n"
     assert session.run(code + "[n for n in range(200) if is_open(n)]") == "[0, 1, 2, 3, 4]"
 
@@ -175,7 +175,7 @@ def test_only_its_own_descriptors_are_open(session: Session) -> None:
     ["b'\\xff' * 10**5", "(10**6).to_bytes(4, 'big') + b'x' * 10", "(2).to_bytes(4, 'big') + b'\\xff\\xff'"],
 )
 def test_forged_answers_are_only_answers(judge: Judge, frame: str) -> None:
-    session = Session(judge, SHORT)
+    session = JudgeSession(judge, SHORT)
     said = [session.run(f"import os, threading; os.write(4, {frame})"), session.run("1"), session.run("2")]
     assert all(isinstance(each, str) and len(each) < 10**7 for each in said)
     session.close()
@@ -183,7 +183,7 @@ def test_forged_answers_are_only_answers(judge: Judge, frame: str) -> None:
 
 
 def test_closing_ends_a_call_that_runs(judge: Judge) -> None:
-    session = Session(judge, AMPLE)
+    session = JudgeSession(judge, AMPLE)
     session.run("1")
     said: list[str] = []
     thread = threading.Thread(target=lambda: said.append(session.run("import time; time.sleep(20)")))
@@ -199,7 +199,7 @@ def test_closing_ends_a_call_that_runs(judge: Judge) -> None:
 
 
 def test_the_order_to_end_is_not_written_over_by_a_call_that_begins(judge: Judge) -> None:
-    session = Session(judge, AMPLE)
+    session = JudgeSession(judge, AMPLE)
     with session.lock:  # as a call would hold it
         closing = threading.Thread(target=session.close)
         closing.start()
@@ -212,10 +212,10 @@ def test_the_order_to_end_is_not_written_over_by_a_call_that_begins(judge: Judge
 
 
 def test_sessions_share_nothing_and_leave_nothing(judge: Judge) -> None:
-    first, second = Session(judge, AMPLE), Session(judge, AMPLE)
+    first, second = JudgeSession(judge, AMPLE), JudgeSession(judge, AMPLE)
     assert first.run("x = 1") == "" and "NameError" in second.run("x")
     first.close()
-    third = Session(judge, AMPLE)
+    third = JudgeSession(judge, AMPLE)
     assert "NameError" in third.run("x")
     before = len(descendants(os.getpid()))
     second.close()
@@ -226,7 +226,7 @@ def test_sessions_share_nothing_and_leave_nothing(judge: Judge) -> None:
 
 def test_a_sandbox_that_dies_is_no_fault_of_the_code() -> None:
     with Judge(workers=1) as judge:
-        session = Session(judge, AMPLE)
+        session = JudgeSession(judge, AMPLE)
         session.run("1")
         assert session.process is not None
         worker = session.process.worker.process

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.judge.programs.program import AssertTest, CallTest, Comparison, StdinTest
+from foresail.judge.programs.program import AssertTest, CallTest, OutputComparison, StdinTest
 from foresail.judge.programs.rows import read_task
 from foresail.judge.programs.task import CodeTask, encode_task, read_literal, write_literal
 
@@ -62,7 +62,7 @@ def test_a_task_survives_json(arguments: list, expected: object, keywords: dict)
             CallTest(
                 function="f", arguments=tuple(arguments), keywords=keywords, expected=expected, absolute=0.5
             ),
-            StdinTest(input="1", output="2", comparison=Comparison(mode="numbers", relative=0.1)),
+            StdinTest(input="1", output="2", comparison=OutputComparison(mode="numbers", relative=0.1)),
             AssertTest(script="assert f"),
         ),
         prelude="import math",

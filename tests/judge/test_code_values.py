@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.judge.programs.compare import same_value
-from foresail.judge.wire import Table, WireError, decode, encode
+from foresail.judge.wire import ValueTable, WireError, decode, encode
 
 ATOMS = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
@@ -150,7 +150,7 @@ def test_an_instance_needs_a_class_to_arrive() -> None:
 )  # fmt: skip
 def test_nonsense_is_no_table(frame: str) -> None:
     with pytest.raises(WireError):
-        Table(frame)
+        ValueTable(frame)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from foresail.judge.judge import judge as judge_shared
 from foresail.judge.programs.program import (
     AssertTest,
     CallTest,
-    Comparison,
     Limits,
+    OutputComparison,
     Program,
     StdinTest,
     Test,
@@ -149,33 +149,35 @@ def test_verdicts_are_repeatable(judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("printed", "expected", "comparison", "status"),
     [
-        ("1 2\n", "1 2\n", Comparison(mode="bytes"), "correct"),
-        ("1 2", "1 2\n", Comparison(mode="bytes"), "wrong"),
-        (" 1\n\n2 ", "1 2", Comparison(), "correct"),
-        ("12", "1 2", Comparison(), "wrong"),
-        ("1 2 3", "1 2", Comparison(), "wrong"),
-        ("0.3333333", "0.33333331", Comparison(mode="numbers"), "correct"),
-        ("0.3334", "0.3333", Comparison(mode="numbers"), "wrong"),
-        ("0.34", "0.33", Comparison(mode="numbers", relative=0.1), "correct"),
-        ("1e-10", "0", Comparison(mode="numbers"), "correct"),
-        ("1e-3", "0", Comparison(mode="numbers"), "wrong"),
-        ("YES 1.0", "YES 1", Comparison(mode="numbers"), "correct"),
-        ("yes 1.0", "YES 1", Comparison(mode="numbers"), "wrong"),
-        ("nan", "1", Comparison(mode="numbers"), "wrong"),
-        ("inf", "1", Comparison(mode="numbers", relative=10.0), "wrong"),
-        ("1_0", "10", Comparison(mode="numbers"), "wrong"),
-        ("3 1 2", "1 2 3", Comparison(mode="checker", checker="def check(i, o, e): return sorted(o.split()) == e.split()"),
+        ("1 2\n", "1 2\n", OutputComparison(mode="bytes"), "correct"),
+        ("1 2", "1 2\n", OutputComparison(mode="bytes"), "wrong"),
+        (" 1\n\n2 ", "1 2", OutputComparison(), "correct"),
+        ("12", "1 2", OutputComparison(), "wrong"),
+        ("1 2 3", "1 2", OutputComparison(), "wrong"),
+        ("0.3333333", "0.33333331", OutputComparison(mode="numbers"), "correct"),
+        ("0.3334", "0.3333", OutputComparison(mode="numbers"), "wrong"),
+        ("0.34", "0.33", OutputComparison(mode="numbers", relative=0.1), "correct"),
+        ("1e-10", "0", OutputComparison(mode="numbers"), "correct"),
+        ("1e-3", "0", OutputComparison(mode="numbers"), "wrong"),
+        ("YES 1.0", "YES 1", OutputComparison(mode="numbers"), "correct"),
+        ("yes 1.0", "YES 1", OutputComparison(mode="numbers"), "wrong"),
+        ("nan", "1", OutputComparison(mode="numbers"), "wrong"),
+        ("inf", "1", OutputComparison(mode="numbers", relative=10.0), "wrong"),
+        ("1_0", "10", OutputComparison(mode="numbers"), "wrong"),
+        ("3 1 2", "1 2 3", OutputComparison(mode="checker", checker="def check(i, o, e): return sorted(o.split()) == e.split()"),
          "correct"),
-        ("3 1", "1 2 3", Comparison(mode="checker", checker="def check(i, o, e): return sorted(o.split()) == e.split()"),
+        ("3 1", "1 2 3", OutputComparison(mode="checker", checker="def check(i, o, e): return sorted(o.split()) == e.split()"),
          "wrong"),
-        ("x", "1", Comparison(mode="checker", checker="def check(i, o, e): return int(o) == 1"), "wrong"),
-        ("x", "1", Comparison(mode="checker", checker="def check(i, o, e):\n    while True: pass"), "wrong"),
-        ("x", "1", Comparison(mode="checker", checker="def chek(i, o, e): return True"), "ungradable"),
-        ("x", "1", Comparison(mode="checker", checker="def check("), "ungradable"),
-        ("x", "1", Comparison(mode="checker", checker=None), "ungradable"),
+        ("x", "1", OutputComparison(mode="checker", checker="def check(i, o, e): return int(o) == 1"), "wrong"),
+        ("x", "1", OutputComparison(mode="checker", checker="def check(i, o, e):\n    while True: pass"), "wrong"),
+        ("x", "1", OutputComparison(mode="checker", checker="def chek(i, o, e): return True"), "ungradable"),
+        ("x", "1", OutputComparison(mode="checker", checker="def check("), "ungradable"),
+        ("x", "1", OutputComparison(mode="checker", checker=None), "ungradable"),
     ],
 )  # fmt: skip
-def test_comparisons(judge: Judge, printed: str, expected: str, comparison: Comparison, status: str) -> None:
+def test_comparisons(
+    judge: Judge, printed: str, expected: str, comparison: OutputComparison, status: str
+) -> None:
     test = StdinTest(input=printed, output=expected, comparison=comparison)
     source = "import sys\nsys.stdout.write(sys.stdin.read())"
     assert one(judge, source, test, Limits(seconds=3)).status == status

@@ -19,7 +19,7 @@ import pytest
 from foresail.judge.judge import Judge
 from foresail.judge.programs.compare import MOST_STEPS, Matcher, same_value
 from foresail.judge.programs.program import AssertTest, CallTest, Limits, Program
-from foresail.judge.wire import MOST_HASHED, Decoder, Table, WireError, encode
+from foresail.judge.wire import MOST_HASHED, ValueDecoder, ValueTable, WireError, encode
 
 MESSAGES = 10_000
 KINDS = (
@@ -101,7 +101,7 @@ WRITERS: tuple[Callable[[random.Random], str | bytes], ...] = (random_table, mut
 
 def decode_counted(message: str | bytes) -> None:
     """A value or a WireError, for no more work than the message is long."""
-    decoder = Decoder(CLASSES, lambda parts: "remote")
+    decoder = ValueDecoder(CLASSES, lambda parts: "remote")
     with suppress(WireError):
         decoder.decode(message)
     assert decoder.work <= 2 * len(message)
@@ -110,7 +110,7 @@ def decode_counted(message: str | bytes) -> None:
 
 def match_counted(message: str | bytes, expected: str) -> None:
     try:
-        matcher = Matcher(Table(message), Table(expected), 1e-9, 1e-9, False)
+        matcher = Matcher(ValueTable(message), ValueTable(expected), 1e-9, 1e-9, False)
         try:
             matcher.match()
         finally:
@@ -133,7 +133,7 @@ def test_the_fuzz_reaches_both_outcomes() -> None:
     draw, read = random.Random(5), 0
     for number in range(400):
         try:
-            Decoder(CLASSES, lambda parts: "remote").decode(WRITERS[number % len(WRITERS)](draw))
+            ValueDecoder(CLASSES, lambda parts: "remote").decode(WRITERS[number % len(WRITERS)](draw))
             read += 1
         except WireError:
             pass
@@ -185,7 +185,7 @@ def test_bombs_are_refused_by_their_count(name: str) -> None:
     message = json.dumps({"root": [0], "nodes": BOMBS[name]})
     decode_counted(message)
     for expected in EXPECTED:
-        matcher = Matcher(Table(message), Table(expected), 0, 0, False)
+        matcher = Matcher(ValueTable(message), ValueTable(expected), 0, 0, False)
         with suppress(WireError):
             assert not matcher.match()
         assert matcher.steps <= min(MOST_STEPS, 4 * (len(message) + MANY))

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from foresail.model.hf import build_model, load_model, save_model
-from foresail.model.merge import Entry, merge, write_tensors
+from foresail.model.merge import TensorEntry, merge, write_tensors
 from foresail.recipe.shape.model_shape import ModelShape
 
 SHAPE = ModelShape(
@@ -98,7 +98,9 @@ def test_files_written_tensor_by_tensor_are_those_safetensors_reads_for_any_size
             ).to(chance.choice([*names]))
             for number in range(chance.randint(1, 6))
         }
-        entries = {name: Entry(dtype=names[t.dtype], sizes=tuple(t.shape)) for name, t in tensors.items()}
+        entries = {
+            name: TensorEntry(dtype=names[t.dtype], sizes=tuple(t.shape)) for name, t in tensors.items()
+        }
         write_tensors(tmp_path / f"{case}", entries, tensors.__getitem__)
         found = load_file(tmp_path / f"{case}")
         assert found.keys() == tensors.keys()

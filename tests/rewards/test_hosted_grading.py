@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from foresail.actors import ActorLost, ActorSilent, Message
 from foresail.records import Problem, RunStopped, Verdict, single_turn
 from foresail.rewards import hosted_grading
-from foresail.rewards.grading import Duties
+from foresail.rewards.grading import GraderTraits
 from foresail.rewards.hosted_grading import MOST_DEATHS, HostedGrading, Task
 from foresail.rewards.queued_grading import PoolClosed
 
@@ -38,7 +38,7 @@ class PlayedHost:
         self.lost: ActorLost | None = None
         self.is_closed = False
         if is_ready:
-            self.say("ready", Duties())
+            self.say("ready", GraderTraits())
 
     def say(self, kind: str, content: Any) -> None:
         with self.lock:
@@ -174,7 +174,7 @@ def test_a_place_that_stays_empty_is_given_up_and_without_any_the_run_stops() ->
         one, other = stage.alive
         one.die(ActorSilent("no room"))
         until(lambda: one.is_closed)
-        other.say("ready", Duties())
+        other.say("ready", GraderTraits())
         until(lambda: other.tasks)
         other.grade(0)
         assert future.result(PATIENCE).detail == "x" and len(stage.hosts) == 4, "one is enough"

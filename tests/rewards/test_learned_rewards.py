@@ -91,7 +91,7 @@ def test_as_the_main_grader_it_goes_with_terms_of_ones_own(scorer_folder):
         terms=(Term(grader=brevity, weight=0.1, name="brevity"),),
     )
     with open_grading(settings, device="cpu") as grading:
-        early = grading.submit_early(PROBLEM, single_turn(RIGHT)) if grading.duties.group else None
+        early = grading.submit_early(PROBLEM, single_turn(RIGHT)) if grading.traits.group else None
         verdict = (early or grading.submit(PROBLEM, single_turn(RIGHT))).result(60)
         assert verdict.status == "scored" and verdict.score != 0
         if early is None:

@@ -19,9 +19,9 @@ import pytest
 from foresail.records import Problem, Verdict, single_turn
 from foresail.rewards import pool as pools
 from foresail.rewards import starts
-from foresail.rewards.grading import Duties, Graded
+from foresail.rewards.grading import Graded, GraderTraits
 from foresail.rewards.pool import MOST_DEATHS, GradingPool
-from foresail.rewards.queued_grading import Job
+from foresail.rewards.queued_grading import GradingJob
 
 PROBLEM = Problem(id="p", prompt=(), answer="7")
 Event = Callable[[], object]
@@ -30,11 +30,11 @@ Event = Callable[[], object]
 class PlayedWorker:
     """Both ends of a worker: `recv` and `send` are the pool's, the rest happens in the process."""
 
-    def __init__(self, job: Job) -> None:
-        self.job: Job | None = job
+    def __init__(self, job: GradingJob) -> None:
+        self.job: GradingJob | None = job
         self.loading, self.has_loaded, self.is_dead = True, False, False
         self.inbox: deque[Any] = deque()
-        self.outbox: deque[Graded | Duties] = deque()
+        self.outbox: deque[Graded | GraderTraits] = deque()
         self.connection, self.process, self.log = self, SimpleNamespace(pid=0), None
 
     def send(self, item: Any) -> None:
@@ -42,7 +42,7 @@ class PlayedWorker:
             raise BrokenPipeError
         self.inbox.append(item)
 
-    def recv(self) -> Graded | Duties:
+    def recv(self) -> Graded | GraderTraits:
         if self.outbox:  # what was sent before a death still arrives
             return self.outbox.popleft()
         assert self.is_dead, "nobody would have woken the pool"
@@ -54,7 +54,7 @@ class PlayedWorker:
 
     def load(self) -> None:
         self.has_loaded = True
-        self.outbox.append(Duties())
+        self.outbox.append(GraderTraits())
 
     def grade(self) -> None:
         ((_, trajectory),) = self.inbox.popleft()[1]
@@ -82,7 +82,9 @@ class Play:
         responses = [f"response {number}" for number in range(num_jobs)]
         self.futures = {response: self.pool.submit(PROBLEM, single_turn(response)) for response in responses}
 
-    def start(self, grader: bytes, job: Job, prints: None, environment: dict[str, str]) -> PlayedWorker:
+    def start(
+        self, grader: bytes, job: GradingJob, prints: None, environment: dict[str, str]
+    ) -> PlayedWorker:
         if self.failing:
             self.failing -= 1
             raise OSError(errno.EMFILE, "Too many open files")
@@ -140,13 +142,13 @@ class Play:
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
     """How many verdicts were offered to every job."""
-    offered, settle = Counter[int](), Job.settle
+    offered, settle = Counter[int](), GradingJob.settle
 
-    def count(job: Job, verdicts: Sequence[Verdict]) -> None:
+    def count(job: GradingJob, verdicts: Sequence[Verdict]) -> None:
         offered[id(job)] += 1
         settle(job, verdicts)
 
-    monkeypatch.setattr(Job, "settle", count)
+    monkeypatch.setattr(GradingJob, "settle", count)
     monkeypatch.setattr(starts, "FIRST_DELAY", 0.0)
     return offered
 

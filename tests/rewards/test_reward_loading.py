@@ -163,12 +163,12 @@ def test_columns_that_are_not_there_are_told_before_anything_else(tmp_path: Path
     full = Problems(source=str(write_lines(tmp_path / "full.jsonl", [{**rows[0], "solution": "…"}])))
     terms = (Term(grader=name),)
     with open_grading(Reward(workers=workers, terms=terms)) as grading:
-        wishes = grading.duties.wishes
-    assert [(wish.function, wish.place, wish.columns) for wish in wishes] == [
+        required_columns = grading.traits.required_columns
+    assert [(wish.function, wish.place, wish.columns) for wish in required_columns] == [
         ("score", "my_rewards.py:4", ("level", "solution"))
     ]
-    check_columns(wishes, "data", full)
+    check_columns(required_columns, "data", full)
     with pytest.raises(
         ValueError, match=re.escape("score (my_rewards.py:4) wants the column solution, and eval.")
     ):
-        check_columns(wishes, "eval", data)
+        check_columns(required_columns, "eval", data)

@@ -78,10 +78,10 @@ def pairs_of(*responses: str) -> list[Pair]:
 
 def judge_all(grading: Grading, pairs: Sequence[Pair]) -> list[Verdict]:
     """As a rollout does: each as it ends, then the group."""
-    submit = grading.submit_early if grading.duties.group else grading.submit
+    submit = grading.submit_early if grading.traits.group else grading.submit
     nothing: Future[Verdict] = Future()
     nothing.set_result(Verdict(status="scored", score=0.0))
-    early = [submit(*pair) if grading.duties.early else nothing for pair in pairs]
+    early = [submit(*pair) if grading.traits.early else nothing for pair in pairs]
     return [future.result(300) for future in group_verdicts(grading, pairs, early)]
 
 
@@ -176,7 +176,7 @@ def test_each_term_keeps_its_score_and_the_reward_is_their_sum(
         ),
     )
     with open_grading(settings) as grading:
-        assert grading.duties.early and grading.duties.group and not grading.duties.main_in_group
+        assert grading.traits.early and grading.traits.group and not grading.traits.main_in_group
         right, wrong = judge_all(grading, pairs_of("7", "It is 8"))
         alone = grading.submit(*pairs_of("It is 8")[0]).result(300)
     assert (right.status, wrong.status) == ("correct", "wrong")
@@ -209,7 +209,7 @@ def test_a_batched_main_grader_sees_the_whole_group(functions: Callable[[str], s
 
 def test_a_batched_function_alone_is_called_once_a_group(functions: Callable[[str], str]) -> None:
     with open_grading(Reward(grader=functions("shortest"), workers=0)) as grading:
-        assert grading.duties.group and not grading.duties.early
+        assert grading.traits.group and not grading.traits.early
         assert [verdict.score for verdict in judge_all(grading, pairs_of("77", "7", "777"))] == [
             0.0,
             1.0,
@@ -270,19 +270,19 @@ def test_one_by_one_graders_judge_before_the_group_is_there(functions: Callable[
 
 def test_a_group_that_is_given_up_is_not_graded() -> None:
     """Cancelling one verdict takes the batch with it, if it has not begun."""
-    from graders_for_pools import obey
+    from graders_for_pools import run_follower
 
-    with GradingPool(obey, workers=1, seconds=60) as pool:
+    with GradingPool(run_follower, workers=1, seconds=60) as pool:
         busy = pool.submit(PROBLEM, single_turn("sleep 0.5"))
         early = [pool.submit(PROBLEM, single_turn("7")) for _ in range(2)]
-        pool.duties = type(pool.duties)(group=True)
+        pool.traits = type(pool.traits)(group=True)
         verdicts = group_verdicts(pool, pairs_of("7", "8"), early)
         assert all(verdict.cancel() for verdict in verdicts)
         assert all(verdict.cancelled() for verdict in early)
         assert busy.result(300)
         assert pool.submit(PROBLEM, single_turn("7")).result(
             300
-        )  # the batch, which `obey` cannot grade, is gone
+        )  # the batch, which `run_follower` cannot grade, is gone
 
 
 # Plain functions, and functions as they are.

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from foresail.records import Group, Message, Problem, Sample, Verdict
-from foresail.rewards.thinking import describe_thinking, open_counter, read_thought
+from foresail.rewards.thinking import open_counter, read_thought, thinking_metrics
 from foresail.rewards.trajectory import read_trajectory, turn_spans
 from foresail.tokenizer.thinking import BUILT_IN
 from foresail.tokenizer.train import train_bpe
@@ -78,7 +78,7 @@ def test_modes_are_told_apart_and_templates_without_thinking_tell_nothing():
         )
         for mode, text in ((True, "a</think>2"), (False, "2"))
     ]
-    found = describe_thinking(open_counter(tokenizer), groups)
+    found = thinking_metrics(open_counter(tokenizer), groups)
     assert found["thinking/tokens/mean"] == 2 and found["thinking/off/tokens/max"] == 0
     assert found["thinking/accuracy"] == found["thinking/off/accuracy"] == 1
-    assert describe_thinking(open_counter(train_bpe(["a"], vocab_size=300)), groups) == {}
+    assert thinking_metrics(open_counter(train_bpe(["a"], vocab_size=300)), groups) == {}

@@ -15,14 +15,14 @@ from small_rollouts import graded_group
 
 from foresail.records import Group
 from foresail.rollout.collect import teaches
-from foresail.rollout.controller import Closing, Controller, launches_for
+from foresail.rollout.controller import Controller, StepEnd, launches_for
 
 VALID, INVALID = True, False
 # Pick one of the groups under way: the one that ends next.
 Ending = Callable[[Sequence[int]], int]
 
 
-def finish(controller: Controller, outcomes: Sequence[bool], ends: Ending) -> tuple[Closing, int]:
+def finish(controller: Controller, outcomes: Sequence[bool], ends: Ending) -> tuple[StepEnd, int]:
     """Drive a step to its end: group n becomes outcomes[n], and `ends` says which is next. Also: launches."""
     running: list[int] = []
     count = 0
@@ -66,7 +66,7 @@ def test_the_step_closes_on_the_shortest_prefix_that_suffices():
         controller.scored(group, valid=outcome)
         assert controller.closing() is None  # three are valid, but 1 came before two of them and still runs
     controller.scored(1, valid=INVALID)
-    assert controller.closing() == Closing(
+    assert controller.closing() == StepEnd(
         prefix=(0, 1, 2), chosen=(0, 2), surplus=(3,), cancelled=(5,), share=pytest.approx((2 + 2) / (3 + 2))
     )
 
@@ -259,14 +259,14 @@ class Rescan:
             launches += 1
         return launches
 
-    def closing(self) -> Closing | None:
+    def closing(self) -> StepEnd | None:
         prefix = self.prefix()
         if prefix is None:
             return None
         later = [group for group in self.events if group not in prefix]
         chosen = [group for group in prefix if self.events[group]]
         before = self.weight_before * self.share_before
-        return Closing(
+        return StepEnd(
             prefix=tuple(prefix),
             chosen=tuple(chosen),
             surplus=tuple(group for group in later if self.events[group] == VALID),

@@ -14,7 +14,7 @@ from small_rollouts import FakeJudge, group_spec_of, some_problems, tiny_fleet
 from foresail.records import Problem, Sample, Status, Verdict
 from foresail.rollout.collect import Collected, collect, teaches
 from foresail.rollout.controller import Controller
-from foresail.rollout.event_log import EventLog, Span
+from foresail.rollout.event_log import EventLog, OpenSpan
 from foresail.rollout.fleet import Fleet
 from foresail.rollout.stream import Judge
 from foresail.runlog.timeline import read_step
@@ -31,7 +31,7 @@ def ticking() -> Callable[[], float]:
 
 def test_a_decision_happens_now_and_a_span_when_it_did():
     event_log = EventLog(ticking())
-    span, open_span = Span(event_log.now), Span(event_log.now)
+    span, open_span = OpenSpan(event_log.now), OpenSpan(event_log.now)
     event_log({"event": "launch", "group": 17})
     span.stop()
     event_log.note("grade", span, request="17.3")

@@ -13,7 +13,7 @@ from foresail.engine.drafts import MAX_DRAFT, Drafts
 from foresail.model.decoder import Decoder
 from foresail.model.hf import build_model
 from foresail.rollout.drafts.pacing import PLAIN, Pacing
-from foresail.rollout.drafts.sources import Choice, Record, Sources
+from foresail.rollout.drafts.sources import DraftChoice, DraftSources, SourceRecord
 
 
 @torch.no_grad()
@@ -61,7 +61,7 @@ def test_on_and_off_divided_moved_about_and_ahead_of_the_host(seed: int, plain: 
 def test_steps_that_nobody_reads_before_the_next_change_no_token(
     seed: int, plain: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Sources, "only_mtp", lambda *_: True)
+    monkeypatch.setattr(DraftSources, "only_mtp", lambda *_: True)
     instance = drafting("a", SometimesDraft(seed), MODEL, max_running=5, num_pages=18, mtp=True)
     engine, unread = run_ahead(instance.engine), []
     look = engine.unread_drafts
@@ -71,12 +71,12 @@ def test_steps_that_nobody_reads_before_the_next_change_no_token(
 
 
 def test_steps_go_unread_where_mtp_layers_have_the_best_drafts_of_all_rows() -> None:
-    sources = Sources(small_engine(MODEL, mtp=True))
+    sources = DraftSources(small_engine(MODEL, mtp=True))
     few, whole = (Drafts.unread(np.arange(2), size) for size in (1, 2))
     yes = np.array([True, True])
-    assert sources.only_mtp(Choice(siblings=few, mtp=whole, by_mtp_R=yes))
-    assert not sources.only_mtp(Choice(siblings=few, mtp=few, by_mtp_R=yes))
-    assert not sources.only_mtp(Choice(siblings=few, mtp=whole, by_mtp_R=np.array([True, False])))
+    assert sources.only_mtp(DraftChoice(siblings=few, mtp=whole, by_mtp_R=yes))
+    assert not sources.only_mtp(DraftChoice(siblings=few, mtp=few, by_mtp_R=yes))
+    assert not sources.only_mtp(DraftChoice(siblings=few, mtp=whole, by_mtp_R=np.array([True, False])))
 
 
 class NeverDraft(Pacing):
@@ -95,7 +95,7 @@ def test_layers_that_are_not_worth_it_are_asked_now_and_then(plain: dict[str, li
 
 
 def test_a_row_gets_the_draft_of_which_more_will_stand() -> None:
-    sources = Sources(small_engine(MODEL, mtp=True))
+    sources = DraftSources(small_engine(MODEL, mtp=True))
     slots_R, most_R, reuses_R = np.array([0, 1]), np.array([4, 4]), np.array([0, 0])
     own = sources.engine.own_drafts
     own.lengths_S[:2] = sources.engine.table.lengths_S[:2] = 9
@@ -117,7 +117,7 @@ def test_a_row_gets_the_draft_of_which_more_will_stand() -> None:
 
 
 def test_a_record_counts_places_whose_predecessors_were_right() -> None:
-    record = Record(3)
+    record = SourceRecord(3)
     for _ in range(300):
         record.note(np.array([0, 1]), np.array([3, 1]), np.array([1, 1]))
     assert record.chances_K[:3] == pytest.approx([1.0, 0.0, 0.5], abs=0.02)  # the third was never tried

@@ -18,7 +18,7 @@ from foresail.model.lora import attach, pairs_of
 from foresail.model.weights import checksum, tensor_checksum
 from foresail.recipe.tables.parts import Lora
 from foresail.rollout.instance import InstanceLost, NoAnswer
-from foresail.rollout.weights.buckets import Content, NotArrived, Piece, WeightLoader, fill, num_bytes
+from foresail.rollout.weights.buckets import BucketPiece, Content, NotArrived, WeightLoader, fill, num_bytes
 from foresail.rollout.weights.model_handle import EmptyModel, outline
 from foresail.rollout.weights.sync import (
     SLOTS,
@@ -98,7 +98,7 @@ class Packed:
 
 class Slots:
     def __init__(self) -> None:
-        self.slots: dict[int, list[tuple[Piece, Tensor]]] = {}
+        self.slots: dict[int, list[tuple[BucketPiece, Tensor]]] = {}
         self.broken = False
 
     def meet(self, crew: Crew) -> None:

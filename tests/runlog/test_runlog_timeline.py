@@ -13,7 +13,16 @@ from rich.console import Console
 
 from foresail.runlog import timeline_plot
 from foresail.runlog.directory import RunDirectory
-from foresail.runlog.timeline import Chunk, Closing, Part, Span, Wait, name_ranges, natural, read_step
+from foresail.runlog.timeline import (
+    Chunk,
+    LaunchesClosed,
+    Span,
+    StepPart,
+    Wait,
+    name_ranges,
+    natural,
+    read_step,
+)
 from foresail.runlog.timeline_figures import (
     busy_seconds,
     count_over_time,
@@ -97,9 +106,9 @@ def test_a_dispatch_and_what_ended_it_are_one_span():
     timeline = read_step(STEP)
     assert (timeline.step, timeline.seconds) == (2, 16)
     assert timeline.parts == [
-        Part(name="rollout", start=0, end=10),
-        Part(name="update", start=10, end=14),
-        Part(name="save", start=15, end=16),
+        StepPart(name="rollout", start=0, end=10),
+        StepPart(name="update", start=10, end=14),
+        StepPart(name="save", start=15, end=16),
     ]
     assert timeline.chunks == [
         Chunk(request="6.0", instance="b", start=1, end=2, tokens=0, how="lost"),
@@ -114,7 +123,7 @@ def test_a_dispatch_and_what_ended_it_are_one_span():
     assert timeline.waits[0] == Wait(request="5.0", start=4, end=5, status="wrong")
     assert timeline.launches == {4: 0, 5: 0, 6: 0, 7: 5, 8: 5}
     assert (timeline.cancels, timeline.losses) == ({8: 9}, {"b": 2})
-    assert timeline.closings == [Closing(at=9, chosen=(4, 7), surplus=(6,), cancelled=(8,))]
+    assert timeline.closings == [LaunchesClosed(at=9, chosen=(4, 7), surplus=(6,), cancelled=(8,))]
 
 
 def test_what_nothing_ended_is_open_until_the_end():

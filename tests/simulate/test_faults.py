@@ -13,8 +13,8 @@ from faulty_fleets import A_WHILE, KINDS, Faulty, Grader
 from small_simulations import COST
 
 from foresail.data.problems.prompts import PromptedProblem
-from foresail.data.selection.choice import Lineup
 from foresail.data.selection.easy_pool import EasyPool
+from foresail.data.selection.launch_order import LaunchOrder
 from foresail.engine.noise import noise_key
 from foresail.recipe.tables.parts import Sampling
 from foresail.records import FAILURES, Problem
@@ -72,10 +72,10 @@ class Run:
 
     def step(self, state: State, grader: Grader) -> tuple[Collected, State]:
         ids = [entry.problem.id for entry in PROBLEMS]
-        lineup = Lineup(ids, state.pool, position=state.position, seed=self.seed, step=state.step)
+        launch_order = LaunchOrder(ids, state.pool, position=state.position, seed=self.seed, step=state.step)
 
         def problem_of(launch: int) -> PromptedProblem:
-            entry = PROBLEMS[lineup.pick(launch)]
+            entry = PROBLEMS[launch_order.pick(launch)]
             self.launched[self.fleet.next_group] = state.step, entry.problem.id
             return entry
 
@@ -95,7 +95,7 @@ class Run:
         assert set(grader.handed_over.values()) == {1}, "a sample was generated twice"
         return collected, State(
             step=state.step + 1,
-            position=lineup.position_after(len(collected.launched)),
+            position=launch_order.position_after(len(collected.launched)),
             pool=state.pool.after({g.problem.id: g.pass_rate for g in collected.launched if not g.failed}),
             share=collected.share,
         )

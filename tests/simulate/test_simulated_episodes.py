@@ -12,11 +12,11 @@ import pytest
 from small_simulations import COST, run_one, small
 
 from foresail.simulate.clock import VirtualClock
-from foresail.simulate.engine import Machine, Row, SimulatedEngine
+from foresail.simulate.engine import Machine, RunningChunk, SimulatedEngine
 from foresail.simulate.episodes import EpisodeCount
 from foresail.simulate.settings import Simulation
 from foresail.simulate.step import SimulatedStep, StepResult
-from foresail.simulate.tools import ToolDraws, Tools, Turn
+from foresail.simulate.tools import SimulatedTurn, ToolDraws, Tools
 from foresail.simulate.workloads import Problems, Workload, ends_of
 
 CASES = range(12)
@@ -60,7 +60,7 @@ def run(simulation: Simulation) -> tuple[StepResult, EpisodeCount, Problems]:
     return result, result.episodes, problems
 
 
-def planned(simulation: Simulation, problems: Problems) -> list[tuple[Turn, ...]]:
+def planned(simulation: Simulation, problems: Problems) -> list[tuple[SimulatedTurn, ...]]:
     return [turns for group in range(simulation.workload.groups) for turns in problems[group].turns]
 
 
@@ -109,7 +109,7 @@ def test_the_time_lies_between_what_is_needed_and_a_loop_that_waits_for_each_bat
     assert max(*alone, work) < result.seconds <= loop_seconds(episodes, simulation) * (1 + 1e-9)
 
 
-def loop_seconds(episodes: list[tuple[Turn, ...]], simulation: Simulation) -> float:
+def loop_seconds(episodes: list[tuple[SimulatedTurn, ...]], simulation: Simulation) -> float:
     """As many episodes as rows: all end their turn, all wait for the slowest tool; at the end the next batch."""
     clock, rows = VirtualClock(), simulation.cluster.max_running
     engine = SimulatedEngine(simulation.machine(COST), clock, lambda ended: None, {})
@@ -121,7 +121,9 @@ def loop_seconds(episodes: list[tuple[Turn, ...]], simulation: Simulation) -> fl
                 end = simulation.workload.prompt_tokens + ends_of(turns)[turn]
                 context, left = end - turns[turn].tokens, turns[turn].tokens
                 new = turns[turn - 1].tool_tokens if turn else context
-                engine.add(Row(name=f"{number}", references=0, to_compute=new, context=context, left=left))
+                engine.add(
+                    RunningChunk(name=f"{number}", references=0, to_compute=new, context=context, left=left)
+                )
             clock.run()
             clock.at(
                 clock.now() + max(turns[turn].tool_seconds for turns in under_way.values()), lambda: None
@@ -179,15 +181,17 @@ def engine(kv_tokens: int = 1000) -> tuple[SimulatedEngine, VirtualClock]:
     return SimulatedEngine(machine, clock, lambda ended: None, {}), clock
 
 
-def back_from_tool(name: str, kept: int) -> Row:
-    return Row(name=name, references=0, to_compute=kept + 10, context=kept + 10, left=1, kept=kept)
+def back_from_tool(name: str, kept: int) -> RunningChunk:
+    return RunningChunk(name=name, references=0, to_compute=kept + 10, context=kept + 10, left=1, kept=kept)
 
 
 def test_a_turn_finds_what_the_last_one_left_unless_rows_needed_the_place() -> None:
     place, clock = engine()
     place.keep("old", 400)
     place.keep("new", 300)
-    place.add(Row(name="long", references=0, to_compute=0, context=400, left=90))  # 490 of 1000: 190 too many
+    place.add(
+        RunningChunk(name="long", references=0, to_compute=0, context=400, left=90)
+    )  # 490 of 1000: 190 too many
     clock.run()
     assert clock.now() == pytest.approx(90 * COST.fixed, rel=0.02)
     before = clock.now()
@@ -240,7 +244,7 @@ def test_turns_and_seconds_have_the_means_and_maxima_asked_for() -> None:
     seconds = np.array([turn.tool_seconds for turn in answers])
     assert seconds.mean() == pytest.approx(2.0, rel=0.05) and seconds.max() <= 30.0
     assert {turn.tool_tokens for turn in answers} == {7}
-    assert all(turns[-1] == Turn(turns[-1].tokens) for turns in episodes)
+    assert all(turns[-1] == SimulatedTurn(turns[-1].tokens) for turns in episodes)
     assert np.mean([turn.tokens for turns in episodes for turn in turns]) == pytest.approx(100, rel=0.05)
     alike = np.corrcoef(counts.reshape(-1, 8)[:, 0], counts.reshape(-1, 8)[:, 1])[0, 1]
     assert alike > 0.6

@@ -13,7 +13,7 @@ from foresail.rollout.instance import ChunkOrder, Instance, Report
 from foresail.rollout.kv_pool import num_bytes
 from foresail.rollout.plan import Dispatch, SampleSpec
 from foresail.simulate.clock import VirtualClock
-from foresail.simulate.engine import Machine, Row, SimulatedEngine, seconds_for, steps_in
+from foresail.simulate.engine import Machine, RunningChunk, SimulatedEngine, seconds_for, steps_in
 from foresail.simulate.generated_text import Repeated, ids_of, sample_of, to_weightless_sample
 from foresail.simulate.instance import SimulatedInstance
 from foresail.simulate.shared_state import SharedState
@@ -21,8 +21,8 @@ from foresail.simulate.shared_state import SharedState
 # An engine, against steps taken one by one.
 
 
-def row(name: str, tokens: int, prompt: int = 100) -> Row:
-    return Row(name=name, references=0, to_compute=prompt, context=prompt, left=tokens)
+def row(name: str, tokens: int, prompt: int = 100) -> RunningChunk:
+    return RunningChunk(name=name, references=0, to_compute=prompt, context=prompt, left=tokens)
 
 
 class Alone:

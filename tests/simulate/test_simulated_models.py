@@ -21,7 +21,7 @@ from foresail.simulate.costs import (
 )
 from foresail.simulate.distributions import beta_width, exponential_rate
 from foresail.simulate.drafting_gain import DraftingGain, Speculation, expected_tokens
-from foresail.simulate.shared_state import Siblings
+from foresail.simulate.shared_state import GroupLengths
 from foresail.simulate.workloads import Problems, Workload
 
 # The clock.
@@ -164,7 +164,7 @@ def some_spec(group: int, sample: int) -> SampleSpec:
 
 
 def test_references_are_siblings_that_ended_or_are_ahead() -> None:
-    siblings, specs = Siblings(), [some_spec(0, sample) for sample in range(5)]
+    siblings, specs = GroupLengths(), [some_spec(0, sample) for sample in range(5)]
     generated = (100, 0, 300, 50, 200)
     for spec, tokens in zip(specs, generated, strict=True):
         if tokens:

@@ -23,7 +23,7 @@ from foresail.simulate.overlap import mean_step_seconds, steps_seconds
 from foresail.simulate.report import describe, summarize
 from foresail.simulate.step import simulate
 from foresail.simulate.trainer import Trainer
-from foresail.simulate.updates import Ranks, communication, deal, replication, update_time
+from foresail.simulate.updates import Ranks, communication, replication, split_lengths, update_time
 from foresail.simulate.whole_step import whole_steps
 
 LINKS = Links(cards_per_host=8, inside=400e9, between=40e9, latency=5e-6)
@@ -78,7 +78,7 @@ def test_to_one_receiver_every_way_is_the_same():
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=60), st.integers(1, 20))
 def test_dealing_keeps_every_sequence_and_no_rank_has_more_than_one_too_many(lengths, count):
-    dealt = deal(lengths, count)
+    dealt = split_lengths(lengths, count)
     assert sorted(length for row in dealt for length in row) == sorted(lengths)
     tokens = [sum(row) for row in dealt]
     assert max(tokens) - min(tokens) <= max(lengths)

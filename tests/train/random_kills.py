@@ -40,7 +40,7 @@ from foresail.rewards import ray_hosts
 from foresail.rewards.pool import GradingPool
 from foresail.rewards.ray_hosts import RayHost
 from foresail.rollout.build import build_fleet
-from foresail.rollout.fleet import Ended, Fleet
+from foresail.rollout.fleet import Fleet, RequestEnded
 from foresail.runlog.directory import RunDirectory
 from foresail.train.rollouts import setup as rollout_setup
 from foresail.train.session import Outcome
@@ -92,7 +92,7 @@ class Killer:
         ):
             yield
 
-    def noted(self, ended: list[Ended]) -> list[Ended]:
+    def noted(self, ended: list[RequestEnded]) -> list[RequestEnded]:
         self.samples_left -= len(ended)
         if self.samples_left <= 0 and not self.thread.is_alive():
             self.samples_left = self.numbers.randint(*SAMPLES_BETWEEN_KILLS)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from foresail.agents.programs.chat_reply import Reply, cut_at, split_calls, with_calls
 from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest, Refusal
-from foresail.agents.programs.conversation import Conversation, Turn
+from foresail.agents.programs.conversation import ChatTurn, Conversation
 from foresail.agents.tools.call_formats import Hermes
 from foresail.agents.tools.markup import neutralise
 from foresail.data.problems.prompts import PromptedProblem
@@ -37,7 +37,7 @@ def place_turn(
     max_turns: int,
     max_new_tokens: int,
     max_length: int,
-) -> Turn:
+) -> ChatTurn:
     """The turn that answers a request, begun; a Refusal where there cannot be one."""
     if len(conversation.turns) >= max_turns:
         raise NoRoom(
@@ -79,7 +79,7 @@ def first_prompt(asked: ChatRequest, entry: PromptedProblem, tokenizer: Tokenize
 
 
 def next_prompt(
-    turn: Turn, new: Sequence[ChatMessage], tokenizer: Tokenizer, stop_ids: Sequence[int]
+    turn: ChatTurn, new: Sequence[ChatMessage], tokenizer: Tokenizer, stop_ids: Sequence[int]
 ) -> list[int]:
     """All tokens of a turn, and what stands between it and the next."""
     messages = [to_message(message) for message in new]

@@ -27,10 +27,10 @@ History = tuple[str, tuple[ChatMessage, ...]]  # the tools that were told, and a
 
 
 @dataclass(kw_only=True, eq=False)
-class Turn:
+class ChatTurn:
     """A request on its way, or answered: then it has a completion. `limit` is for all behind the root's prompt."""
 
-    parent: Turn | None
+    parent: ChatTurn | None
     prompt: tuple[int, ...]
     key: int
     root_tokens: int
@@ -57,11 +57,11 @@ class Conversation:
 
     key: int
     own_prompt: tuple[int, ...]  # the problem's: the branch that begins with it has the episode's own noise
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[ChatTurn] = field(default_factory=list)
     asked: Counter[tuple[int, tuple[int, ...]]] = field(default_factory=Counter)
-    by_history: dict[History, list[Turn]] = field(default_factory=dict)
+    by_history: dict[History, list[ChatTurn]] = field(default_factory=dict)
 
-    def find(self, request: ChatRequest) -> tuple[Turn, tuple[ChatMessage, ...]] | None:
+    def find(self, request: ChatRequest) -> tuple[ChatTurn, tuple[ChatMessage, ...]] | None:
         """The turn that a request continues, and the messages that are new."""
         said = [place for place, message in enumerate(request.messages) if message.role == "assistant"]
         if not said:
@@ -73,11 +73,11 @@ class Conversation:
         return next((turn for turn in found if turn.is_open), found[0]), new
 
     def begin(
-        self, request: ChatRequest, prompt: Sequence[int], *, parent: Turn | None = None, limit: int
-    ) -> Turn:
+        self, request: ChatRequest, prompt: Sequence[int], *, parent: ChatTurn | None = None, limit: int
+    ) -> ChatTurn:
         """A turn under way; `limit` counts for a new root only."""
         prompt = tuple(prompt)
-        turn = Turn(
+        turn = ChatTurn(
             parent=parent,
             prompt=prompt,
             key=self._key(prompt, parent),
@@ -88,7 +88,7 @@ class Conversation:
         self.turns.append(turn)
         return turn
 
-    def _key(self, prompt: tuple[int, ...], parent: Turn | None) -> int:
+    def _key(self, prompt: tuple[int, ...], parent: ChatTurn | None) -> int:
         """The same whatever else is under way: it follows from the prompt, and how often it was asked before."""
         before = self.key if parent is None else parent.key
         count = self.asked[before, prompt]
@@ -96,7 +96,7 @@ class Conversation:
         inherits = parent is not None or prompt == self.own_prompt
         return before if inherits and not count else branch_key(before, prompt, count)
 
-    def end(self, turn: Turn, completion: Completion, said: ChatMessage) -> None:
+    def end(self, turn: ChatTurn, completion: Completion, said: ChatMessage) -> None:
         turn.completion = completion
         history = (turn.asked.tools, (*turn.asked.messages, said))
         self.by_history.setdefault(history, []).append(turn)
@@ -104,16 +104,16 @@ class Conversation:
     def records(self) -> list[list[Completion]]:
         """Turns that follow each other, the record of the last request first."""
         path: set[int] = set()
-        last: Turn | None = self.turns[-1] if self.turns else None
+        last: ChatTurn | None = self.turns[-1] if self.turns else None
         while last is not None:
             path.add(id(last))
             last = last.parent
-        following: dict[int, list[Turn]] = {}
+        following: dict[int, list[ChatTurn]] = {}
         for turn in sorted(self.turns, key=lambda turn: (id(turn) not in path, turn.prompt, turn.key)):
             following.setdefault(id(turn.parent), []).append(turn)
         starts, found = [*following.pop(id(None), [])], []
         for start in starts:  # which grows where turns fork
-            record: list[Turn] = [start]
+            record: list[ChatTurn] = [start]
             while (after := following.get(id(record[-1]))) is not None:
                 record.append(after[0])
                 starts += after[1:]

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from foresail.agents.programs.chat_reply import Reply
 from foresail.agents.programs.chat_wire import ChatRequest, Refusal
-from foresail.agents.programs.conversation import Conversation, Turn
-from foresail.agents.programs.outcome import Outcome
-from foresail.agents.programs.program import Job
+from foresail.agents.programs.conversation import ChatTurn, Conversation
+from foresail.agents.programs.outcome import ProgramOutcome
+from foresail.agents.programs.program import ProgramJob
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Request
 from foresail.recipe.tables.parts import Sampling
@@ -27,15 +27,15 @@ class Asked(NamedTuple):
     reply: Future[Reply]
 
 
-class Ended(NamedTuple):
+class ProgramFinished(NamedTuple):
     """News: a program has ended by itself."""
 
     episode: str
-    outcome: Outcome
+    outcome: ProgramOutcome
 
 
 @dataclass(kw_only=True, eq=False)
-class Episode:
+class ProgramEpisode:
     """One sample under way: its program, and all that this asked and got."""
 
     spec: SampleSpec
@@ -43,13 +43,13 @@ class Episode:
     entry: PromptedProblem
     conversation: Conversation
     key: str
-    job: Job
+    job: ProgramJob
     began: float  # by the event log's clock
     num_waiting: int = 0  # requests that the engines have
     replied: float = 0.0  # when it last had an answer, by the clock `time.monotonic`
     idle: float = 0.0  # seconds without a request, in all
     cut: bool = False  # the last request was refused for lack of room
-    outcome: Outcome | None = None
+    outcome: ProgramOutcome | None = None
 
     @property
     def since(self) -> float:
@@ -64,12 +64,12 @@ class Episode:
 class Waiting(NamedTuple):
     """Whose request the fleet has."""
 
-    episode: Episode
-    turn: Turn
+    episode: ProgramEpisode
+    turn: ChatTurn
     reply: Future[Reply]
 
 
-def sampling_of(turn: Turn, sampling: Sampling) -> Sampling:
+def sampling_of(turn: ChatTurn, sampling: Sampling) -> Sampling:
     """The recipe's, within what is left of the room; a request may ask for less, and for stop texts."""
     left = turn.left if turn.asked.max_tokens is None else min(turn.left, turn.asked.max_tokens)
     stop = (*sampling.stop, *turn.asked.stop)

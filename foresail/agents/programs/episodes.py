@@ -22,15 +22,22 @@ from foresail.agents.programs.chat_reply import MODEL, Reply
 from foresail.agents.programs.chat_turns import NoRoom, place_turn, to_reply
 from foresail.agents.programs.chat_wire import ChatRequest, Refusal
 from foresail.agents.programs.columns import show_problem
-from foresail.agents.programs.conversation import Conversation, Turn
+from foresail.agents.programs.conversation import ChatTurn, Conversation
 from foresail.agents.programs.endpoint import Endpoint, over
-from foresail.agents.programs.episode import Asked, Ended, Episode, Waiting, sampling_of, settle
-from foresail.agents.programs.outcome import Hung, Outcome, judge_outcome
+from foresail.agents.programs.episode import (
+    Asked,
+    ProgramEpisode,
+    ProgramFinished,
+    Waiting,
+    sampling_of,
+    settle,
+)
+from foresail.agents.programs.outcome import Hung, ProgramOutcome, judge_outcome
 from foresail.agents.programs.program import Agent, Programs
 from foresail.data.problems.prompts import PromptedProblem
 from foresail.engine.request import Completion
 from foresail.records import Sample
-from foresail.rollout.controller import Closing
+from foresail.rollout.controller import StepEnd
 from foresail.rollout.groups import requests, to_spec
 from foresail.rollout.plan import SampleSpec
 from foresail.rollout.stream import Launched, Stream
@@ -53,11 +60,11 @@ class ProgramStream(Stream):
     max_length: int
     turn_seconds: float
     columns: tuple[str, ...] = ()  # that programs are shown
-    episodes: dict[str, Episode] = field(default_factory=dict, init=False)
+    episodes: dict[str, ProgramEpisode] = field(default_factory=dict, init=False)
     waiting: dict[str, Waiting] = field(default_factory=dict, init=False)  # by the fleet's request
     families: dict[int, dict[tuple[int, ...], int]] = field(default_factory=dict, init=False)
     joined: dict[int, list[SampleSpec]] = field(default_factory=dict, init=False)  # by family
-    news: deque[Asked | Ended] = field(default_factory=deque, init=False)  # filled by other threads
+    news: deque[Asked | ProgramFinished] = field(default_factory=deque, init=False)  # filled by other threads
     looked: float = field(default=0.0, init=False)
 
     def _start(self, entry: PromptedProblem, number: int) -> None:
@@ -75,7 +82,7 @@ class ProgramStream(Stream):
                 model=MODEL,
                 problem=show_problem(entry.problem, self.columns),
             )
-            self.episodes[spec.id] = Episode(
+            self.episodes[spec.id] = ProgramEpisode(
                 spec=spec,
                 request=request,
                 entry=entry,
@@ -93,7 +100,7 @@ class ProgramStream(Stream):
         return reply
 
     def _tell(self, episode: str, said: Any, error: BaseException | None) -> None:
-        self.news.append(Ended(episode, Outcome(said=said, error=error)))
+        self.news.append(ProgramFinished(episode, ProgramOutcome(said=said, error=error)))
 
     # From news to work for the engines, and from what they draw to replies.
 
@@ -111,7 +118,7 @@ class ProgramStream(Stream):
         self._look_at_clock()
         return bool(count)
 
-    def _begin(self, episode: Episode | None, asked: Asked) -> None:
+    def _begin(self, episode: ProgramEpisode | None, asked: Asked) -> None:
         if episode is None or episode.outcome is not None:
             raise over()
         self._check_stop(asked.request.stop)
@@ -136,7 +143,7 @@ class ProgramStream(Stream):
         episode.num_waiting += 1
         self.waiting[turn.request_id] = Waiting(episode, turn, asked.reply)
 
-    def _submit(self, episode: Episode, turn: Turn) -> None:
+    def _submit(self, episode: ProgramEpisode, turn: ChatTurn) -> None:
         """In its parent's place if nobody has that; else as a request of its own."""
         parent, sampling = turn.parent, sampling_of(turn, episode.request.sampling)
         if parent is not None and parent.is_open:
@@ -199,9 +206,9 @@ class ProgramStream(Stream):
         ]
         for episode in late:
             words = f"it asked nothing for {self.turn_seconds:g} s, ten times environment.step_seconds"
-            self._end_program(episode, Outcome(error=Hung(words)))
+            self._end_program(episode, ProgramOutcome(error=Hung(words)))
 
-    def _end_program(self, episode: Episode, outcome: Outcome) -> None:
+    def _end_program(self, episode: ProgramEpisode, outcome: ProgramOutcome) -> None:
         """What it has asked for is drawn to its end: records do not depend on when the program left."""
         episode.outcome = outcome
         self._dismiss(episode)
@@ -209,7 +216,7 @@ class ProgramStream(Stream):
             episode.rest()
             self._end(episode, outcome)
 
-    def _end(self, episode: Episode, outcome: Outcome) -> None:
+    def _end(self, episode: ProgramEpisode, outcome: ProgramOutcome) -> None:
         del self.episodes[episode.spec.id]
         for turn in episode.conversation.turns:
             if turn.is_open:
@@ -225,7 +232,7 @@ class ProgramStream(Stream):
         )
         self._hand_over(episode.spec, *judge_outcome(outcome, sample, cut=episode.cut))
 
-    def _sample(self, episode: Episode) -> Sample:
+    def _sample(self, episode: ProgramEpisode) -> Sample:
         """The record of the last request, with the others; of a program that asked nothing, the bare prompt."""
         records = [self.read(*record) for record in episode.conversation.records()]
         if records:
@@ -236,7 +243,7 @@ class ProgramStream(Stream):
             ids=ids, loss_mask=zeros, logprobs=none, versions=zeros, turns=zeros, finish="cancelled"
         )
 
-    def _dismiss(self, episode: Episode) -> None:
+    def _dismiss(self, episode: ProgramEpisode) -> None:
         self.endpoint.revoke(episode.key)
         self.programs.stop(episode.job)
 
@@ -245,7 +252,7 @@ class ProgramStream(Stream):
             self.joined.pop(family, None)
         return super()._score(number)
 
-    def _close(self, closing: Closing) -> None:
+    def _close(self, closing: StepEnd) -> None:
         self.figures.close(closing.prefix)
 
     def _give_up(self, number: int, launched: Launched) -> None:

@@ -15,14 +15,14 @@ class Hung(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ProgramOutcome:
     """What a program returned or raised."""
 
     said: Any = None
     error: BaseException | None = None
 
 
-def judge_outcome(outcome: Outcome, sample: Sample, *, cut: bool) -> tuple[Sample, Verdict | None]:
+def judge_outcome(outcome: ProgramOutcome, sample: Sample, *, cut: bool) -> tuple[Sample, Verdict | None]:
     """The sample as graders shall see it, and its verdict where none of them is to be asked.
 
     Text is graded in the place of the last response; None leaves that to be graded; a number, or a dict with a

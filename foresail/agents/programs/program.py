@@ -66,11 +66,11 @@ class FunctionProgram:
     def __init__(self, function: Callable[[Agent], Any]) -> None:
         self.function = function
 
-    def run(self, agent: Agent, job: Job) -> Any:
+    def run(self, agent: Agent, job: ProgramJob) -> Any:
         said = self.function(agent)
         return asyncio.run(wait_for(said)) if inspect.isawaitable(said) else said
 
-    def stop(self, job: Job) -> None:
+    def stop(self, job: ProgramJob) -> None:
         """A thread cannot be ended; its next request is refused, which ends most programs."""
 
 
@@ -84,7 +84,7 @@ class CommandProgram:
     def __init__(self, command: Sequence[str]) -> None:
         self.command = [*command]
 
-    def run(self, agent: Agent, job: Job) -> str | None:
+    def run(self, agent: Agent, job: ProgramJob) -> str | None:
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             try:
                 process = subprocess.Popen(
@@ -106,7 +106,7 @@ class CommandProgram:
                 raise ProgramFailed(f"exit status {status}: {last_words(errors) or last_words(output)}")
             return end_of(output).strip() or None
 
-    def end(self, process: subprocess.Popen[bytes], job: Job) -> int:
+    def end(self, process: subprocess.Popen[bytes], job: ProgramJob) -> int:
         """Its exit status, once it has ended, and with it whatever it has left running."""
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its number stays its own until `wait`
         self.stop(job)
@@ -114,7 +114,7 @@ class CommandProgram:
             job.process = None
             return process.wait()
 
-    def stop(self, job: Job) -> None:
+    def stop(self, job: ProgramJob) -> None:
         with job.lock, suppress(OSError):
             if job.process is not None:
                 os.killpg(job.process.pid, signal.SIGKILL)
@@ -169,7 +169,7 @@ def load_program(given: str | Sequence[str]) -> Program:
 
 
 @dataclass(eq=False, repr=False)
-class Job:
+class ProgramJob:
     """One program on its way. `tell` hears what it returned or raised, unless it was given up before."""
 
     agent: Agent
@@ -188,17 +188,17 @@ class Programs:
     def __init__(self, program: Program, most: int = MOST_AT_ONCE) -> None:
         self.program, self.most = program, most
         self.lock = threading.Lock()
-        self.waiting: deque[Job] = deque()
-        self.running: set[Job] = set()
+        self.waiting: deque[ProgramJob] = deque()
+        self.running: set[ProgramJob] = set()
 
-    def start(self, agent: Agent, tell: Callable[[Any, BaseException | None], None]) -> Job:
-        job = Job(agent, tell)
+    def start(self, agent: Agent, tell: Callable[[Any, BaseException | None], None]) -> ProgramJob:
+        job = ProgramJob(agent, tell)
         with self.lock:
             self.waiting.append(job)
         self._fill()
         return job
 
-    def stop(self, job: Job) -> None:
+    def stop(self, job: ProgramJob) -> None:
         with self.lock:
             is_new, job.is_over = not job.is_over and job not in self.running, True
             self.running.discard(job)
@@ -220,7 +220,7 @@ class Programs:
                 self.running.add(job)
                 threading.Thread(target=self._run, args=(job,), name="program", daemon=True).start()
 
-    def _run(self, job: Job) -> None:
+    def _run(self, job: ProgramJob) -> None:
         job.since = time.monotonic()
         said, error = None, None
         try:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Passage(NamedTuple):
+class CorpusPassage(NamedTuple):
     title: str
     text: str
 
 
-def read_corpus(path: str | Path) -> list[Passage]:
+def read_corpus(path: str | Path) -> list[CorpusPassage]:
     """A ValueError names the line that has no text."""
     file = Path(path)
     if not file.is_file():
@@ -34,12 +34,12 @@ def read_corpus(path: str | Path) -> list[Passage]:
     return passages
 
 
-def read_passage(line: str, number: int, file: Path) -> Passage:
+def read_passage(line: str, number: int, file: Path) -> CorpusPassage:
     try:
         row = json.loads(line)
         if "contents" in row:
             first, _, rest = row["contents"].partition("\n")
-            return Passage(first.strip().strip('"'), rest.strip())
+            return CorpusPassage(first.strip().strip('"'), rest.strip())
         title, text = row.get("title") or "", row["text"]
     except (ValueError, TypeError, KeyError, AttributeError):
         title = text = None
@@ -47,4 +47,4 @@ def read_passage(line: str, number: int, file: Path) -> Passage:
         raise ValueError(
             f'{file}, line {number}: a passage is {{"title": …, "text": …}}, not {line[:60].strip()!r}'
         )
-    return Passage(title, text)
+    return CorpusPassage(title, text)

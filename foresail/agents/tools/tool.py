@@ -5,8 +5,8 @@
         return a + b
 
     tool = tool_of(add)
-    await tool.call({"a": 1, "b": 2}, seconds=30) -> Answer(text="3")
-    await tool.call({"a": 1}, seconds=30) -> Answer(text="error: the argument b is missing", error="…")
+    await tool.call({"a": 1, "b": 2}, seconds=30) -> ToolAnswer(text="3")
+    await tool.call({"a": 1}, seconds=30) -> ToolAnswer(text="error: the argument b is missing", error="…")
 
 Functions that block run in threads, `async` ones on the loop. A class whose instances have `__call__` is a tool
 with state: each episode has an instance of its own, which may have `reset(problem)` and `close()`, and whose calls
@@ -36,15 +36,15 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class ToolAnswer:
     """What came of a call. `text` is for the model; `error`, where it failed, is for the log."""
 
     text: str
     error: str = ""
 
 
-def failed(why: str) -> Answer:
-    return Answer(text=f"error: {why}", error=why)
+def failed(why: str) -> ToolAnswer:
+    return ToolAnswer(text=f"error: {why}", error=why)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ class Tool:
             raise EnvironmentBroken(f"the tool {self.name} cannot start: {in_a_line(error)}") from error
         return state
 
-    async def call(self, arguments: Mapping[str, Any], seconds: float | None = None) -> Answer:
+    async def call(self, arguments: Mapping[str, Any], seconds: float | None = None) -> ToolAnswer:
         """A call outside of episodes, of a tool without state."""
         assert self.function is not None, "tools with state are opened first"
         return await OpenTool(tool=self, function=self.function).call(arguments, seconds)
@@ -107,7 +107,7 @@ class OpenTool:
 
     async def call(
         self, arguments: Mapping[str, Any], seconds: float | None = None, *, begin_by: float = math.inf
-    ) -> Answer:
+    ) -> ToolAnswer:
         """`begin_by` is a time of `time.monotonic`: no model can make a turn so long that it passes for broken."""
         try:
             checked = self.tool.read(arguments)
@@ -120,11 +120,11 @@ class OpenTool:
                 return failed("not called: the calls before it took too long; make fewer in a turn")
             return await self._call(checked, seconds)
 
-    async def _call(self, arguments: dict[str, Any], seconds: float | None) -> Answer:
+    async def _call(self, arguments: dict[str, Any], seconds: float | None) -> ToolAnswer:
         limit = None if self.tool.limits_itself else seconds
         try:
             value = await finish(self.function, arguments, limit)
-            return value if isinstance(value, Answer) else Answer(text=to_text(value))
+            return value if isinstance(value, ToolAnswer) else ToolAnswer(text=to_text(value))
         except TooSlow:
             return failed(f"{self.tool.name} took longer than {limit:g} s and was stopped")
         except EnvironmentBroken:

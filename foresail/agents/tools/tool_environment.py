@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from foresail.agents.environment import Observation, ToolUse
 from foresail.agents.tools.call_formats import CallFormat, MalformedCall, ToolCall
-from foresail.agents.tools.tool import Answer, OpenTool, Tool, failed
+from foresail.agents.tools.tool import OpenTool, Tool, ToolAnswer, failed
 from foresail.records import Problem
 
 LAST_TURN = "No more calls after this: give the final answer now."
@@ -81,12 +81,12 @@ class ToolEnvironment:
             results[-1] += f"\n{NO_TIME}"
         return replace(self.format.observe(results), uses=tuple(use for _, use in done))
 
-    async def _answer(self, call: ToolCall | MalformedCall) -> tuple[Answer, ToolUse]:
+    async def _answer(self, call: ToolCall | MalformedCall) -> tuple[ToolAnswer, ToolUse]:
         began = time.monotonic()
         name, answer = await self._carry_out(call)
         return answer, ToolUse(tool=name, seconds=time.monotonic() - began, error=answer.error)
 
-    async def _carry_out(self, call: ToolCall | MalformedCall) -> tuple[str, Answer]:
+    async def _carry_out(self, call: ToolCall | MalformedCall) -> tuple[str, ToolAnswer]:
         if isinstance(call, MalformedCall):
             return "", failed(call.why)
         if call.name not in self.opened:
@@ -116,7 +116,7 @@ def check_names(tools: Sequence[Tool]) -> None:
         raise ValueError(f"two tools are called {min(twice)}; give one another name")
 
 
-async def together(tasks: Sequence[object]) -> list[tuple[Answer, ToolUse]]:
+async def together(tasks: Sequence[object]) -> list[tuple[ToolAnswer, ToolUse]]:
     """All at once; if one finds the world broken, the others are ended first."""
     running = [asyncio.ensure_future(task) for task in tasks]  # type: ignore[call-overload]
     try:

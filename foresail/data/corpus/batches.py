@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from foresail.data.corpus.corpus import Documents
-from foresail.data.corpus.windows import Row
+from foresail.data.corpus.windows import PackedRow
 from foresail.data.packing import cut_slice
 from foresail.records import PackedBatch
 from foresail.world import ContextGroup, World, context_size
@@ -24,14 +24,14 @@ from foresail.world import ContextGroup, World, context_size
 Attention = Literal["document", "row"]
 
 
-def count_targets(rows: Sequence[Row], attention: Attention) -> int:
+def count_targets(rows: Sequence[PackedRow], attention: Attention) -> int:
     """Tokens with a loss."""
     segments = len(rows) if attention == "row" else sum(len(row.stretches) for row in rows)
     return sum(row.num_tokens for row in rows) - segments
 
 
 def row_batches(
-    rows: Sequence[Row],
+    rows: Sequence[PackedRow],
     corpora: Mapping[str, Documents],
     world: World,
     *,
@@ -55,7 +55,7 @@ def row_batches(
 
 
 def pack_rows(
-    rows: Sequence[Row],
+    rows: Sequence[PackedRow],
     corpora: Mapping[str, Documents],
     *,
     weight: float,

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from foresail.data.corpus.windows import Place, Row, Windows
-from foresail.data.selection.choice import choose
+from foresail.data.corpus.windows import CorpusPlace, PackedRow, Windows
+from foresail.data.selection.launch_order import choose
 
 GOLDEN = 0x9E3779B97F4A7C15  # of 2^64: multiples of it are spread more evenly than those of any other number
 
@@ -34,16 +34,18 @@ class CorpusSupply:
         """Two supplies of one name and form have the same windows: rows as long, of as many documents."""
         return self.windows.length, self.windows.corpus.num_documents
 
-    def has_more(self, place: Place) -> bool:
+    def has_more(self, place: CorpusPlace) -> bool:
         return self.epochs is None or place.document < self.epochs * self.windows.corpus.num_documents
 
-    def take(self, place: Place) -> tuple[Row, Place]:
+    def take(self, place: CorpusPlace) -> tuple[PackedRow, CorpusPlace]:
         window = self.windows.at(place.document)
         row = window.rows[place.row]
         after = place.row + 1
-        return row, Place(window.stop, 0) if after == len(window.rows) else Place(place.document, after)
+        return row, CorpusPlace(window.stop, 0) if after == len(window.rows) else CorpusPlace(
+            place.document, after
+        )
 
-    def epochs_done(self, place: Place) -> float:
+    def epochs_done(self, place: CorpusPlace) -> float:
         """Passes over its documents, those of a window by the rows of it that were taken."""
         count, documents = self.windows.corpus.num_documents, float(place.document)
         if place.row:
@@ -51,7 +53,7 @@ class CorpusSupply:
             documents += place.row / len(window.rows) * (window.stop - window.start)
         return documents / count
 
-    def leave_window(self, place: Place) -> tuple[Place, int]:
+    def leave_window(self, place: CorpusPlace) -> tuple[CorpusPlace, int]:
         """For a stage of another form: after the window that was begun, and the tokens of it that were not taken.
 
         They come in the next epoch again.
@@ -59,15 +61,15 @@ class CorpusSupply:
         if not place.row:
             return place, 0
         window = self.windows.at(place.document)
-        return Place(window.stop, 0), sum(row.num_tokens for row in window.rows[place.row :])
+        return CorpusPlace(window.stop, 0), sum(row.num_tokens for row in window.rows[place.row :])
 
 
 def draw_rows(
-    supplies: Sequence[CorpusSupply], places: Mapping[str, Place], *, first: int, count: int
-) -> tuple[list[Row], dict[str, Place]]:
+    supplies: Sequence[CorpusSupply], places: Mapping[str, CorpusPlace], *, first: int, count: int
+) -> tuple[list[PackedRow], dict[str, CorpusPlace]]:
     """`count` rows, of which the first is the `first`-th of its stage; fewer where all corpora have ended."""
-    after = {supply.name: places.get(supply.name, Place()) for supply in supplies}
-    rows: list[Row] = []
+    after = {supply.name: places.get(supply.name, CorpusPlace()) for supply in supplies}
+    rows: list[PackedRow] = []
     for number in range(first, first + count):
         live = [supply for supply in supplies if supply.has_more(after[supply.name])]
         if not live:

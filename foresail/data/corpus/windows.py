@@ -20,7 +20,7 @@ from foresail.data.corpus.permutation import permute
 LEAST_DOCUMENTS, LEAST_ROWS = 1024, 64  # of a window, so that little stays empty
 
 
-class Row(NamedTuple):
+class PackedRow(NamedTuple):
     """Stretches of documents of one corpus, by the documents' numbers there."""
 
     source: str
@@ -37,7 +37,7 @@ class Window:
 
     start: int
     stop: int
-    rows: Sequence[Row]
+    rows: Sequence[PackedRow]
 
 
 class Windows:
@@ -63,13 +63,15 @@ class Windows:
         packed = best_fit(self.corpus.lengths(documents), self.length)
         order = permute(np.arange(len(packed)), len(packed), self.seed, self.name, "rows", start)
         rows = [
-            Row(self.name, tuple(s._replace(document=int(documents[s.document])) for s in packed[number]))
+            PackedRow(
+                self.name, tuple(s._replace(document=int(documents[s.document])) for s in packed[number])
+            )
             for number in order
         ]
         return Window(start=start, stop=start + last - first, rows=rows)
 
 
-class Place(NamedTuple):
+class CorpusPlace(NamedTuple):
     """Where a corpus goes on: in the window that begins at `document`, after so many of its rows."""
 
     document: int = 0

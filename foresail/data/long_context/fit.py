@@ -50,7 +50,7 @@ class WordCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted:
+class FittedText:
     """A text, its ids, and how many units it has."""
 
     text: str
@@ -58,9 +58,9 @@ class Fitted:
     units: int
 
 
-def fit(write: Write, encode: Encode, length: int, *, what: str, each: float) -> Fitted:
+def fit(write: Write, encode: Encode, length: int, *, what: str, each: float) -> FittedText:
     """The text with `length` tokens. `what` is its name in errors, `each` about how many tokens a unit has."""
-    shortest = Fitted(text=write(0, ""), ids=tuple(encode(write(0, ""))), units=0)
+    shortest = FittedText(text=write(0, ""), ids=tuple(encode(write(0, ""))), units=0)
     if len(shortest.ids) > length:
         raise TooShort(
             f"{what} needs at least {len(shortest.ids)} tokens with this tokenizer, and {length} were asked for"
@@ -73,13 +73,15 @@ def fit(write: Write, encode: Encode, length: int, *, what: str, each: float) ->
             text = write(units, padding)
             ids = tuple(encode(text))
             if len(ids) == length:
-                return Fitted(text=text, ids=ids, units=units)
+                return FittedText(text=text, ids=ids, units=units)
     raise ValueError(
         f"{what} cannot be made {length} tokens long with this tokenizer; try a few tokens more or less"
     )
 
 
-def most_that_fits(write: Write, encode: Encode, length: int, shortest: Fitted, each: float) -> Fitted:
+def most_that_fits(
+    write: Write, encode: Encode, length: int, shortest: FittedText, each: float
+) -> FittedText:
     """As many units as fit, or so many that only SMALL_GAP tokens are left."""
     best = tried = shortest
     too_many: float = math.inf
@@ -88,7 +90,7 @@ def most_that_fits(write: Write, encode: Encode, length: int, shortest: Fitted, 
         guess = tried.units + math.floor((length - len(tried.ids)) / each)
         guess = int(min(max(guess, best.units + 1), too_many - 1))
         text = write(guess, "")
-        tried = Fitted(text=text, ids=tuple(encode(text)), units=guess)
+        tried = FittedText(text=text, ids=tuple(encode(text)), units=guess)
         each = max(0.25, (len(tried.ids) - len(shortest.ids)) / guess)
         if len(tried.ids) <= length:
             best = tried

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from random import Random
 
-from foresail.data.long_context.fit import Encode, Fitted, fit
+from foresail.data.long_context.fit import Encode, FittedText, fit
 from foresail.data.long_context.item import Item, join
 from foresail.data.long_context.words import MOST_KEYS, draw_codes, draw_keys, draw_letters
 
@@ -118,7 +118,7 @@ def rank_words(words: list[str], entries: int) -> list[str]:
     return listed
 
 
-def finish(task: str, fitted: Fitted, answers: tuple[str, ...], depth: float | None) -> Item:
+def finish(task: str, fitted: FittedText, answers: tuple[str, ...], depth: float | None) -> Item:
     return Item(
         task=task, prompt=fitted.text, ids=fitted.ids, answers=answers, solution=join(answers), depth=depth
     )

@@ -29,12 +29,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foresail.data.made.multi_hop_names import FAMILIES, LEVELS, TOWNS, Person, Relation
-from foresail.data.made.multi_hop_world import World, world_of
+from foresail.data.made.multi_hop_world import FactWorld, world_of
 from foresail.records import Message, Problem
 
 SOURCE = "multi-hop"
 HOPS = {"train": (2, 3), "test": (2, 3), "ood": (3, 4), "long": (6, 8)}  # by split
-MOST_HOPS, MOST_DETOURS, MOST_DEPTH, MOST = 10, 10, 4, 100_000
+MAX_HOPS, MAX_DETOURS, MAX_DEPTH, MAX_PROBLEMS = 10, 10, 4, 100_000
 
 Key = tuple[Person, Relation]
 Aside = tuple[Person, tuple[Relation, ...]]  # a small chain of its own
@@ -77,14 +77,14 @@ def make_problems(
     if split not in HOPS:
         raise ValueError(f"multi-hop: unknown split {split!r}; use one of {', '.join(HOPS)}")
     fewest, most = hops or HOPS[split]
-    if not 1 <= fewest <= most <= MOST_HOPS:
-        raise ValueError(f"multi-hop: hops {fewest}-{most} is not a range within 1-{MOST_HOPS}; try 2-3")
-    if not 0 <= detours <= MOST_DETOURS:
-        raise ValueError(f"multi-hop: detours {detours} is not between 0 and {MOST_DETOURS}; try 3")
-    if not 1 <= depth <= MOST_DEPTH:
-        raise ValueError(f"multi-hop: depth {depth} is not between 1 and {MOST_DEPTH}; try 2")
-    if not 1 <= count <= MOST:
-        raise ValueError(f"multi-hop: count {count} is not between 1 and {MOST}; try 2000")
+    if not 1 <= fewest <= most <= MAX_HOPS:
+        raise ValueError(f"multi-hop: hops {fewest}-{most} is not a range within 1-{MAX_HOPS}; try 2-3")
+    if not 0 <= detours <= MAX_DETOURS:
+        raise ValueError(f"multi-hop: detours {detours} is not between 0 and {MAX_DETOURS}; try 3")
+    if not 1 <= depth <= MAX_DEPTH:
+        raise ValueError(f"multi-hop: depth {depth} is not between 1 and {MAX_DEPTH}; try 2")
+    if not 1 <= count <= MAX_PROBLEMS:
+        raise ValueError(f"multi-hop: count {count} is not between 1 and {MAX_PROBLEMS}; try 2000")
     problems = []
     for index in range(count):
         extra = {"world": f"{split}:{seed}:{index}", "split": split}
@@ -102,7 +102,7 @@ def make_problem(rng: random.Random, extra: dict[str, str], hops: int, detours: 
             return to_problem(extra, question, values)
 
 
-def pick_question(rng: random.Random, world: World, hops: int, detours: int, depth: int) -> Question:
+def pick_question(rng: random.Random, world: FactWorld, hops: int, detours: int, depth: int) -> Question:
     chosen: list[Relation] = []
     one_more = rng.sample(LEVELS, hops % len(LEVELS))
     for level in LEVELS:
@@ -120,7 +120,7 @@ def pick_question(rng: random.Random, world: World, hops: int, detours: int, dep
     )
 
 
-def follow(world: World, person: Person, relations: Sequence[Relation]) -> list[Person]:
+def follow(world: FactWorld, person: Person, relations: Sequence[Relation]) -> list[Person]:
     """The truth about each step: [the first lender, that one's second landlord, …]."""
     found = []
     for relation in relations:
@@ -129,7 +129,7 @@ def follow(world: World, person: Person, relations: Sequence[Relation]) -> list[
     return found
 
 
-def is_fair(world: World, question: Question, values: Sequence[Person]) -> bool:
+def is_fair(world: FactWorld, question: Question, values: Sequence[Person]) -> bool:
     """Whether every search of the chain is needed, every lie misleads, and no aside helps."""
     answer, chain = values[-1], (question.start, *values)
     keys = list(zip(chain, question.relations, strict=False))
@@ -145,13 +145,13 @@ def is_fair(world: World, question: Question, values: Sequence[Person]) -> bool:
     return True
 
 
-def keys_of(world: World, aside: Aside) -> list[Key]:
+def keys_of(world: FactWorld, aside: Aside) -> list[Key]:
     """Its searches, as far as sources tell the truth."""
     person, relations = aside
     return list(zip((person, *follow(world, person, relations)), relations, strict=False))
 
 
-def mentions(world: World, key: Key, persons: Sequence[Person]) -> bool:
+def mentions(world: FactWorld, key: Key, persons: Sequence[Person]) -> bool:
     return any(person in (found.person, found.value) for found in world.documents(*key) for person in persons)
 
 

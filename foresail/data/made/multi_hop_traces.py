@@ -16,7 +16,7 @@ import random
 from collections.abc import Iterator
 
 from foresail.data.made.multi_hop_names import Person, Relation
-from foresail.data.made.multi_hop_world import World, world_of
+from foresail.data.made.multi_hop_world import FactWorld, world_of
 from foresail.records import Message, Problem
 
 SEARCH, ANSWER = "<search>{}</search>", "<answer>{}</answer>"
@@ -78,7 +78,7 @@ def wander(problem: Problem, noise: float, rng: random.Random) -> Iterator[str]:
     yield str(person)
 
 
-def believe(world: World, person: Person, relation: Relation, noise: float, rng: random.Random) -> Person:
+def believe(world: FactWorld, person: Person, relation: Relation, noise: float, rng: random.Random) -> Person:
     fact = world.fact(person, relation)
     return fact.lie if fact.lie is not None and rng.random() < noise else fact.truth
 

@@ -1,6 +1,6 @@
 """A world of people and relations, told by short documents: a pure function of its name.
 
-    world = World("train:0:17", held_out_people=False, held_out_relations=False)
+    world = FactWorld("train:0:17", held_out_people=False, held_out_relations=False)
     world.search("Ana Adler Arden first lender") ->
         rumour Vic Lund Garda
         archive Bo Conti Holm
@@ -68,7 +68,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class World:
+class FactWorld:
     """`held_out_people` and `held_out_relations` say of which ones it is made; it knows no others."""
 
     name: str
@@ -148,7 +148,7 @@ def without(options: Sequence[str], left_out: set[str]) -> list[str]:
     return [option for option in options if option not in left_out]
 
 
-def world_of(extra: Mapping[str, Any]) -> World:
+def world_of(extra: Mapping[str, Any]) -> FactWorld:
     """The world that a problem's `extra` names, also one that was read from a file."""
     try:
         name, split = extra["world"], extra["split"]
@@ -156,7 +156,7 @@ def world_of(extra: Mapping[str, Any]) -> World:
         raise ValueError(
             f"the problem has no {error.args[0]!r}, so it is none of multi-hop:…; use its problems"
         ) from None
-    return World(name, held_out_people=split != "train", held_out_relations=split == "ood")
+    return FactWorld(name, held_out_people=split != "train", held_out_relations=split == "ood")
 
 
 class WorldSearch:

@@ -27,7 +27,7 @@ from foresail.records import Message, Problem
 
 SPLITS = ("train", "test")
 TEST_SHARE = 5  # one combination in five is kept for testing
-MOST = {"train": 2000, "test": 500}  # about half of what there is, so picking stays quick
+MAX_TASKS = {"train": 2000, "test": 500}  # about half of what there is, so picking stays quick
 NUM_INPUTS, NUM_TESTS, NUM_LEVELS = 20, 8, 3
 REQUEST = "Write a Python function solve({argument}) that {steps}."
 
@@ -71,9 +71,9 @@ def make_problems(count: int, *, seed: int, split: str = "train") -> list[Proble
     """`count` different tasks; equal seeds give equal ones."""
     if split not in SPLITS:
         raise ValueError(f"programs: unknown split {split!r}; use one of {', '.join(SPLITS)}")
-    if not 1 <= count <= MOST[split]:
+    if not 1 <= count <= MAX_TASKS[split]:
         raise ValueError(
-            f"programs: the {split} split gives 1 to {MOST[split]} tasks; {count} is not among them"
+            f"programs: the {split} split gives 1 to {MAX_TASKS[split]} tasks; {count} is not among them"
         )
     rng = random.Random(f"programs {seed}")
     problems: list[Problem] = []

@@ -19,7 +19,7 @@ from foresail.records import Message, Problem
 
 SPLITS = ("train", "test")
 TEST_SHARE = 5  # one fact in five is kept for testing
-MOST = 100_000  # problems of one split; there are far more, so picking stays quick
+MAX_PROBLEMS = 100_000  # problems of one split; there are far more, so picking stays quick
 # The two numbers of a fact, by the operation that joins them. No answer is above 200: what is asked for is
 # reading, more than arithmetic.
 JOINS = {"+": "+", "-": "+", "*": "*", "/": "*"}
@@ -54,8 +54,8 @@ def make_problems(count: int, *, seed: int, split: str = "train") -> list[Proble
     """`count` different problems; equal seeds give equal ones."""
     if split not in SPLITS:
         raise ValueError(f"word-problems: unknown split {split!r}; use one of {', '.join(SPLITS)}")
-    if not 1 <= count <= MOST:
-        raise ValueError(f"word-problems: count {count} is not between 1 and {MOST}; try 5000")
+    if not 1 <= count <= MAX_PROBLEMS:
+        raise ValueError(f"word-problems: count {count} is not between 1 and {MAX_PROBLEMS}; try 5000")
     rng = random.Random(f"word problems {seed}")
     stories: dict[str, Story] = {}
     while len(stories) < count:

@@ -51,7 +51,7 @@ class Reader:
             problems = [with_instructions(problem, self.instructions) for problem in problems]
         return problems
 
-    def says_the_same(self, other: Reader) -> bool:
+    def encodes_alike(self, other: Reader) -> bool:
         """Whether prompts are alike: the chat template is told the same, and so is the model."""
         mine, theirs = self.tokenizer.chat, other.tokenizer.chat
         same = mine is theirs or (mine is not None and theirs is not None and mine.options == theirs.options)

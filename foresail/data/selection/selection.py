@@ -1,10 +1,10 @@
 """Which problems a step takes: the easy pool, the window of pass rates, sources and levels, as state.
 
     selection = open_selection(progress, recipe, supply)      # before the step
-    lineup = selection.line_up(ids, seed=…, step=…)           # during it
-    replace(progress, **selection.after(lineup, launched))    # after it, from the groups up to its end
+    launch_order = selection.line_up(ids, seed=…, step=…)           # during it
+    replace(progress, **selection.after(launch_order, launched))    # after it, from the groups up to its end
 
-`Lineup` picks; this carries what it needs from step to step, in the checkpoint's `Progress`.
+`LaunchOrder` picks; this carries what it needs from step to step, in the checkpoint's `SelectionProgress`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from foresail.data.problems.prompts import PromptedProblem
-from foresail.data.selection.choice import Lineup
 from foresail.data.selection.easy_pool import EasyPool
+from foresail.data.selection.launch_order import LaunchOrder
 from foresail.data.selection.pass_window import PassWindow
-from foresail.data.selection.strata import Deck
+from foresail.data.selection.strata import Stratum
 from foresail.data.selection.supply import Supply
 from foresail.recipe.stages.rollout_stage import RolloutStage
 from foresail.recipe.tables.curriculum import stage_at
@@ -27,7 +27,7 @@ from foresail.recipe.tables.parts import DynamicSampling
 from foresail.records import FAILURES, Group
 
 
-class Progress(Protocol):
+class SelectionProgress(Protocol):
     """What a checkpoint keeps: how many steps were done and left out, and where the selection stands."""
 
     @property
@@ -46,7 +46,7 @@ class Progress(Protocol):
 
     @property
     def places(self) -> Mapping[str, int]:
-        """Problems taken from the deck of each source or level."""
+        """Problems taken from the stratum of each source or level."""
 
     @property
     def rates(self) -> Mapping[str, list[float]]:
@@ -60,24 +60,24 @@ class Selection:
     position: int
     pool: EasyPool | None
     window: PassWindow | None
-    decks: Mapping[str, Deck]
+    strata: Mapping[str, Stratum]
     places: Mapping[str, int]
 
-    def line_up(self, ids: Sequence[str], *, seed: int, step: int) -> Lineup:
-        return Lineup(
+    def launch_order(self, ids: Sequence[str], *, seed: int, step: int) -> LaunchOrder:
+        return LaunchOrder(
             ids,
             self.pool or EasyPool(alpha=0.0),
             position=self.position,
             seed=seed,
             step=step,
-            decks=self.decks,
+            strata=self.strata,
             window=self.window,
         )
 
-    def after(self, lineup: Lineup, launched: Sequence[Group]) -> dict[str, Any]:
-        """The fields of `Progress` that follow from the step's groups, up to the one that closed it."""
-        changed: dict[str, Any] = {"position": lineup.position_after(len(launched))}
-        if places := lineup.places_after(len(launched)):
+    def after(self, launch_order: LaunchOrder, launched: Sequence[Group]) -> dict[str, Any]:
+        """The fields of `SelectionProgress` that follow from the step's groups, up to the one that closed it."""
+        changed: dict[str, Any] = {"position": launch_order.position_after(len(launched))}
+        if places := launch_order.places_after(len(launched)):
             changed["places"] = {**self.places, **places}
         rates = {group.problem.id: group.pass_rate for group in launched if not group.failed}
         if self.pool:
@@ -87,7 +87,7 @@ class Selection:
         return changed
 
 
-def open_selection(progress: Progress, recipe: RolloutStage, supply: Supply) -> Selection:
+def open_selection(progress: SelectionProgress, recipe: RolloutStage, supply: Supply) -> Selection:
     """`recipe` is that of the step's stage."""
     settings = recipe.dynamic_sampling
     alpha = settings.easy_pool
@@ -95,7 +95,7 @@ def open_selection(progress: Progress, recipe: RolloutStage, supply: Supply) -> 
         position=progress.position,
         pool=None if alpha is None else EasyPool(alpha=alpha, problems=tuple(progress.easy)),
         window=open_window(progress.rates, settings),
-        decks=supply.decks(recipe.mix, position=progress.position, places=progress.places),
+        strata=supply.strata(recipe.mix, position=progress.position, places=progress.places),
         places=progress.places,
     )
 
@@ -131,13 +131,13 @@ def name_sources(recipe: RolloutStage) -> str:
     return " and ".join(source.source for source in recipe.data)
 
 
-def describe_selection(
-    launched: Sequence[Group], progress: Progress, recipe: RolloutStage
+def selection_metrics(
+    launched: Sequence[Group], progress: SelectionProgress, recipe: RolloutStage
 ) -> dict[str, float]:
     """What was launched, by source and level, and what stands aside after the step; only of what is switched on."""
-    metrics = dict(describe_levels(launched))
+    metrics = dict(level_metrics(launched))
     if len(recipe.data) > 1:
-        metrics |= describe_sources(launched, [source.label for source in recipe.data])
+        metrics |= source_metrics(launched, [source.label for source in recipe.data])
     if recipe.curriculum:
         metrics["curriculum/stage"] = 1 + stage_at(recipe.curriculum, progress.step + progress.ahead)
     if recipe.dynamic_sampling.easy_pool is not None:
@@ -147,7 +147,7 @@ def describe_selection(
     return metrics
 
 
-def describe_sources(launched: Sequence[Group], names: Sequence[str]) -> Iterator[tuple[str, float]]:
+def source_metrics(launched: Sequence[Group], names: Sequence[str]) -> Iterator[tuple[str, float]]:
     """How many groups of each source were launched, and the share of right answers where some were judged."""
     for name in names:
         of_source = [group for group in launched if group.problem.dataset == name]
@@ -164,7 +164,7 @@ def judge_right(groups: Sequence[Group]) -> list[bool]:
     return [status == "correct" for status in statuses if status not in FAILURES]
 
 
-def describe_levels(launched: Sequence[Group]) -> Iterator[tuple[str, float]]:
+def level_metrics(launched: Sequence[Group]) -> Iterator[tuple[str, float]]:
     """Shares of launches and of right answers by level; nothing where no problem has a level."""
     groups: dict[int, list[Group]] = {}
     for group in launched:

@@ -1,7 +1,7 @@
 """Decks of problems: all of them, or those of a source, of a difficulty level, or of both. Each has its own order.
 
-The order is fresh in every pass and a pure function of the seed, so a deck's state is one integer, its place. A
-stage of a curriculum that changes the weights of levels leaves every deck where it was: no problem is skipped or
+The order is fresh in every pass and a pure function of the seed, so a stratum's state is one integer, its place. A
+stage of a curriculum that changes the weights of levels leaves every stratum where it was: no problem is skipped or
 comes twice in a pass because of it.
 """
 
@@ -15,7 +15,7 @@ from foresail.data.selection.order import problem_at, uniforms
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deck:
+class Stratum:
     """Some problems by their indices, the share of launches they get, and the place in their order.
 
     With `epochs` nothing is picked after so many passes.
@@ -27,32 +27,32 @@ class Deck:
     epochs: int | None = None
 
 
-class Walk:
-    """One step's way through a deck: `pick` gives each problem once, those set aside after all others.
+class StratumIterator:
+    """One step's way through a stratum: `pick` gives each problem once, those skipped after all others.
 
-    `taken` is shared with whoever else picks in the step. A problem that is `aside` is passed over, but for a
-    `chance` that belongs to its place in the deck.
+    `taken` is shared with whoever else picks in the step. A problem that is `skipped` is passed over, but for a
+    `chance` that belongs to its place in the stratum.
     """
 
     def __init__(
-        self, name: str, deck: Deck, *, seed: int, taken: set[int], aside: set[int], chance: float
+        self, name: str, stratum: Stratum, *, seed: int, taken: set[int], skipped: set[int], chance: float
     ) -> None:
-        self.name, self.deck, self.place, self.seed = name, deck, deck.place, seed
-        self.taken, self.aside, self.chance = taken, aside, chance
-        self.num_left = len(deck.members) - count_among(deck.members, taken)
-        self.num_wanted = len(deck.members) - count_among(deck.members, taken | aside)
+        self.name, self.stratum, self.place, self.seed = name, stratum, stratum.place, seed
+        self.taken, self.skipped, self.chance = taken, skipped, chance
+        self.num_left = len(stratum.members) - count_among(stratum.members, taken)
+        self.num_wanted = len(stratum.members) - count_among(stratum.members, taken | skipped)
 
     def pick(self) -> int:
-        assert self.num_left, f"deck {self.name} is empty"
-        members = self.deck.members
+        assert self.num_left, f"stratum {self.name} is empty"
+        members = self.stratum.members
         while True:
             picked = members[problem_at(self.place, len(members), self.seed)]
             here = self.place
             self.place += 1
-            # A step that crosses into the next pass over the deck may meet what it has picked already.
+            # A step that crosses into the next pass over the stratum may meet what it has picked already.
             if picked in self.taken:
                 continue
-            if picked not in self.aside:
+            if picked not in self.skipped:
                 self.num_wanted -= 1
             elif self.num_wanted and uniforms("window", self.seed, self.name, here)[0] >= self.chance:
                 continue
@@ -61,24 +61,24 @@ class Walk:
             return picked
 
 
-class BoundedWalk:
-    """The way through a deck that ends after its last pass: what can be picked in the step is known beforehand.
+class BoundedStratumIterator:
+    """The way through a stratum that ends after its last pass: what can be picked in the step is known beforehand.
 
     What the window passed over in the last pass does not come again.
     """
 
     def __init__(
-        self, name: str, deck: Deck, *, seed: int, taken: set[int], aside: set[int], chance: float
+        self, name: str, stratum: Stratum, *, seed: int, taken: set[int], skipped: set[int], chance: float
     ) -> None:
-        assert deck.epochs is not None
-        self.name, self.deck, self.place, self.taken = name, deck, deck.place, taken
-        walk = Walk(name, deck, seed=seed, taken={*taken}, aside=aside, chance=chance)
-        end = deck.epochs * len(deck.members)
+        assert stratum.epochs is not None
+        self.name, self.stratum, self.place, self.taken = name, stratum, stratum.place, taken
+        iterator = StratumIterator(name, stratum, seed=seed, taken={*taken}, skipped=skipped, chance=chance)
+        end = stratum.epochs * len(stratum.members)
         self.ahead: deque[tuple[int, int]] = deque()  # problems, and the places after them
-        while walk.num_left and walk.place < end:
-            picked = walk.pick()
-            if walk.place <= end:
-                self.ahead.append((picked, walk.place))
+        while iterator.num_left and iterator.place < end:
+            picked = iterator.pick()
+            if iterator.place <= end:
+                self.ahead.append((picked, iterator.place))
 
     @property
     def num_left(self) -> int:
@@ -90,11 +90,11 @@ class BoundedWalk:
         return picked
 
 
-def open_walk(
-    name: str, deck: Deck, *, seed: int, taken: set[int], aside: set[int], chance: float
-) -> Walk | BoundedWalk:
-    kind = Walk if deck.epochs is None else BoundedWalk
-    return kind(name, deck, seed=seed, taken=taken, aside=aside, chance=chance)
+def open_stratum(
+    name: str, stratum: Stratum, *, seed: int, taken: set[int], skipped: set[int], chance: float
+) -> StratumIterator | BoundedStratumIterator:
+    kind = StratumIterator if stratum.epochs is None else BoundedStratumIterator
+    return kind(name, stratum, seed=seed, taken=taken, skipped=skipped, chance=chance)
 
 
 def count_among(members: Sequence[int], some: set[int]) -> int:

@@ -1,9 +1,10 @@
-"""From a recipe's sources and levels to decks: which there are, how much is drawn from each, where each ends.
+"""From a recipe's sources and levels to strata: which there are, how much is drawn from each, where each ends.
 
-One source, or several without weights and epochs, are one deck in the data's own order, or with a mix one deck a
-level. Else every source has a deck of its own, or one a level: its weight is the source's times the level's.
+One source, or several without weights and epochs, are one stratum in the data's own order. With a mix of levels,
+each level is a stratum. Otherwise every source is a stratum, or each of its levels is one, with the source's weight
+times the level's.
 
-Problems are drawn by `Lineup`, which picks none twice in a step; conversations by `draw`, one after the other.
+Problems are drawn by `LaunchOrder`, which picks none twice in a step; conversations by `draw`, one after the other.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from foresail.data.selection.choice import WHOLE, choose
+from foresail.data.selection.launch_order import WHOLE, choose
 from foresail.data.selection.order import problem_at, uniforms
-from foresail.data.selection.strata import Deck
+from foresail.data.selection.strata import Stratum
 from foresail.recipe.tables.sources import Conversations, Preferences, ProblemSource
 
 
@@ -34,18 +35,18 @@ class Supply:
 
     shares: tuple[Share, ...]
 
-    def decks(
+    def strata(
         self, mix: Sequence[float] | None, *, position: int, places: Mapping[str, int]
-    ) -> dict[str, Deck]:
+    ) -> dict[str, Stratum]:
         """By the names that their places have in a checkpoint: "gsm8k", "3", "gsm8k/3"; of the whole: `position`.
 
-        Levels of weight 0 are not drawn, and problems without a level are in no level's deck.
+        Levels of weight 0 are not drawn, and problems without a level are in no level's stratum.
         """
         found = {}
         for share in self.shares:
             for name, members, weight in choices(share, mix):
                 place = position if name == WHOLE else places.get(name, 0)
-                found[name] = Deck(members=members, weight=weight, place=place, epochs=share.epochs)
+                found[name] = Stratum(members=members, weight=weight, place=place, epochs=share.epochs)
         return found
 
 
@@ -107,25 +108,25 @@ def by_level(members: Sequence[int], levels: Sequence[int | None]) -> dict[int, 
 
 
 def draw(
-    decks: Mapping[str, Deck], count: int, *, seed: int, position: int
+    strata: Mapping[str, Stratum], count: int, *, seed: int, position: int
 ) -> tuple[list[int], dict[str, int]]:
-    """The next so many, and where each deck stands after them; fewer where all decks have ended.
+    """The next so many, and where each stratum stands after them; fewer where all strata have ended.
 
-    A pure function of the decks, the seed and the position, which counts all that was drawn before.
+    A pure function of the strata, the seed and the position, which counts all that was drawn before.
     """
-    places = {name: deck.place for name, deck in decks.items()}
+    places = {name: stratum.place for name, stratum in strata.items()}
     drawn: list[int] = []
     while len(drawn) < count:
-        open_ones = [name for name, deck in decks.items() if not ended(deck, places[name])]
+        open_ones = [name for name, stratum in strata.items() if not ended(stratum, places[name])]
         if not open_ones:
             break
         choice = uniforms("source", seed, position + len(drawn))[0]
-        name = open_ones[choose([decks[name].weight for name in open_ones], choice)]
-        members = decks[name].members
+        name = open_ones[choose([strata[name].weight for name in open_ones], choice)]
+        members = strata[name].members
         drawn.append(members[problem_at(places[name], len(members), seed)])
         places[name] += 1
     return drawn, places
 
 
-def ended(deck: Deck, place: int) -> bool:
-    return deck.epochs is not None and place >= deck.epochs * len(deck.members)
+def ended(stratum: Stratum, place: int) -> bool:
+    return stratum.epochs is not None and place >= stratum.epochs * len(stratum.members)

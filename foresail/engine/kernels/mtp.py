@@ -25,7 +25,7 @@ KEEP_BLOCK = 1024  # columns
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class DraftLayout:
     """Rows by number, and places: the J that are kept of every row, then the entries."""
 
     slots_R: Tensor
@@ -54,7 +54,7 @@ def lay_out(
     *,
     num_rows: int,
     page_size: int,
-) -> Layout:
+) -> DraftLayout:
     """`next_SJ` are the tokens behind the kept places, of which `known_S` are known."""
     device, kept = tokens_E.device, next_SJ.shape[1]
     num_entries, num_places, layers = len(entries), num_rows * kept + len(entries), kept + 1
@@ -62,7 +62,7 @@ def lay_out(
     def empty(*size: int, dtype: torch.dtype = torch.int64) -> Tensor:
         return torch.empty(*size, dtype=dtype, device=device)
 
-    found = Layout(
+    found = DraftLayout(
         slots_R=empty(num_rows, dtype=torch.int32),
         firsts_R=empty(num_rows),
         counts_R=empty(num_rows),
@@ -218,7 +218,7 @@ def join_inputs(
     token_weight_D: Tensor,
     eps: float,
 ) -> Tensor:
-    """[norm(stream); norm(embedding of the token)] of every place, tokens as a `Layout` has them."""
+    """[norm(stream); norm(embedding of the token)] of every place, tokens as a `DraftLayout` has them."""
     places, width = stream_WD.shape
     out = torch.empty(places, 2 * width, dtype=embed_VD.dtype, device=stream_WD.device)
     _join_inputs[(places,)](
@@ -270,7 +270,12 @@ def _join_inputs(
 
 
 def keep(
-    layout: Layout, stream_ED: Tensor, tokens_E: Tensor, stream_SJD: Tensor, next_SJ: Tensor, known_S: Tensor
+    layout: DraftLayout,
+    stream_ED: Tensor,
+    tokens_E: Tensor,
+    stream_SJD: Tensor,
+    next_SJ: Tensor,
+    known_S: Tensor,
 ) -> None:
     """The last J places of every row and the tokens behind them, in place."""
     kept, width = stream_SJD.shape[1:]

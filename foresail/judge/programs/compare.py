@@ -14,9 +14,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from foresail.judge.programs.program import Comparison
+from foresail.judge.programs.program import OutputComparison
 from foresail.judge.wire import (
-    Table,
+    ValueTable,
     WireError,
     read_complex,
     read_decimal,
@@ -41,8 +41,8 @@ NUMBERS: dict[str, Callable[..., Any]] = {
 # Text.
 
 
-def same_output(given: bytes, expected: str, comparison: Comparison) -> bool:
-    """same_output(b"1 2\\n", "1\\n2", Comparison(mode="tokens")) -> True; by "bytes" -> False."""
+def same_output(given: bytes, expected: str, comparison: OutputComparison) -> bool:
+    """same_output(b"1 2\\n", "1\\n2", OutputComparison(mode="tokens")) -> True; by "bytes" -> False."""
     if comparison.mode == "bytes":
         return given == expected.encode("utf-8", "surrogatepass")
     ours, theirs = given.split(), expected.encode("utf-8", "surrogatepass").split()
@@ -82,9 +82,11 @@ def close(given: float, expected: float, relative: float, absolute: float) -> bo
 class Matcher:
     """Walks two tables side by side, without recursion: a linked list may be long, and a graph may have cycles."""
 
-    def __init__(self, given: Table, expected: Table, relative: float, absolute: float, strict: bool) -> None:
-        self.given = Reader(given, strict)
-        self.expected = Reader(expected, strict)
+    def __init__(
+        self, given: ValueTable, expected: ValueTable, relative: float, absolute: float, strict: bool
+    ) -> None:
+        self.given = NodeReader(given, strict)
+        self.expected = NodeReader(expected, strict)
         self.relative = relative
         self.absolute = absolute
         self.steps = 0
@@ -151,10 +153,10 @@ class Matcher:
             return False
 
 
-class Reader:
+class NodeReader:
     """Reads a table's nodes in the form in which equal values look alike. Every node is read once."""
 
-    def __init__(self, table: Table, strict: bool) -> None:
+    def __init__(self, table: ValueTable, strict: bool) -> None:
         self.table = table
         self.alike = SETS if strict else SETS | SEQUENCES
         self.known: dict[int, str | None] = {}  # digests of keys; None while one is being made
@@ -239,4 +241,4 @@ def same_value(
     given: bytes | str, expected: str, relative: float, absolute: float, strict: bool = False
 ) -> bool:
     """same_value(encode((1, 2.0)), encode([1, 2]), 0, 0) -> True. Raises WireError when `given` is no table."""
-    return Matcher(Table(given), Table(expected), relative, absolute, strict).match()
+    return Matcher(ValueTable(given), ValueTable(expected), relative, absolute, strict).match()

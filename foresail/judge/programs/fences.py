@@ -25,7 +25,7 @@ _TAG = re.compile(r"[^\s{:,]+")
 _CPP_SIGN = re.compile(r"^[ \t]*+(?:#[ \t]*+include\b|using[ \t]++namespace\b)", re.MULTILINE)
 
 
-class Block(NamedTuple):
+class FencedBlock(NamedTuple):
     """A fenced block; `closed` is False when the response ends inside it."""
 
     tag: str
@@ -58,7 +58,7 @@ def guess_language(source: str) -> Language:
     return "cpp" if _CPP_SIGN.search(source) else "python"
 
 
-def read_blocks(text: str) -> Iterator[Block]:
+def read_blocks(text: str) -> Iterator[FencedBlock]:
     """Every fenced block in order: "```py\\nx\\n```\\n~~~\\ny" -> ("py", "x\\n", True), ("", "y", False)."""
     opening: re.Match[str] | None = None
     body: list[str] = []
@@ -68,12 +68,12 @@ def read_blocks(text: str) -> Iterator[Block]:
             if match and (not match["before"].strip() or read_tag(match["info"]) in TAGS):
                 opening, body = match, []
         elif match and closes(match, opening):
-            yield Block(read_tag(opening["info"]), outdent(body, opening["before"]), True)
+            yield FencedBlock(read_tag(opening["info"]), outdent(body, opening["before"]), True)
             opening = None
         else:
             body.append(line)
     if opening is not None:
-        yield Block(read_tag(opening["info"]), outdent(body, opening["before"]), False)
+        yield FencedBlock(read_tag(opening["info"]), outdent(body, opening["before"]), False)
 
 
 def closes(fence: re.Match[str], opening: re.Match[str]) -> bool:

@@ -21,7 +21,7 @@ class Program:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class OutputComparison:
     """How an output is compared with the expected one.
 
     `bytes`: the same bytes. `tokens`: the same words, whatever the white space between them.
@@ -41,7 +41,7 @@ class StdinTest:
 
     input: str
     output: str
-    comparison: Comparison = Comparison()
+    comparison: OutputComparison = OutputComparison()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from math import isinf, isnan
 from typing import Any
 
-from foresail.judge.programs.program import AssertTest, CallTest, Comparison, StdinTest, Test
+from foresail.judge.programs.program import AssertTest, CallTest, OutputComparison, StdinTest, Test
 
 SETTINGS = ("relative", "absolute", "strict")  # of calls
 
@@ -57,7 +57,7 @@ def encode_test(test: Test) -> dict[str, Any]:
         return {"kind": "assert", "script": test.script} | ({"names": list(test.names)} if test.names else {})
     if isinstance(test, StdinTest):
         row: dict[str, Any] = {"kind": "stdin", "input": test.input, "output": test.output}
-        changed = changes(test.comparison, [field.name for field in fields(Comparison)])
+        changed = changes(test.comparison, [field.name for field in fields(OutputComparison)])
         return row | ({"comparison": changed} if changed else {})
     row = {"kind": "call", "function": test.function, "arguments": write_literal(test.arguments)}
     if test.keywords:
@@ -66,7 +66,7 @@ def encode_test(test: Test) -> dict[str, Any]:
     return row | changes(test, SETTINGS)
 
 
-def changes(record: CallTest | Comparison, names: Sequence[str]) -> dict[str, Any]:
+def changes(record: CallTest | OutputComparison, names: Sequence[str]) -> dict[str, Any]:
     """Those fields that have not their default values."""
     return {name: value for name in names if (value := getattr(record, name)) != getattr(type(record), name)}
 
@@ -101,7 +101,7 @@ def decode_test(row: Mapping[str, Any]) -> Test:
         return StdinTest(
             input=row["input"],
             output=row["output"],
-            comparison=Comparison(**drop_none(row.get("comparison", {}))),
+            comparison=OutputComparison(**drop_none(row.get("comparison", {}))),
         )
     if kind == "call":
         return CallTest(

@@ -9,7 +9,7 @@ from foresail.judge.programs.program import Limits, Program
 from foresail.judge.sandbox.memory_files import collecting, hold, holding, reopen
 from foresail.judge.sandbox.paths import COMPILER
 from foresail.judge.sandbox.trial import NOTHING, Runnable, shorten, to_bytes
-from foresail.judge.sandbox.worker import Spawn, Worker
+from foresail.judge.sandbox.worker import JudgeWorker, Spawn
 
 # Of each process of the compiler's; a template bomb uses all of it, an honest program a tenth.
 BINARY_LIMITS = Limits(seconds=15, memory_mb=1024, output_bytes=64 << 20, file_mb=64, files=64, processes=8)
@@ -26,7 +26,7 @@ def check_compiler() -> None:
         )
 
 
-def build(worker: Worker, program: Program, limits: Limits) -> Runnable:
+def build(worker: JudgeWorker, program: Program, limits: Limits) -> Runnable:
     """The program, compiled for several tests. Raises NotCompiled."""
     python = program.language == "python"
     spawn_limits = limits if python else BINARY_LIMITS

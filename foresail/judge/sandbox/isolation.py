@@ -8,7 +8,7 @@ from pathlib import Path
 from foresail.judge.programs.program import Limits
 from foresail.judge.sandbox.memory_files import collecting, holding
 from foresail.judge.sandbox.trial import NOTHING
-from foresail.judge.sandbox.worker import Spawn, Worker, WorkerDied
+from foresail.judge.sandbox.worker import JudgeWorker, Spawn, WorkerDied
 from foresail.records import RunStopped
 
 STRONGEST_FIRST = ("namespaces", "landlock", "bubblewrap")
@@ -28,7 +28,7 @@ def check_name(isolation: str | None) -> None:
         )
 
 
-def start_strongest(isolation: str | None, packages: tuple[Path, ...]) -> tuple[str, Worker]:
+def start_strongest(isolation: str | None, packages: tuple[Path, ...]) -> tuple[str, JudgeWorker]:
     """A worker at the asked level, or at the strongest that holds. Never at a weaker one than was asked."""
     check_name(isolation)
     failures = []
@@ -40,8 +40,8 @@ def start_strongest(isolation: str | None, packages: tuple[Path, ...]) -> tuple[
     raise RunStopped(f"no way to confine programs works here ({'; '.join(failures)}). {ADVICE}")
 
 
-def start(level: str, packages: tuple[Path, ...]) -> Worker:
-    worker = Worker(level, packages)
+def start(level: str, packages: tuple[Path, ...]) -> JudgeWorker:
+    worker = JudgeWorker(level, packages)
     if level != "none":
         try:
             prove(worker)
@@ -51,7 +51,7 @@ def start(level: str, packages: tuple[Path, ...]) -> Worker:
     return worker
 
 
-def prove(worker: Worker) -> None:
+def prove(worker: JudgeWorker) -> None:
     """Raises WorkerDied unless a confined process fails at everything it should fail at."""
     with holding(b"") as (empty,), collecting(1) as (leaks,):
         descriptors = (empty, NOTHING, NOTHING, leaks)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from foresail.judge.sandbox.remote import OPERATIONS, Remote, asked_of, claims_of, make_remote
-from foresail.judge.wire import Decoder, Encoder, WireError, refuse_wildcard, set_fields
+from foresail.judge.wire import ValueDecoder, ValueEncoder, WireError, refuse_wildcard, set_fields
 
 LONGEST_FRAME = 32 << 20
 
@@ -56,10 +56,10 @@ class Peer:
     # What crosses.
 
     def encode(self, value: Any) -> str:
-        return Encoder(self.lend).encode(value)
+        return ValueEncoder(self.lend).encode(value)
 
     def decode(self, text: str, has_methods: bool = False) -> Any:
-        decoder = Decoder(self.classes(), lambda parts: self.meet(parts, has_methods))
+        decoder = ValueDecoder(self.classes(), lambda parts: self.meet(parts, has_methods))
         value = decoder.decode(text)
         if not self.open_to_all:
             for instance in decoder.instances:

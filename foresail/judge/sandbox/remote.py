@@ -40,7 +40,7 @@ def claims_of(value: Any) -> str:
     return " ".join(name for name, member in members.items() if member is not None)
 
 
-class Channel(Protocol):
+class PeerChannel(Protocol):
     """What a stand-in needs of the `Peer` that met its object."""
 
     changes: int
@@ -64,7 +64,7 @@ class Asked:
     `has_methods` as above; `is_class` says that what a call of it returns has methods as well.
     """
 
-    def __init__(self, peer: Channel, number: int, claims: frozenset[str], has_methods: bool) -> None:
+    def __init__(self, peer: PeerChannel, number: int, claims: frozenset[str], has_methods: bool) -> None:
         self.peer, self.number, self.claims, self.has_methods = peer, number, claims, has_methods
         self.is_class = False
         self.answers: dict[tuple[str, ...], tuple[Any, Exception | None]] = {}
@@ -245,7 +245,7 @@ def remote_class(claims: frozenset[str], has_methods: bool) -> type[Remote]:
     return type("Remote", (Remote,), {**methods, "__hash__": object.__hash__})
 
 
-def make_remote(peer: Channel, number: int, has_methods: bool, claims: Any) -> Remote:
+def make_remote(peer: PeerChannel, number: int, has_methods: bool, claims: Any) -> Remote:
     """`claims` comes from the other side: names that nobody knows are left out."""
     named = frozenset(claims.split() if isinstance(claims, str) else ()) & frozenset(CLAIMS)
     return remote_class(named, has_methods)(Asked(peer, number, named, has_methods))

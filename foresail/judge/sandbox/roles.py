@@ -26,7 +26,7 @@ from foresail.judge.sandbox.peer import Peer
 from foresail.judge.sandbox.probe import probe
 from foresail.judge.sandbox.script import PASSED, run_checker, run_script, say
 from foresail.judge.script_names import find_sources
-from foresail.judge.wire import Decoder, Encoder
+from foresail.judge.wire import ValueDecoder, ValueEncoder
 
 PROGRAM, CHANNEL = 3, 4
 NOT_COMPILED = 43
@@ -104,10 +104,12 @@ def warm_up() -> None:
     for _ in range(100):
         code = marshal.loads(marshal.dumps(compile("print(len(str(7 ** 7)))", "program.py", "exec")))
         finish(partial(exec, code, new_namespace("__main__")))
-        request = json.loads(json.dumps({"function": "f", "with": Encoder().encode([[1, "a", [2.5]], {}])}))
-        arguments, keywords = Decoder({}).decode(request["with"])
+        request = json.loads(
+            json.dumps({"function": "f", "with": ValueEncoder().encode([[1, "a", [2.5]], {}])})
+        )
+        arguments, keywords = ValueDecoder({}).decode(request["with"])
         value = find_function(request["function"], {"f": lambda *parts: list(parts)})(*arguments, **keywords)
-        Encoder().encode(value).encode()
+        ValueEncoder().encode(value).encode()
         find_sources("assert f(1, [2]) == {'a': (3,)}")
     sys.modules["__main__"], sys.argv = main, command_line
 
@@ -123,9 +125,9 @@ def run_call(compiled: bool) -> int:
         namespace = new_namespace("program")
         exec(load_program(compiled), namespace)
         classes = {name: kind for name, kind in namespace.items() if isinstance(kind, type)}
-        arguments, keywords = Decoder(classes).decode(request["with"])
+        arguments, keywords = ValueDecoder(classes).decode(request["with"])
         value = find_function(request["function"], namespace)(*arguments, **keywords)
-        answer = Encoder().encode(value).encode()
+        answer = ValueEncoder().encode(value).encode()
         while answer:
             answer = answer[os.write(CHANNEL, answer) :]
 

@@ -22,7 +22,7 @@ from foresail.judge.sandbox.in_place import is_looked_at
 from foresail.judge.sandbox.peer import Peer
 from foresail.judge.sandbox.reading import TEST, Text, script_frames
 from foresail.judge.sandbox.remote import Remote, asked_of
-from foresail.judge.script_names import Sources, UselessTest, find_sources
+from foresail.judge.script_names import NameSources, UselessTest, find_sources
 
 PASSED, FAILED, PROGRAM_GONE, BAD_SCRIPT = 0, 1, 40, 41
 
@@ -122,13 +122,13 @@ def say(status: int, message: str) -> int:
 # Names.
 
 
-def import_names(sources: Sources) -> dict[str, Any]:
+def import_names(sources: NameSources) -> dict[str, Any]:
     modules = {name: importlib.import_module(module) for name, module in sources.modules.items()}
     members = {name: getattr(importlib.import_module(m), name) for name, m in sources.members.items()}
     return modules | members
 
 
-def borrow(peer: Peer, sources: Sources, text: Text) -> dict[str, Any]:
+def borrow(peer: Peer, sources: NameSources, text: Text) -> dict[str, Any]:
     """The entry point, from the program. Nothing else that the program says it has is taken."""
     wanted = sources.borrowed
     answer = peer.ask({"do": "names", "names": sorted(wanted), "classes": sorted(sources.defined)})

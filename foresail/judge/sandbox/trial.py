@@ -16,7 +16,7 @@ from foresail.judge.programs.compare import same_output, same_value
 from foresail.judge.programs.program import AssertTest, CallTest, Limits, StdinTest, Test
 from foresail.judge.sandbox.memory_files import collect, collecting, holding
 from foresail.judge.sandbox.script import BAD_SCRIPT, PASSED
-from foresail.judge.sandbox.worker import Ended, Spawn, Worker
+from foresail.judge.sandbox.worker import ExitReport, JudgeWorker, Spawn
 from foresail.judge.wire import WireError, encode
 from foresail.records import Verdict
 
@@ -37,7 +37,7 @@ class Runnable:
         os.close(self.descriptor)
 
 
-def run_test(worker: Worker, *, program: Runnable, test: Test, limits: Limits) -> Verdict:
+def run_test(worker: JudgeWorker, *, program: Runnable, test: Test, limits: Limits) -> Verdict:
     if isinstance(test, StdinTest):
         return run_stdin(worker, program, test, limits)
     if isinstance(test, CallTest):
@@ -48,7 +48,7 @@ def run_test(worker: Worker, *, program: Runnable, test: Test, limits: Limits) -
 # Standard input and output.
 
 
-def run_stdin(worker: Worker, program: Runnable, test: StdinTest, limits: Limits) -> Verdict:
+def run_stdin(worker: JudgeWorker, program: Runnable, test: StdinTest, limits: Limits) -> Verdict:
     with holding(to_bytes(test.input)) as (given,), collecting(2) as (out, errors):
         descriptors = (program.descriptor, given, out, errors)
         spawn = Spawn(role=program.role, limits=limits, descriptors=descriptors, compiled=program.compiled)
@@ -66,7 +66,7 @@ def run_stdin(worker: Worker, program: Runnable, test: StdinTest, limits: Limits
     return wrong(f"printed {shorten(printed.decode('utf-8', 'replace'))}, expected {shorten(test.output)}")
 
 
-def run_checker(worker: Worker, test: StdinTest, printed: bytes, limits: Limits) -> Verdict:
+def run_checker(worker: JudgeWorker, test: StdinTest, printed: bytes, limits: Limits) -> Verdict:
     """In a process of its own, which never sees the program."""
     word = secrets.token_hex(8)
     request = {
@@ -86,7 +86,7 @@ def run_checker(worker: Worker, test: StdinTest, printed: bytes, limits: Limits)
 # Calls.
 
 
-def run_call(worker: Worker, program: Runnable, test: CallTest, limits: Limits) -> Verdict:
+def run_call(worker: JudgeWorker, program: Runnable, test: CallTest, limits: Limits) -> Verdict:
     try:
         expected = encode(test.expected)
         request = {"function": test.function, "with": encode([list(test.arguments), test.keywords])}
@@ -114,7 +114,7 @@ def run_call(worker: Worker, program: Runnable, test: CallTest, limits: Limits) 
 # Assert scripts.
 
 
-def run_asserts(worker: Worker, program: Runnable, test: AssertTest, limits: Limits) -> Verdict:
+def run_asserts(worker: JudgeWorker, program: Runnable, test: AssertTest, limits: Limits) -> Verdict:
     """Two processes: one runs the script, one the program, and only data passes between them."""
     word = secrets.token_hex(8)
     request = json.dumps({"word": word, "script": test.script, "names": list(test.names)}).encode()
@@ -131,7 +131,7 @@ def run_asserts(worker: Worker, program: Runnable, test: AssertTest, limits: Lim
     return wrong(fault) if fault and (late or by_itself) else verdict
 
 
-def judge_script(ran: Ended, said: str, word: str) -> Verdict:
+def judge_script(ran: ExitReport, said: str, word: str) -> Verdict:
     """The verdict of a process that ran trusted code: it passed only if it ran to its end, and said so."""
     if ran.exit == PASSED:
         return CORRECT if said.endswith(word) else wrong("the test script ended before its end")
@@ -143,7 +143,7 @@ def judge_script(ran: Ended, said: str, word: str) -> Verdict:
 # How a program ended.
 
 
-def find_fault(ended: Ended, errors: int, limits: Limits) -> str | None:
+def find_fault(ended: ExitReport, errors: int, limits: Limits) -> str | None:
     """What the program did wrong beyond its answer; None when it ended as it should."""
     said = shorten(read_text(errors), 2 * SHOWN)
     if ended.timed_out or ended.seconds > limits.seconds:

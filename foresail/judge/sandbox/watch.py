@@ -114,7 +114,7 @@ def read_state(tasks: int, name: str) -> bytes:
         os.close(stat)
 
 
-class Watch:
+class ProcessWatch:
     """Looks at the processes of one order now and then, and ends those that are beyond their limits.
 
     Two that talk to each other wait for each other, so they are idle only when both are.

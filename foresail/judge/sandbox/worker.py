@@ -68,7 +68,7 @@ class Spawn:
         return vars(limits) | derived
 
 
-class Ended(NamedTuple):
+class ExitReport(NamedTuple):
     """How a process ended, by the word of the process that waited for it."""
 
     status: int  # as from wait(2)
@@ -115,7 +115,7 @@ def in_bubblewrap(command: list[str], packages: tuple[Path, ...]) -> list[str]:
     ]  # fmt: skip
 
 
-class Worker:
+class JudgeWorker:
     """One zygote. Not for two threads at once: `Judge` lends each to one caller at a time."""
 
     def __init__(self, level: str, packages: tuple[Path, ...] = ()) -> None:
@@ -149,7 +149,7 @@ class Worker:
             self.close()
             raise
 
-    def run(self, *spawns: Spawn) -> list[Ended]:
+    def run(self, *spawns: Spawn) -> list[ExitReport]:
         """Runs all of them at once and waits for the last. Raises WorkerDied when that cannot be done."""
         self.begin(*spawns)
         return self.wait(len(spawns), max(spawn.limits.wall_seconds for spawn in spawns) + GRACE)
@@ -170,16 +170,16 @@ class Worker:
         except OSError as error:
             raise WorkerDied(f"the sandbox is gone: {error}") from None
 
-    def end(self, seconds: float) -> Ended:
+    def end(self, seconds: float) -> ExitReport:
         """How a session's process ended, which has been told to."""
         (ended,) = self.wait(1, seconds)
         return ended
 
-    def wait(self, count: int, seconds: float) -> list[Ended]:
+    def wait(self, count: int, seconds: float) -> list[ExitReport]:
         answer = self.receive(seconds)
         if len(answer) != ENDED.size * count:
             raise WorkerDied("the sandbox talks nonsense")
-        return [Ended(*record) for record in ENDED.iter_unpack(answer)]
+        return [ExitReport(*record) for record in ENDED.iter_unpack(answer)]
 
     def receive(self, seconds: float) -> bytes:
         self.link.settimeout(seconds)
@@ -201,7 +201,7 @@ class Worker:
             self.process.wait()
 
 
-WORKERS: weakref.WeakSet[Worker] = weakref.WeakSet()
+WORKERS: weakref.WeakSet[JudgeWorker] = weakref.WeakSet()
 
 
 def abandon_workers() -> None:

@@ -28,7 +28,7 @@ from foresail.judge.sandbox import kernel, roles
 from foresail.judge.sandbox.fallback import Boxed, Restricted, Unconfined
 from foresail.judge.sandbox.namespaces import Namespaces
 from foresail.judge.sandbox.protocol import ENDED, FAILED, STARTED
-from foresail.judge.sandbox.watch import LONGEST_START, Child, Watch
+from foresail.judge.sandbox.watch import LONGEST_START, Child, ProcessWatch
 
 Order = list[dict[str, Any]]  # one entry per process to start
 
@@ -168,7 +168,7 @@ class Zygote:
     def wait(self, children: list[Child]) -> None:
         """Until the last child ends; the others only serve it."""
         last = children[-1]
-        watch = Watch(children, self.confinement.kill, self.proc)
+        watch = ProcessWatch(children, self.confinement.kill, self.proc)
         while last.status is None:
             if _signal.sigtimedwait(self.signals, watch.due) and self.judge_is_gone():
                 self.confinement.stop()

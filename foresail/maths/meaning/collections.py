@@ -9,7 +9,7 @@ from operator import itemgetter
 from foresail.maths.meaning.budget import Budget
 from foresail.maths.meaning.exact import all_known, plain_value
 from foresail.maths.meaning.expressions import is_rounded_end
-from foresail.maths.meaning.quantities import Work
+from foresail.maths.meaning.quantities import ComparisonWork
 from foresail.maths.meaning.real_line import complement, is_empty, same_set
 from foresail.maths.meaning.real_sets import INDEXED, regions
 from foresail.maths.meaning.relations import assignment, is_label, value_of
@@ -42,7 +42,7 @@ _NATURALS = (POSITIVE_INTEGERS.args, (number(0), number(1), DOTS))  # with or wi
 _SETS = frozenset(["union", "intersect", "minus", "set", "{}", "()", "[]", "(]", "[)", "chain", "list"])
 
 
-def same_real_set(work: Work, given: Node, gold: Node) -> bool:
+def same_real_set(work: ComparisonWork, given: Node, gold: Node) -> bool:
     if not {given.head, gold.head} <= _SETS:
         return False
     work.rule = "set"
@@ -71,7 +71,7 @@ def tells_apart(node: Node, budget: Budget) -> bool:
     return not any(is_empty(part, budget) or is_empty(complement(part), budget) for part in found.values())
 
 
-def _same_parts(work: Work, given: Node, gold: Node) -> bool:
+def _same_parts(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Where a side cannot be evaluated: the same shape, made of the same parts."""
     if given.head != gold.head or symbols(given) != symbols(gold):
         return False
@@ -83,7 +83,7 @@ def _same_parts(work: Work, given: Node, gold: Node) -> bool:
     )
 
 
-def same_container(work: Work, given: Node, gold: Node) -> bool:
+def same_container(work: ComparisonWork, given: Node, gold: Node) -> bool:
     work.rule = "items"
     mine, theirs = given.head, gold.head
     if mine not in CONTAINERS or theirs not in CONTAINERS:
@@ -107,7 +107,7 @@ def same_container(work: Work, given: Node, gold: Node) -> bool:
     return False
 
 
-def _same_single(work: Work, given: Node, gold: Node) -> bool:
+def _same_single(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """A container against something else: a vector, a set of one, the letters `A, C` for `AC`."""
     container, other = (given, gold) if given.head in CONTAINERS else (gold, given)
     if other.head == "matrix":
@@ -122,16 +122,16 @@ def _same_single(work: Work, given: Node, gold: Node) -> bool:
     return work.same(_values(items)[0], other) if container is given else work.same(other, _values(items)[0])
 
 
-def _same_sequence(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+def _same_sequence(work: ComparisonWork, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
     return len(given) == len(gold) and all(map(work.same, given, gold))
 
 
-def _same_end(work: Work, given: Node, gold: Node) -> bool:
+def _same_end(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """An end of an interval, which may be rounded to four places: 2.6667 for 8/3."""
     return work.same(given, gold) or is_rounded_end(work.facts(given), work.facts(gold))
 
 
-def _same_collection(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+def _same_collection(work: ComparisonWork, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
     """Every item on either side has its like on the other; order and repetition do not matter."""
     if _labelled(given) and _labelled(gold):
         return same_elements(work, given, gold)
@@ -147,20 +147,20 @@ def _same_collection(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]
     return same_elements(work, given, gold)
 
 
-def same_elements(work: Work, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
+def same_elements(work: ComparisonWork, given: tuple[Node, ...], gold: tuple[Node, ...]) -> bool:
     if not given or not gold:
         return not given and not gold
     missing = [item for item in gold if not any(_same_item(work, other, item) for other in given)]
     return not missing and all(any(_same_item(work, item, other) for other in gold) for item in given)
 
 
-def _same_item(work: Work, given: Node, gold: Node) -> bool:
+def _same_item(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Inside a collection {2} is not 2."""
     work.budget.spend(PAIR_COST)
     return (given.head == "{}") == (gold.head == "{}") and work.same(given, gold)
 
 
-def same_matrix(work: Work, given: Node, gold: Node) -> bool:
+def same_matrix(work: ComparisonWork, given: Node, gold: Node) -> bool:
     work.rule = "matrix"
     size = max(len(part.args) * len(part.args[0].args) for part in (given, gold) if part.head == "matrix")
     given, gold = (as_tuple(side, size) or side for side in (given, gold))

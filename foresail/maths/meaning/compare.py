@@ -25,11 +25,11 @@ from foresail.maths.meaning.exact import plain_value
 from foresail.maths.meaning.expressions import constant_ratio
 from foresail.maths.meaning.letters import aligned
 from foresail.maths.meaning.matrices import with_matrices_done
-from foresail.maths.meaning.numeric import Value
+from foresail.maths.meaning.numeric import NumericValue
 from foresail.maths.meaning.pieces import same_pieces
 from foresail.maths.meaning.quantities import (
     RESTATING,
-    Work,
+    ComparisonWork,
     same_base,
     same_measure,
     same_quantity,
@@ -72,12 +72,12 @@ _WRITTEN_SHORT = frozenset(["pm", "mp", "matrix", "list", "chain"])
 _TURNED: dict[Any, Any] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def new_work(seed: str, budget: Budget) -> Work:
+def new_work(seed: str, budget: Budget) -> ComparisonWork:
     """The work of one comparison, with random points that depend on nothing but `seed`."""
-    return Work(seed, same, budget)
+    return ComparisonWork(seed, same, budget)
 
 
-def same_answer(work: Work, given: Node, gold: Node) -> bool:
+def same_answer(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Whether a response's answer means what the right one means."""
     mine, theirs = plain_value(given), plain_value(gold)
     if mine is not None and theirs is not None:  # most answers, decided at once
@@ -102,7 +102,7 @@ def _leaves_work(given: Node) -> bool:
     return True
 
 
-def _same_but_for_a_sign(work: Work, given: Node, gold: Node) -> bool:
+def _same_but_for_a_sign(work: ComparisonWork, given: Node, gold: Node) -> bool:
     r"""`28\%` where 28 is asked, `90^\circ` for 90 and the reverse: the sign may stand in the question."""
     if (amount := without_sign(given, "%")) is not None and without_sign(gold, "%") is None:
         value = work.facts(gold).exact
@@ -119,7 +119,7 @@ def _same_but_for_a_sign(work: Work, given: Node, gold: Node) -> bool:
     return False
 
 
-def same(work: Work, given: Node, gold: Node) -> bool:
+def same(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """The same for a part of an answer, where nothing is left open."""
     nodes = [*walk(given), *walk(gold)]
     work.budget.spend(NODE_COST * max(0, len(nodes) - USUAL_NODES))
@@ -137,7 +137,7 @@ def same(work: Work, given: Node, gold: Node) -> bool:
     return _same_shape(work, given, gold)
 
 
-def _same_shape(work: Work, given: Node, gold: Node) -> bool:
+def _same_shape(work: ComparisonWork, given: Node, gold: Node) -> bool:
     if is_inequality(given) or is_inequality(gold):
         return _same_inequality(work, given, gold)
     row = min(_ROWS.get(given.head, len(KINDS)), _ROWS.get(gold.head, len(KINDS)))
@@ -145,7 +145,7 @@ def _same_shape(work: Work, given: Node, gold: Node) -> bool:
     return compare(work, given, gold)
 
 
-def _same_relation(work: Work, given: Node, gold: Node) -> bool:
+def _same_relation(work: ComparisonWork, given: Node, gold: Node) -> bool:
     given, gold = _by_name(given, gold), _by_name(gold, given)
     if given.head in CONTAINERS and gold.head in CONTAINERS:
         return same_container(work, given, gold)
@@ -167,7 +167,7 @@ def _same_relation(work: Work, given: Node, gold: Node) -> bool:
     return right is not None and in_usual_order(right.label) and same(work, given, right.value)
 
 
-def _holds(work: Work, given: Assignment) -> bool:
+def _holds(work: ComparisonWork, given: Assignment) -> bool:
     """Whether a response may claim what it does: 3 + 4 = 7, and 2/3 about 0.67 but not 100 about 104."""
     if not all(_claim_holds(work, claim, given.value) for claim in given.claims):
         return False
@@ -176,7 +176,7 @@ def _holds(work: Work, given: Assignment) -> bool:
     return value is None or all(side is None or is_rounded(value, side) for side in about)
 
 
-def _claim_holds(work: Work, claim: Node, value: Node) -> bool:
+def _claim_holds(work: ComparisonWork, claim: Node, value: Node) -> bool:
     """What is too long to work out here is taken for a name of the value, as f(2) is."""
     if not RESTATING & heads(claim) and claim.head != "mod":
         return same(work, claim, value)
@@ -184,11 +184,13 @@ def _claim_holds(work: Work, claim: Node, value: Node) -> bool:
     return known is None or said is None or known == said
 
 
-def _same_region(work: Work, given: Node, gold: Node) -> bool:
+def _same_region(work: ComparisonWork, given: Node, gold: Node) -> bool:
     return is_solved(given) and same_real_set(work, given, gold)
 
 
-def _same_assignment(work: Work, label: Node, value: Node, gold_label: Node, gold_value: Node) -> bool:
+def _same_assignment(
+    work: ComparisonWork, label: Node, value: Node, gold_label: Node, gold_value: Node
+) -> bool:
     label, gold_label = bare_label(label), bare_label(gold_label)
     if same_label(label, gold_label):
         mine, theirs = parameter(label), parameter(gold_label)
@@ -206,7 +208,7 @@ def _same_assignment(work: Work, label: Node, value: Node, gold_label: Node, gol
     return _same_equation(work, one, other)
 
 
-def _same_builder(work: Work, given: Node, gold: Node) -> bool:
+def _same_builder(work: ComparisonWork, given: Node, gold: Node) -> bool:
     r"""`\{2k \mid k > 1\}`: the same thing under the same conditions, whatever the letters are."""
     if given.head != gold.head:
         return same_quantity(work, given, gold)
@@ -219,7 +221,7 @@ def _same_builder(work: Work, given: Node, gold: Node) -> bool:
     return same(work, given.args[0], gold.args[0]) and same_elements(work, given.args[1:], gold.args[1:])
 
 
-def _same_equation(work: Work, given: Node, gold: Node) -> bool:
+def _same_equation(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Equal up to a factor that is not zero."""
     mine, theirs = difference(given), difference(gold)
     if mine is None or theirs is None or {mine[1], theirs[1]} - {"=", "~"}:
@@ -227,7 +229,7 @@ def _same_equation(work: Work, given: Node, gold: Node) -> bool:
     return constant_ratio(mine[0], theirs[0], work.seed, work.budget) is not None
 
 
-def _same_inequality(work: Work, given: Node, gold: Node) -> bool:
+def _same_inequality(work: ComparisonWork, given: Node, gold: Node) -> bool:
     if is_solved(gold, strictly=True) and not is_solved(given):
         work.rule = "restatement"
         return False
@@ -243,7 +245,7 @@ def _same_inequality(work: Work, given: Node, gold: Node) -> bool:
     return (is_solved(given) or tells_apart(given, work.budget)) and same_real_set(work, given, gold)
 
 
-def _same_links(work: Work, given: Node, gold: Node) -> bool:
+def _same_links(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """The same sides in the same order, read from the left or from the right."""
     turned = (_TURNED.get(part, part) if isinstance(part, str) else part for part in reversed(given.args))
     return any(
@@ -264,13 +266,13 @@ def _by_name(node: Node, other: Node) -> Node:
     return Node("list", tuple(Node("chain", (name, "=", value)) for name, value in pairs))
 
 
-def _is_positive(ratio: Fraction | Value) -> bool:
+def _is_positive(ratio: Fraction | NumericValue) -> bool:
     return ratio > 0 if isinstance(ratio, Fraction) else bool(ratio.is_real and ratio.fine.real > 0)
 
 
 # What an answer is, by the head of its tree -> how it is compared. Of two kinds the upper row counts; what stands
 # in no row is a number or a formula.
-KINDS: tuple[tuple[Iterable[str], Callable[[Work, Node, Node], bool]], ...] = (
+KINDS: tuple[tuple[Iterable[str], Callable[[ComparisonWork, Node, Node], bool]], ...] = (
     (("chain",), _same_relation),
     (("pieces",), same_pieces),
     (("union", "intersect", "minus", "set"), _same_region),

@@ -15,7 +15,7 @@ from foresail.maths.meaning.budget import Budget
 from foresail.maths.meaning.exact import exact, size_cost
 from foresail.maths.meaning.functions import BeyondLimits, NoValue
 from foresail.maths.meaning.letters import complex_letters, with_both_parts
-from foresail.maths.meaning.numeric import HIGH_PRECISION, USUAL, Setting, Value, evaluate
+from foresail.maths.meaning.numeric import HIGH_PRECISION, USUAL, NumericValue, Setting, evaluate
 from foresail.maths.meaning.points import POINTS, Point, Points, far_points, integer_names, near_points
 from foresail.maths.meaning.remainders import remainders
 from foresail.maths.notation.tree import INFINITY, Node, heads, number, symbols
@@ -36,7 +36,7 @@ class Facts:
     def __init__(self, node: Node, budget: Budget) -> None:
         self.node = node
         self.budget = budget
-        self.values: dict[object, Value | None] = {}  # an item of a list is compared with many others
+        self.values: dict[object, NumericValue | None] = {}  # an item of a list is compared with many others
 
     @cached_property
     def symbols(self) -> frozenset[str]:
@@ -51,14 +51,14 @@ class Facts:
         return exact(self.node, budget=self.budget)
 
     @property
-    def value(self) -> Value | None:
+    def value(self) -> NumericValue | None:
         """The value of an expression without variables."""
         return self.at({}) if not self.symbols else None
 
     def exactly(self, point: Point) -> Fraction | None:
         return exact(self.node, point, self.budget)
 
-    def at(self, point: Point, setting: Setting = USUAL) -> Value | None:
+    def at(self, point: Point, setting: Setting = USUAL) -> NumericValue | None:
         key = (tuple(point.items()), setting)
         if key not in self.values:
             try:
@@ -69,7 +69,7 @@ class Facts:
                 self.values[key] = None
         return self.values[key]
 
-    def at_high_precision(self, point: Point, setting: Setting = USUAL) -> Value | None:
+    def at_high_precision(self, point: Point, setting: Setting = USUAL) -> NumericValue | None:
         try:
             return evaluate(self.node, point, self.budget, setting, HIGH_PRECISION)
         except NoValue:
@@ -115,7 +115,7 @@ def same_expression(one: Facts, other: Facts, seed: str) -> bool:
     return decided and _same_far_away(one, other, names, seed)
 
 
-def constant_ratio(one: Node, other: Node, seed: str, budget: Budget) -> Fraction | Value | None:
+def constant_ratio(one: Node, other: Node, seed: str, budget: Budget) -> Fraction | NumericValue | None:
     """The constant ratio of two expressions that are not constants themselves, or None."""
     first, second = Facts(one, budget), Facts(other, budget)
     names = sorted(first.symbols | second.symbols)
@@ -123,7 +123,7 @@ def constant_ratio(one: Node, other: Node, seed: str, budget: Budget) -> Fractio
         return None
     ratio = Facts(Node("/", (one, other)), budget)
     exacts: list[Fraction] = []
-    values: list[Value] = []
+    values: list[NumericValue] = []
     far = far_points((one, other), first.heads | second.heads, names, seed, budget)
     for point in (*near_points(names, frozenset(), seed), *far):
         quotient = ratio.exactly(point)

@@ -60,7 +60,7 @@ HIGH_PRECISION = Precision(140, 1500, 700)
 _COARSE = {precision.fine: precision.coarse for precision in (USUAL_PRECISION, HIGH_PRECISION)}
 
 
-class Value:
+class NumericValue:
     """A number known to so many digits, with the error that its evaluation showed.
 
     `noisy` says that some step lost all of its digits: it is zero, or too near to it to tell at this precision.
@@ -75,10 +75,10 @@ class Value:
         floor, gained = context(precision.fine).scales
         self.error = abs(fine - coarse) * gained + abs(fine) * floor
 
-    def equals(self, other: Value) -> bool:
+    def equals(self, other: NumericValue) -> bool:
         return bool(abs(self.fine - other.fine) <= self.error + other.error)
 
-    def is_imprecise(self, other: Value) -> bool:
+    def is_imprecise(self, other: NumericValue) -> bool:
         """Whether the errors are as large as the numbers: terms cancelled, or the number is zero."""
         if self.noisy or other.noisy:
             return True
@@ -102,11 +102,11 @@ USUAL = Setting()
 
 def evaluate(
     node: Node, point: Point, budget: Budget, setting: Setting = USUAL, precision: Precision = USUAL_PRECISION
-) -> Value:
+) -> NumericValue:
     """The value at a point. Raises NoValue."""
     run = _Evaluation(point, budget, setting, precision)
     coarse, fine = run.value(node)
-    return Value(coarse, fine, precision, run.noisy)
+    return NumericValue(coarse, fine, precision, run.noisy)
 
 
 def has_value(node: Node) -> bool:

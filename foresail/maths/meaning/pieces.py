@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from foresail.maths.meaning.points import INTEGER_LETTERS
-from foresail.maths.meaning.quantities import Work
+from foresail.maths.meaning.quantities import ComparisonWork
 from foresail.maths.meaning.real_line import RealSet, Rounded, complement, sample_points, union
 from foresail.maths.meaning.real_sets import regions
 from foresail.maths.meaning.relations import rename
@@ -41,7 +41,7 @@ class Function(NamedTuple):
         return None
 
 
-def same_pieces(work: Work, given: Node, gold: Node) -> bool:
+def same_pieces(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Whether two functions by cases are the same."""
     work.rule = "cases"
     if given.head != gold.head:
@@ -62,7 +62,7 @@ def same_pieces(work: Work, given: Node, gold: Node) -> bool:
     )
 
 
-def _function(node: Node, work: Work) -> Function | None:
+def _function(node: Node, work: ComparisonWork) -> Function | None:
     """None where a condition is no set of numbers whose ends are all known."""
     known: dict[int, RealSet] = {}
     names = set()
@@ -84,7 +84,7 @@ def _function(node: Node, work: Work) -> Function | None:
     return Function(names.pop(), pieces)
 
 
-def _same_at(work: Work, mine: Function, theirs: Function, x: Fraction, *, exactly: bool) -> bool:
+def _same_at(work: ComparisonWork, mine: Function, theirs: Function, x: Fraction, *, exactly: bool) -> bool:
     """Whether both are the same number at x or, beside x, the same formula."""
     one, other = mine.value_at(x), theirs.value_at(x)
     if one is None or other is None:
@@ -96,7 +96,9 @@ def _same_at(work: Work, mine: Function, theirs: Function, x: Fraction, *, exact
     return work.same(one, other)
 
 
-def _same_sequence(work: Work, mine: Function, theirs: Function, breaks: tuple[Fraction, ...]) -> bool:
+def _same_sequence(
+    work: ComparisonWork, mine: Function, theirs: Function, breaks: tuple[Fraction, ...]
+) -> bool:
     """At every integer where both are defined, and the right answer nowhere else but below one."""
     low, high = math.floor(min(breaks)) - 1, math.ceil(max(breaks)) + 1
     if high - low > MAX_INTEGERS:
@@ -110,7 +112,7 @@ def _same_sequence(work: Work, mine: Function, theirs: Function, breaks: tuple[F
     return True
 
 
-def _same_by_conditions(work: Work, given: Node, gold: Node) -> bool:
+def _same_by_conditions(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Each value under its own condition; "otherwise" stands for the one that is left on the other side."""
     rest = list(gold.args)
     for value, condition in sorted(

@@ -25,10 +25,12 @@ _UNIT_LETTERS = frozenset("mgshLl")
 RESTATING = frozenset(["gcd", "lcm", "opaque", "max", "min"])
 
 
-class Work:
+class ComparisonWork:
     """One comparison's work: its budget, its random points, what is known of each expression, the deciding rule."""
 
-    def __init__(self, seed: str, compare: Callable[[Work, Node, Node], bool], budget: Budget) -> None:
+    def __init__(
+        self, seed: str, compare: Callable[[ComparisonWork, Node, Node], bool], budget: Budget
+    ) -> None:
         self.seed = seed
         self.compare = compare  # two answers of any shape: `compare.py`
         self.budget = budget
@@ -46,17 +48,17 @@ class Work:
         return facts
 
 
-def same_quantity(work: Work, given: Node, gold: Node) -> bool:
+def same_quantity(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Numbers and formulas: `5m` counts where 5 is asked."""
     return _same_value(work, given, gold) or _same_without_letter_unit(work, given, gold)
 
 
-def same_word(work: Work, given: Node, gold: Node) -> bool:
+def same_word(work: ComparisonWork, given: Node, gold: Node) -> bool:
     work.rule = "words"
     return given == gold
 
 
-def same_measure(work: Work, given: Node, gold: Node) -> bool:
+def same_measure(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Values with units: 1 m and 100 cm, 3 apples and 3, 3:05 pm and 15:05."""
     if are_times(given, gold):
         work.rule = "time"
@@ -80,7 +82,7 @@ def same_measure(work: Work, given: Node, gold: Node) -> bool:
     return _same_value(work, Node("*", (mine, scale)), theirs)
 
 
-def _same_without_letter_unit(work: Work, given: Node, gold: Node) -> bool:
+def _same_without_letter_unit(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """`5m` where 5 is asked: a lone unit letter after a number decorates it."""
     if given.head != "*" or work.facts(gold).exact is None:
         return False
@@ -89,7 +91,7 @@ def _same_without_letter_unit(work: Work, given: Node, gold: Node) -> bool:
     return amount is not None and _same_value(work, amount[0], gold)
 
 
-def same_residue(work: Work, given: Node, gold: Node) -> bool:
+def same_residue(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """`7 mod 5` is 2, also where 2 is asked; where the right answer has a modulus its number will do."""
     work.rule = "residue"
     if given.head == gold.head:
@@ -105,12 +107,12 @@ def same_residue(work: Work, given: Node, gold: Node) -> bool:
     return work.same(given, gold.args[0])
 
 
-def _remainder(work: Work, residue: Node) -> Fraction | None:
+def _remainder(work: ComparisonWork, residue: Node) -> Fraction | None:
     value, modulus = (work.facts(part).exact for part in residue.args)
     return value % modulus if value is not None and modulus is not None and modulus > 0 else None
 
 
-def same_base(work: Work, given: Node, gold: Node) -> bool:
+def same_base(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Two numerals with bases by value; where only the right answer names one, the same digits."""
     work.rule = "base"
     if given.head == gold.head:
@@ -120,7 +122,7 @@ def same_base(work: Work, given: Node, gold: Node) -> bool:
     return work.facts(gold).exact == given.args[2]
 
 
-def same_ratio(work: Work, given: Node, gold: Node) -> bool:
+def same_ratio(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """1:2 is 2:4 and one half; 12:00 is a time and only itself."""
     if are_times(given, gold) or "unit" in (given.head, gold.head):
         return same_measure(work, given, gold)
@@ -139,7 +141,7 @@ def same_ratio(work: Work, given: Node, gold: Node) -> bool:
     return len(ratio.args) == 2 and _same_value(work, Node("/", ratio.args), value)
 
 
-def _same_value(work: Work, given: Node, gold: Node) -> bool:
+def _same_value(work: ComparisonWork, given: Node, gold: Node) -> bool:
     work.rule = "value"
     if _restates(work, given, gold):
         work.rule = "restatement"
@@ -156,7 +158,7 @@ def _same_value(work: Work, given: Node, gold: Node) -> bool:
     return False
 
 
-def _restates(work: Work, given: Node, gold: Node) -> bool:
+def _restates(work: ComparisonWork, given: Node, gold: Node) -> bool:
     r"""Whether the response leaves work undone: an integral for its value, `\sqrt{(x+6)^2}` for `x + 6`."""
     if RESTATING & heads(given) and not RESTATING & heads(gold):
         return True
@@ -165,7 +167,7 @@ def _restates(work: Work, given: Node, gold: Node) -> bool:
     return has_corners(given, work.budget) and not has_corners(gold, work.budget)
 
 
-def _same_opaque(work: Work, given: Node, gold: Node) -> bool:
+def _same_opaque(work: ComparisonWork, given: Node, gold: Node) -> bool:
     r"""Sums, products and unions over the same range of the same thing: `\bigcup_{k=1}^5 [k, k+1]`."""
     if given.args[0] != gold.args[0] or len(given.args) != len(gold.args):
         return False
@@ -174,7 +176,7 @@ def _same_opaque(work: Work, given: Node, gold: Node) -> bool:
     return same_bounds and work.same(mine[1], theirs[1])
 
 
-def _same_bound(work: Work, given: Node, gold: Node) -> bool:
+def _same_bound(work: ComparisonWork, given: Node, gold: Node) -> bool:
     if not given.head == gold.head == "chain":
         return given == gold or work.same(given, gold)
     if given.args[1::2] != gold.args[1::2]:
@@ -183,7 +185,7 @@ def _same_bound(work: Work, given: Node, gold: Node) -> bool:
     return all(one == other or work.same(one, other) for one, other in sides)
 
 
-def _same_by_sympy(work: Work, given: Node, gold: Node) -> bool:
+def _same_by_sympy(work: ComparisonWork, given: Node, gold: Node) -> bool:
     """Raises Undecided where the right answer alone is too much; a response that is has itself to blame."""
     work.budget.spend(QUESTION_COST)
     try:

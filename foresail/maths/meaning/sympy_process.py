@@ -45,7 +45,7 @@ class Undecided(Exception):
         self.status = status
 
 
-class Answer(NamedTuple):
+class SympyAnswer(NamedTuple):
     """What sympy says, and the calls that it took: `same`, `different`, `unknown`, `timeout` or `died`."""
 
     words: str
@@ -73,7 +73,9 @@ class SympyProcess:
         self.process: subprocess.Popen[bytes] | None = None
         self.owner = 0
 
-    def ask(self, given: Node, gold: Node, *, calls: int = CALLS, cpu_seconds: float = CPU_SECONDS) -> Answer:
+    def ask(
+        self, given: Node, gold: Node, *, calls: int = CALLS, cpu_seconds: float = CPU_SECONDS
+    ) -> SympyAnswer:
         """Whether sympy finds both equal. Raises Undecided where the process fails."""
         question = json.dumps([calls, cpu_seconds, _to_json(given), _to_json(gold)]).encode() + b"\n"
         with self.lock:
@@ -89,7 +91,7 @@ class SympyProcess:
                 self.kill()
                 raise
         words, _, used = answer.partition(" ")
-        return Answer(words, int(used) if used else calls)
+        return SympyAnswer(words, int(used) if used else calls)
 
     def ready(self) -> subprocess.Popen[bytes]:
         """The process, started where there is none and with its tables filled."""

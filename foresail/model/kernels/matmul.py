@@ -42,10 +42,10 @@ def linear(
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """residual + x W^T + bias, summed in float32 and rounded once, to the dtype of x if no other is named."""
-    return Linear.apply(x_MK, weight_NK, bias_N, residual_MN, out_dtype or x_MK.dtype)
+    return LinearFunction.apply(x_MK, weight_NK, bias_N, residual_MN, out_dtype or x_MK.dtype)
 
 
-class Linear(torch.autograd.Function):
+class LinearFunction(torch.autograd.Function):
     """The gradients are PyTorch's own products: no row of them is compared with the engine's."""
 
     @staticmethod

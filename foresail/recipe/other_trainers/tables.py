@@ -24,25 +24,25 @@ ALONE = [
 ]  # and those that stand alone
 
 
-class Place(NamedTuple):
+class KeyPlace(NamedTuple):
     row: Row
     before: tuple[str, ...]  # tables that the row's key does not name
 
 
-def rows(path: str) -> Iterator[Place]:
+def rows(path: str) -> Iterator[KeyPlace]:
     """Of the whole path, then of fewer and fewer of its last names."""
     names = path.split(".")
     for first in range(len(names)):
         tail = ".".join(names[first:])
         alone = ALL.get(f".{tail}") if first == 0 else None
         if (row := ALL.get(tail, alone)) is not None:
-            yield Place(row, tuple(names[:first]))
+            yield KeyPlace(row, tuple(names[:first]))
 
 
-def table_rows(path: str) -> Iterator[Place]:
+def table_rows(path: str) -> Iterator[KeyPlace]:
     """Of the tables that it lies in, the innermost first."""
     names = path.split(".")
     for last in range(len(names) - 1, 0, -1):
         for first in range(last):
             if (row := ALL.get(".".join([*names[first:last], "*"]))) is not None:
-                yield Place(row, tuple(names[:first]))
+                yield KeyPlace(row, tuple(names[:first]))

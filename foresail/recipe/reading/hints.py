@@ -19,7 +19,7 @@ from typing import Any
 
 from foresail.recipe.keys import all_keys
 from foresail.recipe.other_trainers.answers import choose, keys_in, plain
-from foresail.recipe.other_trainers.tables import ALL, ALONE, NAMES, Place, rows, table_rows
+from foresail.recipe.other_trainers.tables import ALL, ALONE, NAMES, KeyPlace, rows, table_rows
 from foresail.recipe.other_trainers.values import value_note
 from foresail.recipe.reading.slips import far_edits, name_edits, nearest, path_edits
 from foresail.recipe.stages.table import STAGES, recipe_type
@@ -97,7 +97,7 @@ class Hints:
                 return plain(text)
         return None
 
-    def of_its_model(self, key: str, path: str, place: Place) -> str | None:
+    def of_its_model(self, key: str, path: str, place: KeyPlace) -> str | None:
         """The key of the model that a path is about: of critic.optim.lr not optimizer.lr, but critic.optimizer.lr.
 
         Within a table of ours, it is the key of that table.
@@ -190,12 +190,12 @@ def spelled(path: str) -> str:
     return re.sub(r"#\d+", "", path).lstrip("-").replace("-", "_").lower()
 
 
-def tables_about(place: Place) -> list[str]:
+def tables_about(place: KeyPlace) -> list[str]:
     """Of ours, where a path is about another model than the trained one."""
     return [table for model in place.before if model in OTHER_MODELS for table in OTHER_MODELS[model]]
 
 
-def is_about(key: str, place: Place) -> bool:
+def is_about(key: str, place: KeyPlace) -> bool:
     """Whether a key is about the model that the path is about."""
     tops = {table.partition(".")[0] for table in tables_about(place)}
     return not OTHER_MODELS.keys() & {*place.before} or key.partition(".")[0] in tops

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 SHORT = 4  # letters of a word that is too short to tell a slip from another word
 LONG = 10  # and of one in which there may be two
 FAR, FAR_LONG = 8, 14  # of a path in which an edit may be anywhere, and of one in which there may be two
-MOST = 4  # letters more or less than a name has
+MAX_LENGTH_DIFFERENCE = 4  # letters more or less than a name has
 
 
 def edits(one: str, other: str) -> int:
@@ -54,7 +54,7 @@ def name_edits(written: str, meant: str, *, shortest: int = SHORT) -> int | None
     name_edits("gradient_acumulation_steps", "gradient_accumulation_steps") -> 1; of "lr_decay_steps" and
     "lr_decay_style" -> None; name_edits("learningrate", "learning_rate") -> 1
     """
-    if abs(len(written) - len(meant)) > MOST:
+    if abs(len(written) - len(meant)) > MAX_LENGTH_DIFFERENCE:
         return None
     words, others = written.split("_"), meant.split("_")
     if len(words) != len(others):
@@ -67,7 +67,7 @@ def name_edits(written: str, meant: str, *, shortest: int = SHORT) -> int | None
 
 def path_edits(written: str, meant: str) -> int | None:
     """The same of dotted paths, in which a table or a key may be short: "optimiser.lr", "rnu.name"."""
-    if abs(len(written) - len(meant)) > MOST:
+    if abs(len(written) - len(meant)) > MAX_LENGTH_DIFFERENCE:
         return None
     names, others = written.split("."), meant.split(".")
     if len(names) != len(others):

@@ -146,7 +146,7 @@ class PretrainStage(Part):
 Stages = Annotated[tuple[PretrainStage, ...], Strict(False), BeforeValidator(OneOrMore())]
 
 
-class Span(NamedTuple):
+class StageLength(NamedTuple):
     """Updates of a stage, and its tokens in whole updates."""
 
     steps: int
@@ -162,15 +162,15 @@ def rows_per_update(stage: PretrainStage, done: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def span(stage: PretrainStage) -> Span:
-    """The last update is a whole one, too. 100 tokens in updates of 4 rows of 8: Span(4, 128)."""
+def span(stage: PretrainStage) -> StageLength:
+    """The last update is a whole one, too. 100 tokens in updates of 4 rows of 8: StageLength(4, 128)."""
     steps = done = 0
     while done < min(stage.tokens, stage.batch_warmup_tokens):
         done += rows_per_update(stage, done) * stage.length
         steps += 1
     each = stage.rows * stage.length
     more = max(0, -(-(stage.tokens - done) // each))
-    return Span(steps + more, done + more * each)
+    return StageLength(steps + more, done + more * each)
 
 
 class Where(NamedTuple):

@@ -30,11 +30,11 @@ class CorpusError(ValueError):
     """A corpus is not there, not whole, or another one than is needed; the message says what to do."""
 
 
-class Record(BaseModel):
+class ManifestRecord(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class ShardEntry(Record):
+class ShardEntry(ManifestRecord):
     """Checksums are SHA-256, in hex."""
 
     name: str
@@ -44,7 +44,7 @@ class ShardEntry(Record):
     ends_checksum: str
 
 
-class Manifest(Record):
+class Manifest(ManifestRecord):
     """`empty` documents were left out; in `mended` ones half characters became question marks."""
 
     format: Literal[1]

@@ -102,7 +102,7 @@ class Model(Part):
         None, ge=0, description="load so many of the checkpoint's MTP layers; none: all that it has"
     )
 
-    def told(self, day: str = "") -> dict[str, Any]:
+    def template_arguments(self, day: str = "") -> dict[str, Any]:
         """What the chat template is told besides the conversation; `day`, like 2026-11-18, is its today."""
         return {"strftime_now": Today(day or date.today().isoformat()), **read_options(self.template_options)}
 

@@ -1,6 +1,6 @@
 """Drafts for the running requests of many groups, each from what its group has generated so far.
 
-Siblings answer the same problem and often say the same things: one automaton per group learns from all of them
+GroupRows answer the same problem and often say the same things: one automaton per group learns from all of them
 as they grow, and any of them is continued by what followed the same words before, in its own text, in a
 sibling's, or in the prompt.
 
@@ -31,7 +31,7 @@ from foresail.rollout.drafts.rows import (
     SIZE,
     START,
     TOKENS,
-    Table,
+    RowTable,
     append_all,
     append_text,
     draft_all,
@@ -42,7 +42,7 @@ from foresail.rollout.drafts.suffixes import SLAB_PER_TOKEN
 
 
 @dataclass(frozen=True, kw_only=True)
-class Siblings:
+class GroupRows:
     """A group: its place in the table of groups, the end of its prompt, and its rows by request id."""
 
     number: int
@@ -61,9 +61,9 @@ class GroupDrafts:
             raise ValueError(f"drafts take window >= 1 and 0.02 <= least <= 1; got {window} and {least}")
         self.window, self.least = window, least
         self.slabs = Slabs()
-        self.siblings: dict[int, Siblings] = {}
-        self.groups = Table(GROUP_SIZE)
-        self.rows = Table(ROW_SIZE)
+        self.siblings: dict[int, GroupRows] = {}
+        self.groups = RowTable(GROUP_SIZE)
+        self.rows = RowTable(ROW_SIZE)
 
     def register(self, group: int, prompt: Sequence[int] = ()) -> None:
         """Begin a group. What its prompt says may be quoted, so it counts as text of the group."""
@@ -72,7 +72,7 @@ class GroupDrafts:
         text = np.array(prompt, dtype=np.int64)
         start, capacity = self.slabs.take(2 * len(text))
         number = self.groups.take((start, capacity * SLAB_PER_TOKEN, len(text)))
-        self.siblings[group] = Siblings(number=number, prompt_end=text[-self.window - 1 :])
+        self.siblings[group] = GroupRows(number=number, prompt_end=text[-self.window - 1 :])
         append_text(self._slab(number), flat(text[:-1]), self.window)
 
     def join(self, group: int, request_id: str) -> int:
@@ -162,7 +162,7 @@ class GroupDrafts:
         )
         return sizes_R, tokens_RK
 
-    def _siblings(self, group: int) -> Siblings:
+    def _siblings(self, group: int) -> GroupRows:
         if group not in self.siblings:
             raise ValueError(f"group {group} is not known, or was dropped; register it with its prompt")
         return self.siblings[group]

@@ -17,7 +17,7 @@ GROUP, WHOLE, RECENT, KNOWN, ROW_SIZE = 0, 1, 2, 3, 4
 START, SIZE, TOKENS, GROUP_SIZE = 0, 1, 2, 3  # of a group: its slab, and the tokens that went into it
 
 
-class Table:
+class RowTable:
     """Rows of numbers that come and go; those not in use hold -1."""
 
     def __init__(self, width: int) -> None:

@@ -20,7 +20,7 @@ WEIGHT = 6.0  # observations of one row that count as much as what is known of a
 KEPT = 0.97  # of what is known, with every step: what was seen 32 steps ago counts about a third
 
 
-class Record:
+class SourceRecord:
     """How often a source was right at each place of a draft, given that it was before: of all rows, and of each."""
 
     def __init__(self, num_slots: int) -> None:
@@ -53,7 +53,7 @@ class Record:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class DraftChoice:
     """The drafts of both sources for the same rows, and whose was taken."""
 
     siblings: Drafts
@@ -70,20 +70,20 @@ class Choice:
             tokens_RK=np.where(self.by_mtp_R[:, None], self.mtp.tokens_RK, self.siblings.tokens_RK),
         )
 
-    def only(self, rows_R: np.ndarray) -> Choice:
-        return Choice(
+    def only(self, rows_R: np.ndarray) -> DraftChoice:
+        return DraftChoice(
             siblings=self.siblings.only(rows_R),
             mtp=None if self.mtp is None else self.mtp.only(rows_R),
             by_mtp_R=self.by_mtp_R[rows_R],
         )
 
 
-class Sources:
+class DraftSources:
     """ask MTP layers before a step, choose from what both sources have after it, compare with what was drawn."""
 
     def __init__(self, engine: Engine) -> None:
         num_slots = len(engine.table.reuses_S)
-        self.engine, self.siblings, self.mtp = engine, Record(num_slots), Record(num_slots)
+        self.engine, self.siblings, self.mtp = engine, SourceRecord(num_slots), SourceRecord(num_slots)
         self.reuses_S = np.full(num_slots, -1)  # whom the records of slots are about
         self.num_layers = 0 if engine.own_drafts is None else engine.own_drafts.num_layers
         self.seen_K, self.right_K = np.zeros((2, self.num_layers))
@@ -93,25 +93,25 @@ class Sources:
         if self.num_layers:
             self.engine.ask_for_drafts(wanted)
 
-    def choose(self, siblings: Drafts, most_R: np.ndarray, reuses_R: np.ndarray) -> Choice:
+    def choose(self, siblings: Drafts, most_R: np.ndarray, reuses_R: np.ndarray) -> DraftChoice:
         """For each row the draft, of at most so many tokens, of which more are likely to stand."""
         slots_R = siblings.slots_R
         if not self.num_layers:
-            return Choice(siblings=siblings, mtp=None, by_mtp_R=np.zeros(len(slots_R), dtype=bool))
+            return DraftChoice(siblings=siblings, mtp=None, by_mtp_R=np.zeros(len(slots_R), dtype=bool))
         new_R = self.reuses_S[slots_R] != reuses_R
         self.siblings.forget(slots_R[new_R])
         self.mtp.forget(slots_R[new_R])
         self.reuses_S[slots_R] = reuses_R
         mtp = aligned(self.engine.mtp_drafts(), slots_R).cut(most_R)
         gains_R = self.mtp.expect(slots_R, mtp.sizes_R) - self.siblings.expect(slots_R, siblings.sizes_R)
-        return Choice(siblings=siblings, mtp=mtp, by_mtp_R=gains_R > 0)
+        return DraftChoice(siblings=siblings, mtp=mtp, by_mtp_R=gains_R > 0)
 
-    def only_mtp(self, choice: Choice) -> bool:
+    def only_mtp(self, choice: DraftChoice) -> bool:
         """Whether all rows have the whole drafts of MTP layers."""
         mtp = choice.mtp
         return mtp is not None and bool((choice.by_mtp_R & (mtp.sizes_R == self.num_layers)).all())
 
-    def compare(self, choice: Choice, before_R: np.ndarray, drawn_S: np.ndarray) -> None:
+    def compare(self, choice: DraftChoice, before_R: np.ndarray, drawn_S: np.ndarray) -> None:
         """With what rows have drawn since they had drawn `before_R` tokens."""
         if choice.mtp is None:
             return

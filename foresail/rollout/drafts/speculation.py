@@ -21,7 +21,7 @@ from foresail.engine.request import Completion
 from foresail.rollout.drafts.allocation import MAX_LENGTH
 from foresail.rollout.drafts.listening import Listener
 from foresail.rollout.drafts.pacing import MOST_ENTRIES, Pacing
-from foresail.rollout.drafts.sources import Choice, Sources
+from foresail.rollout.drafts.sources import DraftChoice, DraftSources
 
 LOOK_EVERY = 2 * MAX_LENGTH  # plain steps between drafts that are only compared
 UNREAD_STEPS = (
@@ -30,7 +30,7 @@ UNREAD_STEPS = (
 
 
 @dataclass(kw_only=True)
-class Tally:
+class DraftFigures:
     """What drafts did. Where there were any, a row drew 1 + accepted / rows tokens a step."""
 
     steps: int = 0
@@ -43,14 +43,14 @@ class Tally:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt:
+class DraftAttempt:
     """Drafts of up to most_R tokens, who they were for, and how much these had drawn."""
 
     guesses: Drafts
     most_R: np.ndarray
     reuses_R: np.ndarray
     drawn_R: np.ndarray
-    choice: Choice
+    choice: DraftChoice
 
 
 class Speculation:
@@ -62,8 +62,8 @@ class Speculation:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.pacing = Pacing(max(MOST_ENTRIES, len(engine.table.reuses_S)))  # rows it can hold anyway
-        self.tally = Tally()
-        self.sources = Sources(engine)
+        self.tally = DraftFigures()
+        self.sources = DraftSources(engine)
         self.last_return = time.perf_counter()
         self.timed: tuple[int, int] | None = None  # rows and drafted tokens of the step that runs
         self.forget()
@@ -71,8 +71,8 @@ class Speculation:
     def forget(self) -> None:
         """All texts: the requests have ended, and the weights that drew them are gone."""
         self.listener = Listener(self.engine)
-        self.under_way: Attempt | None = None  # checked by the step that runs
-        self.unchecked: Attempt | None = None  # only to be compared with what is drawn
+        self.under_way: DraftAttempt | None = None  # checked by the step that runs
+        self.unchecked: DraftAttempt | None = None  # only to be compared with what is drawn
         self.steps_since_look = 0
         self.unread_steps = 0  # to come
 
@@ -128,10 +128,10 @@ class Speculation:
             slots_R = self.listener.hear()
         return slots_R, np.where(self.listener.unknown_S[slots_R], lengths.high, lengths.low)
 
-    def _attempt(self, slots_R: np.ndarray, most_R: np.ndarray) -> Attempt:
+    def _attempt(self, slots_R: np.ndarray, most_R: np.ndarray) -> DraftAttempt:
         reuses_R = self.listener.reuses_S[slots_R]
         choice = self.sources.choose(self.listener.guess(slots_R, most_R), most_R, reuses_R)
-        return Attempt(
+        return DraftAttempt(
             guesses=choice.drafts,
             most_R=most_R,
             reuses_R=reuses_R,
@@ -148,7 +148,7 @@ class Speculation:
         ]  # also of those who have just left
         return (drawn_R - self.under_way.drawn_R - 1).clip(0)
 
-    def _count(self, attempt: Attempt, accepted_R: np.ndarray) -> None:
+    def _count(self, attempt: DraftAttempt, accepted_R: np.ndarray) -> None:
         sizes_R = attempt.guesses.sizes_R
         self.pacing.acceptance.record(attempt.most_R, sizes_R, np.minimum(accepted_R, sizes_R))
         self.tally.drafted_steps += 1
@@ -173,7 +173,7 @@ class Speculation:
         slots_R = self.listener.hear()
         self.unchecked = self._attempt(slots_R, np.full(len(slots_R), MAX_LENGTH))
 
-    def _compare(self, attempt: Attempt) -> None:
+    def _compare(self, attempt: DraftAttempt) -> None:
         """For rows that are still there and have drawn enough."""
         table, slots_R = self.engine.table, attempt.guesses.slots_R
         enough_R = table.drawn_S[slots_R] >= attempt.drawn_R + MAX_LENGTH

@@ -39,8 +39,8 @@ from foresail.rollout.weights.buckets import Content, NotArrived, WeightLoader
 
 Order = tuple[str, Any]
 Message = tuple[Literal["ready", "reports", "answer", "failed", "lost"], Any]
-SIGN_OF_LIFE = 10.0  # seconds without a message after which an engine at work says that it is
-A_BREATH = 0.005  # seconds between two looks at an engine that works by itself
+HEARTBEAT_SECONDS = 10.0  # seconds without a message after which an engine at work says that it is
+POLL_SECONDS = 0.005  # seconds between two looks at an engine that works by itself
 
 
 class Mailbox(Protocol):
@@ -133,7 +133,7 @@ def take_orders(instance: Instance, loader: Loader, mailbox: Mailbox) -> None:
                 case "close", _:
                     return
         reports = [take_out(instance, report) for report in instance.poll()]
-        if reports or time.monotonic() > spoke + SIGN_OF_LIFE:
+        if reports or time.monotonic() > spoke + HEARTBEAT_SECONDS:
             mailbox.send(("reports", reports))
             spoke = time.monotonic()
 
@@ -150,7 +150,7 @@ def pause(instance: Instance) -> float | None:
     """How long an order may be waited for: as long as it takes, where there is nothing to do."""
     if not instance.load:
         return None
-    return A_BREATH if instance.works_by_itself else 0.0
+    return POLL_SECONDS if instance.works_by_itself else 0.0
 
 
 def take_out(instance: Instance, report: Report) -> Report:

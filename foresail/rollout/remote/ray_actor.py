@@ -25,12 +25,12 @@ from foresail.rollout.instance import EngineFailed, InstanceLost
 from foresail.rollout.remote.engine_loop import Message, Order, Spec, serve
 from foresail.rollout.remote.instance import RemoteInstance
 from foresail.rollout.remote.thread import QueueMailbox
-from foresail.rollout.weights.buckets import Content, Piece
+from foresail.rollout.weights.buckets import BucketPiece, Content
 from foresail.rollout.weights.sync import Crew, WeightSync
 from foresail.runlog.actor_log import LogCopy, LogFile
 from foresail.runlog.process_log import ProcessLog
 
-GOODBYE = 20.0  # seconds for an engine to end its work when it is told to
+SHUTDOWN_SECONDS = 20.0  # seconds for an engine to end its work when it is told to
 TOGETHER = ("submit", "cancel", "learn")  # orders that wait for the next look at the actor
 
 
@@ -71,8 +71,8 @@ class RayChannel:
 
     def close(self) -> None:
         with suppress(Exception):  # it may be gone, or hang
-            ended = self.actor.ended.options(concurrency_group="orders").remote(GOODBYE)
-            ended.future().result(timeout=GOODBYE)
+            ended = self.actor.ended.options(concurrency_group="orders").remote(SHUTDOWN_SECONDS)
+            ended.future().result(timeout=SHUTDOWN_SECONDS)
         end_actor(self.actor)
 
     def _flush(self) -> None:
@@ -161,7 +161,7 @@ class ObjectTransport:
 
 @dataclass(frozen=True, kw_only=True)
 class RayBucket:
-    pieces: list[Piece]
+    pieces: list[BucketPiece]
     reference: Any  # ray.ObjectRef
 
     def open(self) -> Content:

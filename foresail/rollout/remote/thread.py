@@ -16,7 +16,7 @@ from foresail.rollout.remote.instance import RemoteInstance
 from foresail.rollout.weights.sync import WeightSync
 from foresail.runlog.process_log import ProcessLog
 
-GOODBYE = 60.0  # seconds for an engine to end its work when it is told to
+SHUTDOWN_SECONDS = 60.0  # seconds for an engine to end its work when it is told to
 
 
 @dataclass
@@ -63,7 +63,7 @@ class ThreadChannel:
 
     def close(self) -> None:
         """One that is stuck is left to the end of the process."""
-        self.thread.join(GOODBYE)
+        self.thread.join(SHUTDOWN_SECONDS)
 
 
 class ThreadInstance(RemoteInstance):

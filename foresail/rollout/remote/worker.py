@@ -27,7 +27,7 @@ from foresail.runlog.process_log import ProcessLog, print_to
 from foresail.signals import shielded_from_interrupts
 
 A_MOMENT = 5.0  # seconds for a process whose pipe has ended to be gone
-GOODBYE = 60.0  # seconds for a process to end its work when it is told to
+SHUTDOWN_SECONDS = 60.0  # seconds for a process to end its work when it is told to
 
 
 @contextlib.contextmanager
@@ -105,7 +105,7 @@ class PipeChannel:
         return messages
 
     def close(self) -> None:
-        self.process.join(timeout=GOODBYE)
+        self.process.join(timeout=SHUTDOWN_SECONDS)
         self.process.kill()
         self.process.join()
         self.pipe.close()

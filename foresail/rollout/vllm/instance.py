@@ -52,11 +52,11 @@ from foresail.rollout.vllm.loop_thread import LoopThread
 
 PATIENCE = 600.0  # seconds for vLLM to start, to take weights, or to answer between two steps
 A_LOOK = 1.0  # seconds between two looks at whether it is still there, while an answer is waited for
-A_BREATH = 0.01  # seconds between two tries to empty its cache
+POLL_SECONDS = 0.01  # seconds between two tries to empty its cache
 
 
 @dataclass(eq=False)
-class Running:
+class RunningChunk:
     """A chunk that vLLM was given."""
 
     dispatch: Dispatch
@@ -93,8 +93,8 @@ class VllmInstance:
         self.shape = shape.model_copy(update={"max_context": size.max_length})
         unnamed = (b"",) * (shape.vocab_size - len(vocabulary)) if vocabulary else ()
         self.stop_strings = StopStrings((*vocabulary, *unnamed))
-        self.running: dict[str, Running] = {}
-        self.ended: SimpleQueue[tuple[Running, Completion | BaseException]] = SimpleQueue()
+        self.running: dict[str, RunningChunk] = {}
+        self.ended: SimpleQueue[tuple[RunningChunk, Completion | BaseException]] = SimpleQueue()
         self.tasks: set[asyncio.Task[Any]] = set()  # of the loop: chunks that it has not left yet
         self.numbers = itertools.count()
         self.version = 0
@@ -120,7 +120,7 @@ class VllmInstance:
         check(request, self.shape, self.size.kv_tokens, 1)
         self.stop_strings.state(request.sampling.stop, ())  # refused here, if they cannot be found
         assert request.sampling.thinking_budget is None, "refused by its capabilities"
-        running = Running(dispatch)
+        running = RunningChunk(dispatch)
         self.running[dispatch.spec.id] = running
         running.future = self.thread.begin(self._run(running, work))
 
@@ -195,7 +195,7 @@ class VllmInstance:
 
     # In the loop.
 
-    async def _run(self, running: Running, work: Work) -> None:
+    async def _run(self, running: RunningChunk, work: Work) -> None:
         task = asyncio.current_task()
         assert task is not None
         self.tasks.add(task)
@@ -266,7 +266,7 @@ class VllmInstance:
     async def _forget_prefixes(self) -> None:
         """Keys and values of other weights; vLLM refuses while a request that was cancelled still holds some."""
         while not await self.started.engine.reset_prefix_cache():
-            await asyncio.sleep(A_BREATH)
+            await asyncio.sleep(POLL_SECONDS)
 
     async def _watch(self) -> None:
         """A small question now and then, which is answered between two steps."""
@@ -283,7 +283,7 @@ class VllmInstance:
 
     # Whether it is there.
 
-    def _next_ended(self) -> tuple[Running, Completion | BaseException] | None:
+    def _next_ended(self) -> tuple[RunningChunk, Completion | BaseException] | None:
         try:
             return self.ended.get_nowait()
         except Empty:

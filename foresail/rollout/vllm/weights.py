@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from foresail.model.decoder import Decoder
 from foresail.model.hf import gather_rows
-from foresail.model.hf_names import Part, weight_parts
+from foresail.model.hf_names import TensorPart, weight_parts
 from foresail.model.weights import as_bytes, tensor_checksum
 from foresail.recipe.shape.model_shape import ModelShape
 
@@ -141,7 +141,7 @@ def held_checksums(model: nn.Module, shape: ModelShape, names: Sequence[str]) ->
     return found
 
 
-def held_checksum(whole: Tensor, part: Part) -> int:
+def held_checksum(whole: Tensor, part: TensorPart) -> int:
     """Of the rows of a layer that a Hugging Face tensor is: those of k_proj begin behind those of q_proj."""
     return tensor_checksum(whole.narrow(0, part.start, part.sizes[0]) + 0.0)
 

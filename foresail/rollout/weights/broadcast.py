@@ -21,17 +21,17 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from foresail.rollout.weights.buckets import Content, NotArrived, Piece
+from foresail.rollout.weights.buckets import BucketPiece, Content, NotArrived
 from foresail.rollout.weights.sync import Crew
 
 Kind = Literal["gloo", "nccl"]
 SECONDS = 300.0  # for a group to meet and for a bucket to arrive; less than an answer is waited for
 
 # In an engine's process: the group it is in, by its number.
-joined: dict[int, Group] = {}
+joined: dict[int, BroadcastGroup] = {}
 
 
-class Group:
+class BroadcastGroup:
     """A process group that is nobody's default."""
 
     def __init__(
@@ -98,10 +98,10 @@ class Invitation:
         except (RuntimeError, OSError) as error:
             raise NotArrived(str(error).splitlines()[0]) from error
 
-    def join(self, store: dist.Store, rank: int) -> Group:
+    def join(self, store: dist.Store, rank: int) -> BroadcastGroup:
         own = dist.PrefixStore(f"weights {self.number}", store)
         size = len(self.ranks) + 1
-        return Group(self.kind, own, rank, size, own_address(self.host), self.seconds)
+        return BroadcastGroup(self.kind, own, rank, size, own_address(self.host), self.seconds)
 
 
 def own_address(other: str) -> str:
@@ -120,7 +120,7 @@ class Broadcast:
         self.host, self.kind, self.seconds = host, kind, seconds
         self.store: dist.TCPStore | None = None
         self.names: Sequence[str] = ()
-        self.group: Group | None = None
+        self.group: BroadcastGroup | None = None
         self.number = 0
         self.slots: dict[int, tuple[Tensor, Any]] = {}
 
@@ -175,7 +175,7 @@ class BroadcastBucket:
     """What to expect from the next broadcast."""
 
     number: int
-    pieces: Sequence[tuple[Piece, int]]
+    pieces: Sequence[tuple[BucketPiece, int]]
 
     def open(self) -> Content:
         group = joined.get(self.number)

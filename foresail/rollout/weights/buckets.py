@@ -1,6 +1,6 @@
 """Weights on their way to another process: named tensors cut into buckets of bounded size, and put together there.
 
-    for bucket in fill([("embed", tensor)], limit=4): ...  -> [(Piece("embed", 0), bytes 0 to 3)], …
+    for bucket in fill([("embed", tensor)], limit=4): ...  -> [(BucketPiece("embed", 0), bytes 0 to 3)], …
 
 No side ever holds a second copy of the model: a bucket's pieces are views of the sender's tensors, and the receiver
 copies them to where they belong. What arrived is proven by checksums of the receiver's own memory.
@@ -23,14 +23,14 @@ Named = Iterable[tuple[str, Tensor]]  # the source: whole tensors by the names o
 
 
 @dataclass(frozen=True)
-class Piece:
+class BucketPiece:
     """Where bytes belong: in which tensor, from which of its bytes on."""
 
     name: str
     start: int
 
 
-Content = Sequence[tuple[Piece, Tensor]]  # bytes
+Content = Sequence[tuple[BucketPiece, Tensor]]  # bytes
 
 
 @torch.no_grad()
@@ -54,13 +54,13 @@ class Bucket(Protocol):
 
 def fill(named: Named, limit: int) -> Iterator[Content]:
     """Pieces of at most `limit` bytes in all, in the order of the tensors."""
-    content: list[tuple[Piece, Tensor]] = []
+    content: list[tuple[BucketPiece, Tensor]] = []
     room = limit
     for name, tensor in named:
         octets, start = as_bytes(tensor), 0
         while start < len(octets):
             piece = octets[start : start + room]
-            content.append((Piece(name, start), piece))
+            content.append((BucketPiece(name, start), piece))
             start += len(piece)
             room -= len(piece)
             if not room:

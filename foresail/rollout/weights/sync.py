@@ -98,7 +98,7 @@ class SharedWeights:
 
     def __init__(self, source: Callable[[], Named]) -> None:
         self.source = source
-        self.tally = Tally()
+        self.tally = PushFigures()
 
     def push(self, version: int, members: Sequence[Member]) -> list[str]:
         with self.tally:
@@ -127,7 +127,7 @@ class CopiedWeights:
     ) -> None:
         self.source, self.transport, self.unit, self.bucket_bytes = source, transport, unit, bucket_bytes
         self.loaded: dict[str, dict[str, int]] = {}  # member -> checksums of what it has, as it said itself
-        self.tally = Tally()
+        self.tally = PushFigures()
 
     def push(self, version: int, members: Sequence[Member]) -> list[str]:
         with self.tally:
@@ -247,7 +247,7 @@ def compare(crew: Crew, version: int, ours: dict[str, int]) -> None:
                 )
 
 
-class Tally:
+class PushFigures:
     """Seconds and bytes of pushes since the last look."""
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ def open_load(model: Decoder, settings: Router | None) -> ExpertLoad | None:
     return ExpertLoad(model, 0.0 if settings is None else settings.correction_rate)
 
 
-def describe_load(load_LE: Tensor) -> dict[str, float]:
+def load_metrics(load_LE: Tensor) -> dict[str, float]:
     """[[2, 2, 2, 2], [8, 0, 0, 0]] -> the worst layer's max over mean 4, 2.5 on average, 3 dead experts, …
 
     The entropy is that of the shares in a layer, 1 where all experts have as much and 0 where one has everything.

@@ -98,7 +98,7 @@ def share_right(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class SequenceLayout:
     """Every sequence whole, one after the other: where its tokens are in the batch (None: just so), and which of
     them have a loss.
     """
@@ -116,12 +116,12 @@ class Layout:
         return sources_M.maximum(self.firsts_M), (sources_M >= self.firsts_M).float()
 
 
-def lay_out(batch: PackedBatch) -> Layout:
+def lay_out(batch: PackedBatch) -> SequenceLayout:
     """Prompt a with answers b, c -> a b, a c."""
     starts_S1, device = batch.starts_S1.cpu(), batch.ids_T.device
     if (parents_S := batch.parents_S) is None:
         firsts_S = starts_S1[:-1].to(device)
-        return Layout(
+        return SequenceLayout(
             ids_U=batch.ids_T,
             positions_U=batch.positions_T,
             places_U=None,
@@ -143,7 +143,7 @@ def lay_out(batch: PackedBatch) -> Layout:
         within_U < before_S[segment_U], starts_S1[parents_S[segment_U]] + within_U, own_U
     ).to(device)
     shifts_S = (firsts_S + before_S - starts_S1[:-1]).to(device)
-    return Layout(
+    return SequenceLayout(
         ids_U=batch.ids_T[places_U],
         positions_U=batch.positions_T[places_U],
         places_U=places_U,

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from foresail.model.context import complete
+from foresail.model.context import merge_over_group
 from foresail.model.readouts import Readout, both, likelihood_at
 from foresail.records import PackedBatch
 
@@ -47,6 +47,6 @@ def echo_loss(logprobs_R: Tensor, batch: PackedBatch) -> tuple[Tensor, dict[str,
     logprobs_O = logprobs_R
     if own is not None:
         assert said.own_R is not None
-        logprobs_O = complete(logprobs_R, said.own_R, said.targets_O.numel(), own.group)
+        logprobs_O = merge_over_group(logprobs_R, said.own_R, said.targets_O.numel(), own.group)
     loss = -logprobs_O.sum() / max(1, said.of_update)
     return loss, {"actor/echo_loss": loss.detach() * said.tokens_of_update}

@@ -46,7 +46,7 @@ class Progress:
     position: int = 0  # problems, conversations or tokens taken from the data so far
     share: float = 1.0  # of the last step's groups that taught something: how many to launch
     easy: list[str] = field(default_factory=list)  # ids of problems in the easy pool
-    places: dict[str, int] = field(default_factory=dict)  # taken from each level's deck, or of each corpus
+    places: dict[str, int] = field(default_factory=dict)  # taken from each level's stratum, or of each corpus
     rows: dict[str, int] = field(default_factory=dict)  # of each corpus, taken of its window of documents
     tokens: dict[str, int] = field(default_factory=dict)  # of each corpus, that were learned from
     rates: dict[str, list[float]] = field(default_factory=dict)  # latest pass rates, where a window is set

@@ -17,7 +17,7 @@ from foresail.recipe.reward_function import IN_PROGRAM, Function, file_of, name_
 from foresail.train.checkpoints.checkpoint import Progress
 
 
-def same_data(progress: Progress, source: str, kind: str, texts: Iterable[str]) -> Progress:
+def fingerprint_data(progress: Progress, source: str, kind: str, texts: Iterable[str]) -> Progress:
     """One text for each of the data's rows, `kind` of them: all that order, noise and verdicts hang on."""
     count, total = 0, 0
     for text in texts:
@@ -38,7 +38,7 @@ def describe_problem(entry: PromptedProblem) -> str:
     return f"{problem.id} {problem.answer} {problem.level} {entry.ids} {columns}\n"
 
 
-def same_reference(progress: Progress, path: str | None, reference: Decoder) -> Progress:
+def fingerprint_reference(progress: Progress, path: str | None, reference: Decoder) -> Progress:
     """The model a KL term pulls towards is read again at every start."""
     now = f"{checksum(reference):016x}"
     if progress.reference not in ("", now):
@@ -50,7 +50,7 @@ def same_reference(progress: Progress, path: str | None, reference: Decoder) -> 
     return replace(progress, reference=now)
 
 
-def same_teacher(progress: Progress, path: str, teacher: Decoder) -> Progress:
+def fingerprint_teacher(progress: Progress, path: str, teacher: Decoder) -> Progress:
     """As the reference, the teacher is read again at every start."""
     now = f"{checksum(teacher):016x}"
     if progress.teacher not in ("", now):
@@ -61,7 +61,7 @@ def same_teacher(progress: Progress, path: str, teacher: Decoder) -> Progress:
     return replace(progress, teacher=now)
 
 
-def same_rewards(
+def fingerprint_rewards(
     progress: Progress,
     functions: Iterable[Function],
     models: Mapping[str, str] | None = None,

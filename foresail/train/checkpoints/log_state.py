@@ -16,7 +16,7 @@ from pathlib import Path
 
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.jsonl_log import JsonlLog
-from foresail.train.checkpoints.manifest import Entry, Manifest
+from foresail.train.checkpoints.manifest import FileEntry, Manifest
 
 NAME = "trainer/log.json"
 CHUNK = 1 << 22
@@ -25,7 +25,7 @@ CHUNK = 1 << 22
 def write_log_state(checkpoint: Path, run: RunDirectory, step: int) -> None:
     found = {log.path.name: describe(log, run) for log in logs(run) if log.path.is_file()}
     if size := size_of_rollouts(run, step):
-        found[run.rollouts_path.name] = Entry(bytes=size, crc32="")
+        found[run.rollouts_path.name] = FileEntry(bytes=size, crc32="")
     content = {name: entry.model_dump() for name, entry in found.items()}
     (checkpoint / NAME).write_text(json.dumps(content) + "\n", encoding="utf-8")
 
@@ -68,7 +68,7 @@ def logs(run: RunDirectory) -> tuple[JsonlLog, ...]:
     return run.metrics, run.expert_load, run.timeline
 
 
-def describe(log: JsonlLog, run: RunDirectory, size: int | None = None) -> Entry:
+def describe(log: JsonlLog, run: RunDirectory, size: int | None = None) -> FileEntry:
     """Of its first bytes, or all. The timeline, which may be huge, has no checksum."""
     left = log.path.stat().st_size if size is None else size
     total, taken = 0, left
@@ -76,4 +76,4 @@ def describe(log: JsonlLog, run: RunDirectory, size: int | None = None) -> Entry
         with log.path.open("rb") as file:
             while left and (chunk := file.read(min(CHUNK, left))):
                 total, left = zlib.crc32(chunk, total), left - len(chunk)
-    return Entry(bytes=taken, crc32=f"{total:08x}")
+    return FileEntry(bytes=taken, crc32=f"{total:08x}")

@@ -28,14 +28,14 @@ READ = (
 )  # kinds of files that a model is loaded from
 
 
-class Entry(BaseModel):
+class FileEntry(BaseModel):
     """Of one file."""
 
     bytes: int
     crc32: str
 
 
-Manifest = TypeAdapter(dict[str, Entry])
+Manifest = TypeAdapter(dict[str, FileEntry])
 
 
 def write_manifest(checkpoint: Path) -> None:
@@ -85,12 +85,12 @@ def damages(checkpoint: Path) -> Iterator[str]:
                 yield f"{path} is no part of the checkpoint: it came there after it was written; remove it"
 
 
-def compare(path: Path, entry: Entry) -> str | None:
+def compare(path: Path, entry: FileEntry) -> str | None:
     """What is wrong with one file."""
     if not path.is_file():
         return f"{path} is gone"
     try:
-        now = Entry(bytes=path.stat().st_size, crc32="")
+        now = FileEntry(bytes=path.stat().st_size, crc32="")
         if now.bytes == entry.bytes:
             now = describe(path)
     except OSError as error:
@@ -107,7 +107,7 @@ def is_read(path: Path, name: str) -> bool:
     return name.startswith("trainer/") or path.suffix in READ
 
 
-def read_manifest(checkpoint: Path) -> dict[str, Entry]:
+def read_manifest(checkpoint: Path) -> dict[str, FileEntry]:
     """Without its own entry, of the others; a ValueError where they are not what was written."""
     entries = Manifest.validate_json((checkpoint / NAME).read_bytes())
     own = entries.pop(NAME, None)
@@ -116,7 +116,7 @@ def read_manifest(checkpoint: Path) -> dict[str, Entry]:
     return entries
 
 
-def write_entries(checkpoint: Path, entries: dict[str, Entry]) -> None:
+def write_entries(checkpoint: Path, entries: dict[str, FileEntry]) -> None:
     """One line a file. Aside first: while it is renewed, the one before stays whole."""
     entries.pop(NAME, None)
     own = {NAME: describe_bytes(as_json(entries))}
@@ -125,19 +125,19 @@ def write_entries(checkpoint: Path, entries: dict[str, Entry]) -> None:
     aside.replace(checkpoint / NAME)
 
 
-def as_json(entries: dict[str, Entry]) -> bytes:
+def as_json(entries: dict[str, FileEntry]) -> bytes:
     content = {name: entry.model_dump() for name, entry in sorted(entries.items())}
     return (json.dumps(content, indent=1) + "\n").encode()
 
 
-def describe_bytes(content: bytes) -> Entry:
-    return Entry(bytes=len(content), crc32=f"{zlib.crc32(content):08x}")
+def describe_bytes(content: bytes) -> FileEntry:
+    return FileEntry(bytes=len(content), crc32=f"{zlib.crc32(content):08x}")
 
 
-def describe(path: Path) -> Entry:
+def describe(path: Path) -> FileEntry:
     """A checksum against accidents, not against forgery: it must cost little beside writing the file."""
     total, size = 0, 0
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             total, size = zlib.crc32(chunk, total), size + len(chunk)
-    return Entry(bytes=size, crc32=f"{total:08x}")
+    return FileEntry(bytes=size, crc32=f"{total:08x}")

@@ -17,7 +17,7 @@ from torch.nn.utils import get_total_norm
 from foresail.model.shards import local
 from foresail.world import ONE_PROCESS, World
 
-MOST = 2.0**24
+MAX_SCALE = 2.0**24
 SMALLER, LARGER = 16.0, 2.0
 LARGER_AFTER = 200  # updates in a row without an infinity
 
@@ -91,7 +91,7 @@ class LossScale:
 
     def count(self) -> None:
         self.updates += 1
-        if self.updates == LARGER_AFTER and self.factor < MOST:
+        if self.updates == LARGER_AFTER and self.factor < MAX_SCALE:
             self.factor, self.updates = self.factor * LARGER, 0
 
     def state(self) -> Tensor:

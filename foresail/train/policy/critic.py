@@ -43,9 +43,9 @@ from foresail.train.update.batches import TURN
 from foresail.train.update.step import (
     BatchLoss,
     NonFiniteLoss,
-    named,
-    of_all_losses,
+    gather_losses,
     own_losses,
+    prefixed,
     run_packed,
     train_step,
 )
@@ -119,7 +119,7 @@ class ValueModel(nn.Module):
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.own):
             hidden_TD, *side = run_packed(self.reads[0], batch, hidden_states)
         sources, _ = own_losses(batch)
-        values_M = of_all_losses(self.head(hidden_TD[sources].float()).squeeze(-1), batch)
+        values_M = gather_losses(self.head(hidden_TD[sources].float()).squeeze(-1), batch)
         return Output(values_M, *side) if self.own else Output(values_M)
 
 
@@ -186,7 +186,7 @@ class Critic:
                 found = train_step(self.learner, batches, batch_loss, learning_rate=rate)
             except NonFiniteLoss as error:
                 raise NonFiniteLoss(f"the critic's {error}; its rate is critic.optimizer.lr") from error
-            results.append(named("critic", {"vf_loss": found.pop("loss"), **found, "lr": rate}))
+            results.append(prefixed("critic", {"vf_loss": found.pop("loss"), **found, "lr": rate}))
         return mean_over_updates(results)
 
     def save_weights(self, checkpoint: Path) -> None:

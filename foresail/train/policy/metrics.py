@@ -23,7 +23,7 @@ from foresail.rollout.collect import Collected, failures, teaches
 from foresail.world import ONE_PROCESS, World
 
 
-def describe_collected(
+def collected_metrics(
     collected: Collected,
     *,
     rollout_seconds: float,
@@ -44,11 +44,11 @@ def describe_collected(
     unsaid = {"correct", "wrong", "unparsable"} - statuses.keys() if ungraded else {"scored"}
     return {
         **({} if ungraded else {"rollout/accuracy": statuses["correct"] / max(1, len(judged))}),
-        **describe_scores(judged),
-        **describe_rewards(rewards),
-        **describe_terms(judged),
-        **describe_groups(collected.launched, useful),
-        **describe_verdicts(collected.launched),
+        **score_metrics(judged),
+        **reward_metrics(rewards),
+        **term_metrics(judged),
+        **group_metrics(collected.launched, useful),
+        **verdict_metrics(collected.launched),
         "rollout/groups_launched": len(collected.launched),
         "rollout/groups_used": len(collected.chosen),
         "rollout/groups_failed": sum(group.failed for group in collected.launched),
@@ -69,13 +69,13 @@ def describe_collected(
     }
 
 
-def describe_scores(judged: Sequence[Verdict]) -> dict[str, float]:
+def score_metrics(judged: Sequence[Verdict]) -> dict[str, float]:
     """What the main grader gave; nothing where there is none, and terms alone are added up."""
     scores = [verdict.score for verdict in judged if verdict.status != "scored" or not verdict.terms]
     return {"critic/score/mean": fmean(scores) if scores else 0.0} if scores or not judged else {}
 
 
-def describe_rewards(rewards: Sequence[float]) -> dict[str, float]:
+def reward_metrics(rewards: Sequence[float]) -> dict[str, float]:
     """Of what was learned from; nothing where no verdict was worth anything, and none was needed."""
     if not rewards:
         return {}
@@ -86,7 +86,7 @@ def describe_rewards(rewards: Sequence[float]) -> dict[str, float]:
     }
 
 
-def describe_terms(verdicts: Sequence[Verdict]) -> dict[str, float]:
+def term_metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Means of every term's scores, unweighted, then of what functions want logged; of verdicts that have it."""
     found: dict[str, list[float]] = {}
     for verdict in verdicts:
@@ -100,7 +100,7 @@ def describe_terms(verdicts: Sequence[Verdict]) -> dict[str, float]:
     return {name: fmean(values) for name, values in found.items()}
 
 
-def describe_groups(groups: Sequence[Group], teaches: Callable[[Group], bool]) -> dict[str, float]:
+def group_metrics(groups: Sequence[Group], teaches: Callable[[Group], bool]) -> dict[str, float]:
     """Shares of the groups launched: some teach something, in some every sample is right, in some none.
 
     A sample without siblings teaches in other ways than by its group.
@@ -116,7 +116,7 @@ def describe_groups(groups: Sequence[Group], teaches: Callable[[Group], bool]) -
     }
 
 
-def describe_verdicts(groups: Sequence[Group]) -> dict[str, Any]:
+def verdict_metrics(groups: Sequence[Group]) -> dict[str, Any]:
     """Rewards and lengths of what was judged; a length is left out where no answer is right, or none is wrong."""
     found: dict[str, Any] = {}
     samples = [
@@ -144,7 +144,7 @@ def is_ungraded(group: Group) -> bool:
     return any(verdict.status == "scored" for verdict in group.verdicts)
 
 
-def describe_advantages(advantages: Tensor, world: World = ONE_PROCESS) -> dict[str, float]:
+def advantage_metrics(advantages: Tensor, world: World = ONE_PROCESS) -> dict[str, float]:
     """Of all ranks, of which each has some, one of them perhaps none."""
     return {
         "critic/advantages/mean": mean_of(advantages, world),
@@ -153,7 +153,7 @@ def describe_advantages(advantages: Tensor, world: World = ONE_PROCESS) -> dict[
     }
 
 
-def describe_lag(groups: Sequence[Group], version: int) -> dict[str, float]:
+def lag_metrics(groups: Sequence[Group], version: int) -> dict[str, float]:
     """By how many versions the weights that drew a token are behind the trainer's, on average and at most."""
     lags = [
         version - drawn

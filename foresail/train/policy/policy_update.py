@@ -1,6 +1,6 @@
 """From judged groups to better weights: the policy's share of a step of RL.
 
-    done = session.everywhere(update_policy, groups, advantages, step)
+    done = session.on_all_ranks(update_policy, groups, advantages, step)
 
 Packed micro-batches, log-probabilities to measure against, optimiser updates. A critic, where there is
 one, learns here too, from the same batches.
@@ -27,20 +27,20 @@ from foresail.records import Group, PackedBatch
 from foresail.train.auxiliary.mtp import MtpLoss, mtp_at
 from foresail.train.auxiliary.observations import echo_loss, with_observed
 from foresail.train.policy.critic import join
-from foresail.train.policy.metrics import describe_advantages, describe_lag, mean_over_updates
+from foresail.train.policy.metrics import advantage_metrics, lag_metrics, mean_over_updates
 from foresail.train.policy.turn_credit import Credits, share_credit
 from foresail.train.references.teacher import TeacherTerm, teacher_term
 from foresail.train.trainer import Trainer
 from foresail.train.update.batches import pack_groups, split
-from foresail.train.update.loop import describe_work, in_turn
+from foresail.train.update.loop import with_learning_rates, work_metrics
 from foresail.train.update.scoring import score_sequences
-from foresail.train.update.split import describe_shares
+from foresail.train.update.split import balance_metrics
 from foresail.train.update.step import (
     BatchLoss,
     ahead_of,
-    named,
-    of_all_losses,
+    gather_losses,
     own_losses,
+    prefixed,
     replayed,
     run_packed,
     token_logprobs,
@@ -70,11 +70,11 @@ def update_policy(
     policy, temperature, entropy = trainer.policy, recipe.sampling.temperature, trainer.progress.entropy
     built = build_updates(trainer, groups, advantages_GN, recipe)
     updates, metrics, credits = built.batches, built.metrics, built.credits
-    metrics |= describe_shares(updates, trainer.world)
-    metrics |= describe_lag(groups, trainer.progress.step) if recipe.draws_stale_tokens else {}
+    metrics |= balance_metrics(updates, trainer.world)
+    metrics |= lag_metrics(groups, trainer.progress.step) if recipe.draws_stale_tokens else {}
     if trainer.progress.step < recipe.critic_only_steps:
         return PolicyUpdate(metrics=metrics, credits=credits, entropy=entropy)
-    metrics |= describe_work(trainer, updates * recipe.passes_per_step)
+    metrics |= work_metrics(trainer, updates * recipe.passes_per_step)
     unasked = built.by_trainer and not recipe.loss.ranks_entropy
     asks_trainer = recipe.loss.old_logprobs == "trainer" and not unasked
     old = policy.model if asks_trainer else None
@@ -89,7 +89,7 @@ def update_policy(
     if taught is not None and taught.is_sampled:
         updates = [[taught.add_to_advantages(batch) for batch in batches] for batches in updates]
     mtp, results = mtp_at(recipe.mtp, trainer.progress.step / recipe.steps), list[dict[str, float]]()
-    for batches, rate in in_turn(trainer, updates * recipe.passes_per_step):
+    for batches, rate in with_learning_rates(trainer, updates * recipe.passes_per_step):
         terms = PolicyTerms(
             settings=recipe.loss, on_policy=not results, entropy_weight=bonus_weight(entropy, recipe.loss)
         )
@@ -99,7 +99,7 @@ def update_policy(
         found = train_step(policy, batches, loss, learning_rate=rate)
         entropy = adapt(entropy, found["entropy"], recipe.loss)
         found |= {} if entropy is None else {"entropy_coef": entropy.weight}
-        results.append(named("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
+        results.append(prefixed("actor", {"pg_loss": found.pop("loss"), **found, "lr": rate}))
     metrics |= split_by_age(mean_over_updates(results)) | {"actor/updates": len(results)}
     return PolicyUpdate(metrics=metrics, credits=credits, entropy=entropy)
 
@@ -162,14 +162,14 @@ def build_updates(
                 )
                 for share, row in zip(shares, rows, strict=True)
             ],
-            metrics={**describe_advantages(advantages_GN), **shared.metrics},
+            metrics={**advantage_metrics(advantages_GN), **shared.metrics},
             credits=shared.credits,
             by_trainer=old is not None,
         )
     critic = trainer.critic
     assert critic is not None, "without a critic samples have advantages of their own"
     updates, metrics = critic.appraise([pack_part(share, None) for share in shares])
-    metrics |= describe_advantages(join(updates, "advantages_M"), trainer.world.data)
+    metrics |= advantage_metrics(join(updates, "advantages_M"), trainer.world.data)
     metrics |= critic.learn(
         updates * recipe.passes_per_step,
         before=trainer.progress.step * recipe.updates_per_step,
@@ -195,7 +195,7 @@ def choose_top_entropy(batches: Sequence[PackedBatch], share: float, world: Worl
     """An update's micro-batches with which tokens learn: the `share` of all ranks' that have most entropy."""
     own = [batch.entropy_M for batch in batches if batch.entropy_M is not None]
     assert len(own) == len(batches), "the pass for the old log-probabilities brings entropies"
-    gathered = world.gather(torch.cat(own).float().cpu().numpy() if own else np.zeros(0, np.float32))
+    gathered = world.all_gather(torch.cat(own).float().cpu().numpy() if own else np.zeros(0, np.float32))
     threshold = entropy_threshold(np.concatenate(gathered), share)
     return [
         replace(batch, top_entropy_M=entropy_M >= threshold)
@@ -240,7 +240,7 @@ def batch_loss(
     readout = with_observed(likelihood_at(*own_losses(batch), temperature), batch)
     ahead = ahead_of(batch, mtp, temperature)
     (scores, observed_R), *side = run_packed(model, batch, readout, replayed(model, batch), ahead)
-    logprobs_M, entropy_M = (of_all_losses(values, batch) for values in scores)
+    logprobs_M, entropy_M = (gather_losses(values, batch) for values in scores)
     return BatchLoss(*terms.of(logprobs_M, entropy_M, observed_R, batch), *side)
 
 

@@ -64,7 +64,7 @@ def share_credit(
         ]
         return SharedCredit(
             advantages=[[credit.advantages for credit in group] for group in credits],
-            metrics=describe_credit(credits),
+            metrics=credit_metrics(credits),
             credits=credits,
             logprobs=student_logprobs(scored) if settings.student == "plain" else None,
         )
@@ -218,7 +218,7 @@ def final_answer(sample: Sample, problem: Problem, spelled: Sequence[bytes]) -> 
     return ignored
 
 
-def describe_credit(credits: Credits) -> dict[str, float]:
+def credit_metrics(credits: Credits) -> dict[str, float]:
     """How clear the evidence was and how far weights are apart, over the turns of a step."""
     turns = [turn for group in credits for credit in group for turn in credit.turns]
     evidence = [turn.evidence for turn in turns if turn.evidence is not None]

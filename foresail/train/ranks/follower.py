@@ -25,7 +25,7 @@ from foresail.recipe.reading.out_of_memory import in_short, is_out_of_memory
 from foresail.records import RunStopped
 from foresail.runlog.process_log import ProcessLog, print_to
 from foresail.train.ranks.process_world import joined
-from foresail.train.trainer import Opening, obey
+from foresail.train.trainer import FollowerStart, run_follower
 
 LOGS = "ranks"  # folder in that of the run
 
@@ -65,15 +65,15 @@ def follow(
         try:
             place = own_device(device, local_rank)
             world = exits.enter_context(joined(rank, size, meet(), place))
-            opening: Opening[Any] | None = world.share(None)
+            opening: FollowerStart[Any] | None = world.broadcast(None)
             if opening is None:  # it was over before it began
                 return
             opening.mark.find()
-            world.gather(None)
+            world.all_gather(None)
             print_to(log_path(opening.recipe.run.folder, rank))
             print(f"rank {rank} of {size}, process {os.getpid()}", flush=True)
             with deterministic(opening.deterministic), batch_invariant(opening.batch_invariant):
-                obey(world, place, opening)
+                run_follower(world, place, opening)
         except Exception as error:
             traceback.print_exc()
             tell(describe_failure(rank, error))

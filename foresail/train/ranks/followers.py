@@ -26,7 +26,7 @@ from foresail.train.ranks.process_world import joined
 from foresail.world import World
 
 LOOKING = 0.1  # seconds between two looks at the followers
-GOODBYE = 10.0  # seconds for a follower that was told to end
+SHUTDOWN_SECONDS = 10.0  # seconds for a follower that was told to end
 STUCK = 120.0  # seconds until a process that cannot be interrupted is ended
 SIGNAL = getattr(signal, "SIGUSR2", signal.SIGTERM)  # Windows has none
 
@@ -51,7 +51,7 @@ class Follower(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Led:
+class FollowerGroup:
     """Followers that have started, and how rank 0 meets them."""
 
     followers: Sequence[Follower]
@@ -61,13 +61,13 @@ class Led:
 
 
 @contextlib.contextmanager
-def leading(led: Led, device: torch.device, context: int) -> Iterator[World]:
+def leading(led: FollowerGroup, device: torch.device, context: int) -> Iterator[World]:
     """The world of rank 0. The followers are told to end when the block does; their first error is raised here."""
     size = len(led.followers) + 1
     with watching(led) as watch, led.network, joined(0, size, led.store, device, context=context) as world:
         try:
             yield world
-            world.share(None)
+            world.broadcast(None)
         except Exception as error:  # before the others can find this rank gone
             cause = watch.find_cause(led.noticing if is_broken_connection(error) else 0.0)
             if cause is not None and cause is not error:
@@ -75,7 +75,7 @@ def leading(led: Led, device: torch.device, context: int) -> Iterator[World]:
             raise
         finally:
             watch.end()  # what others say from now on is because this rank leaves
-    deadline = time.monotonic() + GOODBYE
+    deadline = time.monotonic() + SHUTDOWN_SECONDS
     while not all(follower.ended for follower in led.followers) and time.monotonic() < deadline:
         time.sleep(LOOKING / 10)
 
@@ -95,12 +95,12 @@ def first_failure(followers: Sequence[Follower], seconds: float) -> Exception | 
 
 
 @contextlib.contextmanager
-def watching(led: Led) -> Iterator[Watch]:
+def watching(led: FollowerGroup) -> Iterator[FollowerWatch]:
     """Inside, the first failure of a follower interrupts whatever the main thread is at, as Ctrl-C would.
 
     Another thread hears of it when it next wants something of the followers.
     """
-    watch = Watch(led)
+    watch = FollowerWatch(led)
     if threading.current_thread() is not threading.main_thread():
         watch.start(lambda: None)
         try:
@@ -117,13 +117,13 @@ def watching(led: Led) -> Iterator[Watch]:
         signal.signal(SIGNAL, before)
 
 
-class Watch:
+class FollowerWatch:
     """A thread that looks at the followers until it is `over`.
 
     Where one has failed it ends them all: so their connections break, and nobody goes on waiting for them.
     """
 
-    def __init__(self, led: Led) -> None:
+    def __init__(self, led: FollowerGroup) -> None:
         self.led, self.over = led, threading.Event()
         self.cause: Exception | None = None
         self.lock = threading.RLock()  # a signal may come while the main thread has it

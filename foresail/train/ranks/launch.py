@@ -58,7 +58,7 @@ def open_ranks(cluster: Cluster, run: parts.Run) -> Iterator[World]:
         device = own_device(run.device, place.local_rank)
         with joined(place.rank, place.size, torchrun_store(), device, context=cluster.context) as world:
             yield world
-            world.share(None)
+            world.broadcast(None)
         return
     if cluster.ranks == 1:
         yield ONE_PROCESS

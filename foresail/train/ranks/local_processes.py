@@ -22,7 +22,7 @@ from foresail.recipe.tables import parts
 from foresail.runlog.process_log import ProcessLog
 from foresail.signals import shielded_from_interrupts
 from foresail.train.ranks.follower import Failure, describe_loss, follow, log_path
-from foresail.train.ranks.followers import Led
+from foresail.train.ranks.followers import FollowerGroup
 from foresail.train.ranks.rendezvous import HERE, on_this_host, open_store
 
 NOTICING = 10.0  # seconds until a process whose connection broke is found dead
@@ -30,7 +30,7 @@ PATIENCE = 600.0  # seconds for a process to start
 
 
 @contextlib.contextmanager
-def local_followers(size: int, run: parts.Run, device: torch.device) -> Iterator[Led]:
+def local_followers(size: int, run: parts.Run, device: torch.device) -> Iterator[FollowerGroup]:
     if device.type == "cuda" and torch.cuda.device_count() < size:
         raise ValueError(
             f"cluster.ranks = {size} wants as many GPUs, and {torch.cuda.device_count()} are visible; set it lower"
@@ -40,7 +40,7 @@ def local_followers(size: int, run: parts.Run, device: torch.device) -> Iterator
     try:
         for follower in followers:
             follower.wait_for_start()
-        yield Led(followers=followers, store=store, network=on_this_host(), noticing=NOTICING)
+        yield FollowerGroup(followers=followers, store=store, network=on_this_host(), noticing=NOTICING)
     finally:
         for follower in followers:
             follower.close()

@@ -37,7 +37,7 @@ class ProcessWorld:
         self.objects = dist.new_group(backend="gloo", timeout=COLLECTIVE)
         self.context: ContextGroup | None = None
         self.data: World = self
-        if (context := self.share(context)) > 1:
+        if (context := self.broadcast(context)) > 1:
             group, _ = dist.new_subgroups(context, timeout=COLLECTIVE)
             self.context = ContextGroup(self.rank % context, context, group)
             self.data = DataWorld(self, self.context)
@@ -55,13 +55,13 @@ class ProcessWorld:
         found = torch.where(self._reduce(missing.int(), dist.ReduceOp.MAX) > 0, torch.nan, greatest)
         return found if isinstance(value, Tensor) else type(value)(found.item())
 
-    def share(self, value: Shared) -> Shared:
+    def broadcast(self, value: Shared) -> Shared:
         found: list[Any] = [value if self.rank == 0 else None]
         dist.broadcast_object_list(found, src=0, group=self.orders, device=torch.device("cpu"))
         shared: Shared = value if self.rank == 0 else found[0]
         return shared
 
-    def gather(self, value: Shared) -> list[Shared]:
+    def all_gather(self, value: Shared) -> list[Shared]:
         found: list[Any] = [None] * self.size
         dist.all_gather_object(found, value, group=self.objects)
         return found
@@ -100,11 +100,11 @@ class DataWorld:
     def max(self, value: Value) -> Value:
         return self.whole.max(value)
 
-    def share(self, value: Shared) -> Shared:
-        return self.whole.share(value)
+    def broadcast(self, value: Shared) -> Shared:
+        return self.whole.broadcast(value)
 
-    def gather(self, value: Shared) -> list[Shared]:
-        found: list[Any] = self.whole.gather(value if self.speaks else None)
+    def all_gather(self, value: Shared) -> list[Shared]:
+        found: list[Any] = self.whole.all_gather(value if self.speaks else None)
         return found[:: self.context.size]
 
 

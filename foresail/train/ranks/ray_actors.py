@@ -34,7 +34,7 @@ from foresail.actors import (
 )
 from foresail.recipe.estimates.ray_cluster import Room
 from foresail.train.ranks.follower import Failure, RankFailed, describe_loss, follow
-from foresail.train.ranks.followers import Led
+from foresail.train.ranks.followers import FollowerGroup
 from foresail.train.ranks.rendezvous import HERE, between_hosts, on_this_host, open_store
 
 NOTICING = 60.0  # seconds until Ray tells that a host is gone
@@ -42,7 +42,7 @@ MEETING = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class RankPlace:
     """A rank among the others, and where they meet."""
 
     rank: int
@@ -53,7 +53,7 @@ class Place:
 
 
 @contextlib.contextmanager
-def ray_followers(size: int, room: Room, folder: Path, device: str) -> Iterator[Led]:
+def ray_followers(size: int, room: Room, folder: Path, device: str) -> Iterator[FollowerGroup]:
     """`folder` is the run's, `device` what rank 0 computes on."""
     from ray.util import get_node_ip_address
 
@@ -66,11 +66,11 @@ def ray_followers(size: int, room: Room, folder: Path, device: str) -> Iterator[
             store = open_store(address)
             for follower in followers:
                 rank, port = follower.rank, store.port
-                follower.begin(Place(rank=rank, size=size, address=address, port=port, device=device))
+                follower.begin(RankPlace(rank=rank, size=size, address=address, port=port, device=device))
             for follower in followers:
                 follower.wait_for("met")
             network = network_of(address, here)
-            yield Led(followers=followers, store=store, network=network, noticing=NOTICING)
+            yield FollowerGroup(followers=followers, store=store, network=network, noticing=NOTICING)
         finally:
             for follower in followers:
                 follower.kill()
@@ -100,7 +100,7 @@ class RayFollower:
                 raise self.told
         return self.said[word]
 
-    def begin(self, place: Place) -> None:
+    def begin(self, place: RankPlace) -> None:
         send_order(self.actor, "begin", place)
 
     @property
@@ -146,13 +146,13 @@ class RankActor:
         self.folder, self.messages = folder, queue.SimpleQueue[Message]()
         self.messages.put(("here", self.host))
 
-    def begin(self, place: Place) -> None:
+    def begin(self, place: RankPlace) -> None:
         threading.Thread(target=self._follow, args=(place,), daemon=True).start()
 
     def listen(self, seconds: float) -> list[Message]:
         return drain(self.messages, seconds)
 
-    def _follow(self, place: Place) -> None:
+    def _follow(self, place: RankPlace) -> None:
         def meet() -> Any:
             enter(self.folder)
             store = find_store(place.address, place.port)

@@ -37,16 +37,16 @@ def open_store(address: str) -> Any:
 
 
 def on_this_host() -> AbstractContextManager[None]:
-    return unless_told({GLOO: "lo"} if sys.platform.startswith("linux") else {})
+    return unless_set({GLOO: "lo"} if sys.platform.startswith("linux") else {})
 
 
 def between_hosts(address: str) -> AbstractContextManager[None]:
     """`address` is this host's. Where its card is not found, gloo asks for the host's name, and NCCL chooses."""
     card = card_of(address)
-    return unless_told({} if card is None else {GLOO: card, NCCL: f"={card}"})
+    return unless_set({} if card is None else {GLOO: card, NCCL: f"={card}"})
 
 
-def unless_told(changes: dict[str, str]) -> AbstractContextManager[None]:
+def unless_set(changes: dict[str, str]) -> AbstractContextManager[None]:
     """Variables of the environment, but for those that the user has set."""
     return environment({name: value for name, value in changes.items() if name not in os.environ})
 

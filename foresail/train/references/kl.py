@@ -5,7 +5,7 @@ from __future__ import annotations
 from foresail.model.decoder import Decoder
 from foresail.model.lora import base_of
 from foresail.recipe.stages.rl import Rl
-from foresail.train.checkpoints.fingerprints import same_reference
+from foresail.train.checkpoints.fingerprints import fingerprint_reference
 from foresail.train.learner import Learner
 from foresail.train.references.frozen import open_frozen
 from foresail.train.trainer import Trainer
@@ -20,6 +20,6 @@ def open_kl_reference(trainer: Trainer[Rl]) -> Decoder | None:
         model = base_of(trainer.policy.model)
     else:
         model = open_frozen(trainer, path)
-        trainer.progress = same_reference(trainer.progress, path or recipe.model.path, model)
+        trainer.progress = fingerprint_reference(trainer.progress, path or recipe.model.path, model)
     trainer.learners["reference"] = Learner(name="reference", model=model)
     return model

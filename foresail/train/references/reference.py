@@ -2,7 +2,7 @@
 
     trainer.reference = open_reference(trainer)
     pairs = compared(trainer, pairs)           # with what it says of them
-    kept = KeptLogprobs.open(folder, recipe)   # what the run's folder has of it
+    kept = CachedLogprobs.open(folder, recipe)   # what the run's folder has of it
 
 A pair, or an answer judged alone, is known by its tokens, so data that changed is never mistaken for what was
 scored. What is kept is good whatever becomes of the reference's files; where these have to be read again, they must
@@ -127,7 +127,7 @@ def with_reference(preferences: Sequence[Entry], logprobs: Sequence[Logprobs]) -
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptLogprobs:
+class CachedLogprobs:
     """What is known, by a preference's key, and of which model: its place and a checksum of its weights."""
 
     model: str
@@ -135,12 +135,12 @@ class KeptLogprobs:
     known: dict[bytes, Logprobs] = field(default_factory=dict)
 
     @classmethod
-    def of_nothing(cls) -> KeptLogprobs:
+    def of_nothing(cls) -> CachedLogprobs:
         """Where nothing is kept."""
         return cls(model="")
 
     @classmethod
-    def open(cls, folder: Path, recipe: PreferenceStage) -> KeptLogprobs:
+    def open(cls, folder: Path, recipe: PreferenceStage) -> CachedLogprobs:
         """What the folder has; nothing, in a new run."""
         model, path = name_reference(recipe), folder / FILE
         if not path.exists():
@@ -172,7 +172,7 @@ class KeptLogprobs:
 
     def add(
         self, preferences: Sequence[Preference], logprobs: Sequence[Logprobs], checksum: str
-    ) -> KeptLogprobs:
+    ) -> CachedLogprobs:
         check_same(self.model, self.checksum, checksum)
         more = dict(zip(map(key_of, preferences), logprobs, strict=True))
         return replace(self, checksum=checksum, known=self.known | more)

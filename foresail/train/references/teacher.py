@@ -17,7 +17,7 @@ from torch import Tensor
 
 from foresail.algorithms.divergences import sampled_advantages
 from foresail.model.decoder import Decoder
-from foresail.model.divergence import Comparison, TeacherView
+from foresail.model.divergence import DivergenceSettings, TeacherView
 from foresail.model.output import Output
 from foresail.model.readouts import both, divergence_at, likelihood_at, view_at
 from foresail.model.router import Route
@@ -28,11 +28,11 @@ from foresail.tokenizer.comparison import vocabulary_difference
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.auxiliary.mtp import MtpLoss
 from foresail.train.auxiliary.observations import with_observed
-from foresail.train.checkpoints.fingerprints import same_teacher
+from foresail.train.checkpoints.fingerprints import fingerprint_teacher
 from foresail.train.learner import Learner
 from foresail.train.references.frozen import open_frozen
 from foresail.train.trainer import Trainer
-from foresail.train.update.step import ahead_of, of_all_losses, own_losses, run_packed, token_logprobs
+from foresail.train.update.step import ahead_of, gather_losses, own_losses, run_packed, token_logprobs
 
 
 def open_teacher(trainer: Trainer[Any], settings: Teacher | None) -> Decoder | None:
@@ -41,7 +41,7 @@ def open_teacher(trainer: Trainer[Any], settings: Teacher | None) -> Decoder | N
         return None
     check_same_tokenizer(trainer.tokenizer, Tokenizer.load(settings.path), settings.path)
     model = open_frozen(trainer, settings.path)
-    trainer.progress = same_teacher(trainer.progress, settings.path, model)
+    trainer.progress = fingerprint_teacher(trainer.progress, settings.path, model)
     trainer.learners["teacher"] = Learner(name="teacher", model=model)
     return model
 
@@ -54,8 +54,8 @@ def check_same_tokenizer(student: Tokenizer, teacher: Tokenizer, path: str) -> N
         )
 
 
-def comparison_of(settings: Teacher) -> Comparison:
-    return Comparison(kind=settings.divergence, beta=settings.beta, temperature=settings.temperature)
+def comparison_of(settings: Teacher) -> DivergenceSettings:
+    return DivergenceSettings(kind=settings.divergence, beta=settings.beta, temperature=settings.temperature)
 
 
 @torch.no_grad()
@@ -87,7 +87,7 @@ def compare(
     model: Decoder,
     batch: PackedBatch,
     view: TeacherView,
-    comparison: Comparison,
+    comparison: DivergenceSettings,
     *,
     temperature: float,
     route: Route | None = None,
@@ -99,7 +99,7 @@ def compare(
     ((scores, divergence), observed_R), *side = run_packed(
         model, batch, with_observed(readout, batch), route, ahead_of(batch, mtp, temperature)
     )
-    logprobs_M, entropy_M, divergence_M = (of_all_losses(values, batch) for values in (*scores, divergence))
+    logprobs_M, entropy_M, divergence_M = (gather_losses(values, batch) for values in (*scores, divergence))
     return Output(Compared(logprobs_M, entropy_M, divergence_M, observed_R), *side)
 
 

@@ -73,7 +73,7 @@ def refresh_copy(trainer: Trainer[Sampled], version: int) -> None:
 
 def stream_weights(trainer: Trainer[Sampled], read: Read) -> Iterator[tuple[str, Tensor]]:
     """On rank 0, at any time: what `read` gives of the policy, for which the other ranks give their shards."""
-    trainer.elsewhere(give_shards, read)
+    trainer.on_other_ranks(give_shards, read)
     weights = iter(read(trainer.policy.model))
     try:
         while (named := next(weights, None)) is not None:

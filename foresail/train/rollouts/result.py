@@ -2,8 +2,8 @@
 
 Where samples are drawn one step ahead, a checkpoint holds the next step's: the weights that drew them are gone.
 
-    write_rolled_out(checkpoint, rolled)              # trainer/next_step.jsonl.gz
-    rolled = find_rolled_out(checkpoint, problems)    # None: nothing was drawn ahead
+    write_rollout_result(checkpoint, rolled)              # trainer/next_step.jsonl.gz
+    rolled = find_rollout_result(checkpoint, problems)    # None: nothing was drawn ahead
 
 A line for the step, then one for each group. Problems go by their ids: a run that goes on has the same ones.
 """
@@ -28,7 +28,7 @@ QUICKEST = 1  # of gzip's levels
 
 
 @dataclass(frozen=True, kw_only=True)
-class RolledOut:
+class RolloutResult:
     """`changes` are those of the run's progress once the step is done; `start` and `end` are of the clock."""
 
     collected: Collected
@@ -39,7 +39,7 @@ class RolledOut:
     end: float
 
 
-def write_rolled_out(checkpoint: Path, rolled: RolledOut) -> None:
+def write_rollout_result(checkpoint: Path, rolled: RolloutResult) -> None:
     collected = rolled.collected
     places = {id(group): place for place, group in enumerate(collected.launched)}
     step = {
@@ -67,7 +67,7 @@ def to_json(record: Any) -> Any:
     return dict(record) if isinstance(record, Mapping) else vars(record)
 
 
-def find_rolled_out(checkpoint: Path | None, problems: Mapping[str, Problem]) -> RolledOut | None:
+def find_rollout_result(checkpoint: Path | None, problems: Mapping[str, Problem]) -> RolloutResult | None:
     """Of the step after a checkpoint; `problems` by their ids."""
     path = None if checkpoint is None else checkpoint / TRAINER / NEXT_STEP
     if path is None or not path.is_file():
@@ -75,7 +75,7 @@ def find_rolled_out(checkpoint: Path | None, problems: Mapping[str, Problem]) ->
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         step, *rows = map(json.loads, lines)
     launched = tuple(read_group(row, problems) for row in rows)
-    return RolledOut(
+    return RolloutResult(
         collected=Collected(
             launched=launched,
             chosen=tuple(launched[place] for place in step.pop("chosen")),

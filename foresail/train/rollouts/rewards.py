@@ -14,7 +14,7 @@ from foresail.rewards.columns import check_columns
 from foresail.rewards.grading import Grading
 from foresail.rewards.model_grading import ModelGrading
 from foresail.rewards.ray_hosts import grader_hosts
-from foresail.train.checkpoints.fingerprints import same_rewards
+from foresail.train.checkpoints.fingerprints import fingerprint_rewards
 from foresail.train.session import Session
 
 Gradings = Mapping[Reward, Grading]
@@ -38,11 +38,11 @@ def open_rewards(recipe: RolloutStage) -> Iterator[Gradings]:
         ) as gradings,
     ):
         for place, source in sources.items():
-            check_columns(gradings[rewards[place]].duties.wishes, place, source)
+            check_columns(gradings[rewards[place]].traits.required_columns, place, source)
         yield gradings
 
 
-def keep_rewards(session: Session[Sampled], gradings: Gradings, *, changed: bool) -> None:
+def fingerprint_rewards_of_run(session: Session[Sampled], gradings: Gradings, *, changed: bool) -> None:
     """Hold the files of reward functions and of the environment against those the run began with; `changed`: they
     may be others.
     """
@@ -54,7 +54,9 @@ def keep_rewards(session: Session[Sampled], gradings: Gradings, *, changed: bool
     }
     environment = session.recipe.environment
     files = () if environment is None else environment.files
-    session.progress, others = same_rewards(session.progress, functions, models, files, may_change=changed)
+    session.progress, others = fingerprint_rewards(
+        session.progress, functions, models, files, may_change=changed
+    )
     for file in others:
         note = f"from step {session.progress.step + 1} on with a changed {file}"
         session.display.note(note, style="yellow")
@@ -63,13 +65,13 @@ def keep_rewards(session: Session[Sampled], gradings: Gradings, *, changed: bool
         session.run.append_timeline(event)
 
 
-def tell_of_prints(session: Session[Sampled], gradings: Gradings) -> None:
+def report_prints(session: Session[Sampled], gradings: Gradings) -> None:
     for grading in gradings.values():
         if grading.prints is not None and (line := grading.prints.news()) is not None:
             session.display.note(line)
 
 
-def tell_failures(session: Session[Sampled]) -> None:
+def report_failures(session: Session[Sampled]) -> None:
     """At the end: a few failed verdicts, or programs that died, raise no alarm in any step, and yet add up."""
     failed = [record for record in session.run.read_metrics() if record.get("rollout/verdicts_failed")]
     if failed:

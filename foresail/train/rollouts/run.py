@@ -3,7 +3,7 @@
     with open_run(recipe, open_models, usable, resume=False) as run:
         for step in run.steps():
             with run.update(step):
-                metrics = run.session.everywhere(update, step.groups)
+                metrics = run.session.on_all_ranks(update, step.groups)
             run.end_step(step, metrics)
     return run.outcome
 
@@ -20,22 +20,27 @@ from typing import Any, Generic
 
 from foresail.agents.build import open_episodes
 from foresail.data.mixtures.reader import Reader
-from foresail.data.selection.selection import describe_selection
+from foresail.data.selection.selection import selection_metrics
 from foresail.model.determinism import deterministic
 from foresail.model.linear import batch_invariant
 from foresail.recipe.stages.rollout_stage import Sampled
 from foresail.recipe.tables.curriculum import steps_left
 from foresail.records import Group, RunStopped
-from foresail.rewards.thinking import describe_thinking, open_counter
+from foresail.rewards.thinking import open_counter, thinking_metrics
 from foresail.rollout.collect import NoSignal, teaches
 from foresail.train.checkpoints.checkpoint import Progress
-from foresail.train.policy.metrics import describe_collected
+from foresail.train.policy.metrics import collected_metrics
 from foresail.train.policy.turn_credit import Credits
 from foresail.train.ranks.launch import open_ranks, placed
 from foresail.train.rollouts.log import log_rollouts, log_timeline
 from foresail.train.rollouts.measure import measure
-from foresail.train.rollouts.result import RolledOut
-from foresail.train.rollouts.rewards import keep_rewards, open_rewards, tell_failures, tell_of_prints
+from foresail.train.rollouts.result import RolloutResult
+from foresail.train.rollouts.rewards import (
+    fingerprint_rewards_of_run,
+    open_rewards,
+    report_failures,
+    report_prints,
+)
 from foresail.train.rollouts.sample_groups import open_rollouts
 from foresail.train.rollouts.setup import CheckProblem, Setup, accept, prepare
 from foresail.train.rollouts.staleness import Rollouts
@@ -43,7 +48,7 @@ from foresail.train.rollouts.start_check import check_start
 from foresail.train.session import Outcome, Session
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
-from foresail.train.update.flops import PeakMemory, describe_pace
+from foresail.train.update.flops import PeakMemory, pace_metrics
 
 
 class NothingToLearn(RunStopped):
@@ -74,7 +79,7 @@ def open_run(
         open_ranks(recipe.cluster, recipe.run) as world,
         Session(recipe, resume=resume, world=world, changed_reward=changed_reward) as session,
     ):
-        keep_rewards(session, gradings, changed=changed_reward)
+        fingerprint_rewards_of_run(session, gradings, changed=changed_reward)
         session.display.begin("reading the data")
         setup = prepare(session, gradings, episodes, reader, open_models, usable, check_problem)
         with closing(setup.fleet):
@@ -86,11 +91,11 @@ def open_run(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RolledStep:
+class RolloutStep:
     """A step whose samples are there; `progress` is the run's once it is done."""
 
     number: int
-    rolled: RolledOut
+    rolled: RolloutResult
     progress: Progress
     watch: Stopwatch
 
@@ -118,7 +123,7 @@ class RolloutRun(Generic[Sampled]):
     def outcome(self) -> Outcome:
         return self.session.outcome
 
-    def steps(self) -> Iterator[RolledStep]:
+    def steps(self) -> Iterator[RolloutStep]:
         session = self.session
         for number in session.steps():
             watch = Stopwatch()
@@ -134,10 +139,10 @@ class RolloutRun(Generic[Sampled]):
                 self.leave_stage(number)
                 continue
             progress = replace(session.progress, **rolled.changes)
-            yield RolledStep(number=number, rolled=rolled, progress=progress, watch=watch)
-        tell_failures(session)
+            yield RolloutStep(number=number, rolled=rolled, progress=progress, watch=watch)
+        report_failures(session)
 
-    def take_rollout(self, watch: Stopwatch) -> RolledOut:
+    def take_rollout(self, watch: Stopwatch) -> RolloutResult:
         session = self.session
         try:
             return self.rollouts.take(session.progress, watch)
@@ -148,7 +153,7 @@ class RolloutRun(Generic[Sampled]):
             raise
 
     @contextmanager
-    def update(self, step: RolledStep) -> Iterator[None]:
+    def update(self, step: RolloutStep) -> Iterator[None]:
         """Around the step's updates, beside which the next rollout may run."""
         with self.rollouts.beside_update(step.progress), step.watch("update"):
             yield
@@ -156,7 +161,7 @@ class RolloutRun(Generic[Sampled]):
 
     def end_step(
         self,
-        step: RolledStep,
+        step: RolloutStep,
         metrics: Mapping[str, Any],
         credits: Credits = (),
         *,
@@ -167,17 +172,17 @@ class RolloutRun(Generic[Sampled]):
         """
         session, setup, watch, collected = self.session, self.setup, step.watch, step.rolled.collected
         recipe = session.recipe
-        figures = describe_collected(
+        figures = collected_metrics(
             collected,
             rollout_seconds=watch.seconds["rollout"],
             step_seconds=watch.total,
             useful=useful,
         )
-        figures |= describe_thinking(open_counter(session.tokenizer), collected.launched)
+        figures |= thinking_metrics(open_counter(session.tokenizer), collected.launched)
         figures |= {**step.rolled.figures, **self.rollouts.take_figures()}
         tflop, seconds = metrics.get("perf/update_tflop", 0.0), watch.seconds["update"]
-        figures |= describe_pace(session.device, tflop / session.world.size, seconds) | self.memory.metrics()
-        figures |= describe_selection(collected.launched, step.progress, recipe)
+        figures |= pace_metrics(session.device, tflop / session.world.size, seconds) | self.memory.metrics()
+        figures |= selection_metrics(collected.launched, step.progress, recipe)
         figures |= {"data/dropped": setup.num_dropped} if setup.num_dropped else {}
         if recipe.eval_every and step.number % recipe.eval_every == 0:
             with watch("eval"):
@@ -185,7 +190,7 @@ class RolloutRun(Generic[Sampled]):
         log_rollouts(session, step.number, collected, credits)
         log_timeline(session, step.number, watch, [*step.rolled.events, *setup.fleet.event_log.take()])
         session.end_step(step.progress, {**metrics, **figures, **watch.metrics()})
-        tell_of_prints(session, setup.rewards.gradings)
+        report_prints(session, setup.rewards.gradings)
 
     def end_early(self, step: int) -> None:
         """The sources' epochs are over: there is no whole step left."""

@@ -1,4 +1,4 @@
-"""From problems to judged groups: one step's samples, drawn in turns with the updates or one step ahead.
+"""From problems to judged groups: one step's samples, drawn in turns with the updates or one step stale.
 
 rollouts = open_rollouts(session, setup, anew=False)
 rolled = rollouts.take(session.progress, watch)
@@ -24,16 +24,16 @@ from foresail.runlog.phase import Phase
 from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.rollouts.engine_copy import refresh_copy
 from foresail.train.rollouts.leftovers import find_leftovers, write_leftovers
-from foresail.train.rollouts.result import RolledOut, find_rolled_out
+from foresail.train.rollouts.result import RolloutResult, find_rollout_result
 from foresail.train.rollouts.setup import Setup
-from foresail.train.rollouts.staleness import InTurns, OneAhead, Rollouts
+from foresail.train.rollouts.staleness import Rollouts, StaleRollouts, SynchronousRollouts
 from foresail.train.session import Session
 
 
 def open_rollouts(session: Session[Sampled], setup: Setup, *, anew: bool) -> Rollouts:
     """`anew`: rewards or the environment are others, so what a checkpoint holds of the next step is drawn again."""
-    in_turns = InTurns(
-        partial(roll_out, session.recipe, setup),
+    synchronous = SynchronousRollouts(
+        partial(sample_groups, session.recipe, setup),
         partial(update_engines, session, setup.fleet),
         session.display,
     )
@@ -41,24 +41,24 @@ def open_rollouts(session: Session[Sampled], setup: Setup, *, anew: bool) -> Rol
         setup.leftovers.update(find_leftovers(session.start))
         session.also_save.append(partial(write_leftovers, setup.leftovers))
     if not session.recipe.rollout.staleness:
-        return in_turns
-    drawn = find_rolled_out(session.start, {entry.problem.id: entry.problem for entry in setup.problems})
+        return synchronous
+    drawn = find_rollout_result(session.start, {entry.problem.id: entry.problem for entry in setup.problems})
     if drawn is not None and anew:
         session.display.note(f"the samples of step {session.progress.step + 1} are drawn and judged anew")
         drawn = None
-    ahead = OneAhead(in_turns, last_step=session.recipe.steps, drawn=drawn)
-    session.also_save.append(ahead.save)
-    return ahead
+    stale = StaleRollouts(synchronous, last_step=session.recipe.steps, drawn=drawn)
+    session.also_save.append(stale.save)
+    return stale
 
 
-def roll_out(
+def sample_groups(
     run: RolloutStage,
     setup: Setup,
     before: Progress,
     *,
     begin: Callable[[int], Phase],
     wait: Callable[[], None] = nap,
-) -> RolledOut:
+) -> RolloutResult:
     """Generate and judge until there are enough groups to learn from, with the weights that engines have.
 
     With it comes where the next step goes on: that follows from the groups up to the one that closed the
@@ -69,21 +69,21 @@ def roll_out(
     settings = recipe.dynamic_sampling
     selection = open_selection(before, recipe, setup.supply)
     ids = [entry.problem.id for entry in setup.problems]
-    lineup = selection.line_up(ids, seed=recipe.run.seed, step=step)
-    if len(lineup) < recipe.prompts_per_step:  # each source was passed as often as it may be
+    launch_order = selection.launch_order(ids, seed=recipe.run.seed, step=step)
+    if len(launch_order) < recipe.prompts_per_step:  # each source was passed as often as it may be
         nothing = Collected(launched=(), chosen=())
-        return RolledOut(collected=nothing, changes={}, figures={}, events=[], start=start, end=start)
+        return RolloutResult(collected=nothing, changes={}, figures={}, events=[], start=start, end=start)
     phase = begin(recipe.samples_per_step)
     # a copy: of a step that gives nothing to learn, and is drawn again after a resume, nothing is left over
     leftovers = None if setup.leftovers is None else dict(setup.leftovers)
     with setup.fleet.at_work():
         collected = collect(
             setup.fleet,
-            lambda launch: setup.problems[lineup.pick(launch)],
+            lambda launch: setup.problems[launch_order.pick(launch)],
             replace(setup.group_spec, step=step, sampling=turn_sampling(recipe.sampling, setup.episodes)),
             watched(setup.rewards.judge, phase.advance),
             judge_group=setup.rewards.judge_group,
-            controller=build_controller(settings, recipe.prompts_per_step, len(lineup), before.share),
+            controller=build_controller(settings, recipe.prompts_per_step, len(launch_order), before.share),
             usable=setup.usable,
             rewards_of=partial(setup.rewards.reward, limit=recipe.sampling.max_new_tokens),
             wait=wait,
@@ -93,12 +93,12 @@ def roll_out(
         setup.leftovers.clear()
         setup.leftovers.update(leftovers)
     changes = {
-        **selection.after(lineup, collected.launched),
+        **selection.after(launch_order, collected.launched),
         "step": step,
         "updates": before.updates + (0 if step <= recipe.critic_only_steps else recipe.updates_per_step),
         "share": collected.share,
     }
-    return RolledOut(
+    return RolloutResult(
         collected=collected,
         changes=changes,
         figures=setup.take_figures(),
@@ -110,7 +110,7 @@ def roll_out(
 
 def update_engines(session: Session[Sampled], fleet: Fleet, version: int) -> None:
     """Engines read the weights as they are now."""
-    session.everywhere(refresh_copy, version)
+    session.on_all_ranks(refresh_copy, version)
     fleet.update_weights(version)
 
 

@@ -115,20 +115,20 @@ def check_save(
 ) -> float:
     """Of a model that ranks have together all call it: each saves and loads what it has."""
     batch = whole_batch(model, sequences)
-    with explained(folder), aside(folder) if world.rank == 0 else nullcontext("") as mine:
-        saved = world.share(mine)
+    with explained(folder), temporary_folder(folder) if world.rank == 0 else nullcontext("") as mine:
+        saved = world.broadcast(mine)
         save_weights(model, tokenizer, Path(saved), None, world)
-        world.gather(None)  # all files are there
+        world.all_gather(None)  # all files are there
         shared = arrangement(None, world)
         loaded = load_model(saved, dtype=model.dtype, device=model.device, arrange=shared)
-        world.gather(None)  # and were read
+        world.all_gather(None)  # and were read
     if any(isinstance(module, LowRankLinear) for module in model.modules()):
         # what is merged is rounded once more
         difference = (logits(model, batch) - logits(loaded, batch)).abs().mean().item()
         sound = difference <= (1e-4 if model.dtype == torch.float32 else 0.5)
         why = "more than merging rounds"
     else:
-        unequal = [name for names in world.gather(unequal_weights(model, loaded)) for name in names]
+        unequal = [name for names in world.all_gather(unequal_weights(model, loaded)) for name in names]
         difference = float(world.max((logits(model, batch) - logits(loaded, batch)).abs().max().item()))
         sound = difference == 0
         why = f"other weights: {', '.join(unequal[:4])}" if unequal else "weights are equal, a kernel raced"
@@ -151,7 +151,7 @@ def unequal_weights(model: Decoder, loaded: Decoder) -> list[str]:
     ]
 
 
-def aside(folder: Path) -> tempfile.TemporaryDirectory[str]:
+def temporary_folder(folder: Path) -> tempfile.TemporaryDirectory[str]:
     """A hidden folder on the disk that checkpoints go to; a kill leaves it to the next start to remove."""
     return tempfile.TemporaryDirectory(prefix=f"{ASIDE}selftest-", dir=folder)
 

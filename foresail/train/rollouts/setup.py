@@ -24,7 +24,7 @@ from foresail.rollout.leftovers import Leftovers
 from foresail.rollout.requirements import require
 from foresail.rollout.stream import Stream, StreamKind
 from foresail.tokenizer.tokenizer import Tokenizer
-from foresail.train.checkpoints.fingerprints import describe_problem, same_data
+from foresail.train.checkpoints.fingerprints import describe_problem, fingerprint_data
 from foresail.train.rollouts.engine_copy import engine_model, is_streamed, open_copy, stream_weights
 from foresail.train.rollouts.held_out import HeldOutSet, load_held_out
 from foresail.train.rollouts.rewards import Gradings
@@ -72,7 +72,7 @@ def prepare(
     """`reader` has read the data already, perhaps; `open_models` opens those besides the policy."""
     recipe = session.recipe
     told = Reader(session.tokenizer) if episodes is None else episodes.reader(session.tokenizer)
-    reader = reader if reader is not None and reader.says_the_same(told) else told
+    reader = reader if reader is not None and reader.encodes_alike(told) else told
     tokenizer = session.tokenizer = told.tokenizer
     sources = [as_graded(source, recipe.reward) for source in recipe.data]
     mixture = mix_problems(sources, reader, recipe.max_prompt_tokens)
@@ -83,9 +83,11 @@ def prepare(
     check_supply(problems, recipe)
     check_problem(problems[0].problem, tokenizer)
     texts = map(describe_problem, problems)
-    session.progress = same_data(session.progress, f"data.source {name_sources(recipe)}", "problems", texts)
-    session.everywhere(open_models)
-    session.everywhere(open_copy)
+    session.progress = fingerprint_data(
+        session.progress, f"data.source {name_sources(recipe)}", "problems", texts
+    )
+    session.on_all_ranks(open_models)
+    session.on_all_ranks(open_copy)
     max_length, sampling = recipe.max_length, turn_sampling(recipe.sampling, episodes)
     reads_text = sampling.reads_text or (episodes is not None and episodes.names_stops)
     fleet = build_fleet(

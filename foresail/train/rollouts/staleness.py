@@ -1,13 +1,13 @@
-"""When a step's samples are drawn: in turns with the updates, or one step ahead, beside the update before.
+"""When a step's samples are drawn: between the updates, or one step early, while the update before runs.
 
     rolled = rollouts.take(progress, watch)    # the samples of the step after `progress`
     with rollouts.beside_update(after):        # `after`: the run's progress once this step is done
         update(rolled)
 
-`InTurns` is strictly on-policy. `OneAhead` (`rollout.staleness = 1`) draws step k + 1 while the trainer updates on
-step k, with the weights from before that update; then each waits for the other. So samples are one version old when
-they are learned from, whoever is faster, and a run can be repeated. Where nothing was drawn ahead, as in the first
-step and after a stage of the curriculum that ended early, they are of the weights as they are.
+`SynchronousRollouts` is strictly on-policy. `StaleRollouts` (`rollout.staleness = 1`) draws step k + 1 while the
+trainer updates on step k, with the weights from before that update; then each waits for the other. So samples are
+always one version old in their update, and a run can be repeated. Where nothing was drawn early (in the first step,
+after a stage of the curriculum that ended early), samples are drawn with the current weights.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from foresail.rollout.stream import nap
 from foresail.runlog.display import Display
 from foresail.runlog.phase import Phase
 from foresail.train.checkpoints.checkpoint import Progress
-from foresail.train.rollouts.result import RolledOut, write_rolled_out
+from foresail.train.rollouts.result import RolloutResult, write_rollout_result
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.update.loop import ROLLOUT_SHARE
 
-GOODBYE = 60.0  # seconds for a rollout to end when it is given up
+SHUTDOWN_SECONDS = 60.0  # seconds for a rollout to end when it is given up
 
 
-class RollOut(Protocol):
+class SampleGroups(Protocol):
     def __call__(
         self, before: Progress, *, begin: Callable[[int], Phase], wait: Callable[[], None] = nap
-    ) -> RolledOut:
+    ) -> RolloutResult:
         """Draw the samples of the step after `before` with the engines' weights, in whichever thread.
 
         `begin` is told how many there will be; `wait` is called when there is nothing to do, and may raise.
@@ -44,7 +44,7 @@ class RollOut(Protocol):
 
 
 class Rollouts(Protocol):
-    def take(self, progress: Progress, watch: Stopwatch) -> RolledOut:
+    def take(self, progress: Progress, watch: Stopwatch) -> RolloutResult:
         """The samples of the step after `progress`, once; the watch learns how long they took."""
 
     def beside_update(self, after: Progress) -> AbstractContextManager[None]:
@@ -57,18 +57,20 @@ class Rollouts(Protocol):
         """What going on needs besides the models."""
 
 
-class InTurns:
+class SynchronousRollouts:
     """See `Rollouts`: samples are drawn when they are asked for, with the weights as they are then."""
 
-    def __init__(self, roll_out: RollOut, update_engines: Callable[[int], None], display: Display) -> None:
+    def __init__(
+        self, sample_groups: SampleGroups, update_engines: Callable[[int], None], display: Display
+    ) -> None:
         """`update_engines` gives the engines the weights as they are now, under this version."""
-        self.roll_out, self.update_engines, self.display = roll_out, update_engines, display
+        self.sample_groups, self.update_engines, self.display = sample_groups, update_engines, display
 
-    def take(self, progress: Progress, watch: Stopwatch) -> RolledOut:
+    def take(self, progress: Progress, watch: Stopwatch) -> RolloutResult:
         with watch("rollout"):
             self.update_engines(progress.step)
             begin = partial(self.display.begin, "rollout", span=(0.0, ROLLOUT_SHARE))
-            return self.roll_out(progress, begin=begin)
+            return self.sample_groups(progress, begin=begin)
 
     def beside_update(self, after: Progress) -> AbstractContextManager[None]:
         return nullcontext()
@@ -80,11 +82,11 @@ class InTurns:
         """Nothing waits."""
 
 
-class GivenUp(Exception):
+class RolloutCancelled(Exception):
     """Nobody wants this rollout any more."""
 
 
-class OneAhead:
+class StaleRollouts:
     """See `Rollouts`: one rollout at a time, in a thread of its own while the trainer updates.
 
     Engines have weights of their own, which only `update_engines` changes: it is called between rollouts, by the
@@ -92,18 +94,20 @@ class OneAhead:
     step too, so that a resumed run repeats both; one that says there is nothing to learn waits for its own step.
     """
 
-    def __init__(self, in_turns: InTurns, *, last_step: int, drawn: RolledOut | None = None) -> None:
-        """`in_turns` draws where nothing was drawn ahead; `drawn` is what a checkpoint holds of the next step."""
-        self.in_turns, self.last_step = in_turns, last_step
-        self.next: RolledOut | NoSignal | None = drawn
+    def __init__(
+        self, synchronous: SynchronousRollouts, *, last_step: int, drawn: RolloutResult | None = None
+    ) -> None:
+        """`synchronous` draws where nothing was drawn early; `drawn` is the next step's result in a checkpoint."""
+        self.synchronous, self.last_step = synchronous, last_step
+        self.next: RolloutResult | NoSignal | None = drawn
         # one for the whole run: a judge's processes may end with the thread that started them
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="rollout")
         self.figures: dict[str, float] = {}
 
-    def take(self, progress: Progress, watch: Stopwatch) -> RolledOut:
+    def take(self, progress: Progress, watch: Stopwatch) -> RolloutResult:
         drawn, self.next = self.next, None
         if drawn is None:
-            return self.in_turns.take(progress, watch)
+            return self.synchronous.take(progress, watch)
         if isinstance(drawn, NoSignal):
             raise drawn
         watch.add("rollout", drawn.start, drawn.end)
@@ -114,26 +118,26 @@ class OneAhead:
         if after.step >= self.last_step:
             yield
             return
-        self.in_turns.update_engines(after.step - 1)
-        given_up, phases = threading.Event(), list[Phase]()
+        self.synchronous.update_engines(after.step - 1)
+        cancelled, phases = threading.Event(), list[Phase]()
         drawing = self.thread.submit(
-            self.in_turns.roll_out,
+            self.synchronous.sample_groups,
             after,
-            begin=partial(begin_aside, phases),
-            wait=partial(nap_unless, given_up),
+            begin=partial(begin_hidden, phases),
+            wait=partial(nap_unless_cancelled, cancelled),
         )
         try:
             yield
             updated = time.time()
             if phases:  # the display told of the update so far
-                self.in_turns.display.phase = phases[0]
+                self.synchronous.display.phase = phases[0]
             self.next = result_of(drawing)
         except BaseException:
-            given_up.set()
-            wait([drawing], timeout=GOODBYE)
+            cancelled.set()
+            wait([drawing], timeout=SHUTDOWN_SECONDS)
             raise
         self.figures = {"timing_s/wait_for_rollout": time.time() - updated}
-        if isinstance(self.next, RolledOut):
+        if isinstance(self.next, RolloutResult):
             self.figures["timing_s/wait_for_update"] = max(0.0, updated - self.next.end)
 
     def take_figures(self) -> dict[str, float]:
@@ -141,23 +145,23 @@ class OneAhead:
         return taken
 
     def save(self, checkpoint: Path) -> None:
-        if isinstance(self.next, RolledOut):
-            write_rolled_out(checkpoint, self.next)
+        if isinstance(self.next, RolloutResult):
+            write_rollout_result(checkpoint, self.next)
 
 
-def begin_aside(phases: list[Phase], total: int) -> Phase:
+def begin_hidden(phases: list[Phase], total: int) -> Phase:
     """A phase that is not shown before somebody waits for it; its step's time is not yet to be guessed."""
     phases.append(Phase("next rollout", total, span=(1.0, 1.0)))
     return phases[-1]
 
 
-def nap_unless(given_up: threading.Event) -> None:
-    if given_up.is_set():
-        raise GivenUp
+def nap_unless_cancelled(cancelled: threading.Event) -> None:
+    if cancelled.is_set():
+        raise RolloutCancelled
     nap()
 
 
-def result_of(drawing: Future[RolledOut]) -> RolledOut | NoSignal:
+def result_of(drawing: Future[RolloutResult]) -> RolloutResult | NoSignal:
     try:
         return drawing.result()
     except NoSignal as nothing:

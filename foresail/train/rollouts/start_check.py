@@ -13,7 +13,7 @@ from foresail.rollout.controller import Controller
 from foresail.train.rollouts.engine_copy import engine_model, first_layer, is_streamed
 from foresail.train.rollouts.log import log_timeline
 from foresail.train.rollouts.measure import measure
-from foresail.train.rollouts.rewards import tell_of_prints
+from foresail.train.rollouts.rewards import report_prints
 from foresail.train.rollouts.sample_groups import update_engines
 from foresail.train.rollouts.self_test import check_logprobs, check_save, self_test
 from foresail.train.rollouts.setup import Setup
@@ -29,14 +29,14 @@ def check_start(session: Session[Sampled], setup: Setup) -> None:
     session.display.begin("self-test")
     folder, streamed = session.run.path, is_streamed(session)
     found = self_test(
-        session.everywhere(first_layer) if streamed else engine_model(session),
+        session.on_all_ranks(first_layer) if streamed else engine_model(session),
         session.tokenizer,
         setup.fleet,
         setup.problems,
         setup.group_spec,
         folder,
-        trained=lambda sequences, temperature: session.everywhere(check_policy, sequences, temperature),
-        saved=(lambda sequences: session.everywhere(check_saved, sequences, folder)) if streamed else None,
+        trained=lambda sequences, temperature: session.on_all_ranks(check_policy, sequences, temperature),
+        saved=(lambda sequences: session.on_all_ranks(check_saved, sequences, folder)) if streamed else None,
     )
     session.display.note("self-tests passed: " + ", ".join(f"{name} {found[name]:.1e}" for name in found))
     if session.saved is None:
@@ -48,7 +48,7 @@ def check_start(session: Session[Sampled], setup: Setup) -> None:
                 before = measure(session, setup, 0)
         log_timeline(session, 0, watch, setup.fleet.event_log.take())
         session.log_start(found | before)
-    tell_of_prints(session, setup.rewards.gradings)
+    report_prints(session, setup.rewards.gradings)
 
 
 def try_program(session: Session[Sampled], setup: Setup) -> None:

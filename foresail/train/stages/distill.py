@@ -28,12 +28,12 @@ from foresail.train.rollouts.run import open_run
 from foresail.train.session import Outcome
 from foresail.train.trainer import Trainer
 from foresail.train.update.batches import pack_sequences, plain_sequences, split
-from foresail.train.update.loop import describe_work, in_turn
-from foresail.train.update.split import describe_shares
+from foresail.train.update.loop import with_learning_rates, work_metrics
+from foresail.train.update.split import balance_metrics
 from foresail.train.update.step import (
     BatchLoss,
     LossOfBatch,
-    named,
+    prefixed,
     replayed,
     score_tokens,
     train_step,
@@ -49,7 +49,7 @@ def run_distill(
     ) as run:
         for step in run.steps():
             with run.update(step):
-                metrics = run.session.everywhere(update_student, step.groups, step.of_curriculum)
+                metrics = run.session.on_all_ranks(update_student, step.groups, step.of_curriculum)
             run.end_step(step, metrics)
     return run.outcome
 
@@ -86,11 +86,11 @@ def update_student(trainer: Trainer[Distill], groups: Sequence[Group], step: int
         temperature=recipe.sampling.temperature,
         mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps),
     )
-    metrics = describe_shares(updates, trainer.world) | describe_work(trainer, updates)
+    metrics = balance_metrics(updates, trainer.world) | work_metrics(trainer, updates)
     results = []
-    for batches, rate in in_turn(trainer, updates):
+    for batches, rate in with_learning_rates(trainer, updates):
         found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-        results.append(named("actor", {"distill_loss": found.pop("loss"), **found, "lr": rate}))
+        results.append(prefixed("actor", {"distill_loss": found.pop("loss"), **found, "lr": rate}))
     return metrics | mean_over_updates(results) | {"actor/updates": len(results)}
 
 

@@ -22,7 +22,7 @@ from foresail.train.references.reference import compared
 from foresail.train.session import Outcome
 from foresail.train.stages.preference_run import Objective, name_update, run_preferences
 from foresail.train.trainer import Trainer
-from foresail.train.update.split import describe_shares
+from foresail.train.update.split import balance_metrics
 from foresail.train.update.split_answers import pack_answer_share
 from foresail.train.update.step import token_logprobs, token_loss, train_step
 
@@ -69,7 +69,7 @@ def update(trainer: Trainer[Dpo], pairs: Sequence[TrainPair], rate: float) -> di
         mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps),
     )
     found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-    return name_update(dict(over_pairs(found, pairs))) | describe_shares([batches], trainer.world)
+    return name_update(dict(over_pairs(found, pairs))) | balance_metrics([batches], trainer.world)
 
 
 def over_pairs(found: Mapping[str, float], pairs: Sequence[TrainPair]) -> Iterator[tuple[str, float]]:

@@ -27,7 +27,7 @@ from foresail.train.references.reference import compared, sum_scores
 from foresail.train.session import Outcome
 from foresail.train.stages.preference_run import Objective, name_update, run_preferences
 from foresail.train.trainer import Trainer
-from foresail.train.update.split import describe_shares
+from foresail.train.update.split import balance_metrics
 from foresail.train.update.split_answers import pack_answer_share
 from foresail.train.update.step import token_logprobs, token_loss, train_step
 from foresail.world import World
@@ -131,7 +131,7 @@ def update(trainer: Trainer[Kto], answers: Sequence[TrainAnswer], rate: float) -
         mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps),
     )
     found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-    return over_answers(found, answers, kl) | describe_shares([batches], trainer.world)
+    return over_answers(found, answers, kl) | balance_metrics([batches], trainer.world)
 
 
 def over_answers(found: Mapping[str, float], answers: Sequence[TrainAnswer], kl: float) -> dict[str, float]:

@@ -24,13 +24,13 @@ from foresail.train.references.reference import compared
 from foresail.train.rollouts.run import open_run
 from foresail.train.session import Outcome
 from foresail.train.stages.dpo import over_pairs
-from foresail.train.stages.sampled_pairs import describe_pairs, pairs_of
+from foresail.train.stages.sampled_pairs import pair_metrics, pairs_of
 from foresail.train.trainer import Trainer
 from foresail.train.update.batches import split
-from foresail.train.update.loop import describe_work, in_turn
-from foresail.train.update.split import describe_shares
+from foresail.train.update.loop import with_learning_rates, work_metrics
+from foresail.train.update.split import balance_metrics
 from foresail.train.update.split_answers import pack_answer_share
-from foresail.train.update.step import named, token_loss, train_step
+from foresail.train.update.step import prefixed, token_loss, train_step
 
 
 def run_online_dpo(
@@ -47,12 +47,12 @@ def run_online_dpo(
     ) as run:
         session = run.session
         if recipe.reference.renew_every:
-            session.also_save.append(lambda checkpoint: session.everywhere(save_reference, checkpoint))
+            session.also_save.append(lambda checkpoint: session.on_all_ranks(save_reference, checkpoint))
         for step in run.steps():
             pairs = [pair for group in step.groups for pair in pairs_of(group, recipe.pairing)]
             with run.update(step):
-                metrics = session.everywhere(update_on_pairs, pairs)
-            metrics |= describe_pairs(step.rolled.collected.launched, recipe.pairing)
+                metrics = session.on_all_ranks(update_on_pairs, pairs)
+            metrics |= pair_metrics(step.rolled.collected.launched, recipe.pairing)
             run.end_step(step, metrics)
     return run.outcome
 
@@ -76,16 +76,16 @@ def update_on_pairs(trainer: Trainer[OnlineDpo], pairs: Sequence[TrainPair]) -> 
         ]
         for share in shares
     ]
-    metrics = describe_shares(updates, trainer.world) | describe_work(trainer, updates)
+    metrics = balance_metrics(updates, trainer.world) | work_metrics(trainer, updates)
     loss = partial(
         token_loss,
         loss=partial(preference_loss, settings=recipe.loss),
         mtp=mtp_at(recipe.mtp, trainer.progress.step / recipe.steps),
     )
     results = []
-    for (share, batches), rate in in_turn(trainer, [*zip(shares, updates, strict=True)]):
+    for (share, batches), rate in with_learning_rates(trainer, [*zip(shares, updates, strict=True)]):
         found = dict(over_pairs(train_step(trainer.policy, batches, loss, learning_rate=rate), share))
-        results.append(named("actor", {"dpo_loss": found.pop("loss"), **found, "lr": rate}))
+        results.append(prefixed("actor", {"dpo_loss": found.pop("loss"), **found, "lr": rate}))
     every = recipe.reference.renew_every
     if every and (trainer.progress.step + 1) % every == 0:
         renew_reference(trainer)

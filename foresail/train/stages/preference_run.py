@@ -25,12 +25,12 @@ from foresail.model.determinism import deterministic
 from foresail.recipe.stages.preference_stage import PreferenceStage
 from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.train.checkpoints.checkpoint import Progress
-from foresail.train.checkpoints.fingerprints import same_data
+from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import learning_rate
 from foresail.train.ranks.launch import open_ranks, placed
 from foresail.train.references.reference import (
     FILE,
-    KeptLogprobs,
+    CachedLogprobs,
     Logprobs,
     ask_reference,
     check_same,
@@ -39,9 +39,9 @@ from foresail.train.references.reference import (
     release_reference,
 )
 from foresail.train.session import Outcome, Session
-from foresail.train.stages.preference_supply import draw_entries, next_entries, tell_left_out
+from foresail.train.stages.preference_supply import draw_entries, next_entries, report_left_out
 from foresail.train.stopwatch import Stopwatch
-from foresail.train.update.step import named
+from foresail.train.update.step import prefixed
 
 SCORED_AT_ONCE = 1024  # preferences, between two looks at the display
 
@@ -87,11 +87,11 @@ def run_preferences(
             rate = learning_rate(step, recipe.steps, recipe.optimizer)
             session.display.begin("update", span=(0.0, 1.0))
             with watch("update"):
-                found = session.everywhere(objective.update, batch, rate)
+                found = session.on_all_ranks(objective.update, batch, rate)
             seen = sum(len(sequence.ids) for entry in batch for sequence in entry.answers)
             metrics = {**found, "train/lr": rate, "train/tokens": seen}
             metrics |= {"perf/throughput": seen / watch.seconds["update"]}
-            metrics |= describe_sources(mixture, drawn, recipe)
+            metrics |= source_metrics(mixture, drawn, recipe)
             if held_out and recipe.eval_every and step % recipe.eval_every == 0:
                 with watch("eval"):
                     metrics |= measure(session, objective, held_out)
@@ -102,7 +102,7 @@ def run_preferences(
 def name_update(found: Mapping[str, float]) -> dict[str, float]:
     """What `train_step` has found, under the names of the log."""
     others = {name: value for name, value in found.items() if name != "loss"}
-    return {"train/loss": found["loss"], **named("actor", others)}
+    return {"train/loss": found["loss"], **prefixed("actor", others)}
 
 
 def read(
@@ -117,10 +117,10 @@ def read(
         source.label: objective.complete(recipe, mix_preferences([source], read_source, limit).entries)
         for source in recipe.eval
     }
-    tell_left_out(session, mixture)
+    report_left_out(session, mixture)
     texts = (text for entry in mixture.entries for text in objective.texts(entry))
     named_sources = " and ".join(source.source for source in recipe.data)
-    session.progress = same_data(session.progress, f"data {named_sources}", "answers", texts)
+    session.progress = fingerprint_data(session.progress, f"data {named_sources}", "answers", texts)
     return mixture, held_out
 
 
@@ -133,18 +133,18 @@ def prepare_reference(
     supply: Supply,
     mixture: PreferenceMixture[Entry],
     held_out: Mapping[str, Sequence[Entry]],
-) -> KeptLogprobs:
+) -> CachedLogprobs:
     """What it says of all that is to come, where that is kept; else it is held, to be asked at every step."""
     recipe = session.recipe
     if not recipe.loss.needs_reference:
-        return KeptLogprobs.of_nothing()
+        return CachedLogprobs.of_nothing()
     if not recipe.reference.kept:
-        checksum = session.everywhere(hold_reference)
+        checksum = session.on_all_ranks(hold_reference)
         check_same(name_reference(recipe), session.progress.reference, checksum)
         session.progress = replace(session.progress, reference=checksum)
-        return KeptLogprobs.of_nothing()
+        return CachedLogprobs.of_nothing()
     wanted: list[Entry] = entries_to_come(supply, objective, recipe, session.progress, mixture.entries)
-    return keep_logprobs(session, [*wanted, *(entry for of_set in held_out.values() for entry in of_set)])
+    return cache_logprobs(session, [*wanted, *(entry for of_set in held_out.values() for entry in of_set)])
 
 
 def entries_to_come(
@@ -167,19 +167,19 @@ def entries_to_come(
     return list(found.values())
 
 
-def keep_logprobs(session: Session[PreferenceStage], entries: Sequence[Entry]) -> KeptLogprobs:
+def cache_logprobs(session: Session[PreferenceStage], entries: Sequence[Entry]) -> CachedLogprobs:
     """What the run's folder has of these, and what is missing there, computed now by all ranks."""
-    kept, before = KeptLogprobs.open(session.run.path, session.recipe), session.progress.reference
+    kept, before = CachedLogprobs.open(session.run.path, session.recipe), session.progress.reference
     check_same(str(session.run.path / FILE), before, kept.checksum or before)
     missing = kept.missing(entries)
     if missing:
-        checksum = session.everywhere(hold_reference)
+        checksum = session.on_all_ranks(hold_reference)
         found: list[Logprobs] = []
         for start in range(0, len(missing), SCORED_AT_ONCE):
             part, share = missing[start : start + SCORED_AT_ONCE], start / len(missing)
             session.display.begin("reference", span=(share, share + len(part) / len(missing)))
-            found += session.everywhere(ask_reference, part)
-        session.everywhere(release_reference)
+            found += session.on_all_ranks(ask_reference, part)
+        session.on_all_ranks(release_reference)
         check_same(name_reference(session.recipe), before, checksum)
         kept = kept.add(missing, found, checksum)
         kept.write(session.run.path)
@@ -197,12 +197,12 @@ def measure(
     found: dict[str, float] = {}
     for number, (name, entries) in enumerate(held_out.items()):
         session.display.begin("eval", span=(number / len(held_out), (number + 1) / len(held_out)))
-        figures = session.everywhere(objective.measure, entries)
+        figures = session.on_all_ranks(objective.measure, entries)
         found |= {metric.replace("{}", name): value for metric, value in figures.items()}
     return found
 
 
-def describe_sources(
+def source_metrics(
     mixture: PreferenceMixture[Entry], drawn: Sequence[int], recipe: PreferenceStage
 ) -> dict[str, float]:
     """Entries of each source in the update, where there are several; and how many rows were left out."""

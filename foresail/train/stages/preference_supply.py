@@ -7,7 +7,7 @@ from typing import Any
 
 from foresail.data.mixtures.mixture import describe_dropped
 from foresail.data.preferences.mixture import PreferenceMixture, describe_unusable
-from foresail.data.selection.choice import WHOLE
+from foresail.data.selection.launch_order import WHOLE
 from foresail.data.selection.supply import Supply, draw
 from foresail.recipe.stages.preference_stage import PreferenceStage
 from foresail.recipe.stages.reward_model import RewardModel
@@ -15,7 +15,7 @@ from foresail.train.checkpoints.checkpoint import Progress
 from foresail.train.session import Session
 
 
-def tell_left_out(session: Session[Any], mixture: PreferenceMixture[Any]) -> None:
+def report_left_out(session: Session[Any], mixture: PreferenceMixture[Any]) -> None:
     if mixture.dropped:
         limit = f"max_length {session.recipe.max_length}"
         session.display.note(describe_dropped(mixture.dropped, limit), style="yellow")
@@ -27,8 +27,8 @@ def draw_entries(
     supply: Supply, recipe: PreferenceStage | RewardModel, progress: Progress
 ) -> tuple[list[int], Progress]:
     """Numbers of the next step's preferences, too few at the data's end, and where the run stands after it."""
-    decks = supply.decks(None, position=progress.position, places=progress.places)
-    drawn, places = draw(decks, recipe.batch_size, seed=recipe.run.seed, position=progress.position)
+    strata = supply.strata(None, position=progress.position, places=progress.places)
+    drawn, places = draw(strata, recipe.batch_size, seed=recipe.run.seed, position=progress.position)
     return drawn, replace(
         progress,
         step=progress.step + 1,

@@ -19,7 +19,7 @@ from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.draw import CorpusSupply, draw_rows
 from foresail.data.corpus.length_view import Source
 from foresail.data.corpus.stage_sources import stage_sources
-from foresail.data.corpus.windows import Place, Row, Windows
+from foresail.data.corpus.windows import CorpusPlace, PackedRow, Windows
 from foresail.evaluation.long_context import check_questions, long_context_metrics
 from foresail.model.determinism import deterministic
 from foresail.model.rotary_base import set_rotary
@@ -30,16 +30,16 @@ from foresail.recipe.tables.corpus import fingerprint
 from foresail.train.auxiliary.expert_load import balance_experts
 from foresail.train.auxiliary.mtp import mtp_at
 from foresail.train.checkpoints.checkpoint import Progress
-from foresail.train.checkpoints.fingerprints import same_data
+from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import token_rate
 from foresail.train.ranks.launch import open_ranks, placed
 from foresail.train.session import Outcome, Session
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
 from foresail.train.update.corpus_loss import held_out_loss, plan_held_out
-from foresail.train.update.flops import PeakMemory, describe_pace, describe_updates
-from foresail.train.update.split import describe_shares
-from foresail.train.update.step import named, token_loss, train_step
+from foresail.train.update.flops import PeakMemory, pace_metrics, update_metrics
+from foresail.train.update.split import balance_metrics
+from foresail.train.update.step import prefixed, token_loss, train_step
 
 Supplies = list[CorpusSupply]
 
@@ -52,11 +52,11 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
         Session(recipe, resume=resume, world=world) as session,
     ):
         session.display.begin("opening the corpora")
-        session.everywhere(open_corpora)
-        session.progress = same_corpora(session)
+        session.on_all_ranks(open_corpora)
+        session.progress = fingerprint_corpora(session)
         if done := session.progress.position:
             # as the last update left it: there may be none before the model is saved again
-            session.everywhere(prepare, locate(recipe.stages, done - 1))
+            session.on_all_ranks(prepare, locate(recipe.stages, done - 1))
         held_out = plan_held_out(recipe, session.corpora)
         check_needles(session)
         stages = [stage_supplies(recipe, session.sources, number) for number in range(len(recipe.stages))]
@@ -64,7 +64,7 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
         drawn = draw_update(recipe, stages, session.progress)
         for step in session.steps():
             watch = Stopwatch()
-            tell_stage(session, drawn)
+            report_stage(session, drawn)
             if not drawn.rows:
                 session.display.note(
                     f"the corpora's epochs leave less than step {step} needs: the run ends here"
@@ -77,21 +77,21 @@ def run_pretrain(recipe: Pretrain, *, resume: bool = False) -> Outcome:
             rate = token_rate(recipe.stages, where, after, recipe.optimizer.lr)
             session.display.begin("update", span=(0.0, 1.0))
             with watch("update"):
-                found = session.everywhere(update, where, rows, rate)
+                found = session.on_all_ranks(update, where, rows, rate)
                 memory.note()
             progress = advance(session.progress, step, rows, drawn.places, tokens)
-            metrics = {"train/loss": found.pop("loss"), **named("actor", found), "train/lr": rate}
+            metrics = {"train/loss": found.pop("loss"), **prefixed("actor", found), "train/lr": rate}
             tflop, seconds = found["perf/update_tflop"] / world.size, watch.seconds["update"]
-            metrics |= describe_pace(session.device, tflop, seconds) | memory.metrics()
-            metrics |= describe_rows(rows, stage.length, where, seconds)
-            metrics |= describe_corpora(stages[where.stage], progress)
+            metrics |= pace_metrics(session.device, tflop, seconds) | memory.metrics()
+            metrics |= row_metrics(rows, stage.length, where, seconds)
+            metrics |= corpus_metrics(stages[where.stage], progress)
             with watch("rows"):  # of the next step; where there are none, this one is the last
                 drawn = draw_update(recipe, stages, progress)
             last = recipe.steps if drawn.rows else step
             if is_measured(recipe, progress, last):
                 session.display.begin("held-out loss")
                 with watch("held_out"):
-                    metrics |= session.everywhere(held_out_loss, held_out)
+                    metrics |= session.on_all_ranks(held_out_loss, held_out)
             if (asked := recipe.long_context) is not None and asked.is_due(step, last):
                 session.display.begin("long contexts")
                 with watch("long_context"):
@@ -116,7 +116,9 @@ def open_corpora(trainer: Trainer[Pretrain]) -> None:
     ]
 
 
-def update(trainer: Trainer[Pretrain], where: Where, rows: Sequence[Row], rate: float) -> dict[str, float]:
+def update(
+    trainer: Trainer[Pretrain], where: Where, rows: Sequence[PackedRow], rate: float
+) -> dict[str, float]:
     """One optimiser update, of which this rank computes its share."""
     recipe, stage = trainer.recipe, trainer.recipe.stages[where.stage]
     prepare(trainer, where)
@@ -135,14 +137,14 @@ def update(trainer: Trainer[Pretrain], where: Where, rows: Sequence[Row], rate: 
     balance_experts(trainer.policy.model, recipe.router, behind)
     loss = partial(token_loss, loss=sft_loss, mtp=mtp_at(recipe.mtp, behind))
     found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-    work = describe_updates(
+    work = update_metrics(
         [batches],
         trainer.policy.model.shape,
         micro_batch_tokens=recipe.micro_batch_tokens,
         frozen=recipe.lora is not None,
         world=trainer.world,
     )
-    return found | work | describe_shares([batches], trainer.world)
+    return found | work | balance_metrics([batches], trainer.world)
 
 
 def prepare(trainer: Trainer[Pretrain], where: Where) -> None:
@@ -171,36 +173,36 @@ def stage_supplies(recipe: Pretrain, sources: Sequence[Sequence[Source]], number
     ]
 
 
-def same_corpora(session: Session[Pretrain]) -> Progress:
+def fingerprint_corpora(session: Session[Pretrain]) -> Progress:
     texts = (f"{corpus.manifest.model_dump_json()}\n" for corpus in session.corpora.values())
-    return same_data(session.progress, f"data {' and '.join(session.corpora)}", "corpora", texts)
+    return fingerprint_data(session.progress, f"data {' and '.join(session.corpora)}", "corpora", texts)
 
 
-class Drawn(NamedTuple):
+class DrawnRows(NamedTuple):
     """An update's rows, none where the run ends, and where its corpora go on.
 
     `left` are tokens of windows that were packed for the stage before.
     """
 
     where: Where
-    rows: list[Row]
-    places: dict[str, Place]
+    rows: list[PackedRow]
+    places: dict[str, CorpusPlace]
     left: int
 
 
-def draw_update(recipe: Pretrain, stages: Sequence[Supplies], progress: Progress) -> Drawn:
+def draw_update(recipe: Pretrain, stages: Sequence[Supplies], progress: Progress) -> DrawnRows:
     """What comes after this progress, until the run's tokens, or its corpora's epochs, end."""
     where = locate(recipe.stages, progress.position)
     if where.stage == len(stages):
-        return Drawn(where, [], {}, 0)
+        return DrawnRows(where, [], {}, 0)
     stage = recipe.stages[where.stage]
     places, left = enter_stage(stages, where, read_places(progress))
     count = rows_per_update(stage, where.done)
     rows, places = draw_rows(stages[where.stage], places, first=where.done // stage.length, count=count)
-    return Drawn(where, rows if len(rows) == count else [], places, left)
+    return DrawnRows(where, rows if len(rows) == count else [], places, left)
 
 
-def tell_stage(session: Session[Pretrain], drawn: Drawn) -> None:
+def report_stage(session: Session[Pretrain], drawn: DrawnRows) -> None:
     """At a stage's first update."""
     if drawn.where.done == 0:
         session.display.note(f"{session.recipe.stage_label(drawn.where.stage)} begins")
@@ -221,8 +223,8 @@ def scaling_that_stays(stage: PretrainStage, shape: ModelShape) -> str:
 
 
 def enter_stage(
-    stages: Sequence[Supplies], where: Where, places: Mapping[str, Place]
-) -> tuple[dict[str, Place], int]:
+    stages: Sequence[Supplies], where: Where, places: Mapping[str, CorpusPlace]
+) -> tuple[dict[str, CorpusPlace], int]:
     """Where its corpora go on, and the tokens in windows that no longer fit; in a stage's middle all stays."""
     after, left = dict(places), 0
     if where.done or not where.stage:
@@ -235,11 +237,11 @@ def enter_stage(
     return after, left
 
 
-def read_places(progress: Progress) -> dict[str, Place]:
-    return {name: Place(document, progress.rows[name]) for name, document in progress.places.items()}
+def read_places(progress: Progress) -> dict[str, CorpusPlace]:
+    return {name: CorpusPlace(document, progress.rows[name]) for name, document in progress.places.items()}
 
 
-def with_places(progress: Progress, places: Mapping[str, Place]) -> Progress:
+def with_places(progress: Progress, places: Mapping[str, CorpusPlace]) -> Progress:
     return replace(
         progress,
         places={name: place.document for name, place in places.items()},
@@ -248,7 +250,7 @@ def with_places(progress: Progress, places: Mapping[str, Place]) -> Progress:
 
 
 def advance(
-    progress: Progress, step: int, rows: Sequence[Row], places: Mapping[str, Place], tokens: int
+    progress: Progress, step: int, rows: Sequence[PackedRow], places: Mapping[str, CorpusPlace], tokens: int
 ) -> Progress:
     seen = dict(progress.tokens)
     for row in rows:
@@ -260,7 +262,7 @@ def advance(
 # What is logged.
 
 
-def describe_rows(rows: Sequence[Row], length: int, where: Where, seconds: float) -> dict[str, float]:
+def row_metrics(rows: Sequence[PackedRow], length: int, where: Where, seconds: float) -> dict[str, float]:
     """Of an update. `cut`: stretches that are not the beginning of their document."""
     tokens = sum(row.num_tokens for row in rows)
     found: dict[str, float] = {"train/stage": where.stage + 1, "train/tokens": tokens}
@@ -272,7 +274,7 @@ def describe_rows(rows: Sequence[Row], length: int, where: Where, seconds: float
     return found
 
 
-def describe_corpora(supplies: Supplies, progress: Progress) -> dict[str, float]:
+def corpus_metrics(supplies: Supplies, progress: Progress) -> dict[str, float]:
     """Since the run began."""
     places = read_places(progress)
     found: dict[str, float] = {"data/tokens_seen": sum(progress.tokens.values())}

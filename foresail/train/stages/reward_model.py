@@ -25,16 +25,16 @@ from foresail.recipe.stages.reward_model import RewardModel
 from foresail.recipe.tables.sources import HeldOutPreferences
 from foresail.records import PackedBatch, TrainPair
 from foresail.train.auxiliary.expert_load import balance_experts
-from foresail.train.checkpoints.fingerprints import same_data
+from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import learning_rate
 from foresail.train.ranks.launch import open_ranks, placed
 from foresail.train.session import Outcome, Session
-from foresail.train.stages.preference_supply import next_entries, tell_left_out
+from foresail.train.stages.preference_supply import next_entries, report_left_out
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
-from foresail.train.update.split import describe_shares
+from foresail.train.update.split import balance_metrics
 from foresail.train.update.split_answers import pack_answer_share
-from foresail.train.update.step import BatchLoss, named, run_packed, train_step
+from foresail.train.update.step import BatchLoss, prefixed, run_packed, train_step
 
 
 def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
@@ -51,7 +51,7 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
         held_out = {source.label: read_pairs(session, (source,), reader).entries for source in recipe.eval}
         texts = (f"{pair.chosen.ids} {pair.rejected.ids} {pair.margin}\n" for pair in pairs.entries)
         named_sources = " and ".join(source.source for source in recipe.data)
-        session.progress = same_data(session.progress, f"data {named_sources}", "pairs", texts)
+        session.progress = fingerprint_data(session.progress, f"data {named_sources}", "pairs", texts)
         supply = open_supply(pairs.datasets, [None] * len(pairs.datasets), recipe.data)
         for step in session.steps():
             watch = Stopwatch()
@@ -62,11 +62,11 @@ def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reade
             rate = learning_rate(step, recipe.steps, recipe.optimizer)
             session.display.begin("update", span=(0.0, 1.0))
             with watch("update"):
-                found = session.everywhere(update, chosen, rate)
+                found = session.on_all_ranks(update, chosen, rate)
             seen = sum(len(pair.chosen.ids) + len(pair.rejected.ids) for pair in chosen)
             metrics = {
                 "train/loss": found.pop("loss"),
-                **named("actor", describe_spread(found)),
+                **prefixed("actor", spread_metrics(found)),
                 "train/lr": rate,
             }
             metrics |= {"train/tokens": seen, "perf/throughput": seen / watch.seconds["update"]}
@@ -83,7 +83,7 @@ def read_pairs(
 ) -> PreferenceMixture[TrainPair]:
     """Each answer ends where it is scored."""
     found = mix_preferences(sources, reader.pairs, pair_limit(session.recipe.max_length))
-    tell_left_out(session, found)
+    report_left_out(session, found)
     return replace(found, entries=[end_with_answers(pair) for pair in found.entries])
 
 
@@ -93,7 +93,7 @@ def update(trainer: Trainer[RewardModel], pairs: Sequence[TrainPair], rate: floa
     balance_experts(trainer.policy.model, recipe.router, (trainer.progress.updates + 1) / recipe.steps)
     loss = partial(pair_loss, margin=recipe.margin, center=recipe.center)
     found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-    return found | describe_shares([batches], trainer.world)
+    return found | balance_metrics([batches], trainer.world)
 
 
 def pair_loss(model: Decoder, batch: PackedBatch, *, margin: float, center: float) -> BatchLoss:
@@ -114,7 +114,7 @@ def score_ends(model: Decoder, batch: PackedBatch) -> Output[torch.Tensor]:
     return run_packed(model, batch, scores_at(batch.sources_M))
 
 
-def describe_spread(found: dict[str, float]) -> dict[str, float]:
+def spread_metrics(found: dict[str, float]) -> dict[str, float]:
     """The mean square of all scores told as what it is for: their spread."""
     square, mean = found.pop("pairs/score_square"), found["pairs/score"]
     return found | {"pairs/score_std": max(0.0, square - mean * mean) ** 0.5}
@@ -124,7 +124,7 @@ def measure(session: Session[RewardModel], held_out: Mapping[str, Sequence[Train
     """{"val-core/hh/acc/pairs": 0.71, "val-aux/hh/ece": 0.04, …}"""
     found: dict[str, float] = {}
     for name, pairs in held_out.items():
-        figures = pair_figures(session.everywhere(score_leads, pairs))
+        figures = pair_figures(session.on_all_ranks(score_leads, pairs))
         low, high = figures.interval
         found[f"val-core/{name}/acc/pairs"] = figures.accuracy
         others = {"acc_low": low, "acc_high": high, "ece": figures.ece, "loss": figures.loss}
@@ -139,4 +139,4 @@ def score_leads(trainer: Trainer[RewardModel], pairs: Sequence[TrainPair]) -> li
     for batch in own_batches(trainer, pairs):
         scores_P2 = score_ends(trainer.policy.model, batch).value.view(-1, 2)
         leads += (scores_P2[:, 0] - scores_P2[:, 1]).tolist()
-    return [lead for of_rank in trainer.world.data.gather(leads) for lead in of_rank]
+    return [lead for of_rank in trainer.world.data.all_gather(leads) for lead in of_rank]

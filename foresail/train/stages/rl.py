@@ -52,7 +52,7 @@ def run_rl(
             with run.update(step):
                 kind = recipe.advantage.kind
                 advantages_GN = None if kind == "gae" else compute_advantages(step.groups, kind, settings)
-                done = run.session.everywhere(update_policy, step.groups, advantages_GN, step.of_curriculum)
+                done = run.session.on_all_ranks(update_policy, step.groups, advantages_GN, step.of_curriculum)
             step = replace(step, progress=replace(step.progress, entropy=done.entropy))
             run.end_step(step, done.metrics, done.credits, useful=useful)
     return run.outcome

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from foresail.algorithms.pairing import Answer, pair_answers
+from foresail.algorithms.pairing import ScoredAnswer, pair_answers
 from foresail.recipe.tables.pairing import Pairing
 from foresail.records import Group, Sample, TrainPair, TrainSequence
 
@@ -29,10 +29,10 @@ def places_of(group: Group, settings: Pairing) -> list[tuple[int, int]]:
     return pair_answers(answers_of(group, settings.missing_eos_penalty), settings.kind, settings.most)
 
 
-def answers_of(group: Group, missing_eos_penalty: float) -> list[Answer]:
+def answers_of(group: Group, missing_eos_penalty: float) -> list[ScoredAnswer]:
     """Rewards, less for what was cut at the limit; right or wrong where a grader has said it."""
     return [
-        Answer(
+        ScoredAnswer(
             reward=(reward or 0.0) - (missing_eos_penalty if sample.finish == "length" else 0.0),
             right=None if verdict.status == "scored" else verdict.status == "correct",
             tokens=sample.ids,
@@ -45,7 +45,7 @@ def to_sequence(sample: Sample, name: str) -> TrainSequence:
     return TrainSequence(name=name, ids=sample.ids, loss_mask=sample.loss_mask)
 
 
-def describe_pairs(launched: Sequence[Group], settings: Pairing) -> dict[str, float]:
+def pair_metrics(launched: Sequence[Group], settings: Pairing) -> dict[str, float]:
     """How many groups gave no pair, by the reason, and how far the rewards of pairs are apart."""
     reasons: Counter[str] = Counter()
     margins, num_tokens = [], Counter[str]()

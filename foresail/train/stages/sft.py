@@ -13,7 +13,7 @@ from foresail.algorithms.aggregation import token_weights
 from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.mixtures.mixture import describe_chats
 from foresail.data.mixtures.reader import Reader
-from foresail.data.selection.choice import WHOLE
+from foresail.data.selection.launch_order import WHOLE
 from foresail.data.selection.supply import Supply, draw
 from foresail.model.determinism import deterministic
 from foresail.recipe.stages.sft import Sft
@@ -21,7 +21,7 @@ from foresail.records import TrainSequence
 from foresail.train.auxiliary.expert_load import balance_experts
 from foresail.train.auxiliary.mtp import mtp_at
 from foresail.train.checkpoints.checkpoint import Progress
-from foresail.train.checkpoints.fingerprints import same_data
+from foresail.train.checkpoints.fingerprints import fingerprint_data
 from foresail.train.optim.schedule import learning_rate
 from foresail.train.ranks.launch import open_ranks, placed
 from foresail.train.session import Outcome, Session
@@ -30,8 +30,8 @@ from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
 from foresail.train.update.chat_loss import chat_loss
 from foresail.train.update.neftune import noisy_loss
-from foresail.train.update.split import describe_shares, pack_share
-from foresail.train.update.step import LossOfBatch, named, token_loss, train_step
+from foresail.train.update.split import balance_metrics, pack_share
+from foresail.train.update.step import LossOfBatch, prefixed, token_loss, train_step
 
 
 def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) -> Outcome:
@@ -59,11 +59,11 @@ def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) 
             rate = learning_rate(own_step, phase.steps, phase.optimizer)
             session.display.begin("update", span=(0.0, 1.0))
             with watch("update"):
-                found = session.everywhere(update, sequences, rate)
+                found = session.on_all_ranks(update, sequences, rate)
             seen = sum(len(sequence.ids) for sequence in sequences)
-            metrics = {"train/loss": found.pop("loss"), **named("actor", found), "train/lr": rate}
+            metrics = {"train/loss": found.pop("loss"), **prefixed("actor", found), "train/lr": rate}
             metrics |= {"train/tokens": seen, "perf/throughput": seen / watch.seconds["update"]}
-            metrics |= describe_sources(data, drawn)
+            metrics |= source_metrics(data, drawn)
             if recipe.stages:
                 metrics["train/stage"] = progress.stage + 1
             progress = replace(
@@ -76,7 +76,7 @@ def run_sft(recipe: Sft, *, resume: bool = False, reader: Reader | None = None) 
             if recipe.measures and is_measured(recipe, progress, supply, seed):
                 session.display.begin("held-out loss")
                 with watch("held_out"):
-                    metrics |= session.everywhere(chat_loss, stages.held_out)
+                    metrics |= session.on_all_ranks(chat_loss, stages.held_out)
             session.end_step(progress, metrics | watch.metrics())
     return session.outcome
 
@@ -94,7 +94,9 @@ def open_stages(session: Session[Sft], reader: Reader) -> SftStages:
         for line in describe_chats(chats, phase.max_length):
             session.display.note(line, style="yellow")
     named_sources = " and ".join(dict.fromkeys(log.source for _, log in recipe.logs()))
-    session.progress = same_data(session.progress, f"data {named_sources}", "conversations", stages.texts())
+    session.progress = fingerprint_data(
+        session.progress, f"data {named_sources}", "conversations", stages.texts()
+    )
     stages.restore(session.start)
     session.also_save.append(stages.save)
     return stages
@@ -105,7 +107,7 @@ def begin_stage(session: Session[Sft], stages: SftStages) -> tuple[StageData, Su
     number, recipe = session.progress.stage, session.recipe
     if stages.asks_model(number):
         session.display.begin("finding the best conversations")
-        stages.choose(number, session.everywhere(mean_losses, stages.candidates(number)))
+        stages.choose(number, session.on_all_ranks(mean_losses, stages.candidates(number)))
     if recipe.stages and session.progress.step == session.progress.began:
         kept = (
             ""
@@ -134,8 +136,8 @@ def leave_stage(session: Session[Sft], *, early: bool) -> bool:
 
 
 def draw_next(supply: Supply, count: int, progress: Progress, seed: int) -> tuple[list[int], dict[str, int]]:
-    decks = supply.decks(None, position=progress.position, places=progress.places)
-    return draw(decks, count, seed=seed, position=progress.position)
+    strata = supply.strata(None, position=progress.position, places=progress.places)
+    return draw(strata, count, seed=seed, position=progress.position)
 
 
 def is_measured(recipe: Sft, progress: Progress, supply: Supply, seed: int) -> bool:
@@ -176,13 +178,13 @@ def update(trainer: Trainer[Sft], sequences: Sequence[TrainSequence], rate: floa
             step=trainer.progress.step + 1,
         )
     found = train_step(trainer.policy, batches, loss, learning_rate=rate)
-    return found | describe_shares([batches], trainer.world)
+    return found | balance_metrics([batches], trainer.world)
 
 
 # What is logged.
 
 
-def describe_sources(data: StageData, drawn: Sequence[int]) -> dict[str, float]:
+def source_metrics(data: StageData, drawn: Sequence[int]) -> dict[str, float]:
     """Tokens of each source in the update, where there are several; and how many conversations were left out."""
     chats = data.chats
     counted = {

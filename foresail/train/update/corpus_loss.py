@@ -13,7 +13,7 @@ import torch
 
 from foresail.data.corpus.batches import fitting_rows, row_batches
 from foresail.data.corpus.corpus import Corpus
-from foresail.data.corpus.windows import Row, Windows
+from foresail.data.corpus.windows import PackedRow, Windows
 from foresail.recipe.stages.pretrain import Pretrain
 from foresail.train.trainer import Trainer
 from foresail.train.update.step import token_logprobs
@@ -21,14 +21,14 @@ from foresail.train.update.step import token_logprobs
 ORDER = 0  # of all runs, so that their losses can be compared
 
 
-def plan_held_out(recipe: Pretrain, corpora: Mapping[str, Corpus]) -> dict[str, list[Row]]:
+def plan_held_out(recipe: Pretrain, corpora: Mapping[str, Corpus]) -> dict[str, list[PackedRow]]:
     """Rows of each held-out corpus: some of a window, up to the recipe's number of tokens; one at the least."""
     found = {}
     for settings in recipe.held_out:
         windows = Windows(
             settings.label, corpora[settings.source], length=recipe.stages[0].length, seed=ORDER
         )
-        rows: list[Row] = []
+        rows: list[PackedRow] = []
         start, total = 0, 0
         while start < windows.corpus.num_documents and total < settings.tokens:
             window = windows.at(start)
@@ -44,7 +44,7 @@ def plan_held_out(recipe: Pretrain, corpora: Mapping[str, Corpus]) -> dict[str, 
 
 
 @torch.no_grad()
-def held_out_loss(trainer: Trainer[Pretrain], rows: Mapping[str, Sequence[Row]]) -> dict[str, float]:
+def held_out_loss(trainer: Trainer[Pretrain], rows: Mapping[str, Sequence[PackedRow]]) -> dict[str, float]:
     """{"val/loss/web": 2.31}: the mean of all tokens that are predicted; ranks compute a share each."""
     recipe, data = trainer.recipe, trainer.world.data
     corpora = {settings.label: trainer.corpora[settings.source] for settings in recipe.held_out}

@@ -66,7 +66,7 @@ def padded_together(batch: PackedBatch) -> Iterator[list[int]]:
             yield lengths_S[some_S].tolist()
 
 
-def describe_updates(
+def update_metrics(
     updates: Sequence[Sequence[PackedBatch]],
     shape: ModelShape,
     *,
@@ -86,7 +86,7 @@ def describe_updates(
     }
 
 
-def describe_pace(device: torch.device, tflop: float, seconds: float) -> dict[str, float]:
+def pace_metrics(device: torch.device, tflop: float, seconds: float) -> dict[str, float]:
     """Share of the device's arithmetic, where its rate is known."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
     peak = next((flops for part, flops in PEAK_FLOPS.items() if part in re.findall(r"\w+", name)), None)

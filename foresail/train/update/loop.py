@@ -1,7 +1,7 @@
 """The optimiser updates of a step, in stages that sample: what they cost, and one after the other.
 
-metrics = describe_work(trainer, updates)
-for batches, rate in in_turn(trainer, updates):
+metrics = work_metrics(trainer, updates)
+for batches, rate in with_learning_rates(trainer, updates):
     found = train_step(trainer.policy, batches, loss, learning_rate=rate)
 """
 
@@ -15,16 +15,16 @@ from foresail.records import PackedBatch
 from foresail.train.auxiliary.expert_load import balance_experts
 from foresail.train.optim.schedule import learning_rate
 from foresail.train.trainer import Trainer
-from foresail.train.update.flops import describe_updates
+from foresail.train.update.flops import update_metrics
 
 ROLLOUT_SHARE = 0.65  # of a step's time, roughly, as long as no step has ended; the update has the rest
 Update = TypeVar("Update")  # its micro-batches, and what else belongs to it
 
 
-def describe_work(trainer: Trainer[Sampled], updates: Sequence[Sequence[PackedBatch]]) -> dict[str, float]:
+def work_metrics(trainer: Trainer[Sampled], updates: Sequence[Sequence[PackedBatch]]) -> dict[str, float]:
     """MTP layers are counted where they learn."""
     recipe, shape = trainer.recipe, trainer.policy.model.shape
-    return describe_updates(
+    return update_metrics(
         updates,
         shape if recipe.mtp else shape.without_mtp(),
         micro_batch_tokens=recipe.micro_batch_tokens,
@@ -33,7 +33,9 @@ def describe_work(trainer: Trainer[Sampled], updates: Sequence[Sequence[PackedBa
     )
 
 
-def in_turn(trainer: Trainer[Sampled], updates: Sequence[Update]) -> Iterator[tuple[Update, float]]:
+def with_learning_rates(
+    trainer: Trainer[Sampled], updates: Sequence[Update]
+) -> Iterator[tuple[Update, float]]:
     """Each with its learning rate; losses of routers have the coefficients of that update."""
     recipe, total = trainer.recipe, trainer.recipe.num_updates
     trainer.display.begin("update", len(updates), span=(ROLLOUT_SHARE, 1.0))

@@ -25,7 +25,7 @@ from foresail.world import ContextGroup, World, context_size
 UNEVEN = 1.05  # the fullest rank's tokens over the mean, up to which answers to one prompt stay together
 
 
-def deal(sequences: Sequence[TrainSequence], ranks: int, *, together: bool) -> list[list[int]]:
+def split_over_ranks(sequences: Sequence[TrainSequence], ranks: int, *, together: bool) -> list[list[int]]:
     """Numbers of the sequences of each rank, in their order. Lengths [5, 3, 3, 1] on two ranks: [[0, 3], [1, 2]].
 
     With `together`, sequences that begin with the same prompt go to one rank, where it is packed once, unless that
@@ -81,12 +81,12 @@ def pack_share(
     Each is made when it is asked for: beside a device that works on the one before.
     """
     data, context = world.data, world.context
-    mine = deal(sequences, data.size, together=share_from is not None)[data.rank]
+    mine = split_over_ranks(sequences, data.size, together=share_from is not None)[data.rank]
     own, own_weights = [sequences[number] for number in mine], [weights[number] for number in mine]
     plans = plan_batches(own, max_tokens=max_tokens * context_size(world), share_from=share_from)
     num_idle = data.max(len(plans)) - len(plans)
     said = sum(sum(sequence.observed or ()) for sequence in sequences)
-    told = partial(tell_of_update, of_update=said, tokens=sum(map(num_learned, sequences)))
+    told = partial(with_update_totals, of_update=said, tokens=sum(map(num_learned, sequences)))
     yield from (told(pack_batch(own, own_weights, segments, device, context)) for segments in plans)
     yield from (told(idle_batch(sequences, device, context)) for _ in range(num_idle))
 
@@ -95,7 +95,7 @@ def num_learned(sequence: TrainSequence) -> int:
     return sum(sequence.loss_mask)
 
 
-def tell_of_update(batch: PackedBatch, *, of_update: int, tokens: int) -> PackedBatch:
+def with_update_totals(batch: PackedBatch, *, of_update: int, tokens: int) -> PackedBatch:
     """A micro-batch that has what an environment said, with how much the whole update has of it."""
     if batch.observed is None:
         return batch
@@ -111,7 +111,7 @@ def idle_batch(
     return replace(pack_batch(sequences[:1], [0.0], [token], device, context), names=())
 
 
-def describe_shares(updates: Sequence[Sequence[PackedBatch]], world: World) -> dict[str, float]:
+def balance_metrics(updates: Sequence[Sequence[PackedBatch]], world: World) -> dict[str, float]:
     """How far the ranks' tokens are apart: the fullest rank's over the mean, 1 where all have as many."""
     data = world.data
     if data.size == 1:

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from foresail.model.attention import PackedAttention
-from foresail.model.context import ExchangedAttention, complete, of_members
+from foresail.model.context import ExchangedAttention, gather_over_group, merge_over_group
 from foresail.model.decoder import Decoder
 from foresail.model.mtp import Ahead, MtpHeads
 from foresail.model.output import NOTHING, Output, add_up
@@ -74,20 +74,20 @@ def run_packed(
         route,
     )
     losses, statistics = (
-        {name: over_members(name, number, own.group) for name, number in numbers.items()}
+        {name: reduce_over_group(name, number, own.group) for name, number in numbers.items()}
         for numbers in (losses, statistics)
     )
-    counted = {name: sum_over_members(count, own.group) for name, count in counts.items()}
+    counted = {name: sum_over_group(count, own.group) for name, count in counts.items()}
     return Output(value, losses, statistics, counted)
 
 
-def over_members(name: str, value: Tensor, group: Any) -> Tensor:
+def reduce_over_group(name: str, value: Tensor, group: Any) -> Tensor:
     """Of slices as long as each other: their mean, padding included, or the greatest."""
-    values_C = of_members(value, group)
+    values_C = gather_over_group(value, group)
     return values_C.amax() if is_extreme(name) else values_C.mean()
 
 
-def sum_over_members(count: Tensor, group: Any) -> Tensor:
+def sum_over_group(count: Tensor, group: Any) -> Tensor:
     """Of all slices, padding included: at most one token less than there are members."""
     total = count.clone()
     dist.all_reduce(total, group=group)
@@ -101,11 +101,11 @@ def own_losses(batch: PackedBatch) -> tuple[Tensor, Tensor]:
     return batch.sources_M[own.own_R] - own.tokens.start, batch.ids_T[batch.targets_M[own.own_R]]
 
 
-def of_all_losses(own: Tensor, batch: PackedBatch) -> Tensor:
+def gather_losses(own: Tensor, batch: PackedBatch) -> Tensor:
     """What was read at `own_losses` for every token with a loss, whoever has read it."""
     if batch.slice is None:
         return own
-    return complete(own, batch.slice.own_R, batch.targets_M.numel(), batch.slice.group)
+    return merge_over_group(own, batch.slice.own_R, batch.targets_M.numel(), batch.slice.group)
 
 
 def replayed(model: Decoder, batch: PackedBatch) -> Route | None:
@@ -130,7 +130,7 @@ def score_tokens(
     """Log-probability of every token with a loss, and the entropy of what it was drawn from."""
     readout = likelihood_at(*own_losses(batch), temperature)
     (logprobs, entropy), *side = run_packed(model, batch, readout, route, ahead_of(batch, mtp, temperature))
-    return Output((of_all_losses(logprobs, batch), of_all_losses(entropy, batch)), *side)
+    return Output((gather_losses(logprobs, batch), gather_losses(entropy, batch)), *side)
 
 
 def token_logprobs(
@@ -267,8 +267,8 @@ def is_extreme(name: str) -> bool:
     return name.endswith("_max")
 
 
-def named(prefix: str, metrics: Mapping[str, float]) -> dict[str, float]:
-    """named("actor", {"loss": 1, "sft/nll": 2}) -> {"actor/loss": 1, "sft/nll": 2}."""
+def prefixed(prefix: str, metrics: Mapping[str, float]) -> dict[str, float]:
+    """prefixed("actor", {"loss": 1, "sft/nll": 2}) -> {"actor/loss": 1, "sft/nll": 2}."""
     return {name if "/" in name else f"{prefix}/{name}": value for name, value in metrics.items()}
 
 
@@ -294,7 +294,7 @@ def find_culprit(learner: Learner[Any], batches: Sequence[PackedBatch], batch_lo
     else:
         what, guilty = "the sum of all gradients is not finite, though each is,", True
     optimizer.zero_grad()
-    found = learner.world.data.gather((batch.names, count_places(batch)) if guilty else ((), 0))
+    found = learner.world.data.all_gather((batch.names, count_places(batch)) if guilty else ((), 0))
     return describe([name for names, _ in found for name in names], sum(places for _, places in found), what)
 
 

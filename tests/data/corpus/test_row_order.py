@@ -18,7 +18,7 @@ from foresail.data.corpus.best_fit import Stretch, best_fit
 from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.draw import CorpusSupply, draw_rows
 from foresail.data.corpus.permutation import permute
-from foresail.data.corpus.windows import Place, Row, Windows
+from foresail.data.corpus.windows import CorpusPlace, PackedRow, Windows
 
 CPU = torch.device("cpu")
 
@@ -89,7 +89,7 @@ def test_an_epoch_has_every_token_of_every_document_once(corpora: dict[str, Corp
     rows, places = draw_rows([of_a], {}, first=0, count=10_000)
     tokens = Counter((s.document, t) for row in rows for s in row.stretches for t in range(s.start, s.stop))
     assert set(tokens.values()) == {2} and len(tokens) == corpus.num_tokens
-    assert places["a"] == Place(2 * corpus.num_documents, 0) and of_a.epochs_done(places["a"]) == 2
+    assert places["a"] == CorpusPlace(2 * corpus.num_documents, 0) and of_a.epochs_done(places["a"]) == 2
     halves = [[row.stretches for row in half] for half in (rows[: len(rows) // 2], rows[len(rows) // 2 :])]
     assert halves[0] != halves[1], "a new order"
 
@@ -104,8 +104,8 @@ def test_drawing_in_other_portions_gives_the_same_rows(corpora: dict[str, Corpus
         return [supply(corpora, "a", 3), supply(corpora, "b", 1), supply(corpora, "c", 0.5, epochs=3)]
 
     whole, end = draw_rows(supplies(), {}, first=0, count=sum(cuts))
-    found: list[Row] = []
-    places: dict[str, Place] = {}
+    found: list[PackedRow] = []
+    places: dict[str, CorpusPlace] = {}
     for count in cuts:
         rows, places = draw_rows(supplies(), places, first=len(found), count=count)
         found += rows
@@ -125,7 +125,7 @@ def test_every_corpus_has_its_share_at_any_moment(corpora: dict[str, Corpus]) ->
 def test_where_one_corpus_ends_the_others_go_on(corpora: dict[str, Corpus]) -> None:
     supplies = [supply(corpora, "a"), supply(corpora, "c", epochs=2)]
     rows, places = draw_rows(supplies, {}, first=0, count=60)
-    assert len(rows) == 60 and places["c"] == Place(14, 0)
+    assert len(rows) == 60 and places["c"] == CorpusPlace(14, 0)
     assert sum(row.num_tokens for row in rows if row.source == "c") == 2 * corpora["c"].num_tokens
     only, _ = draw_rows(supplies[1:], {}, first=0, count=60)
     assert len(only) < 60
@@ -137,7 +137,7 @@ def test_a_window_that_is_left_is_counted(corpora: dict[str, Corpus]) -> None:
     rows, places = draw_rows([of_a], {}, first=0, count=4)
     after, left = of_a.leave_window(places["a"])
     documents = permute(np.arange(40), 150, 3, "a", 0)
-    assert after == Place(40, 0)
+    assert after == CorpusPlace(40, 0)
     assert left + sum(row.num_tokens for row in rows) == corpora["a"].lengths(documents).sum()
     assert of_a.leave_window(after) == (after, 0)
 
@@ -150,7 +150,10 @@ def test_little_of_a_row_stays_empty(tmp_path: Path) -> None:
 
 
 def test_a_batch_keeps_documents_apart_or_not(corpora: dict[str, Corpus]) -> None:
-    rows = [Row("c", (Stretch(3, 0, 4), Stretch(6, 2, 5))), Row("c", (Stretch(1, 0, 1), Stretch(0, 0, 2)))]
+    rows = [
+        PackedRow("c", (Stretch(3, 0, 4), Stretch(6, 2, 5))),
+        PackedRow("c", (Stretch(1, 0, 1), Stretch(0, 0, 2))),
+    ]
     by = {
         kind: pack_rows(rows, corpora, weight=0.5, attention=kind, device=CPU) for kind in ("document", "row")
     }
@@ -178,7 +181,7 @@ class Rank:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_ranks_have_all_rows_together_and_as_many_batches(corpora: dict[str, Corpus], ranks: int) -> None:
-    rows = [Row("a", (Stretch(d, 0, 1), Stretch(d + 1, 0, 1))) for d in range(7)]
+    rows = [PackedRow("a", (Stretch(d, 0, 1), Stretch(d + 1, 0, 1))) for d in range(7)]
     shares = [
         [
             *row_batches(

@@ -12,11 +12,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.data.selection.choice import Lineup
 from foresail.data.selection.easy_pool import EasyPool
+from foresail.data.selection.launch_order import LaunchOrder
 from foresail.data.selection.order import problem_at
 from foresail.data.selection.pass_window import PassWindow
-from foresail.data.selection.strata import Deck
+from foresail.data.selection.strata import Stratum
 from foresail.data.selection.supply import Share, Supply, by_level
 from foresail.rollout.controller import Controller
 
@@ -31,27 +31,29 @@ def names(count: int) -> list[str]:
 
 def level_decks(
     weights: Sequence[float], members: Any, places: dict[str, int] | None = None
-) -> dict[str, Deck]:
+) -> dict[str, Stratum]:
     share = Share(name="", weight=1.0, epochs=None, members=(), levels=members)
-    return Supply(shares=(share,)).decks(weights, position=0, places=places or {})
+    return Supply(shares=(share,)).strata(weights, position=0, places=places or {})
 
 
 def window(rates: dict[str, list[float]], chance: float = 0.0, visits: int = 3) -> PassWindow:
     return PassWindow(low=0.05, high=0.95, visits=visits, chance=chance, rates=rates)
 
 
-def lineup(
+def launch_order(
     *weights: float,
     places: dict[str, int] | None = None,
     pool: EasyPool = NO_POOL,
     step: int = 1,
     **more: Any,
-) -> Lineup:
-    decks = level_decks(weights, MEMBERS, places) if weights else None
-    return Lineup(names(60), pool, position=more.pop("position", 0), seed=3, step=step, decks=decks, **more)
+) -> LaunchOrder:
+    strata = level_decks(weights, MEMBERS, places) if weights else None
+    return LaunchOrder(
+        names(60), pool, position=more.pop("position", 0), seed=3, step=step, strata=strata, **more
+    )
 
 
-def picks(line: Lineup, count: int | None = None) -> list[int]:
+def picks(line: LaunchOrder, count: int | None = None) -> list[int]:
     return [line.pick(launch) for launch in range(len(line) if count is None else count)]
 
 
@@ -61,7 +63,7 @@ def picks(line: Lineup, count: int | None = None) -> list[int]:
 def test_levels_are_drawn_by_their_weights():
     drawn: Counter[int] = Counter()
     for step in range(2000):
-        drawn.update(LEVELS[pick] for pick in picks(lineup(6, 3, 0, 0, 1, step=step), 8))
+        drawn.update(LEVELS[pick] for pick in picks(launch_order(6, 3, 0, 0, 1, step=step), 8))
     total = 16_000
     for level, share in {1: 0.6, 2: 0.3, 5: 0.1}.items():
         assert abs(drawn[level] - share * total) < 4 * math.sqrt(total * share * (1 - share))
@@ -69,12 +71,12 @@ def test_levels_are_drawn_by_their_weights():
 
 
 def test_a_level_s_problems_all_come_once_in_a_pass_whatever_the_weights_in_between():
-    """Stages with other weights, and one without a mix, leave every deck where it was."""
+    """Stages with other weights, and one without a mix, leave every stratum where it was."""
     places: dict[str, int] = {}
     seen: dict[int, list[int]] = {level: [] for level in MEMBERS}
     stages = [(1, 1, 0, 0, 0), (), (0, 1, 3, 1, 0), (1, 0, 0, 0, 2), (1, 1, 1, 1, 1)]
     for step in range(300):  # of one launch each: a step that crosses into a new pass may have to skip
-        line = lineup(*stages[step // 60], places=places, step=step)
+        line = launch_order(*stages[step // 60], places=places, step=step)
         for pick in picks(line, 1) if stages[step // 60] else ():
             seen[LEVELS[pick]].append(pick)
         places = {**places, **line.places_after(1)}
@@ -85,33 +87,38 @@ def test_a_level_s_problems_all_come_once_in_a_pass_whatever_the_weights_in_betw
 
 
 def test_a_mix_has_its_own_places_and_leaves_the_data_s_position_alone():
-    line = lineup(1, 0, 0, 0, 0, position=17)
+    line = launch_order(1, 0, 0, 0, 0, position=17)
     assert (
         line.position_after(4) == 17 and line.places_after(4) == {"1": 4} and line.places_after(0) == {"1": 0}
     )
-    plain = lineup(position=17)
+    plain = launch_order(position=17)
     assert plain.position_after(4) == 21 and plain.places_after(4) == {}
 
 
 def test_a_step_draws_its_levels_once_each_and_no_others():
-    line = lineup(2, 0, 1, 0, 0, places={"1": 7, "3": 100})
+    line = launch_order(2, 0, 1, 0, 0, places={"1": 7, "3": 100})
     assert len(line) == 24
     assert sorted(picks(line)) == sorted(MEMBERS[1] + MEMBERS[3])
 
 
 def test_when_a_level_is_used_up_the_others_go_on():
     few = level_decks((1000, 1, 0, 0, 0), {1: [4], 2: [5, 6, 7]})
-    line = Lineup(names(10), NO_POOL, position=0, seed=0, step=0, decks=few)
+    line = LaunchOrder(names(10), NO_POOL, position=0, seed=0, step=0, strata=few)
     assert sorted(picks(line)) == [4, 5, 6, 7] and line.pick(0) == 4
 
 
 def test_problems_without_a_level_are_in_no_deck_but_may_be_easy():
     members = by_level(range(5), [1, None, 1, None, 2])
     assert members == {1: [0, 2], 2: [4]}
-    decks = level_decks((1, 0, 0, 0, 0), members)
-    assert sorted(picks(Lineup(names(5), NO_POOL, position=0, seed=0, step=0, decks=decks))) == [0, 2]
+    strata = level_decks((1, 0, 0, 0, 0), members)
+    assert sorted(picks(LaunchOrder(names(5), NO_POOL, position=0, seed=0, step=0, strata=strata))) == [0, 2]
     pool = EasyPool(alpha=0.5, problems=("p3", "p4"))
-    assert sorted(picks(Lineup(names(5), pool, position=0, seed=0, step=0, decks=decks))) == [0, 2, 3, 4]
+    assert sorted(picks(LaunchOrder(names(5), pool, position=0, seed=0, step=0, strata=strata))) == [
+        0,
+        2,
+        3,
+        4,
+    ]
 
 
 # The window.
@@ -129,7 +136,7 @@ def test_the_latest_visits_make_the_rate():
 def test_outside_the_window_is_passed_over_and_the_unknown_is_drawn():
     rates = {f"p{n}": [0.0] for n in range(20)} | {f"p{n}": [1.0] for n in range(20, 30)}
     rates |= {f"p{n}": [0.5] for n in range(30, 40)}
-    line = lineup(position=5, window=window(rates))
+    line = launch_order(position=5, window=window(rates))
     order = [problem_at(place, 60, 3) for place in range(5, 125)]
     wanted = [*dict.fromkeys(pick for pick in order if pick >= 30)]
     assert picks(line, 30) == wanted
@@ -138,7 +145,7 @@ def test_outside_the_window_is_passed_over_and_the_unknown_is_drawn():
 
 
 def test_when_nothing_else_is_left_the_outside_is_drawn():
-    line = lineup(0, 1, 0, 0, 0, window=window({f"p{n}": [1.0] for n in MEMBERS[2][:9]}))
+    line = launch_order(0, 1, 0, 0, 0, window=window({f"p{n}": [1.0] for n in MEMBERS[2][:9]}))
     drawn = picks(line)
     assert set(drawn[:3]) == set(MEMBERS[2][9:]) and sorted(drawn) == MEMBERS[2]
 
@@ -147,7 +154,7 @@ def test_in_every_pass_what_is_outside_returns_with_its_chance():
     outside = {f"p{n}": [0.0] for n in range(30)}
     returned, position, steps = 0, 0, 3000
     for step in range(steps):
-        line = lineup(position=position, step=step, window=window(outside, chance=0.2))
+        line = launch_order(position=position, step=step, window=window(outside, chance=0.2))
         returned += sum(pick < 30 for pick in picks(line, 10))
         position = line.position_after(10)
     visits = 30 * position / 60
@@ -157,7 +164,7 @@ def test_in_every_pass_what_is_outside_returns_with_its_chance():
 def test_the_easy_pool_goes_before_the_window():
     """A problem in the pool comes back by alpha, not by the window's chance."""
     pool = EasyPool(alpha=1.0, problems=("p4",))
-    assert lineup(pool=pool, window=window({"p4": [1.0]})).pick(0) == 4
+    assert launch_order(pool=pool, window=window({"p4": [1.0]})).pick(0) == 4
 
 
 # State over many steps.
@@ -181,7 +188,7 @@ def train(state: State, first: int, last: int, ends: Callable[[list[int]], int])
         pool = EasyPool(alpha=0.2, problems=tuple(state["easy"]))
         watched = window(state["rates"], chance=0.3)
         weights = STAGES[(step - 1) // 8]
-        line = lineup(
+        line = launch_order(
             *weights, places=state["places"], pool=pool, step=step, position=state["position"], window=watched
         )
         controller = Controller(wanted=4, cap=len(line), share_before=state["share"])

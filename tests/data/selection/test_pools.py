@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.data.selection.choice import Lineup, two_uniforms
 from foresail.data.selection.easy_pool import EasyPool
+from foresail.data.selection.launch_order import LaunchOrder, two_uniforms
 from foresail.data.selection.order import problem_at
 from foresail.rollout.controller import Controller
 
@@ -22,14 +22,14 @@ def names(count: int) -> list[str]:
     return [f"p{number}" for number in range(count)]
 
 
-def lineup(
+def launch_order(
     count: int, *easy: int, alpha: float = 0.1, position: int = 0, seed: int = 0, step: int = 1
-) -> Lineup:
+) -> LaunchOrder:
     pool = EasyPool(alpha=alpha, problems=tuple(f"p{number}" for number in easy))
-    return Lineup(names(count), pool, position=position, seed=seed, step=step)
+    return LaunchOrder(names(count), pool, position=position, seed=seed, step=step)
 
 
-def picks(line: Lineup) -> list[int]:
+def picks(line: LaunchOrder) -> list[int]:
     return [line.pick(launch) for launch in range(len(line))]
 
 
@@ -55,12 +55,14 @@ def test_alpha_is_a_probability(alpha):
         EasyPool(alpha=alpha)
 
 
-# The lineup.
+# The launch_order.
 
 
 def test_without_easy_problems_the_data_s_order_is_kept():
-    assert picks(lineup(20, position=40, seed=3)) == [problem_at(place, 20, 3) for place in range(40, 60)]
-    assert [lineup(20, position=40, seed=3).position_after(n) for n in range(21)] == list(range(40, 61))
+    assert picks(launch_order(20, position=40, seed=3)) == [
+        problem_at(place, 20, 3) for place in range(40, 60)
+    ]
+    assert [launch_order(20, position=40, seed=3).position_after(n) for n in range(21)] == list(range(40, 61))
 
 
 @given(
@@ -73,7 +75,7 @@ def test_without_easy_problems_the_data_s_order_is_kept():
 @settings(deadline=None)
 def test_a_step_draws_every_problem_once_before_it_runs_out(count, easy, alpha, position, step):
     """Wherever in a pass over the data it starts, and with any pool, even one that holds other data's ids."""
-    line = lineup(count, *easy, alpha=alpha, position=position, step=step)
+    line = launch_order(count, *easy, alpha=alpha, position=position, step=step)
     assert sorted(picks(line)) == list(range(count))
     with pytest.raises(AssertionError, match="would repeat one"):
         line.pick(count)
@@ -82,9 +84,9 @@ def test_a_step_draws_every_problem_once_before_it_runs_out(count, easy, alpha, 
 @given(easy=st.sets(st.integers(0, 19)), asked=st.permutations(range(20)), position=st.integers(0, 60))
 @settings(deadline=None)
 def test_draws_do_not_depend_on_the_order_of_calls(easy, asked, position):
-    expected = picks(lineup(20, *easy, alpha=0.4, position=position))
-    places = [lineup(20, *easy, alpha=0.4, position=position).position_after(n) for n in range(21)]
-    line = lineup(20, *easy, alpha=0.4, position=position)
+    expected = picks(launch_order(20, *easy, alpha=0.4, position=position))
+    places = [launch_order(20, *easy, alpha=0.4, position=position).position_after(n) for n in range(21)]
+    line = launch_order(20, *easy, alpha=0.4, position=position)
     for launch in asked:
         assert line.pick(launch) == expected[launch]
         assert line.position_after(launch) == places[launch]
@@ -93,7 +95,7 @@ def test_draws_do_not_depend_on_the_order_of_calls(easy, asked, position):
 @given(easy=st.sets(st.integers(0, 19), max_size=19), position=st.integers(0, 60), step=st.integers(0, 99))
 @settings(deadline=None)
 def test_the_position_passes_what_was_drawn_from_the_data_and_nothing_else(easy, position, step):
-    line = lineup(20, *easy, alpha=0.4, position=position, step=step)
+    line = launch_order(20, *easy, alpha=0.4, position=position, step=step)
     drawn: set[int] = set()
     for launch in range(20):
         before, after = line.position_after(launch), line.position_after(launch + 1)
@@ -110,7 +112,7 @@ def test_a_launch_is_easy_with_probability_alpha_and_each_easy_problem_equally_o
     easy, launches, steps = range(0, 600, 2), 30, 1000
     drawn: Counter[int] = Counter()
     for step in range(steps):
-        line = lineup(600, *easy, alpha=0.1, step=step)
+        line = launch_order(600, *easy, alpha=0.1, step=step)
         drawn.update(line.pick(launch) for launch in range(launches))
     total = launches * steps
     counts = [drawn[number] for number in easy]
@@ -122,26 +124,26 @@ def test_a_launch_is_easy_with_probability_alpha_and_each_easy_problem_equally_o
 
 
 def test_an_empty_pool_falls_back_to_the_data_and_the_other_way_round():
-    assert picks(lineup(10, alpha=1.0)) == [problem_at(place, 10, 0) for place in range(10)]
-    solved = lineup(10, *range(10), alpha=0.0, position=7)
+    assert picks(launch_order(10, alpha=1.0)) == [problem_at(place, 10, 0) for place in range(10)]
+    solved = launch_order(10, *range(10), alpha=0.0, position=7)
     assert sorted(picks(solved)) == list(range(10))
     assert solved.position_after(10) == 7
-    two_left = [pick for pick in picks(lineup(10, *range(8), alpha=0.0)) if pick >= 8]
-    assert picks(lineup(10, *range(8), alpha=0.0))[:2] == two_left
-    assert set(picks(lineup(10, 3, 5, alpha=1.0))[:2]) == {3, 5}
+    two_left = [pick for pick in picks(launch_order(10, *range(8), alpha=0.0)) if pick >= 8]
+    assert picks(launch_order(10, *range(8), alpha=0.0))[:2] == two_left
+    assert set(picks(launch_order(10, 3, 5, alpha=1.0))[:2]) == {3, 5}
 
 
 def test_seeds_and_steps_draw_differently_and_stay_what_they_were():
     easy = range(25)
-    lines = [lineup(50, *easy, alpha=0.5), lineup(50, *easy, alpha=0.5, step=2)]
+    lines = [launch_order(50, *easy, alpha=0.5), launch_order(50, *easy, alpha=0.5, step=2)]
     assert picks(lines[0]) != picks(lines[1])
     assert two_uniforms(0, 1, 0) != two_uniforms(1, 1, 0)
     # Written down once: a change here would make every old run resume wrongly.
     assert two_uniforms(0, 1, 2) == (0.938396045287491, 0.7237951908273764)
-    assert picks(lineup(8, 0, 1, 2, alpha=0.5)) == [2, 3, 7, 5, 6, 1, 0, 4]
+    assert picks(launch_order(8, 0, 1, 2, alpha=0.5)) == [2, 3, 7, 5, 6, 1, 0, 4]
 
 
-# Pool, lineup and controller over many steps.
+# Pool, launch_order and controller over many steps.
 
 
 def rate_in(step: int, problem: str) -> float | None:
@@ -159,7 +161,7 @@ def train(state: State, first_step: int, last_step: int, ends: Callable[[list[in
     for step in range(first_step, last_step + 1):
         position, easy, share = json.loads(json.dumps(state))
         pool = EasyPool(alpha=0.2, problems=tuple(easy))
-        line = Lineup(ids, pool, position=position, seed=5, step=step)
+        line = LaunchOrder(ids, pool, position=position, seed=5, step=step)
         controller, running, count = Controller(wanted=6, cap=len(line), share_before=share), [], 0
         while (closing := controller.closing()) is None:
             for _ in range(controller.next_launches()):

@@ -20,12 +20,12 @@ def graded(name: str, *statuses: Status, rewards: tuple[float | None, ...] = ())
 
 def selection(*easy: str) -> Selection:
     window = PassWindow(low=0.1, high=0.9, visits=2, chance=0.0, rates={"a": [0.5]})
-    return Selection(position=0, pool=EasyPool(alpha=0.1, problems=easy), window=window, decks={}, places={})
+    return Selection(position=0, pool=EasyPool(alpha=0.1, problems=easy), window=window, strata={}, places={})
 
 
 def changed(before: Selection, *groups: Group) -> dict[str, object]:
-    lineup = before.line_up([group.problem.id for group in groups], seed=0, step=1)
-    return before.after(lineup, groups)
+    launch_order = before.line_up([group.problem.id for group in groups], seed=0, step=1)
+    return before.after(launch_order, groups)
 
 
 def test_ungraded_problems_stay_where_they_were() -> None:

@@ -6,8 +6,8 @@ import json
 import math
 from collections import Counter
 
-from foresail.data.selection.choice import Lineup
 from foresail.data.selection.easy_pool import EasyPool
+from foresail.data.selection.launch_order import LaunchOrder
 from foresail.data.selection.order import problem_at
 from foresail.data.selection.pass_window import PassWindow
 from foresail.data.selection.supply import Supply, draw, open_supply
@@ -34,8 +34,8 @@ def step(
 ) -> tuple[list[int], tuple[int, dict[str, int]]]:
     """One step of so many launches: what it picked, and where it left off, as a checkpoint's JSON keeps it."""
     position, places = state
-    decks = of.decks(mix, position=position, places=places)
-    line = Lineup(IDS, NO_POOL, position=position, seed=5, step=number, decks=decks, window=window)
+    strata = of.strata(mix, position=position, places=places)
+    line = LaunchOrder(IDS, NO_POOL, position=position, seed=5, step=number, strata=strata, window=window)
     count = min(count, len(line))
     picked = [line.pick(launch) for launch in range(count)]
     after = line.position_after(count), {**places, **line.places_after(count)}
@@ -44,9 +44,9 @@ def step(
 
 def test_one_source_keeps_the_order_it_always_had():
     (share,) = open_supply(NAMES, LEVELS, [ProblemSource(source="x.jsonl", weight=7.0)]).shares
-    decks = Supply(shares=(share,)).decks(None, position=13, places={})
-    line = Lineup(IDS, NO_POOL, position=13, seed=5, step=1, decks=decks)
-    plain = Lineup(IDS, NO_POOL, position=13, seed=5, step=1)
+    strata = Supply(shares=(share,)).strata(None, position=13, places={})
+    line = LaunchOrder(IDS, NO_POOL, position=13, seed=5, step=1, strata=strata)
+    plain = LaunchOrder(IDS, NO_POOL, position=13, seed=5, step=1)
     assert [line.pick(n) for n in range(20)] == [plain.pick(n) for n in range(20)]
     assert [plain.pick(n) for n in range(20)] == [problem_at(13 + n, 40, 5) for n in range(20)]
     assert line.position_after(20) == 33 and line.places_after(20) == {}
@@ -56,7 +56,7 @@ def test_several_without_weights_are_one_after_the_other_in_one_order():
     together = supply({}, {})
     picked, (position, places) = step(together, 1, 12, (0, {}))
     assert picked == [problem_at(n, 40, 5) for n in range(12)] and (position, places) == (12, {})
-    assert [*together.decks((1, 3, 0, 0, 0), position=0, places={})] == ["1", "2"]
+    assert [*together.strata((1, 3, 0, 0, 0), position=0, places={})] == ["1", "2"]
 
 
 def test_weights_share_the_launches_and_every_source_keeps_its_own_place():
@@ -76,13 +76,13 @@ def test_weights_share_the_launches_and_every_source_keeps_its_own_place():
 
 
 def test_the_weight_of_a_source_s_level_is_the_product():
-    decks = supply({"weight": 2.0}, {"weight": 0.5}).decks(
+    strata = supply({"weight": 2.0}, {"weight": 0.5}).strata(
         (1, 3, 0, 0, 0), position=0, places={"b/2": 7, "2": 9}
     )
-    assert {name: (deck.weight, deck.place) for name, deck in decks.items()} == {
+    assert {name: (stratum.weight, stratum.place) for name, stratum in strata.items()} == {
         "a/1": (2.0, 0), "a/2": (6.0, 0), "b/1": (0.5, 0), "b/2": (1.5, 7),
     }  # fmt: skip
-    assert all(NAMES[n] == "b" and LEVELS[n] == 2 for n in decks["b/2"].members)
+    assert all(NAMES[n] == "b" and LEVELS[n] == 2 for n in strata["b/2"].members)
 
 
 def test_after_its_epochs_a_source_is_over_and_the_others_go_on():
@@ -150,8 +150,8 @@ def test_steps_cut_anywhere_draw_the_same():
 
 def test_conversations_of_one_source_come_in_the_data_s_own_order():
     of = open_supply(NAMES, [None] * 40, [ProblemSource(source="x.jsonl")])
-    decks = of.decks(None, position=33, places={})
-    assert draw(decks, 50, seed=5, position=33) == (
+    strata = of.strata(None, position=33, places={})
+    assert draw(strata, 50, seed=5, position=33) == (
         [problem_at(33 + n, 40, 5) for n in range(50)],
         {"all": 83},
     )
@@ -159,15 +159,15 @@ def test_conversations_of_one_source_come_in_the_data_s_own_order():
 
 def test_conversations_of_a_mixture_follow_weights_epochs_and_position_alone():
     of = supply({"weight": 1.0, "epochs": 2}, {"weight": 1.0})
-    whole, places = draw(of.decks(None, position=0, places={}), 100, seed=5, position=0)
+    whole, places = draw(of.strata(None, position=0, places={}), 100, seed=5, position=0)
     counts = Counter(whole)
     assert [counts[n] for n in range(10)] == [2] * 10 and places == {"a": 20, "b": 80}
-    head, between = draw(of.decks(None, position=0, places={}), 30, seed=5, position=0)
-    tail, after = draw(of.decks(None, position=30, places=between), 70, seed=5, position=30)
+    head, between = draw(of.strata(None, position=0, places={}), 30, seed=5, position=0)
+    tail, after = draw(of.strata(None, position=30, places=between), 70, seed=5, position=30)
     assert head + tail == whole and after == places
 
 
 def test_conversations_end_with_the_last_epoch():
     of = supply({"weight": 1.0, "epochs": 1}, {"weight": 9.0, "epochs": 1})
-    drawn, _ = draw(of.decks(None, position=0, places={}), 64, seed=5, position=0)
+    drawn, _ = draw(of.strata(None, position=0, places={}), 64, seed=5, position=0)
     assert sorted(drawn) == [*range(40)]

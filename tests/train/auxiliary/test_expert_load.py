@@ -27,7 +27,7 @@ from foresail.recipe.tables.policy_loss import Loss
 from foresail.recipe.tables.router import Router
 from foresail.records import PackedBatch
 from foresail.runlog.directory import RunDirectory
-from foresail.train.auxiliary.expert_load import ExpertLoad, balance_experts, describe_load
+from foresail.train.auxiliary.expert_load import ExpertLoad, balance_experts, load_metrics
 from foresail.train.learner import Learner
 from foresail.train.stages.rl import run_rl
 from foresail.train.stages.sft import run_sft
@@ -91,13 +91,13 @@ def test_corrections_move_towards_the_mean_and_even_out_the_load() -> None:
     for router, was_1E, load_E in zip(routers_of(model), before, load_LE, strict=True):
         moved_E = torch.where(load_E < load_E.mean(), 0.01, -0.01) * (load_E != load_E.mean())
         torch.testing.assert_close(router.correction - was_1E, moved_E[None])
-    first = describe_load(load_LE)
-    later = [describe_load(count(model, rate=0.02))["router/load_max_over_mean"] for _ in range(30)]
+    first = load_metrics(load_LE)
+    later = [load_metrics(count(model, rate=0.02))["router/load_max_over_mean"] for _ in range(30)]
     assert min(later) < 1.25 and fmean(later[-5:]) < 0.8 * first["router/load_max_over_mean"]
 
 
 def test_figures_are_those_of_the_worst_layer_of_the_mean_and_of_all_experts() -> None:
-    found = describe_load(torch.tensor([[2.0, 2, 2, 2], [8, 0, 0, 0]]))
+    found = load_metrics(torch.tensor([[2.0, 2, 2, 2], [8, 0, 0, 0]]))
     assert found == {
         "router/load_max_over_mean": 4,
         "router/load_max_over_mean_average": 2.5,

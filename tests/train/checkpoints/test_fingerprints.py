@@ -24,7 +24,7 @@ from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train import session
 from foresail.train.checkpoints.checkpoint import Progress, read_progress
-from foresail.train.checkpoints.fingerprints import describe_problem, same_data, same_rewards
+from foresail.train.checkpoints.fingerprints import describe_problem, fingerprint_data, fingerprint_rewards
 from foresail.train.stages.rl import run_rl
 from foresail.train.stages.sft import run_sft
 
@@ -45,7 +45,7 @@ OTHERS: list[dict[str, Any]] = [
 
 
 def remember(progress: Progress, *entries: PromptedProblem) -> Progress:
-    return same_data(progress, "data.source x", "problems", map(describe_problem, entries))
+    return fingerprint_data(progress, "data.source x", "problems", map(describe_problem, entries))
 
 
 @pytest.mark.parametrize("change", OTHERS, ids=str)
@@ -82,7 +82,7 @@ def test_a_template_that_names_the_day_has_the_run_s_first(
         for module in (parts, session):
             monkeypatch.setattr(module, "date", calendar)
         outcome = run_sft(recipe.model_copy(update={"steps": day - 17}), resume=day == 19)
-        assert outcome.finished and recipe.model.told()["strftime_now"]("%d") == str(day)
+        assert outcome.finished and recipe.model.template_arguments()["strftime_now"]("%d") == str(day)
     assert read_progress(outcome.checkpoint).day == "2026-11-18"
 
 
@@ -144,10 +144,10 @@ def test_a_changed_reward_file_is_refused_until_it_is_allowed(tiny_checkpoint: P
 
 
 def test_functions_without_a_file_are_known_by_their_source() -> None:
-    progress, changed = same_rewards(Progress(), [lambda response, answer: 1.0], may_change=False)
+    progress, changed = fingerprint_rewards(Progress(), [lambda response, answer: 1.0], may_change=False)
     assert changed == [] and [*progress.rewards] == ["python:lambda"]
     with pytest.raises(ValueError, match="python:lambda changed since the run began"):
-        same_rewards(progress, [lambda response, answer: 2.0], may_change=False)
+        fingerprint_rewards(progress, [lambda response, answer: 2.0], may_change=False)
 
 
 def test_the_files_of_an_environment_count_as_those_of_rewards(tmp_path: Path) -> None:
@@ -168,13 +168,13 @@ def test_the_files_of_an_environment_count_as_those_of_rewards(tmp_path: Path) -
     }
     for names, environment in environments.items():
         files = [str(tmp_path / name) for name in names if name]
-        began, _ = same_rewards(Progress(), [], environment=environment.files, may_change=False)
+        began, _ = fingerprint_rewards(Progress(), [], environment=environment.files, may_change=False)
         assert sorted(began.rewards) == files
         for file in map(Path, files):
             before = file.read_text()
             file.write_text(before + "\n")
             with pytest.raises(ValueError, match=rf"^{file} changed since the run began"):
-                same_rewards(began, [], environment=environment.files, may_change=False)
-            _, changed = same_rewards(began, [], environment=environment.files, may_change=True)
+                fingerprint_rewards(began, [], environment=environment.files, may_change=False)
+            _, changed = fingerprint_rewards(began, [], environment=environment.files, may_change=True)
             assert changed == [str(file)]
             file.write_text(before)

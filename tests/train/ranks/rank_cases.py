@@ -170,7 +170,7 @@ def find(world: World, model: Any, batches: list[Any], loss: LossOfBatch, *, cli
 
 def gather_whole(world: World, shares: dict[str, Tensor]) -> dict[str, Tensor]:
     """Of every name the whole, from the rows of all ranks. Arrays are quicker to pickle than tensors."""
-    found = world.gather({name: share.numpy() for name, share in shares.items()})
+    found = world.all_gather({name: share.numpy() for name, share in shares.items()})
     return {name: torch.from_numpy(np.concatenate([of_rank[name] for of_rank in found])) for name in shares}
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from foresail.algorithms.batch_losses import sft_loss
 from foresail.data.packing import Segment, pack_batch
 from foresail.model.attention import PackedAttention
-from foresail.model.context import ExchangedAttention, of_members
+from foresail.model.context import ExchangedAttention, gather_over_group
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.model.hf import load_model, save_model
@@ -91,8 +91,8 @@ def totals(world: World) -> Found:
         "max": world.max(mine),
         "int": world.sum(world.rank + 1),
         "float": world.max(0.5 * world.rank),
-        "shared": world.share(f"of {world.rank}"),
-        "gathered": world.gather(world.rank),
+        "shared": world.broadcast(f"of {world.rank}"),
+        "gathered": world.all_gather(world.rank),
     }
 
 
@@ -104,9 +104,9 @@ def members(world: ProcessWorld) -> None:
     assert data.sum(1.0) == data.sum(torch.ones(())) == data.size
     assert data.sum(float("inf")) == float("inf"), "no 0 x inf of those who are silent"
     assert data.max(data.rank) == data.size - 1
-    assert data.gather(world.rank) == [*range(0, world.size, context.size)]
+    assert data.all_gather(world.rank) == [*range(0, world.size, context.size)]
     value = torch.tensor(float(context.rank), requires_grad=True)
-    seen = of_members(value, context.group)
+    seen = gather_over_group(value, context.group)
     assert seen.tolist() == [*range(context.size)]
     seen.mean().backward()
     assert value.grad == 1 / context.size
@@ -183,7 +183,7 @@ def saved(world: World, folder: Path, *, experts: bool = False) -> None:
     save_model(model, folder, world=world)
     (folder / TRAINER).mkdir(exist_ok=True)
     save_exact_weights(model, folder, world)
-    world.gather(None)
+    world.all_gather(None)
     again = load_model(folder, dtype=torch.float32, device=CPU, arrange=arrangement(None, world))
     for forget in (False, True):
         if forget:
@@ -216,14 +216,14 @@ def states(world: World, folder: Path) -> Found:
         name = f"{kind}-{dtype}".replace("torch.", "")
         learner = trained(world, kind, dtype)
         learner.save(folder / name)
-        world.gather(None)
+        world.all_gather(None)
         again = trained(world, kind, dtype, updates=0)
         again.load(folder / name)
         ours, theirs = learner.optimizer.state(), again.optimizer.state()  # type: ignore[union-attr]
         assert ours.keys() == theirs.keys()
         assert all(torch.equal(ours[key], theirs[key]) for key in ours), name
         weights = {f"weight:{key}": local(weight) for key, weight in learner.model.named_parameters()}
-        gathered = world.gather(ours | weights)
+        gathered = world.all_gather(ours | weights)
         found[name] = {key: [of_rank[key] for of_rank in gathered] for key in gathered[0]}
     return found
 

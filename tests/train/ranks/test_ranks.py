@@ -18,7 +18,7 @@ from foresail.model.device import choose_library
 from foresail.model.hf import load_model
 from foresail.records import TrainSequence
 from foresail.train.state_files import share_of
-from foresail.train.update.split import deal, unevenness
+from foresail.train.update.split import split_over_ranks, unevenness
 from foresail.world import ONE_PROCESS
 
 SIZES = (1, 2, 4)
@@ -153,7 +153,7 @@ def test_every_sequence_is_dealt_once_and_ranks_are_as_even_as_can_be(
         for number, length in enumerate(lengths)
     ]
     for together in (False, True):
-        dealt = deal(sequences, ranks, together=together)
+        dealt = split_over_ranks(sequences, ranks, together=together)
         assert len(dealt) == ranks
         assert sorted(number for share in dealt for number in share) == [*range(len(lengths))]
         totals = [sum(lengths[number] for number in share) for share in dealt]
@@ -168,16 +168,16 @@ def test_answers_to_one_prompt_stay_together_where_that_is_even() -> None:
         return TrainSequence(ids=[prompt] * 5 + [1, 2], loss_mask=[0] * 5 + [1, 1])
 
     sequences = [sequence(number % 4) for number in range(16)]
-    shares = deal(sequences, 2, together=True)
+    shares = split_over_ranks(sequences, 2, together=True)
     assert [len({sequences[number].ids[0] for number in share}) for share in shares] == [2, 2]
-    few = deal(sequences[:1] * 6, 4, together=True)  # one prompt, four ranks
+    few = split_over_ranks(sequences[:1] * 6, 4, together=True)  # one prompt, four ranks
     assert sorted(len(share) for share in few) == [1, 1, 2, 2]
 
 
 def test_a_sequence_without_a_loss_is_nobodys() -> None:
     silent = TrainSequence(ids=[1, 2], loss_mask=[0, 0])
     heard = TrainSequence(ids=[1, 2], loss_mask=[0, 1])
-    assert deal([silent, heard, silent], 2, together=True) == [[1], []]
+    assert split_over_ranks([silent, heard, silent], 2, together=True) == [[1], []]
 
 
 def test_unevenness_is_the_fullest_over_the_mean() -> None:

@@ -24,7 +24,7 @@ from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, single_turn
 from foresail.rewards.build import open_grading
 from foresail.rewards.ray_hosts import grader_hosts
-from foresail.train.rollouts import sample_groups as roll_out
+from foresail.train.rollouts import sample_groups as sample_groups
 
 STEPS, PATIENCE = 4, 600.0
 PROBLEM = Problem(id="p", prompt=(), answer="7")
@@ -52,7 +52,7 @@ def test_graders_on_other_nodes_give_the_same_run_also_when_a_node_is_killed(
     placed = run(tiny_checkpoint, tmp_path / "placed", steps=STEPS, cluster=on_hosts(nodes, 2))
     compare(calm, placed, STEPS)
 
-    verdicts, collect = iter(range(60)), roll_out.collect
+    verdicts, collect = iter(range(60)), sample_groups.collect
 
     def collect_with_a_death(fleet: Any, pick: Any, spec: Any, judge: Any, **options: Any) -> Any:
         """After some verdicts were asked for, in the middle of a step."""
@@ -65,7 +65,7 @@ def test_graders_on_other_nodes_give_the_same_run_also_when_a_node_is_killed(
 
         return collect(fleet, pick, spec, judge_and_end, **options)
 
-    monkeypatch.setattr(roll_out, "collect", collect_with_a_death)
+    monkeypatch.setattr(sample_groups, "collect", collect_with_a_death)
     disturbed = run(tiny_checkpoint, tmp_path / "disturbed", steps=STEPS, cluster=on_hosts(nodes, 2))
     assert len(nodes.far) == 1
     assert (

@@ -36,8 +36,8 @@ from foresail.rollout.instance import EngineFailed
 from foresail.runlog.directory import RunDirectory
 from foresail.runlog.display import Display
 from foresail.train.checkpoints.checkpoint import Progress
-from foresail.train.rollouts import sample_groups as roll_out
-from foresail.train.rollouts.staleness import InTurns, OneAhead
+from foresail.train.rollouts import sample_groups as sample_groups
+from foresail.train.rollouts.staleness import StaleRollouts, SynchronousRollouts
 from foresail.train.session import Outcome
 from foresail.train.stages import rl
 from foresail.train.stages.rl import run_rl
@@ -115,7 +115,7 @@ class Weather:
 
     @contextmanager
     def over(self) -> Iterator[None]:
-        update, collect, judge = rl.update_policy, roll_out.collect, RewardsBySource.judge
+        update, collect, judge = rl.update_policy, sample_groups.collect, RewardsBySource.judge
 
         def slow_update(session: Any, *given: Any) -> Any:
             self.nap()
@@ -143,7 +143,7 @@ class Weather:
 
         with (
             patch.object(rl, "update_policy", slow_update),
-            patch.object(roll_out, "collect", slow_collect),
+            patch.object(sample_groups, "collect", slow_collect),
             patch.object(RewardsBySource, "judge", slow_judge),
         ):
             yield
@@ -252,7 +252,7 @@ def test_where_weights_stand_still_the_samples_are_those_drawn_in_turns(
 def test_a_step_without_signal_ends_the_run_after_the_step_before_it(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    collect = roll_out.collect
+    collect = sample_groups.collect
 
     def collect_until_third(fleet: Any, problem_of: Any, group_spec: Any, *given: Any, **named: Any) -> Any:
         found = collect(fleet, problem_of, group_spec, *given, **named)
@@ -262,7 +262,7 @@ def test_a_step_without_signal_ends_the_run_after_the_step_before_it(
 
     recipe = ahead(tiny_checkpoint, tmp_path, eval_every=0)
     with (
-        patch.object(roll_out, "collect", collect_until_third),
+        patch.object(sample_groups, "collect", collect_until_third),
         pytest.raises(NoSignal, match="nothing to learn"),
     ):
         run_rl(recipe)
@@ -274,14 +274,16 @@ def test_a_step_without_signal_ends_the_run_after_the_step_before_it(
 # The thread.
 
 
-def make_ahead(roll_out: Callable[..., Any]) -> OneAhead:
-    return OneAhead(InTurns(roll_out, lambda version: None, Display("rl", 9)), last_step=9)
+def make_ahead(sample_groups: Callable[..., Any]) -> StaleRollouts:
+    return StaleRollouts(
+        SynchronousRollouts(sample_groups, lambda version: None, Display("rl", 9)), last_step=9
+    )
 
 
 def test_an_update_that_fails_gives_up_the_rollout_beside_it() -> None:
     ended = threading.Event()
 
-    def roll_out(before: Progress, *, begin: Any, wait: Callable[[], None]) -> Any:
+    def sample_groups(before: Progress, *, begin: Any, wait: Callable[[], None]) -> Any:
         begin(1)
         try:
             while True:
@@ -289,30 +291,30 @@ def test_an_update_that_fails_gives_up_the_rollout_beside_it() -> None:
         finally:
             ended.set()
 
-    rollouts = make_ahead(roll_out)
+    rollouts = make_ahead(sample_groups)
     with pytest.raises(KeyError), rollouts.beside_update(Progress(step=1)):
         raise KeyError
     assert ended.is_set() and rollouts.next is None
 
 
 def test_an_error_of_the_engines_is_raised_as_it_is_once_the_update_is_done() -> None:
-    def roll_out(before: Progress, *, begin: Any, wait: Callable[[], None]) -> Any:
+    def sample_groups(before: Progress, *, begin: Any, wait: Callable[[], None]) -> Any:
         raise EngineFailed("worker 0", "Traceback …\nMemoryError")
 
     updated = []
     with (
         pytest.raises(EngineFailed, match="worker 0 failed:\nTraceback …\nMemoryError"),
-        make_ahead(roll_out).beside_update(Progress(step=1)),
+        make_ahead(sample_groups).beside_update(Progress(step=1)),
     ):
         updated.append(True)
     assert updated
 
 
 def test_nothing_is_drawn_beyond_the_last_step() -> None:
-    def roll_out(before: Progress, *, begin: Any, wait: Callable[[], None]) -> Any:
+    def sample_groups(before: Progress, *, begin: Any, wait: Callable[[], None]) -> Any:
         raise AssertionError
 
-    rollouts = make_ahead(roll_out)
+    rollouts = make_ahead(sample_groups)
     with rollouts.beside_update(Progress(step=9)):
         pass
     assert rollouts.next is None and not rollouts.take_figures()

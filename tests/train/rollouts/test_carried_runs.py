@@ -19,7 +19,7 @@ from foresail.rollout.collect import Collected, NoSignal, collect
 from foresail.rollout.leftovers import Leftover
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoints.resume import go_back
-from foresail.train.rollouts import sample_groups as roll_out
+from foresail.train.rollouts import sample_groups as sample_groups
 from foresail.train.rollouts.leftovers import NAME, find_leftovers, write_leftovers
 from foresail.train.stages.rl import run_rl
 
@@ -68,7 +68,7 @@ def test_a_step_that_teaches_nothing_leaves_what_there_was(
 
     cut = {**changes, "checkpoints": Checkpoints(every=100)}
     with monkeypatch.context() as patch:
-        patch.setattr(roll_out, "collect", collect_in_vain)
+        patch.setattr(sample_groups, "collect", collect_in_vain)
         with pytest.raises(NoSignal):
             train(tiny_checkpoint, tmp_path / "cut", **cut)
     resumed = run_rl(rl_recipe(tiny_checkpoint, tmp_path / "cut", **cut), resume=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from foresail.records import Group, Problem, Sample, Verdict
 from foresail.rollout.collect import Collected
-from foresail.train.rollouts.result import RolledOut, find_rolled_out, to_json, write_rolled_out
+from foresail.train.rollouts.result import RolloutResult, find_rollout_result, to_json, write_rollout_result
 
 PROBLEMS = {
     name: Problem(id=name, prompt=(), answer="4", extra={"raw": b"\x00"}) for name in ("a", "b", "7:c")
@@ -68,7 +68,7 @@ def test_it_comes_back_as_it_was(
     path: Path = tmp_path_factory.getbasetemp()
     (path / "trainer").mkdir(exist_ok=True)
     launched = tuple(groups)
-    rolled = RolledOut(
+    rolled = RolloutResult(
         collected=Collected(
             launched=launched,
             chosen=tuple(group for place, group in enumerate(launched) if place in chosen),
@@ -82,8 +82,8 @@ def test_it_comes_back_as_it_was(
         start=1700000000.123456,
         end=1700000001.654321,
     )
-    write_rolled_out(path, rolled)
-    found = find_rolled_out(path, PROBLEMS)
+    write_rollout_result(path, rolled)
+    found = find_rollout_result(path, PROBLEMS)
     assert found is not None and repr(found) == repr(rolled)  # 1 is not 1.0 in a log
     ours = [id(group) for group in found.collected.launched]
     assert {id(group) for group in found.collected.chosen} <= {*ours}, (
@@ -95,11 +95,11 @@ def test_what_is_not_finite_stays(tmp_path: Path) -> None:
     verdict = Verdict(status="scored", score=math.nan, terms={"x": -math.inf})
     group = Group(problem=PROBLEMS["a"], samples=(), verdicts=(verdict,), rewards=(math.nan,))
     collected = Collected(launched=(group,), chosen=())
-    rolled = RolledOut(collected=collected, changes={}, figures={}, events=[], start=0.0, end=1.0)
+    rolled = RolloutResult(collected=collected, changes={}, figures={}, events=[], start=0.0, end=1.0)
     (tmp_path / "trainer").mkdir()
-    assert find_rolled_out(tmp_path, PROBLEMS) is None
-    write_rolled_out(tmp_path, rolled)
-    assert repr(find_rolled_out(tmp_path, PROBLEMS)) == repr(rolled)
+    assert find_rollout_result(tmp_path, PROBLEMS) is None
+    write_rollout_result(tmp_path, rolled)
+    assert repr(find_rollout_result(tmp_path, PROBLEMS)) == repr(rolled)
 
 
 def test_rows_of_numpy_are_read_back_as_lists() -> None:

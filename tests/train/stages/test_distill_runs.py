@@ -9,7 +9,7 @@ import pytest
 from small_runs import train, weights
 from tiny_world import MAX_NEW, MAX_PROMPT, PROBLEMS, rl_recipe, tiny_shape, write_lines
 
-from foresail.check.look import look
+from foresail.check.inspection import inspect_sources
 from foresail.data.made.arithmetic import direct, make_problems
 from foresail.recipe.reading.preflight import preflight
 from foresail.recipe.stages.distill import Distill
@@ -122,7 +122,7 @@ def test_another_tokenizer_is_refused_before_and_at_the_start(
             (other / file.name).write_bytes(file.read_bytes())
     train_bpe(texts, vocab_size=30, alphabet="seen").save(other)
     wrong = recipe(tiny_checkpoint, other, tmp_path)
-    (told,) = [line for line in look(wrong).refusals if "teacher" in line]
+    (told,) = [line for line in inspect_sources(wrong).refusals if "teacher" in line]
     assert "has another tokenizer than the student: id " in told
     with pytest.raises(ValueError, match="has another tokenizer than the student: id "):
         run_distill(wrong)

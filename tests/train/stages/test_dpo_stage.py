@@ -15,7 +15,7 @@ from small_runs import weights
 from tiny_world import write_lines
 
 import foresail
-from foresail.check.look import look
+from foresail.check.inspection import inspect_sources
 from foresail.data.preferences.pairs import load_pairs
 from foresail.recipe.reading.load import RecipeError
 from foresail.recipe.reading.preflight import preflight
@@ -198,9 +198,9 @@ def test_what_teaches_nothing_is_counted(make: Make, pair_file: Path, tmp_path: 
 
 
 def test_pairs_are_looked_at_before_a_run(make: Make, held_out: Path) -> None:
-    seen = look(make("looked", eval=str(held_out)))
+    seen = inspect_sources(make("looked", eval=str(held_out)))
     assert not seen.refusals and any(note.startswith("data: 24 pairs of pairs") for note in seen.notes)
-    (refused,) = look(make("short", max_length=8)).refusals
+    (refused,) = inspect_sources(make("short", max_length=8)).refusals
     assert "data: 24 of 24 pairs are longer than max_length 8" in refused
     found = preflight(make("held", reference=Reference(kept=False)))
     assert found.memory is not None and found.memory.reference == found.memory.weights

@@ -17,7 +17,7 @@ from test_dpo_stage import curve, losses
 from tiny_world import write_lines
 
 import foresail
-from foresail.check.look import look
+from foresail.check.inspection import inspect_sources
 from foresail.recipe.reading.dump import to_toml
 from foresail.recipe.stages.kto import Kto
 from foresail.recipe.tables.cluster import Cluster
@@ -135,25 +135,25 @@ def test_answers_stand_behind_the_next_prompt_and_are_cut_at_the_limit() -> None
 
 
 def test_labels_are_looked_at_before_a_run(make: Make, file: Path, tmp_path: Path) -> None:
-    seen = look(make("looked"))
+    seen = inspect_sources(make("looked"))
     assert not seen.refusals and not seen.warnings
     assert any(
         note.startswith("data: 24 answers of judged, 12 good and 12 bad, up to") for note in seen.notes
     )
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     good = write_lines(tmp_path / "good.jsonl", [row for row in rows if row["label"]])
-    (refused,) = look(make("good", data=good)).refusals
+    (refused,) = inspect_sources(make("good", data=good)).refusals
     assert "every answer is labelled good, and KTO learns what tells good from bad; add bad ones" in refused
     with pytest.raises(ValueError, match="every answer is labelled good"):
         run_kto(make("good", data=good))
     uneven = write_lines(tmp_path / "uneven.jsonl", [row for row in rows if row["label"]] + rows[1:6:2])
-    (warned,) = look(make("uneven", data=uneven)).warnings
+    (warned,) = inspect_sources(make("uneven", data=uneven)).warnings
     assert (
         "12 answers are good and 3 bad" in warned and "loss.undesirable_weight between 3.01 and 4" in warned
     )
     weighed = make("weighed", data=uneven, loss=UnpairedLoss(undesirable_weight=3.5))
-    assert not look(weighed).warnings
-    (refused,) = look(make("short", max_length=8)).refusals
+    assert not inspect_sources(weighed).warnings
+    (refused,) = inspect_sources(make("short", max_length=8)).refusals
     assert "data: 24 of 24 answers are longer than max_length 8" in refused
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from foresail.check.look import look
+from foresail.check.inspection import inspect_sources
 from foresail.data.corpus.corpus import Corpus
 from foresail.data.corpus.length_view import LengthView, Source, split_by_length
 from foresail.data.corpus.tokenize import tokenize
@@ -194,10 +194,10 @@ def test_needles_that_cannot_be_asked_are_told_before_the_first_step(world: Path
 def test_a_look_tells_what_the_start_would_refuse(world: Path, tmp_path: Path) -> None:
     sound = recipe(world, tmp_path)
     asked = {"lengths": [256], "tasks": ["niah_single"], "depths": 1, "per_cell": 1}
-    assert look(sound.model_copy(update={"long_context": LongContext(**asked)})).refusals == ()
+    assert inspect_sources(sound.model_copy(update={"long_context": LongContext(**asked)})).refusals == ()
     stages = (sound.stages[0], sound.stages[1].model_copy(update={"long_from": 5000}))
     far = LongContext(**asked | {"lengths": [2048]})
-    found = look(sound.model_copy(update={"stages": stages, "long_context": far})).refusals
+    found = inspect_sources(sound.model_copy(update={"stages": stages, "long_context": far})).refusals
     assert [told.split(" tokens")[0] for told in found] == [
         "stages#2: no document of mixed, brief has more than 5000",
         "long_context.lengths [2048] exceed every context of the run, the longest of 512",

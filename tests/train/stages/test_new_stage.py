@@ -40,12 +40,12 @@ from foresail.records import Message, PackedBatch, TrainSequence
 from foresail.runlog.directory import RunDirectory
 from foresail.tokenizer.tokenizer import Tokenizer
 from foresail.train.checkpoints.checkpoint import read_progress
-from foresail.train.checkpoints.fingerprints import same_data, same_reference
+from foresail.train.checkpoints.fingerprints import fingerprint_data, fingerprint_reference
 from foresail.train.learner import Learner
 from foresail.train.optim.schedule import learning_rate
 from foresail.train.session import Outcome, Session
 from foresail.train.starting_point import load_model_and_tokenizer
-from foresail.train.update.step import BatchLoss, named, score_tokens, token_logprobs, train_step
+from foresail.train.update.step import BatchLoss, prefixed, score_tokens, token_logprobs, train_step
 
 # The recipe.
 
@@ -94,7 +94,7 @@ def run_pairs(recipe: Pairs, *, resume: bool = False) -> Outcome:
     with Session(recipe, resume=resume) as session:
         pairs = encode_pairs(recipe.data, session.tokenizer)
         texts = (f"{chosen.ids} {rejected.ids}\n" for chosen, rejected in pairs)
-        session.progress = same_data(session.progress, f"data {recipe.data}", "pairs", texts)
+        session.progress = fingerprint_data(session.progress, f"data {recipe.data}", "pairs", texts)
         reference = open_reference(session, recipe)
         batch_loss = partial(
             pair_loss, reference=reference.model, beta=recipe.beta, num_pairs=recipe.pairs_per_step
@@ -113,7 +113,7 @@ def run_pairs(recipe: Pairs, *, resume: bool = False) -> Outcome:
             rate = learning_rate(step, recipe.steps, recipe.optimizer)
             metrics = train_step(session.policy, batches, batch_loss, learning_rate=rate)
             progress = replace(session.progress, step=step, updates=step, position=places.stop)
-            session.end_step(progress, named("pairs", metrics | {"lr": rate}))
+            session.end_step(progress, prefixed("pairs", metrics | {"lr": rate}))
     return session.outcome
 
 
@@ -122,7 +122,7 @@ def open_reference(session: Session, recipe: Pairs) -> Learner[Decoder]:
     model, _ = load_model_and_tokenizer(
         recipe.model, seed=recipe.run.seed, device=session.device, max_length=recipe.max_length
     )
-    session.progress = same_reference(session.progress, recipe.model.path, model)
+    session.progress = fingerprint_reference(session.progress, recipe.model.path, model)
     reference = session.learners["reference"] = Learner(name="reference", model=model.requires_grad_(False))
     return reference
 

@@ -29,7 +29,7 @@ from foresail.records import Group, Problem, Sample, Verdict
 from foresail.runlog.directory import RunDirectory
 from foresail.train.checkpoints.resume import extend
 from foresail.train.stages.online_dpo import run_online_dpo
-from foresail.train.stages.sampled_pairs import describe_pairs, pairs_of
+from foresail.train.stages.sampled_pairs import pair_metrics, pairs_of
 
 
 def recipe(checkpoint: Path, root: Path, **changes: Any) -> OnlineDpo:
@@ -112,7 +112,7 @@ def test_equal_answers_whose_scores_differ_by_rounding_are_no_pair() -> None:
 
     assert len(pairs_of(group(7, 8), Pairing())) == 1
     assert pairs_of(group(7, 7, 7), Pairing()) == []
-    assert describe_pairs([group(7, 7, 7)], Pairing())["pairs/groups_alike"] == 1
+    assert pair_metrics([group(7, 7, 7)], Pairing())["pairs/groups_alike"] == 1
 
 
 def test_groups_are_counted_by_why_they_give_no_pair() -> None:
@@ -134,7 +134,7 @@ def test_groups_are_counted_by_why_they_give_no_pair() -> None:
     ]
     assert [len(pairs_of(each, Pairing())) for each in groups] == [0, 0, 0, 0, 0, 1]
     assert pairs_of(groups[-1], Pairing())[0].name == "one samples 1 and 0"
-    found = describe_pairs(groups, Pairing())
+    found = pair_metrics(groups, Pairing())
     reasons = {
         name.removeprefix("pairs/groups_"): count for name, count in found.items() if "groups_" in name
     }

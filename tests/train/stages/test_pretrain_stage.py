@@ -307,7 +307,7 @@ def test_other_corpora_and_tokenizers_are_refused(
 
 def fail_at_step(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     tell = Mock(side_effect=[*[None] * (number - 1), ValueError("stop"), *[None] * 9])
-    monkeypatch.setattr(pretrain, "tell_stage", tell)
+    monkeypatch.setattr(pretrain, "report_stage", tell)
 
 
 def test_a_run_that_ends_right_after_a_resume_keeps_its_context(

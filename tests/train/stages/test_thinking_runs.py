@@ -9,7 +9,7 @@ import pytest
 from tiny_world import rl_recipe, sft_recipe, tiny_shape, write_lines
 from typer.testing import CliRunner
 
-from foresail.check.look import look
+from foresail.check.inspection import inspect_sources
 from foresail.cli import app
 from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.data.problems.problems import load_problems
@@ -65,7 +65,7 @@ def world(tmp_path_factory):
 def test_sft_learns_both_modes_and_tells_what_its_window_left_out(world):
     folder, checkpoint, recipe = world
     told = "kept 120 of 200 with a pass rate in [0.25, 0.75]; below 40, above 40"
-    assert any(told in note for note in look(recipe).notes)
+    assert any(told in note for note in inspect_sources(recipe).notes)
     assert Tokenizer.load(checkpoint).chat.has_switch, "the checkpoint has the recipe's template"
     metrics = RunDirectory(folder / "sft").read_metrics()
     assert metrics[-1]["train/tokens/fast"] > 0 and metrics[-1]["train/tokens/chains"] > 0
@@ -111,9 +111,9 @@ def test_check_tells_a_budget_that_leaves_no_answer_and_a_template_that_never_th
     plain = Tokenizer.load(checkpoint)
     Tokenizer(replace(plain.files, chat_template=CHAT_TEMPLATE)).save(tmp_path)
     given = {"sampling": Sampling(max_new_tokens=10, thinking_budget=8), "max_prompt_tokens": 20}
-    tight = look(rl_recipe(checkpoint, folder, **given))
+    tight = inspect_sources(rl_recipe(checkpoint, folder, **given))
     assert any("leave no room for an answer" in line for line in tight.refusals)
-    silent = look(
+    silent = inspect_sources(
         rl_recipe(tmp_path, folder, **given | {"sampling": Sampling(max_new_tokens=64, thinking_budget=8)})
     )
     assert not silent.refusals and any("knows no <think>" in line for line in silent.warnings)

@@ -13,8 +13,8 @@ from foresail.train.update.flops import (
     PeakMemory,
     count_flops,
     count_pairs,
-    describe_pace,
-    describe_updates,
+    pace_metrics,
+    update_metrics,
     useful_share,
 )
 from foresail.train.update.step import token_logprobs
@@ -61,7 +61,7 @@ def test_a_shared_prompt_is_computed_once_and_seen_by_all():
 
 def test_updates_are_described():
     batches = packed(20)
-    found = describe_updates([batches, batches], SHAPE, micro_batch_tokens=20, frozen=False)
+    found = update_metrics([batches, batches], SHAPE, micro_batch_tokens=20, frozen=False)
     assert found["perf/update_tflop"] == pytest.approx(2 * sum(count_flops(SHAPE, b) for b in batches) / 1e12)
     tokens = sum(batch.ids_T.numel() for batch in batches)
     assert found["perf/micro_batch_fill"] == tokens / (20 * len(batches))
@@ -76,7 +76,7 @@ def test_frozen_weights_take_a_third_less():
 
 def test_a_cpu_has_no_share_of_a_peak():
     cpu = torch.device("cpu")
-    assert describe_pace(cpu, 1.0, 2.0) == PeakMemory(cpu).metrics() == {}
+    assert pace_metrics(cpu, 1.0, 2.0) == PeakMemory(cpu).metrics() == {}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_cpu_has_no_share_of_a_peak():
 )
 def test_a_gpu_has_one_where_its_rate_is_known(name, share, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
-    assert describe_pace(torch.device("cuda"), 989.0, 2.0).get("perf/mfu/actor") == share
+    assert pace_metrics(torch.device("cuda"), 989.0, 2.0).get("perf/mfu/actor") == share
 
 
 def test_the_caches_own_memory_counts_while_it_is_held(monkeypatch):

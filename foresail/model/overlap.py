@@ -1,6 +1,6 @@
 """Two pieces of work of a decode step at the same time, neither of which fills the GPU.
 
-    routed_TD, shared_TD = at_once(lambda: experts(x_TD), lambda: shared(x_TD))
+    routed_TD, shared_TD = overlapped(lambda: experts(x_TD), lambda: shared(x_TD))
 
 Neither may change what the other reads.
 """
@@ -17,7 +17,7 @@ First = TypeVar("First")
 Second = TypeVar("Second")
 
 
-def at_once(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
+def overlapped(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
     """What both give: in a step that is being captured the second has a stream of its own, else it comes later."""
     if not (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
         return first(), second()

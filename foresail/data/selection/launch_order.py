@@ -18,15 +18,15 @@ from itertools import accumulate
 from foresail.data.selection.easy_pool import EasyPool
 from foresail.data.selection.order import uniforms
 from foresail.data.selection.pass_window import PassWindow
-from foresail.data.selection.strata import Deck, open_walk
+from foresail.data.selection.strata import Stratum, open_stratum
 
-WHOLE = "all"  # the deck of a stage without a mix, of data without weights
+WHOLE = "all"  # the stratum of a stage without a mix, of data without weights
 
 
-class Lineup:
+class LaunchOrder:
     """One step's problems by launch number, each at most once: a second time would repeat the same noise.
 
-    There are as many launches as problems: `len(lineup)` bounds a step's cap. Where the pool has nothing
+    There are as many launches as problems: `len(launch_order)` bounds a step's cap. Where the pool has nothing
     left, the data goes on, and the other way round; the same between sources and levels; and where the window has
     nothing left, what it passed over is picked.
     """
@@ -39,23 +39,23 @@ class Lineup:
         position: int,
         seed: int,
         step: int,
-        decks: Mapping[str, Deck] | None = None,
+        strata: Mapping[str, Stratum] | None = None,
         window: PassWindow | None = None,
     ) -> None:
-        """`position` is the place in the data's own order; other decks have places of their own."""
+        """`position` is the place in the data's own order; other strata have places of their own."""
         self._alpha, self._seed, self._step, self._position = pool.alpha, seed, step, position
         outside = window.outside() if window else set()
         index_of = {problem: index for index, problem in enumerate(ids)} if pool.problems or outside else {}
         self._easy = [index_of[problem] for problem in pool.problems if problem in index_of]
-        taken = set(self._easy)  # not to be picked from a deck
-        aside = {index_of[problem] for problem in outside if problem in index_of}
+        taken = set(self._easy)  # not to be picked from a stratum
+        skipped = {index_of[problem] for problem in outside if problem in index_of}
         chance = window.chance if window else 0.0
-        decks = decks or {WHOLE: Deck(members=range(len(ids)), place=position)}
-        self._walks = [
-            open_walk(name, deck, seed=seed, taken=taken, aside=aside, chance=chance)
-            for name, deck in decks.items()
+        strata = strata or {WHOLE: Stratum(members=range(len(ids)), place=position)}
+        self._iterators = [
+            open_stratum(name, stratum, seed=seed, taken=taken, skipped=skipped, chance=chance)
+            for name, stratum in strata.items()
         ]
-        self._count = len(self._easy) + sum(walk.num_left for walk in self._walks)
+        self._count = len(self._easy) + sum(iterator.num_left for iterator in self._iterators)
         self._picked: list[int] = []
         self._places = [self._where()]  # after so many launches
 
@@ -75,23 +75,25 @@ class Lineup:
         return self._after(num_launches).get(WHOLE, self._position)
 
     def places_after(self, num_launches: int) -> dict[str, int]:
-        """The same for decks of sources and levels: {"1": 12, "3": 4}."""
+        """The same for strata of sources and levels: {"1": 12, "3": 4}."""
         return {name: place for name, place in self._after(num_launches).items() if name != WHOLE}
 
     def _after(self, num_launches: int) -> dict[str, int]:
         if num_launches:
             self.pick(num_launches - 1)
-        return dict(zip((walk.name for walk in self._walks), self._places[num_launches], strict=True))
+        return dict(
+            zip((iterator.name for iterator in self._iterators), self._places[num_launches], strict=True)
+        )
 
     def _where(self) -> tuple[int, ...]:
-        return tuple(walk.place for walk in self._walks)
+        return tuple(iterator.place for iterator in self._iterators)
 
     def _pick_next(self) -> int:
         coin, choice = two_uniforms(self._seed, self._step, len(self._picked))
-        walks = [walk for walk in self._walks if walk.num_left]
-        if self._easy and (coin < self._alpha or not walks):
+        iterators = [iterator for iterator in self._iterators if iterator.num_left]
+        if self._easy and (coin < self._alpha or not iterators):
             return self._easy.pop(int(choice * len(self._easy)))
-        return walks[choose([walk.deck.weight for walk in walks], choice)].pick()
+        return iterators[choose([iterator.stratum.weight for iterator in iterators], choice)].pick()
 
 
 def choose(weights: Sequence[float], choice: float) -> int:

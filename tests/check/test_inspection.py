@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tiny_world import write_lines
 
-from foresail.check.look import Look, look
+from foresail.check.inspection import Inspection, inspect_sources
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.reading.preflight import preflight
 
@@ -42,14 +42,14 @@ def folder(tiny_tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     shutil.copytree(tiny_tokenizer, "tokenizer")
 
 
-def see(text: str, *overrides: str) -> tuple[Look, tuple[str, ...]]:
-    """What the look finds, and all refusals, the preflight's among them."""
+def see(text: str, *overrides: str) -> tuple[Inspection, tuple[str, ...]]:
+    """What the inspect_sources finds, and all refusals, the preflight's among them."""
     Path("recipe.toml").write_text(text)
     # a process loads a function once, by its name: every test has a file of its own
     overrides = tuple(line.replace("=mine.py", f"={Path.cwd()}/mine.py") for line in overrides)
     found = preflight(load_recipe("recipe.toml", overrides))
     context = found.shape.max_context if found.shape else None
-    seen = look(found.recipe, max_context=context)
+    seen = inspect_sources(found.recipe, max_context=context)
     return seen, (*found.refusals, *seen.refusals)
 
 
@@ -359,17 +359,18 @@ def test_sources_are_named_by_their_number() -> None:
 def test_a_large_file_is_left_to_the_run() -> None:
     text('{"prompt": "7 +5"}\n')()
     Path("recipe.toml").write_text(RL)
-    assert look(load_recipe("recipe.toml"), largest=5).refusals == ()
-    assert len(look(load_recipe("recipe.toml"), largest=500).refusals) == 1
+    assert inspect_sources(load_recipe("recipe.toml"), largest=5).refusals == ()
+    assert len(inspect_sources(load_recipe("recipe.toml"), largest=500).refusals) == 1
 
 
 def test_looking_imports_no_torch() -> None:
     write(GOOD)()
     Path("recipe.toml").write_text(RL)
     code = (
-        "import sys; from foresail.check.look import look; from foresail.recipe.reading.load import load_recipe; "
-        "found = look(load_recipe('recipe.toml')); assert found.refusals == () and len(found.notes) == 3; "
-        "assert 'torch' not in sys.modules"
+        "import sys; from foresail.check.inspection import inspect_sources; "
+        "from foresail.recipe.reading.load import load_recipe; "
+        "report = inspect_sources(load_recipe('recipe.toml')); "
+        "assert report.refusals == () and len(report.notes) == 3; assert 'torch' not in sys.modules"
     )
     subprocess.run(
         [sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -381,7 +382,7 @@ def test_columns_that_a_program_is_shown_are_there_and_hold_no_answer() -> None:
     write(rows)()
     Path("agent.py").write_text("def run(agent): ...\n")
 
-    def look_at(*columns: str) -> Look:
+    def look_at(*columns: str) -> Inspection:
         named = ", ".join(f'"{column}"' for column in columns)
         return see(f'{RL}[environment]\nprogram = "agent.py:run"\ncolumns = [{named}]\n')[0]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from foresail.model.at_once import at_once
+from foresail.model.overlap import overlapped
 
 
 def test_without_a_graph_the_second_comes_later():
     order: list[str] = []
-    assert at_once(lambda: order.append("first"), lambda: order.append("second")) == (None, None)
+    assert overlapped(lambda: order.append("first"), lambda: order.append("second")) == (None, None)
     assert order == ["first", "second"]
 
 
@@ -27,7 +27,7 @@ def test_in_a_graph_both_wait_for_what_was_before_and_are_waited_for():
     def step() -> torch.Tensor:
         for _ in range(8):
             x.add_(1)
-            twice, thrice = at_once(lambda: times(2), lambda: times(3))
+            twice, thrice = overlapped(lambda: times(2), lambda: times(3))
             x.copy_(thrice - twice)
         return twice + thrice
 

@@ -1,6 +1,6 @@
-"""A look at what a run will read, before a model loads: tokenizer, template, data, and the reward on some answers.
+"""Reads what a run will read, before a model loads: tokenizer, template, data, and the reward on some answers.
 
-    look(recipe, max_context=2048) -> Look(refusals=("data: 3 of 900 prompts are longer than …",), …)
+    inspect_sources(recipe, max_context=2048) -> Inspection(refusals=("data: 3 of 900 prompts are longer …",), …)
 
 `recipe/reading/preflight.py` computes, and asks the file system, in a second; this opens the files. Neither imports
 torch, unless long contexts are asked about.
@@ -48,7 +48,7 @@ PROMPTS: dict[str, Callable[..., tuple[Reader | None, list[Finding]]]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class Inspection:
     """What was found: why it cannot run, what may go wrong, and what was seen; and what was read, for the run."""
 
     refusals: tuple[str, ...]
@@ -57,7 +57,9 @@ class Look:
     reader: Reader | None
 
 
-def look(recipe: Stage, *, max_context: int | None = None, largest: int | None = None) -> Look:
+def inspect_sources(
+    recipe: Stage, *, max_context: int | None = None, largest: int | None = None
+) -> Inspection:
     """At all sources, or at those of at most so many bytes. What the preflight refuses is not told again."""
     tokenizer, findings = open_tokenizer(recipe)
     kind: Callable[..., Iterator[Finding]] = LOOKS.get(recipe.stage, nothing)
@@ -68,7 +70,7 @@ def look(recipe: Stage, *, max_context: int | None = None, largest: int | None =
     if recipe.stage in SHARDS:
         findings = [*findings, *SHARDS[recipe.stage](recipe, tokenizer, max_context=max_context)]
     found = [*chain(findings, kind(recipe, reader, max_context=max_context, largest=largest))]
-    return Look(
+    return Inspection(
         refusals=tuple(finding.text for finding in found if finding.kind == "refusal"),
         warnings=tuple(finding.text for finding in found if finding.kind == "warning"),
         notes=tuple(finding.text for finding in found if finding.kind == "note"),
@@ -76,9 +78,11 @@ def look(recipe: Stage, *, max_context: int | None = None, largest: int | None =
     )
 
 
-def look_closer(found: Preflight, largest: int | None = None) -> tuple[Preflight, Look]:
+def inspect_data(found: Preflight, largest: int | None = None) -> tuple[Preflight, Inspection]:
     """The preflight with what is found in the data, the tokenizer and the reward; and the look itself."""
-    seen = look(found.recipe, max_context=found.shape.max_context if found.shape else None, largest=largest)
+    seen = inspect_sources(
+        found.recipe, max_context=found.shape.max_context if found.shape else None, largest=largest
+    )
     refusals, warnings = (*found.refusals, *seen.refusals), (*found.warnings, *seen.warnings)
     return replace(found, refusals=refusals, warnings=warnings), seen
 
@@ -93,7 +97,7 @@ def open_tokenizer(recipe: Stage) -> tuple[Tokenizer | None, list[Finding]]:
     ):
         return None, []
     try:
-        tokenizer = Tokenizer.load(place, template=model.chat_template, options=model.told())
+        tokenizer = Tokenizer.load(place, template=model.chat_template, options=model.template_arguments())
     except (OSError, ValueError) as error:
         return None, [refusal(str(error))]
     return tokenizer, [note(f"tokenizer of {place}: {tokenizer.vocab_size:,} tokens")]
