@@ -22,7 +22,7 @@ from foresail.agents.programs import endpoint as endpoint_room
 from foresail.agents.programs.chat_reply import Reply
 from foresail.agents.programs.chat_wire import ChatMessage, ChatRequest
 from foresail.agents.programs.endpoint import LONGEST_BODY, Endpoint
-from foresail.agents.tools.search import Passage
+from foresail.agents.tools.corpus import CorpusPassage
 from foresail.agents.tools.search_server import SearchServer
 
 GOOD = json.dumps({"messages": [{"role": "user", "content": "2"}]}).encode()
@@ -286,9 +286,9 @@ def test_whatever_heads_are_made_of_the_body_is_read_for_one_reason(
 
 
 class Nothing:
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[CorpusPassage, ...] = ()
 
-    def find(self, query: str, count: int) -> list[Passage]:
+    def find(self, query: str, count: int) -> list[CorpusPassage]:
         return []
 
 

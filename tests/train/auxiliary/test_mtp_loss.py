@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 import torch
+from grouped_sequences import grouped_sequences
 from small_training import SHAPE, TOLERANCE, Keeper, small_model, small_sequences
-from test_shared_prompts import grouped_sequences
 from torch import Tensor
 
 from foresail.algorithms.batch_losses import sft_loss

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 import torch
+from agent_world import WORLD
+from plain_attention import plain_attention
 from rank_cases import CPU, make_groups, with_environment
 from small_runs import train
 from small_runs import weights as flat_weights
 from small_training import TOLERANCE, Keeper, small_model
-from test_agent_runs import WORLD
-from test_train_step import plain_attention
 from tiny_world import MAX_NEW, rl_recipe
 from torch import Tensor
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from agent_world import WORLD
 from small_runs import train, weights
-from test_agent_runs import WORLD
 from tiny_world import MAX_NEW, make_tokenizer, tiny_shape
 
 from foresail.data.problems.hints import tell

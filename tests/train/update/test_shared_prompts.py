@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 import torch
+from grouped_sequences import GROUPS, grouped_sequences
 from small_training import VOCABULARY, Keeper, small_model, update
 from torch import Tensor
 
@@ -14,38 +13,6 @@ from foresail.data.packing import pack
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.records import PackedBatch, TrainSequence
 from foresail.train.update.step import token_logprobs
-
-GROUPS = [
-    (5, [3, 1, 7]),
-    (2, [4]),
-    (9, [2, 2]),
-    (1, [6, 5, 1, 1]),
-]  # tokens of the prompt, and of each answer
-
-
-def grouped_sequences(seed: int = 0) -> list[TrainSequence]:
-    """Answers of several problems, in no order; one has a span in its middle that is not its own."""
-    numbers = random.Random(seed)
-    sequences = []
-    for prompt_length, answers in GROUPS:
-        prompt = [numbers.randrange(VOCABULARY) for _ in range(prompt_length)]
-        for place, answer in enumerate(answers):
-            length = prompt_length + answer
-            mask = [0] * prompt_length + [1] * answer
-            if answer == 7:
-                mask[-4:-2] = [0, 0]
-            sequences.append(
-                TrainSequence(
-                    name=f"{len(sequences)}",
-                    ids=prompt + [numbers.randrange(VOCABULARY) for _ in range(answer)],
-                    loss_mask=mask,
-                    advantages=[numbers.gauss(0, 1)] * length,
-                    old_logprobs=[-3 + numbers.gauss(0, 0.5) for _ in range(length)],
-                    rollout_logprobs=[-3.0 - place] * length,
-                )
-            )
-    numbers.shuffle(sequences)
-    return sequences
 
 
 def by_token(batches: list[PackedBatch], values: list[Tensor]) -> list[tuple[float, ...]]:

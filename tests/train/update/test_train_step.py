@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from plain_attention import plain_attention
 from small_training import TOLERANCE, Keeper, small_model, small_sequences, snapshot, update
 from torch import Tensor
 
@@ -36,18 +37,6 @@ def clip_loss(logprobs_M: Tensor, batch: PackedBatch, **settings: Any) -> tuple[
 
 
 # The reference: one sequence at a time, attention written out, no packing.
-
-
-def plain_attention(layer: int, q_THd: Tensor, k_TKd: Tensor, v_TKd: Tensor) -> Tensor:
-    num_tokens, num_heads, head_dim = q_THd.shape
-    shared = num_heads // k_TKd.shape[1]
-    rows = []
-    for head in range(num_heads):
-        q, k, v = q_THd[:, head], k_TKd[:, head // shared], v_TKd[:, head // shared]
-        scores = q @ k.T / head_dim**0.5
-        future = torch.ones(num_tokens, num_tokens).triu(1).bool()
-        rows.append(scores.masked_fill(future, float("-inf")).softmax(-1) @ v)
-    return torch.stack(rows, dim=1)
 
 
 def plain_logprobs(model: Decoder, sequence: TrainSequence, temperature: float) -> tuple[Tensor, list[int]]:
