@@ -17,24 +17,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 from command_line import CommandLine, Running
-from safetensors.torch import load_file
+from run_ends import assert_same_end, last_step, without_times
 from tiny_world import HELD_OUT, PROBLEMS, rl_recipe, sft_recipe
 
 from foresail.api.stages import read_run
 from foresail.recipe.reading.dump import to_toml
 from foresail.recipe.tables.parts import Checkpoints, Problems
 from foresail.runlog.directory import RunDirectory
-from foresail.train.checkpoints.checkpoint import read_progress
 from foresail.train.stages.rl import run_rl
 
 STEPS = 16
-TIMES = ("timing_s/", "perf/throughput", "rollout/tokens_per_second")
-LATER = ("rollout/groups_surplus", "rollout/groups_cancelled")  # what else was under way when a step closed
 
 
 @pytest.fixture(scope="module")
@@ -64,43 +59,6 @@ def whole(
         finished = foresail.run(recipe.stage, f"{recipe.stage}.toml")
         assert finished.code == 0, finished.err
     return folder
-
-
-# What two runs have in common.
-
-
-def assert_same_end(run: Path, expected: Path) -> None:
-    """The newest checkpoints and the whole logs are equal."""
-    found, wanted = RunDirectory(run), RunDirectory(expected)
-    assert found.checkpoint_steps() == wanted.checkpoint_steps()
-    step = wanted.checkpoint_steps()[-1]
-    ours, theirs = found.checkpoint_path(step), wanted.checkpoint_path(step)
-    for file in ("model.safetensors", "trainer/optimizer.safetensors"):
-        one, other = load_file(ours / file), load_file(theirs / file)
-        assert one.keys() == other.keys() and len(one) > 10
-        assert all(same_bits(one[name], other[name]) for name in one), file
-    assert read_progress(ours) == read_progress(theirs)
-    assert without_times(found.read_metrics()) == without_times(wanted.read_metrics())
-    assert found.rollout_steps() == wanted.rollout_steps()
-    for step in wanted.rollout_steps():
-        assert found.rollout_path(step).read_bytes() == wanted.rollout_path(step).read_bytes()
-    assert not list(run.rglob(".tmp-*")) and not list(run.rglob(".old-*"))
-
-
-def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.dtype == other.dtype and one.numpy().tobytes() == other.numpy().tobytes()
-
-
-def without_times(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [
-        {name: value for name, value in record.items() if not name.startswith((*TIMES, *LATER))}
-        for record in metrics
-    ]
-
-
-def last_step(run: Path) -> int:
-    metrics = RunDirectory(run).read_metrics()
-    return metrics[-1]["step"] if metrics else 0
 
 
 def seconds_per_step(run: Path) -> float:

@@ -21,13 +21,14 @@ import pytest
 import torch
 from command_line import PATIENCE, servers
 from random_delays import drawn, steady_metrics
+from random_seed import random_seed
+from run_ends import assert_same_end, last_step
 from small_runs import weights
-from test_stop_and_go_on import assert_same_end, last_step
-from tiny_world import HELD_OUT, rl_recipe, write_lines
+from stale_runs import STEPS, stale_recipe
+from tiny_world import write_lines
 
 from foresail.recipe.stages.rl import Rl
-from foresail.recipe.tables.parts import DynamicSampling, Engine, Optimizer, Problems, Rollout
-from foresail.recipe.tables.policy_loss import Loss
+from foresail.recipe.tables.parts import DynamicSampling, Optimizer, Problems
 from foresail.recipe.tables.reward import Reward
 from foresail.records import Problem, Sample, Verdict
 from foresail.rewards.by_source import RewardsBySource
@@ -42,25 +43,6 @@ from foresail.train.session import Outcome
 from foresail.train.stages import rl
 from foresail.train.stages.rl import run_rl
 
-STEPS = 4
-
-
-def ahead(checkpoint: Path, root: Path, *, workers: int = 0, staleness: int = 1, **changes: Any) -> Rl:
-    given: dict[str, Any] = {
-        "steps": STEPS,
-        "prompts_per_step": 3,
-        "samples_per_prompt": 6,
-        "eval": Problems(source=HELD_OUT),
-        "eval_every": 2,
-        "loss": Loss(old_logprobs="trainer", importance_cap=2.0),
-        "dynamic_sampling": DynamicSampling(easy_pool=0.2),
-        "engine": Engine(batch_invariant=True),
-    }
-    rollout = Rollout(workers=workers, staleness=staleness)
-    if workers:
-        return rl_recipe(checkpoint, root, rollout=rollout, **given | changes)
-    return rl_recipe(checkpoint, root, **given | changes).model_copy(update={"rollout": rollout})
-
 
 def rows_of(outcome: Outcome, step: int) -> list[dict[str, Any]]:
     return RunDirectory(outcome.run).read_rollouts(step)
@@ -68,7 +50,7 @@ def rows_of(outcome: Outcome, step: int) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def calm(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return run_rl(ahead(tiny_checkpoint, tmp_path_factory.mktemp("calm")))
+    return run_rl(stale_recipe(tiny_checkpoint, tmp_path_factory.mktemp("calm")))
 
 
 def test_samples_are_one_version_old_but_for_the_first_step(calm: Outcome) -> None:
@@ -162,9 +144,8 @@ def go_on_until_the_end(recipe: Rl, weather: Weather) -> Outcome:
 
 
 def test_delays_errors_and_stops_change_nothing(tiny_checkpoint: Path, tmp_path: Path, calm: Outcome) -> None:
-    seed = random.SystemRandom().randrange(1000)
-    print(f"seed {seed}")
-    found = go_on_until_the_end(ahead(tiny_checkpoint, tmp_path), Weather(seed, breaks=0.2))
+    weather = Weather(random_seed(), breaks=0.2)
+    found = go_on_until_the_end(stale_recipe(tiny_checkpoint, tmp_path), weather)
     assert_same_end(found.run, calm.run)
 
 
@@ -173,7 +154,7 @@ def test_workers_draw_the_same_beside_the_update(
     tiny_checkpoint: Path, tmp_path: Path, calm: Outcome
 ) -> None:
     """They read a copy of the weights in shared memory, which the update does not touch."""
-    found = run_rl(ahead(tiny_checkpoint, tmp_path, workers=2))
+    found = run_rl(stale_recipe(tiny_checkpoint, tmp_path, workers=2))
     assert drawn(found.run) == drawn(calm.run)
     assert torch.equal(weights(found.checkpoint), weights(calm.checkpoint))
 
@@ -185,7 +166,7 @@ def run_once(recipe: Rl, resume: bool) -> None:
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(
     tiny_checkpoint: Path, tmp_path: Path, calm: Outcome
 ) -> None:
-    recipe, killed, numbers = ahead(tiny_checkpoint, tmp_path), 0, random.SystemRandom()
+    recipe, killed, numbers = stale_recipe(tiny_checkpoint, tmp_path), 0, random.Random(random_seed())
     run = RunDirectory(recipe.run.folder)
     code = None
     while code != 0:
@@ -230,7 +211,7 @@ def test_where_weights_stand_still_the_samples_are_those_drawn_in_turns(
         "eval_every": 0,
     }
     late, early = (
-        run_rl(ahead(tiny_checkpoint, tmp_path / str(staleness), staleness=staleness, **changes))
+        run_rl(stale_recipe(tiny_checkpoint, tmp_path / str(staleness), staleness=staleness, **changes))
         for staleness in (0, 1)
     )
     assert drawn(early.run) == drawn(late.run)
@@ -260,7 +241,7 @@ def test_a_step_without_signal_ends_the_run_after_the_step_before_it(
             raise NoSignal("nothing to learn from", found)
         return found
 
-    recipe = ahead(tiny_checkpoint, tmp_path, eval_every=0)
+    recipe = stale_recipe(tiny_checkpoint, tmp_path, eval_every=0)
     with (
         patch.object(sample_groups, "collect", collect_until_third),
         pytest.raises(NoSignal, match="nothing to learn"),
@@ -274,7 +255,7 @@ def test_a_step_without_signal_ends_the_run_after_the_step_before_it(
 # The thread.
 
 
-def make_ahead(sample_groups: Callable[..., Any]) -> StaleRollouts:
+def make_stale_rollouts(sample_groups: Callable[..., Any]) -> StaleRollouts:
     return StaleRollouts(
         SynchronousRollouts(sample_groups, lambda version: None, Display("rl", 9)), last_step=9
     )
@@ -291,7 +272,7 @@ def test_an_update_that_fails_gives_up_the_rollout_beside_it() -> None:
         finally:
             ended.set()
 
-    rollouts = make_ahead(sample_groups)
+    rollouts = make_stale_rollouts(sample_groups)
     with pytest.raises(KeyError), rollouts.beside_update(Progress(step=1)):
         raise KeyError
     assert ended.is_set() and rollouts.next is None
@@ -304,7 +285,7 @@ def test_an_error_of_the_engines_is_raised_as_it_is_once_the_update_is_done() ->
     updated = []
     with (
         pytest.raises(EngineFailed, match="worker 0 failed:\nTraceback …\nMemoryError"),
-        make_ahead(sample_groups).beside_update(Progress(step=1)),
+        make_stale_rollouts(sample_groups).beside_update(Progress(step=1)),
     ):
         updated.append(True)
     assert updated
@@ -314,7 +295,7 @@ def test_nothing_is_drawn_beyond_the_last_step() -> None:
     def sample_groups(before: Progress, *, begin: Any, wait: Callable[[], None]) -> Any:
         raise AssertionError
 
-    rollouts = make_ahead(sample_groups)
+    rollouts = make_stale_rollouts(sample_groups)
     with rollouts.beside_update(Progress(step=9)):
         pass
     assert rollouts.next is None and not rollouts.take_figures()
