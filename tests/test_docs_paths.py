@@ -50,7 +50,7 @@ def test_paths_that_a_page_names_are_there(page: Path) -> None:
 
 
 def test_paths_that_are_gone_are_noticed() -> None:
-    text = "[a](nowhere.md#part) and [b](rl.md), `train/step_of_old.py`, foresail/gone.py, python -m benchmarks.gone"
+    text = "[a](nowhere.md#part), [b](rl.md), `train/step_of_old.py`, foresail/gone.py, python -m benchmarks.gone"
     assert [*missing(ROOT / "docs" / "data.md", text)] == [
         "nowhere.md",
         "foresail/gone.py",
