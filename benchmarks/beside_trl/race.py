@@ -21,7 +21,7 @@ from beside_trl.process import SideFailed, ask_ours, ask_peer
 from beside_trl.seconds import median_seconds
 from beside_trl.speed import PARTS
 from beside_trl.track import Track
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import summarise
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables import parts

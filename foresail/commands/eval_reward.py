@@ -37,7 +37,7 @@ def eval_reward(
 
     from foresail.evaluation.best_of import best_of_figures
     from foresail.evaluation.best_of_run import sample_candidates
-    from foresail.evaluation.checkpoint import choose_grader, default_output, make_folder
+    from foresail.evaluation.checkpoint import default_output, make_folder
     from foresail.evaluation.pair_figures import pair_figures
     from foresail.evaluation.pair_run import score_leads
     from foresail.evaluation.reward_plots import try_to_save
@@ -70,14 +70,13 @@ def eval_reward(
             target = find_target(policy)
             form = {"prompt_key": prompt_key, "answer_key": answer_key, "system": system, "limit": limit}
             (problems,) = target.problem_sets(data, form)
-            rules = target.reward(problems, grader)
             candidates = sample_candidates(
                 target.checkpoint,
                 scorer,
                 problems,
                 target.sampling({"temperature": temperature, "max_new_tokens": max_new_tokens}),
                 num_samples=samples,
-                rules=choose_grader(rules) if isinstance(rules, str) else rules,
+                rules=target.reward(problems, grader),
                 seed=seed,
                 device=device,
             )

@@ -64,7 +64,8 @@ def evaluate(
 
     from foresail.agents.build import open_episodes
     from foresail.check.grading import refuse_broken
-    from foresail.evaluation.checkpoint import default_output, evaluate_checkpoint
+    from foresail.evaluation.checkpoint import default_output
+    from foresail.evaluation.evaluator import Evaluator
     from foresail.evaluation.results import figures_table
     from foresail.evaluation.target import find_target, in_modes
 
@@ -78,27 +79,37 @@ def evaluate(
     def folder_for(source: str) -> Path:
         return output or default_output("eval", target.checkpoint, source)
 
-    for problems, mode in measured:
-        base = folder_for(problems.source)
-        there = {one.label for one, _ in measured if folder_for(one.source) == base}
-        folder = base / problems.label if len(there) > 1 else base
-        folder = folder / mode.replace(" ", "-") if mode else folder
-        named = (problems.label,) if len({one.label for one, _ in measured}) > 1 else ()
-        replaced = (folder / "records.jsonl").exists()
-        with telling("nothing of it is kept"), open_episodes(target.environment) as episodes:
-            results = evaluate_checkpoint(
-                target.checkpoint,
+    rewards = [
+        target.reward(problems, grader) for problems, _ in measured
+    ]  # refused before the model is loaded
+    settings = target.sampling(asked)
+    with (
+        telling("nothing of it is kept"),
+        open_episodes(target.environment) as episodes,
+        Evaluator(
+            target.checkpoint,
+            max_new_tokens=settings.max_new_tokens,
+            device=device,
+            template_options=target.template_options,
+            episodes=episodes,
+            prompt_tokens=target.prompt_tokens,
+            try_grading=refuse_broken,
+        ) as evaluator,
+    ):
+        for (problems, mode), reward in zip(measured, rewards, strict=True):
+            base = folder_for(problems.source)
+            there = {one.label for one, _ in measured if folder_for(one.source) == base}
+            folder = base / problems.label if len(there) > 1 else base
+            folder = folder / mode.replace(" ", "-") if mode else folder
+            named = (problems.label,) if len({one.label for one, _ in measured}) > 1 else ()
+            replaced = (folder / "records.jsonl").exists()
+            results = evaluator.evaluate(
                 problems,
-                target.sampling(asked),
+                settings,
                 num_samples=target.num_samples(problems, samples),
                 output=folder,
-                grader=target.reward(problems, grader),
+                grader=reward,
                 seed=seed,
-                device=device,
-                template_options=target.template_options,
-                episodes=episodes,
-                prompt_tokens=target.prompt_tokens,
-                try_grading=refuse_broken,
             )
-        Console().print(figures_table(results, ", ".join(filter(None, (*named, mode)))))
-        print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
+            Console().print(figures_table(results, ", ".join(filter(None, (*named, mode)))))
+            print(f"records: {folder}/records.jsonl" + (" (replaced)" if replaced else ""))
