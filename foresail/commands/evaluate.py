@@ -12,12 +12,18 @@ from foresail.commands.options import (
     AnswerKey,
     Device,
     Examples,
+    Grader,
     Limit,
+    MaxNewTokens,
     PromptKey,
+    Seed,
     Stop,
+    Suffix,
     System,
+    Temperature,
     Thinking,
-    with_newlines,
+    ThinkingBudget,
+    TopP,
 )
 
 
@@ -32,27 +38,23 @@ def evaluate(
     samples: Annotated[
         int | None, typer.Option(min=0, help="samples per problem for mean@k, pass@k, maj@k; default: 8")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(min=0.0)] = None,
-    top_p: Annotated[float | None, typer.Option(min=0.01, max=1.0)] = None,
-    max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None,
+    temperature: Temperature[float | None] = None,
+    top_p: TopP[float | None] = None,
+    max_new_tokens: MaxNewTokens[int | None] = None,
     stop: Stop = None,
     prompt_key: PromptKey = None,
     answer_key: AnswerKey = None,
     system: System = None,
-    suffix: Annotated[
-        str | None, typer.Option(help="text after every prompt", callback=with_newlines)
-    ] = None,
+    suffix: Suffix[str | None] = None,
     examples: Examples = None,
     limit: Limit = None,
     thinking: Annotated[
         Thinking | None,
         typer.Option(help="on, off or both: the chat template's switch; default: as the data says"),
     ] = None,
-    thinking_budget: Annotated[
-        int | None, typer.Option(min=0, help="close thinking after so many tokens")
-    ] = None,
-    grader: Annotated[str | None, typer.Option(help="math, exact, qa, code or file.py:function")] = None,
-    seed: Annotated[int, typer.Option()] = 0,
+    thinking_budget: ThinkingBudget = None,
+    grader: Grader[str | None] = None,
+    seed: Seed = 0,
     device: Device = "auto",
     output: Annotated[Path | None, typer.Option(help="folder for the records")] = None,
 ) -> None:
