@@ -21,7 +21,8 @@ pytest.importorskip("ray", reason="needs Ray: make test-ray")
 from tiny_rollouts import MAX_TOKENS, small_engine, small_model, specs, whole_requests
 
 from foresail.model.decoder import Decoder
-from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.ray_cluster import open_cluster
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.parts import Engine, Rollout
 from foresail.rollout.build import build_fleet
