@@ -28,9 +28,10 @@ from typing import Any, Literal
 
 from foresail.data.chats.messages import to_messages
 from foresail.data.chats.tool_calls import read_call, read_tools
+from foresail.data.files import excerpt
 from foresail.data.made import arithmetic, multi_hop, multi_hop_traces
 from foresail.data.made.generators import generate, names_generator
-from foresail.data.rows import Row, excerpt, id_of, name_columns, read_rows, thinking_of
+from foresail.data.rows import Row, id_of, name_columns, read_rows, thinking_of
 from foresail.records import Message, Problem, Role
 
 SPEAKERS: dict[str, Role] = {

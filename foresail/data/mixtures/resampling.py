@@ -14,9 +14,10 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from foresail.data.files import excerpt
 from foresail.data.made.generators import names_generator
 from foresail.data.mixtures.mixture import ChatMixture, count
-from foresail.data.rows import excerpt, read_rows
+from foresail.data.rows import read_rows
 from foresail.recipe.stages.sft_stage import Resample
 from foresail.recipe.tables.sources import Conversations
 
