@@ -16,7 +16,8 @@ from pathlib import Path
 
 from foresail.data.files import excerpt
 from foresail.data.made.generators import names_generator
-from foresail.data.mixtures.mixture import ChatMixture, count
+from foresail.data.mix import count
+from foresail.data.mixtures.mixture import ChatMixture
 from foresail.data.rows import read_rows
 from foresail.recipe.stages.sft_stage import Resample
 from foresail.recipe.tables.sources import Conversations
