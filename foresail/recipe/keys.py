@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, Strict
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -21,18 +21,24 @@ class OneOrMore:
 
     short: str | None = None
 
-    def __call__(self, given: Any) -> Any:
-        if given is None:
+    def __call__(self, value: Any) -> Any:
+        if value is None:
             return ()
-        if isinstance(given, str) and self.short is not None:
-            given = {self.short: given}
-        if isinstance(given, dict | BaseModel):
-            given = [given]
-        if not isinstance(given, list | tuple):
-            return given
+        if isinstance(value, str) and self.short is not None:
+            value = {self.short: value}
+        if isinstance(value, dict | BaseModel):
+            value = [value]
+        if not isinstance(value, list | tuple):
+            return value
         return [
-            entry.model_dump(exclude_unset=True) if isinstance(entry, BaseModel) else entry for entry in given
+            entry.model_dump(exclude_unset=True) if isinstance(entry, BaseModel) else entry for entry in value
         ]
+
+
+T = TypeVar("T")
+# TOML has lists only, and a recipe is frozen: hence Strict(False)
+Tables = Annotated[tuple[T, ...], Strict(False), BeforeValidator(OneOrMore())]
+FilesOrTables = Annotated[tuple[T, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import BeforeValidator, Field
 
-from foresail.recipe.keys import OneOrMore
+from foresail.recipe.keys import FilesOrTables, Tables
 from foresail.recipe.tables.inputs import default_name
 from foresail.recipe.tables.parts import Part
 from foresail.recipe.tables.values import SourceName
@@ -64,10 +64,8 @@ class HeldOutCorpus(Part):
 
 
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
-Corpora = Annotated[tuple[Corpus, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
-HeldOutCorpora = Annotated[
-    tuple[HeldOutCorpus, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))
-]
+Corpora = FilesOrTables[Corpus]
+HeldOutCorpora = FilesOrTables[HeldOutCorpus]
 
 
 class PretrainStage(Part):
@@ -143,7 +141,7 @@ class PretrainStage(Part):
             )
 
 
-Stages = Annotated[tuple[PretrainStage, ...], Strict(False), BeforeValidator(OneOrMore())]
+Stages = Tables[PretrainStage]
 
 
 class StageLength(NamedTuple):

@@ -6,11 +6,11 @@ stage_lengths(stages, 30)     -> [10, 20]     # of 10 steps, and the rest
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import Field
 
-from foresail.recipe.keys import OneOrMore
+from foresail.recipe.keys import Tables
 from foresail.recipe.tables.parts import Optimizer, Part
 from foresail.recipe.tables.sources import Chats, Epochs, Weight
 
@@ -66,7 +66,7 @@ class SftStage(Part):
 
 
 # TOML has lists only, and a recipe is frozen: hence Strict(False)
-SftStages = Annotated[tuple[SftStage, ...], Strict(False), BeforeValidator(OneOrMore())]
+SftStages = Tables[SftStage]
 
 
 def stage_lengths(stages: Sequence[SftStage], steps: int) -> list[int]:

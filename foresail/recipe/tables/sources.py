@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, ValidationError
 
-from foresail.recipe.keys import OneOrMore
+from foresail.recipe.keys import FilesOrTables, Tables
 from foresail.recipe.tables.inputs import count_records, default_name
 from foresail.recipe.tables.parts import Part, Problems
 from foresail.recipe.tables.reward import ANSWERLESS, GRADERS, Reward
@@ -168,38 +168,29 @@ class Conversations(Chatlog):
     )
 
 
-# TOML has lists only, and a recipe is frozen: hence Strict(False)
-Sources = Annotated[tuple[ProblemSource, ...], Strict(False), BeforeValidator(OneOrMore())]
-HeldOuts = Annotated[tuple[HeldOut, ...], Strict(False), BeforeValidator(OneOrMore())]
-Chats = Annotated[tuple[Conversations, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
+Sources = Tables[ProblemSource]
+HeldOuts = Tables[HeldOut]
+Chats = FilesOrTables[Conversations]
+HeldOutChats = FilesOrTables[Chatlog]
 PairSources = Annotated[
-    tuple[Preferences, ...],
-    Strict(False),
-    BeforeValidator(OneOrMore(short="source")),
+    FilesOrTables[Preferences],
     Field(
         description="pairs: JSONL or parquet with prompt, chosen and rejected, or chosen and rejected that begin "
         "alike, or conversations, chosen and rejected; or tables [[data]], a mixture"
     ),
 ]
 HeldOutPairs = Annotated[
-    tuple[HeldOutPreferences, ...],
-    Strict(False),
-    BeforeValidator(OneOrMore(short="source")),
-    Field(description="pairs kept from training, or tables [[eval]]"),
+    FilesOrTables[HeldOutPreferences], Field(description="pairs kept from training, or tables [[eval]]")
 ]
 AnswerSources = Annotated[
-    tuple[Answers, ...],
-    Strict(False),
-    BeforeValidator(OneOrMore(short="source")),
+    FilesOrTables[Answers],
     Field(
         description="judged answers: JSONL or parquet with prompt, completion and label, or messages and label, or "
         "pairs with chosen and rejected; or tables [[data]], a mixture"
     ),
 ]
 HeldOutAnswerSources = Annotated[
-    tuple[HeldOutAnswers, ...],
-    Strict(False),
-    BeforeValidator(OneOrMore(short="source")),
+    FilesOrTables[HeldOutAnswers],
     Field(description="judged answers kept from training, or tables [[eval]]"),
 ]
 PairLength = Annotated[
@@ -208,8 +199,6 @@ PairLength = Annotated[
         gt=1, description="tokens of a prompt and one answer; longer ones are an error, unless data.too_long"
     ),
 ]
-
-HeldOutChats = Annotated[tuple[Chatlog, ...], Strict(False), BeforeValidator(OneOrMore(short="source"))]
 
 Source: TypeAlias = Problems | Chatlog | HeldOutPreferences
 AnyProblems = TypeVar("AnyProblems", bound=Problems)
