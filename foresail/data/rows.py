@@ -83,13 +83,13 @@ def id_of(row: Row) -> str | None:
     return next((str(row.columns[key]) for key in ID_KEYS if row.columns.get(key) is not None), None)
 
 
-def name_columns(columns: Mapping[str, Any], wanted: tuple[str, ...]) -> str:
+def name_columns(columns: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     """The part of an error message that helps: what is there, and which of it may be meant."""
-    filled = [name for name, value in columns.items() if value is not None or name not in wanted]
-    near = {match for name in wanted for match in get_close_matches(name, filled, n=1, cutoff=0.7)}
-    told = [f"{name} (null)" if value is None else name for name, value in columns.items()]
-    found = f"found columns {', '.join(told) or '(none)'}"
-    return found + (f" (did you mean {' or '.join(sorted(near))}?)" if near else "")
+    filled = [name for name, value in columns.items() if value is not None or name not in keys]
+    near = {match for name in keys for match in get_close_matches(name, filled, n=1, cutoff=0.7)}
+    described = [f"{name} (null)" if value is None else name for name, value in columns.items()]
+    message = f"found columns {', '.join(described) or '(none)'}"
+    return message + (f" (did you mean {' or '.join(sorted(near))}?)" if near else "")
 
 
 def explain_missing(path: Path) -> str:

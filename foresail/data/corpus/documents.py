@@ -66,22 +66,22 @@ class TextForm:
 
 def find_files(sources: list[str]) -> list[Path]:
     """Files as they are named; of a folder all below it that can be read, by name."""
-    found: list[Path] = []
+    files: list[Path] = []
     for source in map(Path, sources):
         if source.is_dir():
             below = sorted(path for path in source.rglob("*") if path.is_file() and kind_of(path) is not None)
             if not below:
                 raise ValueError(f"{source} holds no file of texts ({known_suffixes()}); name other files")
-            found += below
+            files += below
         elif not source.is_file():
             raise FileNotFoundError(explain_missing(source))
         elif kind_of(source) is None:
             raise ValueError(f"{source} is none of {known_suffixes()}; convert it to one of these")
         else:
-            found.append(source)
-    if doubled := [path for path, times in Counter(found).items() if times > 1]:
+            files.append(source)
+    if doubled := [path for path, times in Counter(files).items() if times > 1]:
         raise ValueError(f"{doubled[0]} is named twice; its documents would be learned twice as often")
-    return found
+    return files
 
 
 def passed_over(sources: list[str]) -> list[Path]:
@@ -167,16 +167,16 @@ def find_text(row: Any, key: str | None, place: str) -> str:
         raise ValueError(f"{place}: found a list, {excerpt(row)}; write one object a line instead (JSONL)")
     if not isinstance(row, dict):
         raise ValueError(f"{place}: expected an object with a text, found {excerpt(row)}; mend this line")
-    wanted = KEYS if key is None else (key,)
-    found = next((name for name in wanted if name in row), None)
-    if found is None:
+    keys = KEYS if key is None else (key,)
+    column = next((name for name in keys if name in row), None)
+    if column is None:
         raise ValueError(
-            f"{place}: no column {' or '.join(wanted)}; {name_columns(row, wanted)}; name the text's column "
+            f"{place}: no column {' or '.join(keys)}; {name_columns(row, keys)}; name the text's column "
             "with --text-key"
         )
-    text = row[found]
+    text = row[column]
     if not isinstance(text, str):
-        raise ValueError(f"{place}: {found} must be text, found {excerpt(text)}; mend it, or use --text-key")
+        raise ValueError(f"{place}: {column} must be text, found {excerpt(text)}; mend it, or use --text-key")
     return text
 
 

@@ -21,9 +21,9 @@ from foresail.recipe.tables.parts import Part
 from foresail.recipe.tables.values import SourceName
 
 
-def whole(given: Any) -> Any:
+def whole(value: Any) -> Any:
     """8e12 is a number of tokens as good as 8_000_000_000_000."""
-    return int(given) if isinstance(given, float) and given.is_integer() and abs(given) < 2**63 else given
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**63 else value
 
 
 Tokens = Annotated[int, BeforeValidator(whole)]

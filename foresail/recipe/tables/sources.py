@@ -239,10 +239,10 @@ def weight_mistakes(sources: Sequence[Weighted]) -> Iterator[str]:
 def window_mistakes(logs: Iterable[tuple[str, Chatlog]]) -> Iterator[str]:
     for place, source in logs:
         if (source.pass_rates is None) != (source.pass_window is None):
-            given, other = (
+            present, other = (
                 ("pass_rates", "pass_window") if source.pass_rates else ("pass_window", "pass_rates")
             )
-            yield f"{place}.{given} needs {place}.{other}: a file of pass rates, and the window to keep"
+            yield f"{place}.{present} needs {place}.{other}: a file of pass rates, and the window to keep"
 
 
 def grader_mistakes(key: str, sources: Sequence[Problems], reward: Reward) -> Iterator[str]:
@@ -257,10 +257,10 @@ def reward_for(source: Problems, reward: Reward) -> Reward:
     """The recipe's reward, with the source's own grader. Scores of a function of one's own stay as they are."""
     if source.grader is None or source.grader == reward.grader:
         return reward
-    given = {**reward.model_dump(), "grader": source.grader}
+    settings = {**reward.model_dump(), "grader": source.grader}
     other = Reward.model_validate({"grader": source.grader, "model": reward.model})
     return Reward.model_validate(
-        {**given, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else given
+        {**settings, "wrong": 0.0, "correct": 1.0} if other.grader not in GRADERS else settings
     )
 
 
@@ -305,5 +305,5 @@ def pair_paths(data: Sequence[Preferences], held_out: Sequence[HeldOutPreference
 def paths(tables: Mapping[str, Sequence[Problems]]) -> dict[str, str]:
     """Files and generators by key, sources before examples: {"data.source": …, "eval.source": …}."""
     every = [entry for key, sources in tables.items() for entry in named(key, sources)]
-    found = {f"{place}.source": source.source for place, source in every}
-    return found | {f"{place}.examples": s.examples for place, s in every if s.examples is not None}
+    by_key = {f"{place}.source": source.source for place, source in every}
+    return by_key | {f"{place}.examples": s.examples for place, s in every if s.examples is not None}
