@@ -36,8 +36,8 @@ def score_answers(
         places_M = batch.starts_S1[1:][[number for number, _ in ends]] - 1
         attend = PackedAttention(batch.starts_S1, batch.parents_S)
         readout = scores_at(places_M.to(model.device))
-        found = model(batch.ids_T, batch.positions_T, attend, readout).value
-        for (_, row), score in zip(ends, found.tolist(), strict=True):
+        values = model(batch.ids_T, batch.positions_T, attend, readout).value
+        for (_, row), score in zip(ends, values.tolist(), strict=True):
             scores[row] = score
     return scores
 
