@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from foresail.data.made.arithmetic import direct, make_problems, worked
 from foresail.data.problems.problems import load_problems
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import ProblemResult, summarise
 from foresail.quickstart.stages import train_stage
 from foresail.recipe.shape.model_shape import ModelShape
