@@ -22,7 +22,7 @@ from seconds import median_seconds
 from speed import PARTS
 from track import Track
 
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import summarise
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables import parts

@@ -28,7 +28,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from foresail.data.made.arithmetic import direct, make_problems, worked
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.interval import confidence_interval
 from foresail.quickstart.reasoning import run_stage
 from foresail.recipe.shape.model_shape import ModelShape

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, TypeVar
 
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.quickstart.reasoning import run_stage
 from foresail.recipe.reading.load import load_recipe
 from foresail.recipe.stages.rl import Rl

@@ -24,8 +24,8 @@ from statistics import fmean
 from typing import Any
 
 from foresail.data.made.arithmetic import direct, make_problems, worked
-from foresail.evaluation.checkpoint import evaluate_checkpoint
 from foresail.evaluation.difficulty import grade_difficulty
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import summarise
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.sft import Sft

@@ -11,7 +11,7 @@ import torch
 from tiny_world import HELD_OUT, MAX_NEW, rl_recipe
 
 from foresail.data.problems.problems import load_problems
-from foresail.evaluation.checkpoint import evaluate_checkpoint
+from foresail.evaluation.evaluator import evaluate_checkpoint
 from foresail.evaluation.results import summarise
 from foresail.model.hf import load_model
 from foresail.recipe.tables.parts import DynamicSampling, Problems, Sampling
