@@ -1,8 +1,8 @@
 r"""Letters that stand for no particular thing: the C of `x^2 + C`, the k of `\pi + k\pi, k \in \mathbb{Z}`.
 
 A response may use other ones. `aligned(candidate, gold)` gives both without their domains, the response with the
-right answer's letters; None where the domains differ, for `2k\pi, k \in \mathbb{N}` is only half of `2k\pi`. And letters
-that stand for complex numbers, such as the z of `|z|^2`, which is not `z^2` then.
+right answer's letters; None where the domains differ, for `2k\pi, k \in \mathbb{N}` is only half of `2k\pi`. And
+letters that stand for complex numbers, such as the z of `|z|^2`, which is not `z^2` then.
 """
 
 from __future__ import annotations
