@@ -22,7 +22,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _MORE_LETTERS = re.compile(r"[?*]|\[(?![’'])|\(\?:|\\w")
 
 
-class Row(NamedTuple):
+class LexiconRow(NamedTuple):
     """`is_spaced`: the language puts blanks between words."""
 
     meaning: str
@@ -31,19 +31,19 @@ class Row(NamedTuple):
     is_spaced: bool
 
 
-def read_language(path: Path) -> Iterator[Row]:
+def read_language(path: Path) -> Iterator[LexiconRow]:
     lines = path.read_text(encoding="utf-8").replace("\n    |", " |").splitlines()
     meanings = [line.split(": ", 1) for line in lines]
     is_spaced = ["unspaced", "yes"] not in meanings
     for meaning, alternatives in meanings:
         for word in alternatives.split(" | "):
-            yield Row(meaning, path.stem, word, is_spaced)
+            yield LexiconRow(meaning, path.stem, word, is_spaced)
 
 
 TABLE = tuple(row for path in sorted(Path(__file__).parent.glob("*.txt")) for row in read_language(path))
 
 
-def rows(*meanings: str) -> list[Row]:
+def rows(*meanings: str) -> list[LexiconRow]:
     chosen = [row for row in TABLE if row.meaning in meanings]
     assert {row.meaning for row in chosen} == set(meanings), f"no words for one of {meanings}"
     return chosen
