@@ -5,8 +5,9 @@ r"""The words that readers of answers know, by meaning and language: a file per 
 A word is a regular expression that begins with letters, or with a group of such beginnings: `(?:pense|crois) pas`.
 A line that begins with blanks continues the one before.
 
-To add a language, add a file here with a line for each meaning it has words for. A script without blanks between
-words has a line "unspaced: yes": its words count anywhere, those of other scripts only as whole words.
+To add a language, add a file here with a line for each meaning it has words for; english.txt says what each meaning
+is. A script without blanks between words has a line "unspaced: yes": its words count anywhere, those of others only
+as whole words.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class LexiconRow(NamedTuple):
 
 def read_language(path: Path) -> Iterator[LexiconRow]:
     lines = path.read_text(encoding="utf-8").replace("\n    |", " |").splitlines()
-    meanings = [line.split(": ", 1) for line in lines]
+    meanings = [line.split(": ", 1) for line in lines if not line.startswith("#")]
     is_spaced = ["unspaced", "yes"] not in meanings
     for meaning, alternatives in meanings:
         for word in alternatives.split(" | "):
