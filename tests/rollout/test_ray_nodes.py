@@ -20,7 +20,7 @@ if find_spec("ray") is None:
 os.environ.setdefault("RAY_AUTH_MODE", "token")  # before Ray is loaded; `make test-ray` does it too
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
-from test_ray_instance import PATIENCE, SETTINGS, draw, drawn_here
+from ray_fleets import PATIENCE, SETTINGS, draw, drawn_here
 from tiny_rollouts import MAX_TOKENS, small_model
 
 from foresail.recipe.estimates.placement import placement_refusals

@@ -19,6 +19,7 @@ import pytest
 
 pytest.importorskip("ray", reason="needs Ray: make test-vllm")
 
+from even_digits import learn
 from real_vllm import (
     BACKSTOP,
     LLAMA,
@@ -31,7 +32,6 @@ from real_vllm import (
     requests,
     spec_of,
 )
-from test_vllm_learns import learn, start  # noqa: F401 a fixture
 
 from foresail.engine.request import Completion
 from foresail.model.decoder import Decoder
@@ -121,7 +121,7 @@ def test_actors_draw_the_native_engines_tokens_whatever_the_weights_and_whoever_
             fleet.close()
 
 
-def test_a_run_on_vllm_actors_trains_on_the_policys_own_samples(start: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_a_run_on_vllm_actors_trains_on_the_policys_own_samples(start: Path, tmp_path: Path) -> None:
     with redirect_stdout(StringIO()):
         rows = learn(start, tmp_path, seed=0, steps=3, cluster=SEPARATE, backend="vllm", workers=1)
     assert max(row["rollout/logprob_abs_diff_max"] for row in rows) < 1e-4
