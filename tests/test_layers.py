@@ -19,6 +19,7 @@ ROWS = {
     "recipe": 1,
     "runlog": 1,
     "actors": 2,
+    "ray_cluster": 2,
     "tokenizer": 2,
     "algorithms": 2,
     "maths": 2,

@@ -36,7 +36,8 @@ from foresail.engine.request import Request
 from foresail.model.decoder import Decoder
 from foresail.model.device import choose_library
 from foresail.model.hf import build_model
-from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.ray_cluster import open_cluster
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.shape.model_shape import ModelShape
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables.cluster import Cluster

@@ -22,7 +22,8 @@ from ray_fleets import PATIENCE, draw, drawn_here, open_fleet
 from tiny_rollouts import small_model
 
 from foresail.model.decoder import Decoder
-from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.ray_cluster import open_cluster
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.tables.cluster import Cluster
 from foresail.rollout.fleet import Fleet
 

@@ -35,7 +35,8 @@ from real_vllm import (
 
 from foresail.engine.request import Completion
 from foresail.model.decoder import Decoder
-from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.ray_cluster import open_cluster
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.parts import Engine, Rollout
 from foresail.rollout.build import build_fleet

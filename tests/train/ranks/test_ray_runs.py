@@ -19,7 +19,8 @@ from small_runs import train, weights
 from stale_runs import stale_recipe
 
 from foresail.model.hf import empty_model
-from foresail.recipe.estimates.ray_cluster import Room, open_cluster
+from foresail.ray_cluster import open_cluster
+from foresail.recipe.estimates.machine import Room
 from foresail.recipe.shape.hf_config import read_shape as load_shape
 from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.parts import Engine, Rollout

@@ -14,31 +14,19 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib.util import find_spec
+from dataclasses import replace
 from pathlib import Path
 
+from foresail.recipe.estimates.machine import Room, this_machine, visible_cards
+from foresail.recipe.estimates.memory import Device
+from foresail.recipe.estimates.placement import NO_RAY, misfits, place, ray_is_there
+from foresail.recipe.reading.preflight import Preflight
 from foresail.recipe.tables.cluster import Cluster
+from foresail.recipe.tables.parts import Rollout
 
-NO_RAY = 'cluster.kind = "ray" needs Ray, which is not installed here; pip install "foresail[ray]"'
 AUTH_MODE = "RAY_AUTH_MODE"  # Ray's; once it is loaded, setting it here would be too late
 CONNECTING = 20.0  # seconds for a host to answer
-PACKAGES = str(Path(__file__).parents[2])  # what a local cluster's processes must be able to import
-
-
-@dataclass(frozen=True, kw_only=True)
-class Room:
-    """CPUs and GPUs, of a cluster or of somebody in it."""
-
-    cpus: float
-    gpus: float
-
-    def __sub__(self, other: Room) -> Room:
-        return Room(cpus=self.cpus - other.cpus, gpus=self.gpus - other.gpus)
-
-
-def ray_is_there() -> bool:
-    return find_spec("ray") is not None
+PACKAGES = str(Path(__file__).parents[1])  # what a local cluster's processes must be able to import
 
 
 @contextmanager
@@ -102,10 +90,6 @@ def check_reachable(address: str) -> None:
         raise ValueError(f"cluster.address = {address!r}: nothing answers there ({error})") from error
 
 
-def this_machine() -> Room:
-    return Room(cpus=len(os.sched_getaffinity(0)), gpus=len(visible_cards()))
-
-
 def this_node() -> str:
     """Of a process in an open cluster: its node's id."""
     import ray
@@ -114,23 +98,31 @@ def this_node() -> str:
     return node
 
 
+def check_cluster(preflight: Preflight) -> Preflight:
+    """The preflight with what a cluster elsewhere has no room for; it is asked what its nodes have."""
+    recipe = preflight.recipe
+    refusals = cluster_refusals(recipe.cluster, recipe.engines, preflight.device)
+    return replace(preflight, refusals=(*preflight.refusals, *refusals))
+
+
+def cluster_refusals(cluster: Cluster, rollout: Rollout, device: Device) -> Iterator[str]:
+    if cluster.kind != "ray" or cluster.address is None or not ray_is_there():
+        return
+    try:
+        nodes = ask_nodes(cluster)
+    except ValueError as error:
+        yield str(error)
+        return
+    yield from misfits(place(cluster, rollout, device), nodes)
+
+
 def ask_nodes(cluster: Cluster) -> list[Room]:
     """What each node of the cluster has; a ValueError where it cannot be reached."""
-    if cluster.address is None:
-        return [this_machine()]
     with open_cluster(cluster, Room(cpus=0, gpus=0)):
         import ray
 
-        found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    return [Room(cpus=node.get("CPU", 0.0), gpus=node.get("GPU", 0.0)) for node in found]
-
-
-def visible_cards() -> list[str]:
-    """By number, or by whatever CUDA_VISIBLE_DEVICES calls them."""
-    told = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if told is not None:
-        return [card for card in told.split(",") if card not in ("", "-1")]
-    return [str(number) for number in range(len([*Path("/dev").glob("nvidia[0-9]*")]))]
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return [Room(cpus=node.get("CPU", 0.0), gpus=node.get("GPU", 0.0)) for node in nodes]
 
 
 def start_environment(trainer_gpus: int) -> dict[str, str]:
