@@ -20,6 +20,7 @@ from foresail.algorithms.batch_losses import policy_loss
 from foresail.algorithms.entropy import EntropyControl, adapt, bonus_weight, entropy_threshold
 from foresail.algorithms.mismatch import mismatch, split_by_age
 from foresail.model.decoder import Decoder
+from foresail.model.packed import gather_losses, own_losses, replayed, run_packed, token_logprobs
 from foresail.model.readouts import likelihood_at
 from foresail.recipe.stages.rl import Rl
 from foresail.recipe.tables.policy_loss import Loss
@@ -35,17 +36,7 @@ from foresail.train.update.batches import pack_groups, split
 from foresail.train.update.loop import with_learning_rates, work_metrics
 from foresail.train.update.scoring import score_sequences
 from foresail.train.update.split import balance_metrics
-from foresail.train.update.step import (
-    BatchLoss,
-    ahead_of,
-    gather_losses,
-    own_losses,
-    prefixed,
-    replayed,
-    run_packed,
-    token_logprobs,
-    train_step,
-)
+from foresail.train.update.step import BatchLoss, ahead_of, prefixed, train_step
 from foresail.world import World
 
 

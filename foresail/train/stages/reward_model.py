@@ -19,6 +19,7 @@ from foresail.data.selection.supply import open_supply
 from foresail.evaluation.pair_figures import pair_figures
 from foresail.model.decoder import Decoder
 from foresail.model.output import Output
+from foresail.model.packed import run_packed
 from foresail.model.readouts import scores_at
 from foresail.recipe.stages.reward_model import RewardModel
 from foresail.recipe.tables.sources import HeldOutPreferences
@@ -31,7 +32,7 @@ from foresail.train.stages.supervised import StepData, learn, run_supervised
 from foresail.train.stopwatch import Stopwatch
 from foresail.train.trainer import Trainer
 from foresail.train.update.split_answers import pack_answer_share
-from foresail.train.update.step import BatchLoss, run_packed
+from foresail.train.update.step import BatchLoss
 
 
 def run_reward_model(recipe: RewardModel, *, resume: bool = False, reader: Reader | None = None) -> Outcome:

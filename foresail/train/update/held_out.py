@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from foresail.model.packed import token_logprobs
 from foresail.records import PackedBatch
 from foresail.train.trainer import Trainer
-from foresail.train.update.step import Loss, token_logprobs
+from foresail.train.update.step import Loss
 
 
 @torch.no_grad()
