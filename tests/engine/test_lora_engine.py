@@ -27,7 +27,7 @@ from foresail.model.packed import token_logprobs
 from foresail.recipe.tables.parts import Lora, Optimizer
 from foresail.records import TrainSequence
 from foresail.train.learner import Learner
-from foresail.train.optim.optimizer import MasterAdamW
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.update.step import token_loss, train_step
 
 

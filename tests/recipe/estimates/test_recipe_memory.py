@@ -32,7 +32,7 @@ from foresail.recipe.tables.cluster import Cluster
 from foresail.recipe.tables.policy_loss import Loss
 from foresail.recipe.tables.preferences import Reference
 from foresail.records import PackedBatch
-from foresail.train.optim.optimizer import MasterAdamW
+from foresail.train.optim.master_adamw import MasterAdamW
 from foresail.train.policy.critic import Critic
 
 LENGTH, SEQUENCES = 32, 4
