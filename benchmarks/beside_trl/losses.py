@@ -35,7 +35,8 @@ from foresail.records import PackedBatch, TrainSequence
 from foresail.tokenizer.train import train_bpe
 from foresail.train.learner import Learner
 from foresail.train.optim.master_adamw import MasterAdamW
-from foresail.train.policy.policy_update import PolicyTerms, batch_loss, choose_top_entropy
+from foresail.train.policy.loss import PolicyTerms, batch_loss
+from foresail.train.policy.policy_update import choose_top_entropy
 from foresail.train.update.step import train_step
 from foresail.world import ONE_PROCESS
 

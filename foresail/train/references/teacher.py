@@ -75,12 +75,13 @@ def teacher_logprobs(teacher: Decoder, batch: PackedBatch, temperature: float) -
 
 class Compared(NamedTuple):
     """Of every token with a loss: the student's log-probability, the entropy of the student's distribution, and its
-    divergence from the teacher's. `observed_R`: the student's log-probabilities of what an environment said.
+    divergence from the teacher's, where there is one. `observed_R`: the student's log-probabilities of what an
+    environment said.
     """
 
     logprobs_M: Tensor
     entropy_M: Tensor
-    divergence_M: Tensor
+    divergence_M: Tensor | None
     observed_R: Tensor | None = None
 
 

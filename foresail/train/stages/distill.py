@@ -107,6 +107,7 @@ def exact_loss(
         route=replayed(model, batch),
         mtp=mtp,
     )
+    assert compared.divergence_M is not None
     loss = (batch.weights_M * compared.divergence_M).sum()
     terms = {
         "entropy": compared.entropy_M.sum(),
